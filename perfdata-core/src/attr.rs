@@ -1,0 +1,253 @@
+//! `struct perf_event_attr`: what an event is and what its samples hold (include/uapi/linux/perf_event.h).
+
+use crate::codes::{bitfield, codes, flags};
+use crate::wire::{Extent, Rest, wire};
+
+codes! {
+    /// Kind of an event, `enum perf_type_id`; 6 and above are PMUs, named in the PMU_MAPPINGS feature.
+    pub struct EventType: u32 {
+        0 HARDWARE "hardware",
+        1 SOFTWARE "software",
+        2 TRACEPOINT "tracepoint",
+        3 HW_CACHE "hw-cache",
+        4 RAW "raw",
+        5 BREAKPOINT "breakpoint",
+    }
+}
+
+flags! {
+    /// What a SAMPLE holds, `enum perf_event_sample_format`.
+    pub struct SampleType: u64 {
+        0 IP "IP", 1 TID "TID", 2 TIME "TIME", 3 ADDR "ADDR", 4 READ "READ", 5 CALLCHAIN "CALLCHAIN",
+        6 ID "ID", 7 CPU "CPU", 8 PERIOD "PERIOD", 9 STREAM_ID "STREAM_ID", 10 RAW "RAW",
+        11 BRANCH_STACK "BRANCH_STACK", 12 REGS_USER "REGS_USER", 13 STACK_USER "STACK_USER",
+        14 WEIGHT "WEIGHT", 15 DATA_SRC "DATA_SRC", 16 IDENTIFIER "IDENTIFIER",
+        17 TRANSACTION "TRANSACTION", 18 REGS_INTR "REGS_INTR", 19 PHYS_ADDR "PHYS_ADDR", 20 AUX "AUX",
+        21 CGROUP "CGROUP", 22 DATA_PAGE_SIZE "DATA_PAGE_SIZE", 23 CODE_PAGE_SIZE "CODE_PAGE_SIZE",
+        24 WEIGHT_STRUCT "WEIGHT_STRUCT",
+    }
+}
+
+flags! {
+    /// What a read value holds, `enum perf_event_read_format`.
+    pub struct ReadFormat: u64 {
+        0 TOTAL_TIME_ENABLED "TOTAL_TIME_ENABLED", 1 TOTAL_TIME_RUNNING "TOTAL_TIME_RUNNING", 2 ID "ID",
+        3 GROUP "GROUP", 4 LOST "LOST",
+    }
+}
+
+flags! {
+    /// Which branches a branch stack holds and in what form, `enum perf_branch_sample_type`.
+    pub struct BranchSampleType: u64 {
+        0 USER "USER", 1 KERNEL "KERNEL", 2 HV "HV", 3 ANY "ANY", 4 ANY_CALL "ANY_CALL",
+        5 ANY_RETURN "ANY_RETURN", 6 IND_CALL "IND_CALL", 7 ABORT_TX "ABORT_TX", 8 IN_TX "IN_TX", 9 NO_TX "NO_TX",
+        10 COND "COND", 11 CALL_STACK "CALL_STACK", 12 IND_JUMP "IND_JUMP", 13 CALL "CALL", 14 NO_FLAGS "NO_FLAGS",
+        15 NO_CYCLES "NO_CYCLES", 16 TYPE_SAVE "TYPE_SAVE", 17 HW_INDEX "HW_INDEX", 18 PRIV_SAVE "PRIV_SAVE",
+        19 COUNTERS "COUNTERS",
+    }
+}
+
+bitfield! {
+    /// The flags word of an attribute (byte 40), in little-endian bit numbering whatever the recording's order.
+    pub struct AttrFlags: mirrored u64 {
+        /// The event starts switched off.
+        disabled 0 1,
+        /// Children inherit the event.
+        inherit 1 1,
+        /// Must always be on the PMU.
+        pinned 2 1,
+        /// Only group on the PMU.
+        exclusive 3 1,
+        /// Does not count user space.
+        exclude_user 4 1,
+        /// Does not count the kernel.
+        exclude_kernel 5 1,
+        /// Does not count the hypervisor.
+        exclude_hv 6 1,
+        /// Does not count while idle.
+        exclude_idle 7 1,
+        /// MMAP records for executable mappings.
+        mmap 8 1,
+        /// COMM records.
+        comm 9 1,
+        /// `sample_period` is a frequency in Hz.
+        freq 10 1,
+        /// Counts per task.
+        inherit_stat 11 1,
+        /// Switched on by exec.
+        enable_on_exec 12 1,
+        /// FORK and EXIT records.
+        task 13 1,
+        /// `wakeup` is a number of bytes, not of events (2.6.32).
+        watermark 14 1,
+        /// How near the sampled address must be: 0 anywhere to 3 exact (2.6.35).
+        precise_ip 15 2,
+        /// MMAP records for data mappings, too (2.6.36).
+        mmap_data 17 1,
+        /// Kernel records other than SAMPLE end with a trailer (2.6.38).
+        sample_id_all 18 1,
+        /// Does not count the host (3.2).
+        exclude_host 19 1,
+        /// Does not count guests (3.2).
+        exclude_guest 20 1,
+        /// Callchains without the kernel part (3.7).
+        exclude_callchain_kernel 21 1,
+        /// Callchains without the user part (3.7).
+        exclude_callchain_user 22 1,
+        /// MMAP2 instead of MMAP (3.16).
+        mmap2 23 1,
+        /// COMM records of an exec are marked (3.16).
+        comm_exec 24 1,
+        /// `clockid` says which clock times are of (4.1).
+        use_clockid 25 1,
+        /// SWITCH records (4.3).
+        context_switch 26 1,
+        /// The ring buffer is written from end to start (4.7).
+        write_backward 27 1,
+        /// NAMESPACES records (4.12).
+        namespaces 28 1,
+        /// KSYMBOL records (5.1).
+        ksymbol 29 1,
+        /// BPF_EVENT records (5.1).
+        bpf_event 30 1,
+        /// Sends its data to the AUX event (5.4).
+        aux_output 31 1,
+        /// CGROUP records (5.7).
+        cgroup 32 1,
+        /// TEXT_POKE records (5.9).
+        text_poke 33 1,
+        /// MMAP2 records carry build ids (5.12).
+        build_id 34 1,
+        /// Only threads inherit the event (5.13).
+        inherit_thread 35 1,
+        /// Removed by exec (5.13).
+        remove_on_exec 36 1,
+        /// SIGTRAP on overflow (5.13).
+        sigtrap 37 1,
+        /// User callchains arrive later, in CALLCHAIN_DEFERRED records (6.19).
+        defer_callchain 38 1,
+        /// This event carries the deferred callchains (6.19).
+        defer_output 39 1,
+    }
+}
+
+bitfield! {
+    /// What an event does to the AUX trace (byte 116, since 6.13).
+    pub struct AuxAction: mirrored u32 {
+        /// The trace starts paused.
+        aux_start_paused 0 1,
+        /// Pauses the trace.
+        aux_pause 1 1,
+        /// Resumes the trace.
+        aux_resume 2 1,
+    }
+}
+
+wire! {
+    /// `struct perf_event_attr`. What a shorter, older form does not have is `None`; what a longer, newer one has
+    /// more is kept in `tail`.
+    pub struct Attr(layout) {
+        /// Kind of the event.
+        pub kind: EventType,
+        /// Size of the attribute in bytes as its writer knew it; 0 stands for 64.
+        pub size: u32,
+        /// Event number within its kind; a tracepoint's id.
+        pub config: u64 as Hex,
+        /// Events between two samples or, with the flag `freq`, samples per second.
+        pub sample_period: u64,
+        /// What its samples hold.
+        pub sample_type: SampleType,
+        /// What its read values hold.
+        pub read_format: ReadFormat,
+        /// Switches.
+        pub flags: AttrFlags,
+        /// Wake the reader after this many events or, with the flag `watermark`, bytes.
+        pub wakeup: u32,
+        /// Breakpoint type, `HW_BREAKPOINT_*`.
+        pub bp_type: u32,
+        /// Breakpoint address, or second configuration word of a PMU, or a pointer to a probe's name.
+        pub config1: u64 as Hex,
+        /// Breakpoint length, third configuration word, or a probe's offset (2.6.33).
+        #[br(if(layout.attr_has(size, 72)))]
+        pub config2: Option<u64> as Hex,
+        /// Which branches to record (3.4).
+        #[br(if(layout.attr_has(size, 80)))]
+        pub branch_sample_type: Option<BranchSampleType>,
+        /// Mask of user registers in samples (3.7).
+        #[br(if(layout.attr_has(size, 88)))]
+        pub sample_regs_user: Option<u64> as Hex,
+        /// Bytes of user stack in samples (3.7).
+        #[br(if(layout.attr_has(size, 92)))]
+        pub sample_stack_user: Option<u32>,
+        /// Clock of the times, with the flag `use_clockid` (4.1).
+        #[br(if(layout.attr_has(size, 96)))]
+        pub clockid: Option<i32>,
+        /// Mask of registers at the interrupt in samples (3.19).
+        #[br(if(layout.attr_has(size, 104)))]
+        pub sample_regs_intr: Option<u64> as Hex,
+        /// Wake the reader after this many bytes of AUX data (4.1).
+        #[br(if(layout.attr_has(size, 108)))]
+        pub aux_watermark: Option<u32>,
+        /// Most frames in a callchain (4.8).
+        #[br(if(layout.attr_has(size, 110)))]
+        pub sample_max_stack: Option<u16>,
+        /// Reserved.
+        #[br(if(layout.attr_has(size, 112)))]
+        pub reserved_2: Option<u16>,
+        /// Bytes of AUX data in a sample (5.5).
+        #[br(if(layout.attr_has(size, 116)))]
+        pub aux_sample_size: Option<u32>,
+        /// What the event does to the AUX trace (6.13; reserved before).
+        #[br(if(layout.attr_has(size, 120)))]
+        pub aux_action: Option<AuxAction>,
+        /// User's value for SIGTRAP (5.13).
+        #[br(if(layout.attr_has(size, 128)))]
+        pub sig_data: Option<u64> as Hex,
+        /// Fourth configuration word of a PMU (6.3).
+        #[br(if(layout.attr_has(size, 136)))]
+        pub config3: Option<u64> as Hex,
+        /// Fifth configuration word of a PMU (6.18).
+        #[br(if(layout.attr_has(size, 144)))]
+        pub config4: Option<u64> as Hex,
+        /// What this version of the library has no name for.
+        #[br(args_raw = Extent::UpTo(layout.attr_end(size)))]
+        pub tail: Rest,
+    }
+}
+
+impl Attr {
+    /// Bytes of the oldest form (Linux 2.6.31).
+    pub const MIN_SIZE: u32 = 64;
+    /// Bytes of the newest form that is known by name (Linux 6.18).
+    pub const KNOWN_SIZE: u32 = 144;
+
+    /// Bytes that the attribute's own `size` claims.
+    pub fn own_size(&self) -> u32 {
+        if self.size == 0 { Self::MIN_SIZE } else { self.size }
+    }
+
+    /// Clock ticks between samples, or nothing where the event samples by frequency.
+    pub fn period(&self) -> Option<u64> {
+        (self.flags.freq() == 0).then_some(self.sample_period)
+    }
+
+    /// Samples per second, or nothing where the event samples by period.
+    pub fn frequency(&self) -> Option<u64> {
+        (self.flags.freq() == 1).then_some(self.sample_period)
+    }
+}
+
+impl crate::layout::Layout {
+    /// Where an attribute that says `size` ends: at the room that its container gives it, else at its own size.
+    fn attr_end(&self, size: u32) -> u64 {
+        u64::from(match (self.attr_room, size) {
+            (0, 0) => Attr::MIN_SIZE,
+            (0, size) => size,
+            (room, _) => room,
+        })
+    }
+
+    fn attr_has(&self, size: u32, end: u64) -> bool {
+        self.attr_end(size) >= end
+    }
+}

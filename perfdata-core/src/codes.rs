@@ -1,0 +1,236 @@
+//! Numbers with names: codes (one of), flags (any of) and C bit-fields (several small numbers in a word).
+//!
+//! Each is a newtype over the word, so that every value found in a file survives; known values print their name.
+
+/// Declares a number that is one of several codes: `pub struct EventType: u32 { 0 HARDWARE "hardware", … }`.
+macro_rules! codes {
+    ($(#[$meta:meta])* pub struct $name:ident: $word:ty { $($(#[$cmeta:meta])* $value:literal $constant:ident $text:expr),* $(,)? }) => {
+        $(#[$meta])*
+        #[binrw::binrw]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $word);
+
+        impl $name {
+            $($(#[$cmeta])* #[doc = concat!("Code ", stringify!($value), ".")] pub const $constant: Self = Self($value);)*
+
+            /// The name of the code, if it has one.
+            pub fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some($text),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl $crate::describe::Describe for $name {
+            fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
+                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Code(u64::from(self.0), self.name()));
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "{}", self.0),
+                }
+            }
+        }
+    };
+}
+pub(crate) use codes;
+
+/// Declares a word of flags whose *number* is the same in both byte orders: `pub struct SampleType: u64 { 0 IP "IP", … }`.
+macro_rules! flags {
+    ($(#[$meta:meta])* pub struct $name:ident: $word:ty { $($(#[$cmeta:meta])* $bit:literal $constant:ident $text:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[binrw::binrw]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $word);
+
+        impl $name {
+            $($(#[$cmeta])* #[doc = concat!("Bit ", stringify!($bit), ", `", $text, "`.")] pub const $constant: Self = Self(1 << $bit);)*
+            /// All bits that have a name.
+            pub const KNOWN: Self = Self(0 $(| 1 << $bit)*);
+            /// Bit number and name of every flag, ascending.
+            pub const NAMES: &'static [(u32, &'static str)] = &[$(($bit, $text)),*];
+
+            /// Whether all bits of `flags` are set.
+            #[inline]
+            pub const fn has(self, flags: Self) -> bool {
+                self.0 & flags.0 == flags.0
+            }
+
+            /// The set bits that have no name.
+            pub const fn unknown(self) -> $word {
+                self.0 & !Self::KNOWN.0
+            }
+
+            /// The names of the set bits, ascending.
+            pub fn names(self) -> impl Iterator<Item = &'static str> {
+                Self::NAMES.iter().filter(move |(bit, _)| self.0 >> bit & 1 == 1).map(|&(_, name)| name)
+            }
+        }
+
+        impl std::ops::BitOr for $name {
+            type Output = Self;
+            fn bitor(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+        }
+
+        impl $crate::describe::Describe for $name {
+            fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
+                let mut set: Vec<(&'static str, u64)> = self.names().map(|n| (n, 1)).collect();
+                if self.unknown() != 0 {
+                    set.push(("unknown", u64::from(self.unknown())));
+                }
+                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags(u64::from(self.0), &set));
+            }
+        }
+    };
+}
+pub(crate) use flags;
+
+/// Declares a word of small fields: `pub struct AttrFlags: mirrored u64 { disabled 0 1, precise_ip 15 2, … }` with
+/// the first bit (as little-endian machines number them) and the width of each.
+///
+/// A C compiler fills a word of bit-fields from the least significant bit on little-endian machines and from the most
+/// significant one on big-endian machines. The value kept here is always in little-endian numbering; reading and
+/// writing move each field *as a whole*, so a field of two bits does not come out reversed. Undeclared bits are
+/// taken for fields of one bit each. A few words are declared twice in the kernel's header, once for each byte
+/// order, so that the number is the same: `numeric` instead of `mirrored`.
+macro_rules! bitfield {
+    (@mirrored mirrored) => { true };
+    (@mirrored numeric) => { false };
+    ($(#[$meta:meta])* pub struct $name:ident: $order:ident $word:ty { $($(#[$fmeta:meta])* $field:ident $bit:literal $width:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $word);
+
+        impl $name {
+            /// First bit, width and name of every field, ascending.
+            pub const FIELDS: &'static [(u32, u32, &'static str)] = &[$(($bit, $width, stringify!($field))),*];
+
+            /// Whether the position of a field on the wire depends on the byte order.
+            pub const MIRRORED: bool = $crate::codes::bitfield!(@mirrored $order);
+
+            $(
+                $(#[$fmeta])*
+                #[inline]
+                pub const fn $field(self) -> $word {
+                    self.0 >> $bit & (<$word>::MAX >> (<$word>::BITS - $width))
+                }
+            )*
+
+            /// This word with the field called `name` set to `value`; nothing where there is no such field or
+            /// no room for the value.
+            pub fn with(self, name: &str, value: $word) -> Option<Self> {
+                let &(bit, width, _) = Self::FIELDS.iter().find(|f| f.2 == name)?;
+                let mask = <$word>::MAX >> (<$word>::BITS - width);
+                (value <= mask).then_some(Self(self.0 & !(mask << bit) | value << bit))
+            }
+
+            /// The set bits that belong to no field.
+            pub fn unknown(self) -> $word {
+                let known = Self::FIELDS.iter().fold(0, |all, &(bit, width, _)| all | (<$word>::MAX >> (<$word>::BITS - width)) << bit);
+                self.0 & !known
+            }
+
+            /// The number on the wire, as a machine of byte order `endian` reads it; its own inverse.
+            #[inline]
+            pub fn to_wire(self, endian: binrw::Endian) -> $word {
+                if !Self::MIRRORED || endian == binrw::Endian::Little {
+                    return self.0;
+                }
+                let mirrored = self.0.reverse_bits();
+                let mut word = mirrored;
+                for &(bit, width, _) in Self::FIELDS {
+                    if width > 1 {
+                        let mask = <$word>::MAX >> (<$word>::BITS - width);
+                        let at = <$word>::BITS - bit - width;
+                        word = word & !(mask << at) | (self.0 >> bit & mask) << at;
+                    }
+                }
+                word
+            }
+
+            /// The fields of a word that a machine of byte order `endian` wrote.
+            #[inline]
+            pub fn from_wire(word: $word, endian: binrw::Endian) -> Self {
+                if !Self::MIRRORED || endian == binrw::Endian::Little {
+                    return Self(word);
+                }
+                let mut out = word.reverse_bits();
+                for &(bit, width, _) in Self::FIELDS {
+                    if width > 1 {
+                        let mask = <$word>::MAX >> (<$word>::BITS - width);
+                        let at = <$word>::BITS - bit - width;
+                        out = out & !(mask << bit) | (word >> at & mask) << bit;
+                    }
+                }
+                Self(out)
+            }
+        }
+
+        impl binrw::BinRead for $name {
+            type Args<'a> = ();
+            fn read_options<R: std::io::Read + std::io::Seek>(reader: &mut R, endian: binrw::Endian, (): ()) -> binrw::BinResult<Self> {
+                <$word>::read_options(reader, endian, ()).map(|word| Self::from_wire(word, endian))
+            }
+        }
+
+        impl binrw::BinWrite for $name {
+            type Args<'a> = ();
+            fn write_options<W: std::io::Write + std::io::Seek>(&self, writer: &mut W, endian: binrw::Endian, (): ()) -> binrw::BinResult<()> {
+                self.to_wire(endian).write_options(writer, endian, ())
+            }
+        }
+
+        impl $crate::describe::Describe for $name {
+            fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
+                let value = |bit: u32, width: u32| u64::from(self.0 >> bit & (<$word>::MAX >> (<$word>::BITS - width)));
+                let mut set: Vec<(&'static str, u64)> = Self::FIELDS.iter()
+                    .map(|&(bit, width, field)| (field, value(bit, width)))
+                    .filter(|&(_, value)| value != 0)
+                    .collect();
+                if self.unknown() != 0 {
+                    set.push(("unknown", u64::from(self.unknown())));
+                }
+                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags(u64::from(self.0), &set));
+            }
+        }
+    };
+}
+pub(crate) use bitfield;
+
+#[cfg(test)]
+mod tests {
+    use binrw::Endian;
+
+    bitfield! {
+        /// One single bit, one field across a byte border, one wide field.
+        pub struct Sample: mirrored u32 { single 0 1, pair 7 2, wide 16 16 }
+    }
+
+    #[test]
+    fn fields_keep_their_inner_order() {
+        let word = Sample(0).with("single", 1).unwrap().with("pair", 1).unwrap().with("wide", 0x1234).unwrap();
+        assert_eq!(word.to_wire(Endian::Little), 0x1234_0081);
+        // From the top: bit 31 is `single`, bits 24-23 are `pair`, bits 15-0 are `wide`.
+        assert_eq!(word.to_wire(Endian::Big), 0x8080_1234);
+        assert_eq!(Sample::from_wire(0x8080_1234, Endian::Big), word);
+    }
+
+    #[test]
+    fn every_bit_survives_the_conversion() {
+        for bit in 0..32 {
+            let word = Sample(1 << bit);
+            let wire = word.to_wire(Endian::Big);
+            assert_eq!(wire.count_ones(), 1);
+            assert_eq!(Sample::from_wire(wire, Endian::Big), word);
+        }
+        assert_eq!(Sample(1 << 3).unknown(), 1 << 3);
+        assert_eq!(Sample(0).with("pair", 4), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! Everything that the shape of a record or section depends on, in one `Copy` value.
+
+use crate::attr::{Attr, BranchSampleType, ReadFormat, SampleType};
+
+/// The conditions under which a structure is read. Imported by every structure that has optional parts, so
+/// that the tables of records and features need no arguments of their own.
+///
+/// For a record it comes from the record's attribute ([`Layout::of_attr`]) and header; for a feature section
+/// from its length and from the sections before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Layout {
+    /// Which parts a SAMPLE has, and which words the `sample_id` trailer.
+    pub sample_type: SampleType,
+    /// Which words a read value has.
+    pub read_format: ReadFormat,
+    /// The mask of user registers, one u64 in a sample for each set bit.
+    pub sample_regs_user: u64,
+    /// The mask of registers at the interrupt.
+    pub sample_regs_intr: u64,
+    /// The mask of the registers that are read next: one of the two above.
+    pub regs: u64,
+    /// Whether kernel records other than SAMPLE end with a trailer.
+    pub sample_id_all: bool,
+    /// Which words a branch stack has beside its entries.
+    pub branch_form: BranchForm,
+    /// The record header's `misc` word.
+    pub misc: u16,
+    /// Length in bytes of what is read with this layout: record body without trailer, or section.
+    pub len: u64,
+    /// Room in bytes for one attribute, where the container says it; 0 where only the attribute's own `size` does.
+    pub attr_room: u32,
+    /// NRCPUS.available, on which CPU_TOPOLOGY depends.
+    pub nr_cpus_available: u32,
+}
+
+/// The words of a branch stack that no count announces. The attribute says which to expect, but the kernel writes a
+/// lone `nr = 0` when it has no stack, and counters wherever *any* event of the group asks for them
+/// (kernel/events/core.c, perf_output_sample): the record's size decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BranchForm {
+    /// `hw_idx` behind `nr` (5.7).
+    pub hw_idx: bool,
+    /// A u64 of counters for each entry, behind the entries (6.8).
+    pub counters: bool,
+}
+
+impl BranchForm {
+    /// All forms, the announced one first.
+    pub fn candidates(self) -> [BranchForm; 4] {
+        let other = |hw_idx, counters| BranchForm { hw_idx: self.hw_idx ^ hw_idx, counters: self.counters ^ counters };
+        [self, other(true, false), other(false, true), other(true, true)]
+    }
+}
+
+impl Layout {
+    /// The layout of records that belong to `attr`.
+    pub fn of_attr(attr: &Attr) -> Self {
+        Layout {
+            sample_type: attr.sample_type,
+            read_format: attr.read_format,
+            branch_form: BranchForm {
+                hw_idx: attr.branch_sample_type.unwrap_or_default().has(BranchSampleType::HW_INDEX),
+                counters: attr.branch_sample_type.unwrap_or_default().has(BranchSampleType::COUNTERS),
+            },
+            sample_regs_user: attr.sample_regs_user.unwrap_or(0),
+            sample_regs_intr: attr.sample_regs_intr.unwrap_or(0),
+            sample_id_all: attr.flags.sample_id_all() != 0,
+            ..Layout::default()
+        }
+    }
+
+    /// This layout for registers with `mask`.
+    pub(crate) fn with_regs(self, mask: u64) -> Self {
+        Layout { regs: mask, ..self }
+    }
+
+    /// Bytes of the `sample_id` trailer at the end of a kernel record other than SAMPLE.
+    pub fn trailer_len(&self) -> usize {
+        if self.sample_id_all { crate::record::SampleId::len(self.sample_type) } else { 0 }
+    }
+}

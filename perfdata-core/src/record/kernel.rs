@@ -1,0 +1,326 @@
+//! Records that the kernel writes, 1 to 22, except SAMPLE (include/uapi/linux/perf_event.h, enum perf_event_type).
+//! perf synthesizes some of them in the same form for what existed before the recording began.
+
+use crate::codes::{codes, flags};
+use crate::record::sample::ReadValue;
+use crate::wire::{Counted, Extent, Rest, Text, elements, wire};
+
+wire! {
+    /// A mapping (2.6.31).
+    pub struct Mmap {
+        /// Process id; -1 for the kernel.
+        pub pid: u32 as Pid,
+        /// Thread id.
+        pub tid: u32 as Pid,
+        /// First address.
+        pub addr: u64 as Hex,
+        /// Length in bytes.
+        pub len: u64 as Hex,
+        /// Offset in the file in bytes; for the kernel the address of the symbol in the name.
+        pub pgoff: u64 as Hex,
+        /// File, or a name in brackets.
+        pub filename: Text,
+    }
+}
+
+wire! {
+    /// Records that did not fit into the ring buffer (2.6.31).
+    pub struct Lost {
+        /// Event id.
+        pub id: u64 as Id,
+        /// Number of records.
+        pub lost: u64,
+    }
+}
+
+wire! {
+    /// A new name of a thread (2.6.31).
+    pub struct Comm {
+        /// Process id.
+        pub pid: u32 as Pid,
+        /// Thread id.
+        pub tid: u32 as Pid,
+        /// Name.
+        pub comm: Text,
+    }
+}
+
+wire! {
+    /// A task begins (FORK) or ends (EXIT) (2.6.31).
+    pub struct Task {
+        /// Process id.
+        pub pid: u32 as Pid,
+        /// Parent's process id.
+        pub ppid: u32 as Pid,
+        /// Thread id.
+        pub tid: u32 as Pid,
+        /// Parent's thread id.
+        pub ptid: u32 as Pid,
+        /// Nanoseconds on the recording's clock.
+        pub time: u64 as Time,
+    }
+}
+
+wire! {
+    /// Sampling was stopped (THROTTLE) or goes on (UNTHROTTLE) (2.6.31).
+    pub struct Throttle {
+        /// Nanoseconds on the recording's clock.
+        pub time: u64 as Time,
+        /// Event id.
+        pub id: u64 as Id,
+        /// Id of the event's instance.
+        pub stream_id: u64,
+    }
+}
+
+wire! {
+    /// Counter values of a task that ended (2.6.31).
+    pub struct Read(layout) {
+        /// Process id.
+        pub pid: u32 as Pid,
+        /// Thread id.
+        pub tid: u32 as Pid,
+        /// The values.
+        #[br(args_raw = layout)]
+        pub values: ReadValue,
+    }
+}
+
+wire! {
+    /// The file behind a mapping by its inode.
+    pub struct Inode {
+        /// Major number of the device.
+        pub maj: u32,
+        /// Minor number of the device.
+        pub min: u32,
+        /// Inode number.
+        pub ino: u64,
+        /// Inode generation.
+        pub ino_generation: u64,
+    }
+}
+
+wire! {
+    /// The file behind a mapping by its build id.
+    pub struct MappedBuildId {
+        /// Bytes of the build id, normally 20.
+        pub build_id_size: u8,
+        /// Reserved.
+        pub reserved_1: u8 as Pad,
+        /// Reserved.
+        pub reserved_2: u16 as Pad,
+        /// Build id, left-justified.
+        pub build_id: [u8; 20],
+    }
+}
+
+/// `misc` bit 14 of MMAP2: the record carries a build id instead of an inode (5.12).
+pub const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
+
+wire! {
+    /// A mapping with the file's identity and protection (3.16).
+    pub struct Mmap2(layout) {
+        /// Process id; -1 for the kernel.
+        pub pid: u32 as Pid,
+        /// Thread id.
+        pub tid: u32 as Pid,
+        /// First address.
+        pub addr: u64 as Hex,
+        /// Length in bytes.
+        pub len: u64 as Hex,
+        /// Offset in the file in bytes.
+        pub pgoff: u64 as Hex,
+        /// The file, without `misc` bit 14.
+        #[br(if(layout.misc & MISC_MMAP_BUILD_ID == 0))]
+        pub inode: Option<Inode>,
+        /// The file, with `misc` bit 14.
+        #[br(if(layout.misc & MISC_MMAP_BUILD_ID != 0))]
+        pub build_id: Option<MappedBuildId>,
+        /// `PROT_*` of the recording machine.
+        pub prot: u32,
+        /// `MAP_*` of the recording machine.
+        pub flags: u32 as Hex,
+        /// File, or a name in brackets.
+        pub filename: Text,
+    }
+}
+
+flags! {
+    /// State of a piece of AUX data; bits 8–15 are a format number of the PMU.
+    pub struct AuxFlags: u64 {
+        0 TRUNCATED "TRUNCATED", 1 OVERWRITE "OVERWRITE", 2 PARTIAL "PARTIAL", 3 COLLISION "COLLISION",
+        8 FORMAT_0 "FORMAT_0", 9 FORMAT_1 "FORMAT_1", 10 FORMAT_2 "FORMAT_2", 11 FORMAT_3 "FORMAT_3",
+        12 FORMAT_4 "FORMAT_4", 13 FORMAT_5 "FORMAT_5", 14 FORMAT_6 "FORMAT_6", 15 FORMAT_7 "FORMAT_7",
+    }
+}
+
+wire! {
+    /// New data in the AUX buffer (4.1).
+    pub struct Aux {
+        /// Offset of the data in the AUX buffer in bytes.
+        pub aux_offset: u64 as Hex,
+        /// Length in bytes.
+        pub aux_size: u64 as Hex,
+        /// State.
+        pub flags: AuxFlags,
+    }
+}
+
+wire! {
+    /// An instruction trace of a task begins (4.1).
+    pub struct ItraceStart {
+        /// Process id.
+        pub pid: u32 as Pid,
+        /// Thread id.
+        pub tid: u32 as Pid,
+    }
+}
+
+wire! {
+    /// Samples that the hardware or the kernel dropped (4.2).
+    pub struct LostSamples {
+        /// Number of samples.
+        pub lost: u64,
+    }
+}
+
+wire! {
+    /// A record that is its header (and trailer) alone.
+    pub struct NoBody {}
+}
+
+wire! {
+    /// A context switch seen from a CPU (4.3).
+    pub struct SwitchCpuWide {
+        /// Process that comes or went, by `misc`.
+        pub next_prev_pid: u32 as Pid,
+        /// Its thread.
+        pub next_prev_tid: u32 as Pid,
+    }
+}
+
+wire! {
+    /// One namespace by the inode of its link in /proc.
+    pub struct Namespace {
+        /// Device number.
+        pub dev: u64 as Hex,
+        /// Inode number.
+        pub ino: u64,
+    }
+}
+elements!(Namespace);
+
+wire! {
+    /// The namespaces of a task (4.12), in the order net, uts, ipc, pid, user, mnt, cgroup.
+    pub struct Namespaces {
+        /// Process id.
+        pub pid: u32 as Pid,
+        /// Thread id.
+        pub tid: u32 as Pid,
+        /// Its namespaces.
+        pub namespaces: Counted<u64, Namespace>,
+    }
+}
+
+codes! {
+    /// What a kernel symbol belongs to.
+    pub struct KsymbolType: u16 {
+        0 UNKNOWN "unknown",
+        1 BPF "bpf",
+        2 OUT_OF_LINE "out-of-line",
+    }
+}
+
+flags! {
+    /// What happened to a kernel symbol.
+    pub struct KsymbolFlags: u16 {
+        0 UNREGISTER "UNREGISTER",
+    }
+}
+
+wire! {
+    /// A kernel symbol came or went (5.1).
+    pub struct Ksymbol {
+        /// Address.
+        pub addr: u64 as Hex,
+        /// Length in bytes.
+        pub len: u32,
+        /// What it belongs to.
+        pub ksym_type: KsymbolType,
+        /// What happened.
+        pub flags: KsymbolFlags,
+        /// Its name.
+        pub name: Text,
+    }
+}
+
+codes! {
+    /// What happened to a BPF program.
+    pub struct BpfEventType: u16 {
+        0 UNKNOWN "unknown",
+        1 PROG_LOAD "load",
+        2 PROG_UNLOAD "unload",
+    }
+}
+
+wire! {
+    /// A BPF program came or went (5.1).
+    pub struct BpfEvent {
+        /// What happened.
+        pub kind: BpfEventType,
+        /// Reserved.
+        pub flags: u16,
+        /// Program id.
+        pub id: u32,
+        /// Program tag.
+        pub tag: [u8; 8],
+    }
+}
+
+wire! {
+    /// A cgroup (5.7).
+    pub struct Cgroup {
+        /// Its id.
+        pub id: u64,
+        /// Its path in the cgroup file system.
+        pub path: Text,
+    }
+}
+
+wire! {
+    /// The kernel changed its own code (5.9).
+    pub struct TextPoke {
+        /// Address.
+        pub addr: u64 as Hex,
+        /// Bytes before.
+        pub old_len: u16,
+        /// Bytes after.
+        pub new_len: u16,
+        /// Code before.
+        #[br(args_raw = Extent::Bytes(u64::from(old_len)))]
+        pub old: Rest,
+        /// Code after.
+        #[br(args_raw = Extent::Bytes(u64::from(new_len)))]
+        pub new: Rest,
+        /// Filling to a multiple of 8.
+        pub padding: Rest as Pad,
+    }
+}
+
+wire! {
+    /// Which AUX data belongs to the event (5.16).
+    pub struct AuxOutputHwId {
+        /// Id in the hardware's trace.
+        pub hw_id: u64 as Hex,
+    }
+}
+
+wire! {
+    /// User part of a callchain, of an earlier SAMPLE that ends with the same cookie (6.19).
+    pub struct CallchainDeferred {
+        /// The cookie.
+        pub cookie: u64 as Hex,
+        /// Return addresses with context markers.
+        pub callchain: Counted<u64, u64> as Hex,
+    }
+}

@@ -1,0 +1,258 @@
+//! Records: what the data section of a file, or a pipe, is made of.
+//!
+//! A [`RawRecord`] borrows the bytes of one record; [`Record`] is its typed form. All types of record are lines of
+//! one table, `records!` below.
+
+mod auxtrace;
+mod kernel;
+mod sample;
+mod table;
+mod user;
+
+pub use auxtrace::*;
+pub use kernel::*;
+pub use sample::*;
+pub use table::{Body, RecordInfo, RecordType, TABLE};
+pub use user::*;
+
+use binrw::Endian;
+
+use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::wire::{Wire, wire};
+
+wire! {
+    /// The 8 bytes in front of every record, `struct perf_event_header`.
+    pub struct RecordHeader {
+        /// Type of the record.
+        pub kind: RecordType,
+        /// CPU mode in bits 0–2 and flags by type.
+        pub misc: u16 as Hex,
+        /// Bytes of the record with this header.
+        pub size: u16,
+    }
+}
+
+impl RecordHeader {
+    /// Bytes of a header.
+    pub const SIZE: usize = 8;
+
+    /// Reads a header from the first bytes of `bytes`.
+    #[inline]
+    pub fn parse(bytes: &[u8], endian: Endian) -> Option<Self> {
+        let &[a, b, c, d, e, f, g, h] = bytes.first_chunk()?;
+        let (kind, misc, size) = match endian {
+            Endian::Little => {
+                (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]), u16::from_le_bytes([g, h]))
+            }
+            Endian::Big => (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])),
+        };
+        Some(RecordHeader { kind: RecordType(kind), misc, size })
+    }
+}
+
+/// One record as it stands in the input.
+#[derive(Debug, Clone, Copy)]
+pub struct RawRecord<'a> {
+    /// Absolute offset of the record in the input; inside compressed data, of the record that held it.
+    pub offset: u64,
+    /// Type.
+    pub kind: RecordType,
+    /// CPU mode and flags.
+    pub misc: u16,
+    /// The whole record, with its header.
+    pub bytes: &'a [u8],
+    /// Byte order of the record.
+    pub endian: Endian,
+}
+
+impl<'a> RawRecord<'a> {
+    /// The first record in `bytes`, which may hold more behind it.
+    ///
+    /// # Errors
+    /// A size below 8 or beyond `bytes`.
+    pub fn first(bytes: &'a [u8], endian: Endian, offset: u64) -> Result<Self> {
+        let Some(header) = RecordHeader::parse(bytes, endian) else {
+            return Err(Error::truncated("record header", RecordHeader::SIZE as u64, bytes.len() as u64).at(offset));
+        };
+        let size = usize::from(header.size);
+        if size < RecordHeader::SIZE {
+            return Err(Error::invalid(
+                format!("{} record", header.kind),
+                "size",
+                size.to_string(),
+                "8 or more, the header being part of the record",
+            )
+            .at(offset));
+        }
+        match bytes.get(..size) {
+            Some(bytes) => Ok(RawRecord { offset, kind: header.kind, misc: header.misc, bytes, endian }),
+            None => {
+                Err(Error::truncated(format!("{} record", header.kind), size as u64, bytes.len() as u64).at(offset))
+            }
+        }
+    }
+
+    /// The record without its header.
+    #[inline]
+    pub fn body(&self) -> &'a [u8] {
+        self.bytes.get(RecordHeader::SIZE..).unwrap_or_default()
+    }
+
+    /// Bytes that follow the record outside its own size: AUX data, tracing data.
+    ///
+    /// # Errors
+    /// A record too short to say it.
+    pub fn payload_len(&self) -> Result<u64> {
+        match self.kind {
+            RecordType::AUXTRACE => self.decode_body::<Auxtrace>(Layout::default()).map(|r| r.size),
+            RecordType::HEADER_TRACING_DATA => {
+                let layout = Layout { len: self.body().len() as u64, ..Layout::default() };
+                self.decode_body::<HeaderTracingData>(layout).map(|r| u64::from(r.size))
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// The body as a structure of one type, where the type is known from [`kind`](Self::kind).
+    ///
+    /// # Errors
+    /// A body that is too short, or counts beyond it.
+    pub fn decode_body<T: Wire>(&self, layout: Layout) -> Result<T> {
+        T::decode(self.body(), self.endian, layout).map(|(body, _)| body).map_err(|e| self.blame(e))
+    }
+
+    /// The u64 at `at` bytes from the start of the record.
+    #[inline]
+    pub fn word(&self, at: usize) -> Option<u64> {
+        let bytes = *self.bytes.get(at..)?.first_chunk()?;
+        Some(if self.endian == Endian::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+    }
+
+    fn blame(&self, error: Error) -> Error {
+        error.structure(format!("{} record", self.kind)).within(self.offset.saturating_add(RecordHeader::SIZE as u64))
+    }
+}
+
+/// A record with all its fields.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Type, which decides the variant of `body`.
+    pub kind: RecordType,
+    /// CPU mode and flags.
+    pub misc: u16,
+    /// The fields.
+    pub body: Body,
+    /// Bytes behind the last known field: those of a longer, newer form of the record.
+    pub tail: Vec<u8>,
+    /// The trailer of kernel records.
+    pub sample_id: Option<SampleId>,
+}
+
+impl Record {
+    /// Decodes `raw`, which belongs to an event with `layout`.
+    ///
+    /// # Errors
+    /// A body that is too short for its fields, or counts beyond it.
+    pub fn decode(raw: &RawRecord<'_>, layout: &Layout) -> Result<Self> {
+        let whole = raw.body();
+        let mut layout = Layout { misc: raw.misc, ..*layout };
+        let trailer = trailer_len(raw, &layout);
+        let Some((body_bytes, trailer_bytes)) =
+            whole.len().checked_sub(trailer).and_then(|at| whole.split_at_checked(at))
+        else {
+            return Err(raw.blame(Error::truncated("", trailer as u64, whole.len() as u64).field("sample_id")));
+        };
+        layout.len = body_bytes.len() as u64;
+        let (body, tail) = decode_body(raw, body_bytes, layout)?;
+        let sample_id = if trailer > 0 {
+            let (id, _) = SampleId::decode(trailer_bytes, raw.endian, layout).map_err(|e| raw.blame(e))?;
+            Some(id)
+        } else {
+            None
+        };
+        Ok(Record { kind: raw.kind, misc: raw.misc, body, tail: tail.to_vec(), sample_id })
+    }
+
+    /// Appends the record's bytes, its size computed.
+    ///
+    /// # Errors
+    /// A record above 65,535 bytes.
+    pub fn encode_into(&self, out: &mut Vec<u8>, endian: Endian) -> Result<()> {
+        let start = out.len();
+        RecordHeader { kind: self.kind, misc: self.misc, size: 0 }.encode_into(out, endian)?;
+        self.body.encode_into(out, endian)?;
+        out.extend_from_slice(&self.tail);
+        if let Some(id) = &self.sample_id {
+            id.encode_into(out, endian)?;
+        }
+        let len = out.len().saturating_sub(start);
+        let Ok(size) = u16::try_from(len) else {
+            out.truncate(start);
+            return Err(Error::invalid(format!("{} record", self.kind), "size", len.to_string(), "at most 65535"));
+        };
+        let bytes = if endian == Endian::Little { size.to_le_bytes() } else { size.to_be_bytes() };
+        if let Some(field) = out.get_mut(start..).and_then(|r| r.get_mut(6..8)) {
+            field.copy_from_slice(&bytes);
+        }
+        Ok(())
+    }
+
+    /// The record's bytes.
+    ///
+    /// # Errors
+    /// As [`encode_into`](Self::encode_into).
+    pub fn encode(&self, endian: Endian) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.encode_into(&mut out, endian)?;
+        Ok(out)
+    }
+}
+
+/// Bytes of the trailer of `raw`: all kernel records but SAMPLE have one, and so have the build ids that perf inject
+/// writes since 6.12, recognised by their exact size.
+fn trailer_len(raw: &RawRecord<'_>, layout: &Layout) -> usize {
+    let len = layout.trailer_len();
+    match raw.kind {
+        RecordType::SAMPLE => 0,
+        kind if kind.is_kernel() => len,
+        RecordType::HEADER_BUILD_ID
+            if BuildId::aligned_len(raw.body()).is_some_and(|body| body + len == raw.body().len()) =>
+        {
+            len
+        }
+        _ => 0,
+    }
+}
+
+/// Decodes a body and returns what is left behind its last field. A SAMPLE whose branch stack has not the announced
+/// form is the only one with more than one reading; the one that uses all bytes is right.
+fn decode_body<'a>(raw: &RawRecord<'_>, bytes: &'a [u8], layout: Layout) -> Result<(Body, &'a [u8])> {
+    let decode = |layout| Body::decode(raw.kind, bytes, raw.endian, layout).map_err(|e| raw.blame(e));
+    let first = decode(layout);
+    let exact = |result: &Result<(Body, usize)>| matches!(result, Ok((_, used)) if *used == bytes.len());
+    let chosen = if raw.kind == RecordType::SAMPLE
+        && layout.sample_type.has(crate::attr::SampleType::BRANCH_STACK)
+        && !exact(&first)
+    {
+        let others = layout.branch_form.candidates().into_iter().skip(1);
+        others.map(|branch_form| decode(Layout { branch_form, ..layout })).find(exact).unwrap_or(first)
+    } else {
+        first
+    };
+    let (body, used) = chosen?;
+    Ok((body, bytes.get(used..).unwrap_or_default()))
+}
+
+impl Describe for Record {
+    fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
+        v.begin(name);
+        self.body.describe("", Style::Plain, v);
+        if !self.tail.is_empty() {
+            v.leaf("tail", self.tail.len(), Leaf::Bytes(&self.tail));
+        }
+        self.sample_id.describe("sample_id", Style::Plain, v);
+        v.end();
+    }
+}

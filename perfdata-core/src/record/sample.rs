@@ -1,0 +1,327 @@
+//! SAMPLE and the `sample_id` trailer: parts that are there or not by the attribute's `sample_type`
+//! (include/uapi/linux/perf_event.h, enum perf_event_type; kernel/events/core.c, perf_output_sample).
+
+use crate::attr::{ReadFormat, SampleType};
+use crate::codes::{bitfield, codes};
+use crate::wire::{Counted, Extent, LayoutList, List, Rest, elements, wire};
+
+wire! {
+    /// Process and thread.
+    pub struct Tid {
+        /// Process id in the recorder's namespace; `u32::MAX` where the task is outside or gone.
+        pub pid: u32 as Pid,
+        /// Thread id.
+        pub tid: u32 as Pid,
+    }
+}
+
+wire! {
+    /// The CPU that the event happened on.
+    pub struct Cpu {
+        /// CPU number.
+        pub cpu: u32,
+        /// Reserved, 0.
+        pub reserved: u32 as Pad,
+    }
+}
+
+wire! {
+    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read
+    /// from the end of the record.
+    pub struct SampleId(layout) {
+        /// Process and thread.
+        #[br(if(layout.sample_type.has(SampleType::TID)))]
+        pub tid: Option<Tid>,
+        /// Nanoseconds on the recording's clock.
+        #[br(if(layout.sample_type.has(SampleType::TIME)))]
+        pub time: Option<u64> as Time,
+        /// Event id.
+        #[br(if(layout.sample_type.has(SampleType::ID)))]
+        pub id: Option<u64> as Id,
+        /// Id of the event's instance (one per CPU and task).
+        #[br(if(layout.sample_type.has(SampleType::STREAM_ID)))]
+        pub stream_id: Option<u64>,
+        /// CPU.
+        #[br(if(layout.sample_type.has(SampleType::CPU)))]
+        pub cpu: Option<Cpu>,
+        /// Event id at a fixed place: the last word (3.12).
+        #[br(if(layout.sample_type.has(SampleType::IDENTIFIER)))]
+        pub identifier: Option<u64> as Id,
+    }
+}
+
+impl SampleId {
+    /// The parts of `sample_type` that the trailer has, one u64 each.
+    const PARTS: SampleType = SampleType(
+        SampleType::TID.0
+            | SampleType::TIME.0
+            | SampleType::ID.0
+            | SampleType::STREAM_ID.0
+            | SampleType::CPU.0
+            | SampleType::IDENTIFIER.0,
+    );
+
+    /// Bytes of a trailer.
+    pub fn len(sample_type: SampleType) -> usize {
+        (sample_type.0 & Self::PARTS.0).count_ones() as usize * 8
+    }
+}
+
+wire! {
+    /// One counter's value in a group.
+    pub struct GroupValue(layout) {
+        /// The count.
+        pub value: u64,
+        /// Event id.
+        #[br(if(layout.read_format.has(ReadFormat::ID)))]
+        pub id: Option<u64> as Id,
+        /// Samples lost (6.0).
+        #[br(if(layout.read_format.has(ReadFormat::LOST)))]
+        pub lost: Option<u64>,
+    }
+}
+
+wire! {
+    /// What read(2) on the event gives: one counter or, with GROUP, all of its group.
+    pub struct ReadValue(layout) {
+        /// The count, without GROUP.
+        #[br(if(!layout.read_format.has(ReadFormat::GROUP)))]
+        pub value: Option<u64>,
+        /// Number of counters, with GROUP.
+        #[br(if(layout.read_format.has(ReadFormat::GROUP)))]
+        pub nr: Option<u64>,
+        /// Nanoseconds that the event was enabled.
+        #[br(if(layout.read_format.has(ReadFormat::TOTAL_TIME_ENABLED)))]
+        pub time_enabled: Option<u64>,
+        /// Nanoseconds that the event was on the PMU.
+        #[br(if(layout.read_format.has(ReadFormat::TOTAL_TIME_RUNNING)))]
+        pub time_running: Option<u64>,
+        /// Event id, without GROUP.
+        #[br(if(layout.read_format.has(ReadFormat::ID) && !layout.read_format.has(ReadFormat::GROUP)))]
+        pub id: Option<u64> as Id,
+        /// Samples lost, without GROUP (6.0).
+        #[br(if(layout.read_format.has(ReadFormat::LOST) && !layout.read_format.has(ReadFormat::GROUP)))]
+        pub lost: Option<u64>,
+        /// The counters of the group, leader first.
+        #[br(args(nr.unwrap_or(0), layout))]
+        pub values: LayoutList<GroupValue>,
+    }
+}
+
+codes! {
+    /// Context markers inside a callchain, `enum perf_callchain_context`: the addresses behind one are of its kind.
+    pub struct CallchainContext: u64 {
+        0xffff_ffff_ffff_ffe0 HV "hypervisor",
+        0xffff_ffff_ffff_ff80 KERNEL "kernel",
+        0xffff_ffff_ffff_fe00 USER "user",
+        0xffff_ffff_ffff_fd80 USER_DEFERRED "user-deferred",
+        0xffff_ffff_ffff_f800 GUEST "guest",
+        0xffff_ffff_ffff_f780 GUEST_KERNEL "guest-kernel",
+        0xffff_ffff_ffff_f600 GUEST_USER "guest-user",
+    }
+}
+
+impl CallchainContext {
+    /// Words from here on are markers, not addresses (`PERF_CONTEXT_MAX`).
+    pub const FIRST: u64 = 0xffff_ffff_ffff_f001;
+
+    /// The marker that `word` of a callchain is, if it is one.
+    pub fn of(word: u64) -> Option<Self> {
+        (word >= Self::FIRST).then_some(Self(word))
+    }
+}
+
+bitfield! {
+    /// What is known of one branch, `struct perf_branch_entry`.
+    pub struct BranchFlags: mirrored u64 {
+        /// The target was mispredicted.
+        mispred 0 1,
+        /// The target was predicted.
+        predicted 1 1,
+        /// In a transaction.
+        in_tx 2 1,
+        /// Aborted a transaction.
+        abort 3 1,
+        /// Cycles since the last branch (4.3).
+        cycles 4 16,
+        /// Kind of branch, `PERF_BR_*` (4.14).
+        kind 20 4,
+        /// Speculation, `PERF_BR_SPEC_*` (6.1).
+        spec 24 2,
+        /// Further kinds of branch, `PERF_BR_NEW_*` (6.1).
+        new_kind 26 4,
+        /// Privilege, `PERF_BR_PRIV_*` (6.1).
+        privilege 30 3,
+    }
+}
+
+wire! {
+    /// One taken branch.
+    pub struct BranchEntry {
+        /// Address of the branch.
+        pub from: u64 as Hex,
+        /// Its target.
+        pub to: u64 as Hex,
+        /// What else is known.
+        pub flags: BranchFlags,
+    }
+}
+elements!(BranchEntry);
+
+wire! {
+    /// The last branches, newest first (3.4).
+    pub struct BranchStack(layout) {
+        /// Number of branches.
+        pub nr: u64,
+        /// Index of the first in the hardware's buffer (5.7).
+        #[br(if(layout.branch_form.hw_idx))]
+        pub hw_idx: Option<u64>,
+        /// The branches.
+        #[br(args(nr))]
+        pub entries: List<BranchEntry>,
+        /// Event counts between branches, one word each (6.8).
+        #[br(args(if layout.branch_form.counters { nr } else { 0 }))]
+        pub counters: List<u64> as Hex,
+    }
+}
+
+codes! {
+    /// Which registers a sample holds, `enum perf_sample_regs_abi`.
+    pub struct RegsAbi: u64 {
+        0 NONE "none",
+        1 BITS_32 "32-bit",
+        2 BITS_64 "64-bit",
+    }
+}
+
+wire! {
+    /// Registers, one u64 each for the bits of the attribute's mask, ascending.
+    pub struct Regs(layout) {
+        /// Width of the task, or none.
+        pub abi: RegsAbi,
+        /// Values.
+        #[br(args(if abi == RegsAbi::NONE { 0 } else { u64::from(layout.regs.count_ones()) }))]
+        pub regs: List<u64> as Hex,
+    }
+}
+
+wire! {
+    /// A copy of the top of the user stack (3.7).
+    pub struct StackUser {
+        /// Room of the copy in bytes.
+        pub size: u64,
+        /// The room. Only `dyn_size` bytes of it are the stack, the rest is old ring-buffer content.
+        #[br(args_raw = Extent::Bytes(size))]
+        pub data: Rest,
+        /// Bytes really copied; absent where `size` is 0.
+        #[br(if(size != 0))]
+        pub dyn_size: Option<u64>,
+    }
+}
+
+bitfield! {
+    /// Where a sampled datum came from, `union perf_mem_data_src`. The values of each field are flags or codes named
+    /// `PERF_MEM_*` there.
+    pub struct DataSource: numeric u64 {
+        /// Load, store, prefetch or execution.
+        op 0 5,
+        /// Level of the memory hierarchy, hit or miss.
+        level 5 14,
+        /// What snooping found.
+        snoop 19 5,
+        /// Locked access.
+        lock 24 2,
+        /// What the TLB found.
+        tlb 26 7,
+        /// Level as a number (4.14).
+        level_number 33 4,
+        /// Remote (4.14).
+        remote 37 1,
+        /// More of snooping (4.14).
+        snoop_more 38 2,
+        /// What blocked the access (5.12).
+        blocked 40 3,
+        /// Hops to the datum (5.16).
+        hops 43 3,
+        /// Memory region (7.0).
+        region 46 5,
+    }
+}
+
+wire! {
+    /// One event that happened. Parts in file order.
+    pub struct Sample(layout) {
+        /// Event id at a fixed place (3.12).
+        #[br(if(layout.sample_type.has(SampleType::IDENTIFIER)))]
+        pub identifier: Option<u64> as Id,
+        /// Instruction pointer.
+        #[br(if(layout.sample_type.has(SampleType::IP)))]
+        pub ip: Option<u64> as Hex,
+        /// Process and thread.
+        #[br(if(layout.sample_type.has(SampleType::TID)))]
+        pub tid: Option<Tid>,
+        /// Nanoseconds on the recording's clock.
+        #[br(if(layout.sample_type.has(SampleType::TIME)))]
+        pub time: Option<u64> as Time,
+        /// Data address.
+        #[br(if(layout.sample_type.has(SampleType::ADDR)))]
+        pub addr: Option<u64> as Hex,
+        /// Event id.
+        #[br(if(layout.sample_type.has(SampleType::ID)))]
+        pub id: Option<u64> as Id,
+        /// Id of the event's instance.
+        #[br(if(layout.sample_type.has(SampleType::STREAM_ID)))]
+        pub stream_id: Option<u64>,
+        /// CPU.
+        #[br(if(layout.sample_type.has(SampleType::CPU)))]
+        pub cpu: Option<Cpu>,
+        /// Events since the last sample.
+        #[br(if(layout.sample_type.has(SampleType::PERIOD)))]
+        pub period: Option<u64>,
+        /// Counter values.
+        #[br(if(layout.sample_type.has(SampleType::READ)), args_raw = layout)]
+        pub read: Option<ReadValue>,
+        /// Return addresses, innermost first, with [`CallchainContext`] markers between.
+        #[br(if(layout.sample_type.has(SampleType::CALLCHAIN)))]
+        pub callchain: Option<Counted<u64, u64>> as Hex,
+        /// Raw data of a tracepoint or PMU, in the recording machine's layout; padding included.
+        #[br(if(layout.sample_type.has(SampleType::RAW)))]
+        pub raw: Option<Counted<u32, u8>>,
+        /// The last branches.
+        #[br(if(layout.sample_type.has(SampleType::BRANCH_STACK)), args_raw = layout)]
+        pub branch_stack: Option<BranchStack>,
+        /// User registers (3.7).
+        #[br(if(layout.sample_type.has(SampleType::REGS_USER)), args_raw = layout.with_regs(layout.sample_regs_user))]
+        pub regs_user: Option<Regs>,
+        /// User stack (3.7).
+        #[br(if(layout.sample_type.has(SampleType::STACK_USER)))]
+        pub stack_user: Option<StackUser>,
+        /// Cost, with WEIGHT (3.10); with WEIGHT_STRUCT (5.12) three numbers: bits 0–31, 32–47 and 48–63.
+        #[br(if(layout.sample_type.has(SampleType::WEIGHT) || layout.sample_type.has(SampleType::WEIGHT_STRUCT)))]
+        pub weight: Option<u64>,
+        /// Where the data came from, `union perf_mem_data_src` (3.10).
+        #[br(if(layout.sample_type.has(SampleType::DATA_SRC)))]
+        pub data_src: Option<DataSource>,
+        /// Transaction flags in bits 0–7, abort code in bits 32–63 (3.13).
+        #[br(if(layout.sample_type.has(SampleType::TRANSACTION)))]
+        pub transaction: Option<u64> as Hex,
+        /// Registers at the interrupt (3.19).
+        #[br(if(layout.sample_type.has(SampleType::REGS_INTR)), args_raw = layout.with_regs(layout.sample_regs_intr))]
+        pub regs_intr: Option<Regs>,
+        /// Physical data address (4.14).
+        #[br(if(layout.sample_type.has(SampleType::PHYS_ADDR)))]
+        pub phys_addr: Option<u64> as Hex,
+        /// Id of the cgroup (5.7).
+        #[br(if(layout.sample_type.has(SampleType::CGROUP)))]
+        pub cgroup: Option<u64>,
+        /// Page size at the data address in bytes (5.11).
+        #[br(if(layout.sample_type.has(SampleType::DATA_PAGE_SIZE)))]
+        pub data_page_size: Option<u64>,
+        /// Page size at the instruction in bytes (5.11).
+        #[br(if(layout.sample_type.has(SampleType::CODE_PAGE_SIZE)))]
+        pub code_page_size: Option<u64>,
+        /// Piece of an AUX trace (5.5).
+        #[br(if(layout.sample_type.has(SampleType::AUX)))]
+        pub aux: Option<Counted<u64, u8>>,
+    }
+}

@@ -1,0 +1,130 @@
+//! The table of all record types.
+
+use binrw::Endian;
+
+use super::{auxtrace::*, kernel::*, sample::*, user::*};
+use crate::codes::codes;
+use crate::describe::{Describe, Style, Visitor};
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::wire::{Rest, Wire};
+
+/// What the table says of one record type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordInfo {
+    /// The number in the record's header.
+    pub kind: RecordType,
+    /// Name as in the kernel's headers, without `PERF_RECORD_`.
+    pub name: &'static str,
+    /// The first release of kernel or perf that writes it.
+    pub since: &'static str,
+    /// Names of the bits of `misc` above the CPU mode.
+    pub misc: &'static [(u32, &'static str)],
+}
+
+/// Makes the type code, the body enum and all dispatch from one line per record type.
+macro_rules! records {
+    ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(misc { $($bit:literal $flag:literal),* })?),* $(,)?) => {
+        codes! {
+            /// Type of a record: below 64 the kernel's, from 64 on the perf tool's.
+            pub struct RecordType: u32 {
+                $($number $constant (stringify!($constant))),*
+            }
+        }
+
+        /// Every known record type, ascending.
+        pub const TABLE: &[RecordInfo] = &[$(RecordInfo {
+            kind: RecordType($number),
+            name: stringify!($constant),
+            since: $since,
+            misc: &[$($(($bit, $flag)),*)?],
+        }),*];
+
+        /// The fields of a record, by type.
+        // A body lives on the stack of whoever looks at it; a box for the large ones would cost an allocation for
+        // every SAMPLE.
+        #[allow(clippy::large_enum_variant)]
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum Body {
+            $(#[doc = concat!("`", stringify!($constant), "`, ", stringify!($number), ".")] $variant($body),)*
+            /// A type that this version does not know.
+            Unknown(Vec<u8>),
+        }
+
+        impl Body {
+            /// Decodes the body of a record of type `kind`; also returns the bytes used.
+            pub(super) fn decode(kind: RecordType, bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
+                match kind.0 {
+                    $($number => <$body>::decode(bytes, endian, layout).map(|(body, used)| (Body::$variant(body), used)),)*
+                    _ => Ok((Body::Unknown(bytes.to_vec()), bytes.len())),
+                }
+            }
+
+            /// Appends the body's bytes.
+            pub(super) fn encode_into(&self, out: &mut Vec<u8>, endian: Endian) -> Result<()> {
+                match self {
+                    $(Body::$variant(body) => body.encode_into(out, endian),)*
+                    Body::Unknown(bytes) => { out.extend_from_slice(bytes); Ok(()) }
+                }
+            }
+        }
+
+        impl Describe for Body {
+            fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+                match self {
+                    $(Body::$variant(body) => body.describe(name, style, v),)*
+                    Body::Unknown(bytes) => Rest(bytes.clone()).describe("bytes", style, v),
+                }
+            }
+        }
+    };
+}
+
+records! {
+    1 MMAP Mmap(Mmap) since "2.6.31" misc { 12 "PROC_MAP_PARSE_TIMEOUT", 13 "MMAP_DATA" },
+    2 LOST Lost(Lost) since "2.6.31",
+    3 COMM Comm(Comm) since "2.6.31" misc { 13 "COMM_EXEC" },
+    4 EXIT Exit(Task) since "2.6.31",
+    5 THROTTLE Throttle(Throttle) since "2.6.31",
+    6 UNTHROTTLE Unthrottle(Throttle) since "2.6.31",
+    7 FORK Fork(Task) since "2.6.31" misc { 13 "FORK_EXEC" },
+    8 READ Read(Read) since "2.6.31",
+    9 SAMPLE Sample(Sample) since "2.6.31" misc { 14 "EXACT_IP" },
+    10 MMAP2 Mmap2(Mmap2) since "3.16" misc { 12 "PROC_MAP_PARSE_TIMEOUT", 13 "MMAP_DATA", 14 "MMAP_BUILD_ID" },
+    11 AUX Aux(Aux) since "4.1",
+    12 ITRACE_START ItraceStart(ItraceStart) since "4.1",
+    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" misc { 15 "LOST_SAMPLES_BPF" },
+    14 SWITCH Switch(NoBody) since "4.3" misc { 13 "SWITCH_OUT", 14 "SWITCH_OUT_PREEMPT" },
+    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" misc { 13 "SWITCH_OUT", 14 "SWITCH_OUT_PREEMPT" },
+    16 NAMESPACES Namespaces(Namespaces) since "4.12",
+    17 KSYMBOL Ksymbol(Ksymbol) since "5.1",
+    18 BPF_EVENT BpfEvent(BpfEvent) since "5.1",
+    19 CGROUP Cgroup(Cgroup) since "5.7",
+    20 TEXT_POKE TextPoke(TextPoke) since "5.9",
+    21 AUX_OUTPUT_HW_ID AuxOutputHwId(AuxOutputHwId) since "5.16",
+    22 CALLCHAIN_DEFERRED CallchainDeferred(CallchainDeferred) since "6.19",
+
+    64 HEADER_ATTR HeaderAttr(HeaderAttr) since "2.6.35",
+    65 HEADER_EVENT_TYPE HeaderEventType(EventTypeName) since "2.6.35",
+    66 HEADER_TRACING_DATA HeaderTracingData(HeaderTracingData) since "2.6.35",
+    67 HEADER_BUILD_ID HeaderBuildId(BuildId) since "2.6.35" misc { 15 "BUILD_ID_SIZE" },
+    68 FINISHED_ROUND FinishedRound(NoBody) since "2.6.35",
+    71 AUXTRACE Auxtrace(Auxtrace) since "4.1",
+    80 HEADER_FEATURE HeaderFeature(HeaderFeature) since "4.14",
+    81 COMPRESSED Compressed(Compressed) since "5.2",
+    82 FINISHED_INIT FinishedInit(NoBody) since "6.0",
+    83 COMPRESSED2 Compressed2(Compressed2) since "6.15",
+}
+
+impl RecordType {
+    /// Whether the kernel's records, not the perf tool's, are numbered like this.
+    pub const fn is_kernel(self) -> bool {
+        self.0 < Self::HEADER_ATTR.0
+    }
+
+    /// The line of the table.
+    pub fn info(self) -> Option<&'static RecordInfo> {
+        TABLE.binary_search_by_key(&self, |info| info.kind).ok().and_then(|at| TABLE.get(at))
+    }
+}

@@ -1,0 +1,107 @@
+//! Records of the perf tool that carry metadata in a stream (tools/lib/perf/include/perf/event.h, enum
+//! perf_user_event_type).
+
+use crate::attr::Attr;
+use crate::wire::{Chars, Extent, Rest, Text, ToEnd, wire};
+
+wire! {
+    /// An attribute and its ids, in a pipe (2.6.35).
+    pub struct HeaderAttr(layout) {
+        /// The attribute, as long as its own `size` says.
+        #[br(args_raw = layout)]
+        pub attr: Attr,
+        /// Its event ids.
+        #[br(args(8))]
+        pub ids: ToEnd<u64> as Id,
+    }
+}
+
+wire! {
+    /// A name of an event (2.6.35, not written since 3.12). Also the entry of a file's event_types section.
+    pub struct EventTypeName {
+        /// The event's `config`.
+        pub event_id: u64 as Hex,
+        /// Its name.
+        pub name: Chars<64>,
+    }
+}
+
+wire! {
+    /// Announces tracing data, in a pipe (2.6.35); the data follows the record.
+    pub struct HeaderTracingData(layout) {
+        /// Bytes behind the record, zeros up to a multiple of 8 included.
+        pub size: u32,
+        /// Padding (6.0).
+        #[br(if(layout.len >= 8))]
+        pub pad: Option<u32> as Pad,
+    }
+}
+
+wire! {
+    /// A file and its build id (2.6.35). Also the entry of the BUILD_ID feature, there with a header of type 0.
+    pub struct BuildId {
+        /// -1 for the host's kernel and its processes, else a guest's process id.
+        pub pid: i32,
+        /// The build id, left-justified and filled with zeros.
+        pub build_id: [u8; 20],
+        /// Its bytes, where `misc` bit 15 is set (5.11); 20 else.
+        pub size: u8,
+        /// Reserved.
+        pub reserved_1: u8 as Pad,
+        /// Reserved.
+        pub reserved_2: u16 as Pad,
+        /// The file.
+        pub filename: Text,
+    }
+}
+
+/// `misc` bit 15 of a build id: its `size` is valid (5.11).
+pub const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
+
+impl BuildId {
+    /// The bytes that are the build id.
+    pub fn id(&self, misc: u16) -> &[u8] {
+        let size = if misc & MISC_BUILD_ID_SIZE != 0 { usize::from(self.size) } else { 20 };
+        self.build_id.get(..size).unwrap_or(&self.build_id)
+    }
+
+    /// Bytes of a record (without header) whose name room is rounded so that the whole is a multiple of 8, as perf
+    /// writes it since 6.12, where a trailer may follow.
+    pub(crate) fn aligned_len(body: &[u8]) -> Option<usize> {
+        const NAME_AT: usize = 28;
+        let name = body.get(NAME_AT..)?;
+        let text = name.iter().position(|&b| b == 0)?;
+        Some((8 + NAME_AT + text + 1).next_multiple_of(8) - 8)
+    }
+}
+
+wire! {
+    /// A feature section, in a pipe (4.14).
+    pub struct HeaderFeature {
+        /// Number of the feature; in the empty last one the first number that the recorder does not know.
+        pub feat_id: u64,
+        /// The section.
+        pub section: Rest,
+    }
+}
+
+wire! {
+    /// Compressed records (5.2): the next piece of the recording's one zstd stream.
+    pub struct Compressed {
+        /// Compressed bytes.
+        pub data: Rest,
+    }
+}
+
+wire! {
+    /// Compressed records in a record of aligned size (6.15).
+    pub struct Compressed2 {
+        /// Compressed bytes without padding.
+        pub data_size: u64,
+        /// Compressed bytes.
+        #[br(args_raw = Extent::Bytes(data_size))]
+        pub data: Rest,
+        /// Filling to a multiple of 8.
+        pub padding: Rest as Pad,
+    }
+}
