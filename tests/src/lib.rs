@@ -1,1 +1,13 @@
-//! placeholder
+//! What the tests of several crates share: the real recordings, perf as a judge, and comparing texts.
+//!
+//! The suites are in `tests/tests/`. A suite that has something to say about a recording says it as a
+//! `fn(&Recording) -> Result<(), String>` and runs it with [`per_fixture!`] on the project's recordings and
+//! with [`recordings::check_all`] on those that lie outside of it.
+
+pub mod golden;
+pub mod judge;
+pub mod manifest;
+pub mod perf;
+pub mod recordings;
+
+include!(concat!(env!("OUT_DIR"), "/fixtures.rs"));

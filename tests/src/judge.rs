@@ -1,0 +1,237 @@
+//! perf as the judge of a conversion: whom to ask about a recording, and whether two recordings read alike.
+//!
+//! What holds for the recordings here, found by having all six perfs read all of them:
+//!
+//! - The perf that recorded says the same text on every machine of its byte order, apart from [`READER`].
+//!   The x86-64 perf of the same version is the judge for aarch64, armhf and i386.
+//! - A perf of the other byte order is no judge. It shows `prot` of MMAP2 records unswapped; in a pipe it takes
+//!   pid and tid, the raw data of tracepoints and compressed records unswapped, and before 7.2 stops at the
+//!   first feature; it leaves out BPF programs, and shows `clockid` and `sample_regs_intr` wrongly.
+//! - In file mode a perf refuses attributes larger than its own; in a pipe it takes them. So a pipe recorded
+//!   by a newer perf is no measure for the file made from it.
+//! - A newer perf reads what an older one recorded, but not all: 7.2 refuses stat recordings (COMPRESSED with
+//!   `mmap_len` 0), files injected by 6.1 (unaligned BUILD_ID records) and takes the terminator of a pipe
+//!   recorded by an older perf for an empty CPU_DOMAIN_INFO. It then says the same about both, or nothing.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use crate::{
+    golden::{self, Allowed, Difference, Uses},
+    perf::{self, Output, Perf, Question},
+    recordings::{Container, Endian, Form, Recording},
+};
+
+/// Differences between what perf said where a recording was made and what it says here.
+pub const READER: &[Allowed] = &[
+    Allowed {
+        name: "unwound frames",
+        reason: "perf unwinds user stacks with the program that ran, which only the recording machine has",
+        question: Question::Script,
+        // s390x without frame pointers: 7.2 unwinds by the user stack for `-g` too.
+        recordings: |recording| {
+            recording.name.contains("-s390x-file-dwarf")
+                || matches!(
+                    recording.name.as_str(),
+                    "7.2-s390x-file-g" | "7.2-s390x-pipe-g"
+                )
+        },
+        applies: |difference| match difference {
+            Difference::Lost(line) => is_frame(line),
+            _ => false,
+        },
+    },
+    Allowed {
+        name: "reader's machine",
+        reason: "without a CPUID or PMU_MAPPINGS section perf shows those of the machine it runs on",
+        question: Question::Header,
+        recordings: |recording| recording.name.ends_with("-file-crashed"),
+        applies: |difference| {
+            ["# cpuid : ", "# pmu mappings: "]
+                .iter()
+                .any(|start| difference.changed_after(start).is_some())
+        },
+    },
+];
+
+/// What one perf says of one recording.
+#[derive(Debug)]
+pub struct Texts([Output; Question::ALL.len()]);
+
+impl Texts {
+    /// Asks everything anew.
+    pub fn ask(path: &Path, perf: &Perf) -> io::Result<Self> {
+        let [a, b, c, d] = Question::ALL.map(|question| perf.ask(question, path));
+        Ok(Self([a?, b?, c?, d?]))
+    }
+
+    /// The answer to one question.
+    pub fn answer(&self, question: Question) -> &Output {
+        &self.0[question as usize]
+    }
+
+    /// Whether perf could read it: to the end, and it found a header and records.
+    pub fn is_readable(&self) -> bool {
+        let script = self.answer(Question::Script);
+        let header = self.answer(Question::Header);
+        script.success() && !script.stdout.is_empty() && !header.stdout.is_empty()
+    }
+}
+
+/// The perf that made the recording, or its equal on another machine of the same byte order.
+pub fn native(recording: &Recording) -> Option<&'static Perf> {
+    let recorder = recording.recorder.as_ref()?;
+    perf::all()
+        .iter()
+        .find(|perf| (perf.version, perf.endian) == (recorder.perf, recorder.endian()))
+}
+
+/// All perfs that can judge a conversion of the recording, the one that made it first.
+pub fn judges(recording: &Recording) -> io::Result<Vec<&'static Perf>> {
+    let Some(form) = recording.form else {
+        return Ok(Vec::new());
+    };
+    let attr_size = attr_size(&recording.main_file(), form)?.unwrap_or_default();
+    let native = native(recording).map(|perf| perf.name);
+    let mut judges = Vec::new();
+    for perf in perf::all() {
+        if perf.endian != form.endian || perf.attr_size() < attr_size {
+            continue;
+        }
+        if texts(&recording.path, perf)?.is_readable() {
+            judges.push(perf);
+        }
+    }
+    judges.sort_by_key(|perf| Some(perf.name) != native);
+    Ok(judges)
+}
+
+/// What `perf` says of a recording that does not change during the test: asked once.
+pub fn texts(path: &Path, perf: &Perf) -> io::Result<Arc<Texts>> {
+    type Cache = Mutex<HashMap<(PathBuf, &'static str), Arc<Texts>>>;
+    static CACHE: OnceLock<Cache> = OnceLock::new();
+    let cache = CACHE.get_or_init(Cache::default);
+    let key = (path.to_owned(), perf.name);
+    if let Some(texts) = cache.lock().expect("nothing panics here").get(&key) {
+        return Ok(Arc::clone(texts));
+    }
+    let texts = Arc::new(Texts::ask(path, perf)?);
+    cache
+        .lock()
+        .expect("nothing panics here")
+        .insert(key, Arc::clone(&texts));
+    Ok(texts)
+}
+
+/// Whether `perf` says the same of a recording and of what was made of it, apart from the `allowed`
+/// differences. Answers how often each of them occurred, or with what else differs.
+pub fn compare(
+    original: &Recording,
+    converted: &Path,
+    perf: &Perf,
+    allowed: &[Allowed],
+) -> Result<Uses, String> {
+    let old = texts(&original.path, perf).map_err(|error| format!("{perf}: {error}"))?;
+    let new = Texts::ask(converted, perf).map_err(|error| format!("{perf}: {error}"))?;
+    let mut uses = Uses::new();
+    let mut faults = Vec::new();
+    for question in Question::ALL {
+        let (old, new) = (old.answer(question), new.answer(question));
+        if old.success() && !new.success() {
+            faults.push(format!("{question:?}: perf fails\n{}", new.stderr));
+            continue;
+        }
+        match golden::compare(original, question, &old.stdout, &new.stdout, allowed) {
+            Ok(used) => uses.extend(used),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() {
+        Ok(uses)
+    } else {
+        Err(format!("{perf}: {}", faults.join("\n")))
+    }
+}
+
+/// Whether `perf` says of `path` what stands beside the original `recording`, apart from `allowed`.
+pub fn compare_with_golden(
+    recording: &Recording,
+    path: &Path,
+    perf: &Perf,
+    allowed: &[Allowed],
+) -> Result<Uses, String> {
+    let goldens = [
+        (Question::Script, recording.script_text()),
+        (Question::Header, recording.header_text()),
+    ];
+    let mut uses = Uses::new();
+    for (question, golden) in goldens {
+        let golden = golden.ok_or_else(|| format!("{question:?}: no text beside it"))?;
+        let used = perf
+            .ask(question, path)
+            .map_err(|error| error.to_string())
+            .and_then(|new| {
+                let golden = perf::text(&golden);
+                golden::compare(recording, question, &golden, &new.stdout, allowed)
+            })
+            .map_err(|fault| format!("{perf}: {fault}"))?;
+        uses.extend(used);
+    }
+    Ok(uses)
+}
+
+/// A line of a callchain: nothing but an address.
+fn is_frame(line: &str) -> bool {
+    let address = line.trim_start();
+    line.starts_with('\t') && !address.is_empty() && address.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// `attr.size` of the first attribute, 0 standing for 64 as in the file; `None` if there is no attribute.
+fn attr_size(path: &Path, form: Form) -> io::Result<Option<u32>> {
+    /// The record that carries an attribute in a pipe.
+    const HEADER_ATTR: u32 = 64;
+    let mut bytes = Vec::new();
+    File::open(path)?.read_to_end(&mut bytes)?;
+    let u32_at = |at: usize| {
+        let word = *bytes.get(at..)?.first_chunk()?;
+        Some(match form.endian {
+            Endian::Little => u32::from_le_bytes(word),
+            Endian::Big => u32::from_be_bytes(word),
+        })
+    };
+    let u16_at = |at: usize| {
+        let word = *bytes.get(at..)?.first_chunk()?;
+        Some(usize::from(match form.endian {
+            Endian::Little => u16::from_le_bytes(word),
+            Endian::Big => u16::from_be_bytes(word),
+        }))
+    };
+    match form.container {
+        Container::File | Container::Directory => {
+            // The low half of the u64 attr_size, which counts 16 bytes of ids section too.
+            let low = match form.endian {
+                Endian::Little => 16,
+                Endian::Big => 20,
+            };
+            Ok(u32_at(low).map(|size| size.saturating_sub(16)))
+        }
+        Container::Pipe => {
+            let mut at = 16;
+            while let (Some(kind), Some(size)) = (u32_at(at), u16_at(at + 6)) {
+                if kind == HEADER_ATTR {
+                    return Ok(u32_at(at + 12));
+                }
+                if size < 8 {
+                    break;
+                }
+                at += size;
+            }
+            Ok(None)
+        }
+    }
+}

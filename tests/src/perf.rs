@@ -1,0 +1,308 @@
+//! The perf binaries of this machine, and asking them what they read in a recording.
+//!
+//! A machine has one `perf`. Other versions, and perfs of big-endian machines, are found by name
+//! (`perf-6.12`, `perf-6.12-s390x`, …) in `$PERF_ORACLES/bin` or on the `PATH`; without them less is tested.
+
+use std::{
+    env,
+    fmt::{self, Write as _},
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::recordings::{Endian, PerfVersion};
+
+/// The names under which perfs are looked for. The suffix is the machine they were built for.
+const NAMES: [&str; 6] = [
+    "perf",
+    "perf-6.12",
+    "perf-7.2",
+    "perf-6.1-s390x",
+    "perf-6.12-s390x",
+    "perf-7.2-s390x",
+];
+
+/// What perf needs at most for one of the recordings, emulated and on a busy machine, several times over.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A perf that can be asked.
+#[derive(Debug)]
+pub struct Perf {
+    /// `perf-6.12-s390x`
+    pub name: &'static str,
+    /// Its release.
+    pub version: PerfVersion,
+    /// The byte order of the machine that it was built for.
+    pub endian: Endian,
+    program: PathBuf,
+}
+
+/// What a judge is asked about a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// Every record, as text.
+    Script,
+    /// The header and the feature sections, as text.
+    Header,
+    /// The attributes.
+    Evlist,
+    /// The build ids of the objects.
+    BuildIds,
+}
+
+/// What a command said.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// How it ended; `None` when it ran out of time.
+    pub status: Option<ExitStatus>,
+    /// The answer, with bytes that are not UTF-8 as `\xNN`.
+    pub stdout: String,
+    /// The complaints, likewise.
+    pub stderr: String,
+}
+
+impl Question {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Script, Self::Header, Self::Evlist, Self::BuildIds];
+
+    /// The perf command, without the input.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            // Symbols and object names depend on the machine that reads.
+            Self::Script => &[
+                "script",
+                "--no-inline",
+                "--ns",
+                "--show-task-events",
+                "--show-mmap-events",
+                "--show-switch-events",
+                "--show-namespace-events",
+                "--show-lost-events",
+                "--show-cgroup-events",
+                "-F",
+                "-symoff,-sym,-dso",
+            ],
+            Self::Header => &["report", "--header-only", "-I"],
+            Self::Evlist => &["evlist", "-v"],
+            Self::BuildIds => &["buildid-list"],
+        }
+    }
+}
+
+impl Output {
+    /// Whether the command ended well.
+    pub fn success(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+}
+
+impl Perf {
+    /// A perf command in surroundings where nothing but the recording decides what it says: no build-id
+    /// cache, no configuration, an empty working directory, the C locale.
+    pub fn command(&self) -> Command {
+        let home = home();
+        let mut command = Command::new(&self.program);
+        command
+            .args(["--no-pager", "--buildid-dir"])
+            .arg(home.join("build-ids"))
+            .current_dir(home)
+            .env("HOME", home)
+            .env("LC_ALL", "C")
+            .env("TZ", "UTC")
+            .env("PERF_CONFIG", "/dev/null")
+            .env_remove("DEBUGINFOD_URLS");
+        command
+    }
+
+    /// What this perf answers about the recording at `path`, whatever container it is.
+    pub fn ask(&self, question: Question, path: &Path) -> io::Result<Output> {
+        let path = path.canonicalize()?;
+        let mut command = self.command();
+        command.args(question.arguments()).arg("-i").arg(path);
+        let mut output = run(command, TIMEOUT)?;
+        if question == Question::Header {
+            output.stdout = without_capture_time(&output.stdout);
+        }
+        Ok(output)
+    }
+
+    /// The size of this perf's `perf_event_attr`. In file mode perf refuses attributes that are larger.
+    pub fn attr_size(&self) -> u32 {
+        match (self.version.major, self.version.minor) {
+            (6, 18..) | (7.., _) => 144,
+            (6, 3..) => 136,
+            (5, 13..) | (6, _) => 128,
+            _ => 120,
+        }
+    }
+
+    fn find(name: &'static str) -> Option<Self> {
+        let oracles = env::var_os("PERF_ORACLES").map(|folder| Path::new(&folder).join("bin"));
+        let path = env::var_os("PATH").unwrap_or_default();
+        let program = oracles
+            .into_iter()
+            .chain(env::split_paths(&path))
+            .map(|folder| folder.join(name))
+            .find(|program| program.is_file())?;
+
+        let mut command = Command::new(&program);
+        command.arg("--version");
+        let said = run(command, TIMEOUT).ok()?;
+        // Emulated, it may say something else first.
+        let version = said
+            .stdout
+            .lines()
+            .find_map(|line| line.strip_prefix("perf version "));
+        let Some(version) = version.and_then(|version| version.parse().ok()) else {
+            eprintln!("left out: {} does not say its version", program.display());
+            return None;
+        };
+        let endian = match name.ends_with("-s390x") {
+            true => Endian::Big,
+            false if cfg!(target_endian = "big") => Endian::Big,
+            false => Endian::Little,
+        };
+        Some(Self {
+            name,
+            version,
+            endian,
+            program,
+        })
+    }
+}
+
+impl fmt::Display for Perf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({}, {:?} endian)",
+            self.name, self.version, self.endian
+        )
+    }
+}
+
+/// The perfs of this machine, one for each version and byte order. Those that are missing are named on stderr.
+pub fn all() -> &'static [Perf] {
+    static PERFS: OnceLock<Vec<Perf>> = OnceLock::new();
+    PERFS.get_or_init(|| {
+        let mut perfs: Vec<Perf> = Vec::new();
+        for name in NAMES {
+            let Some(perf) = Perf::find(name) else {
+                eprintln!("skipped: no {name} on the PATH or in $PERF_ORACLES/bin");
+                continue;
+            };
+            let is_same =
+                |other: &Perf| (other.version, other.endian) == (perf.version, perf.endian);
+            if !perfs.iter().any(is_same) {
+                perfs.push(perf);
+            }
+        }
+        perfs
+    })
+}
+
+/// Runs a command to its end, with nothing on its stdin, or kills it after `timeout`.
+pub fn run(mut command: Command, timeout: Duration) -> io::Result<Output> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
+    thread::scope(|scope| {
+        let stdout = scope.spawn(|| read_all(stdout));
+        let stderr = scope.spawn(|| read_all(stderr));
+        let status = wait(&mut child, timeout)?;
+        Ok(Output {
+            status,
+            stdout: stdout.join().expect("reading does not panic")?,
+            stderr: stderr.join().expect("reading does not panic")?,
+        })
+    })
+}
+
+fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() > timeout {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn read_all(source: Option<impl Read>) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    if let Some(mut source) = source {
+        source.read_to_end(&mut bytes)?;
+    }
+    Ok(text(&bytes))
+}
+
+/// Bytes as text; what is not UTF-8 (a command may have any name) becomes `\xNN`, so that nothing is lost.
+pub fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// `captured on` is the time of the last change of the file, not something that is in it.
+fn without_capture_time(header: &str) -> String {
+    header
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("# captured on"))
+        .collect()
+}
+
+/// An empty folder for perf to live in.
+fn home() -> &'static Path {
+    static HOME: OnceLock<PathBuf> = OnceLock::new();
+    HOME.get_or_init(|| {
+        let home = Path::new(concat!(env!("OUT_DIR"), "/perf-home"));
+        fs::create_dir_all(home).expect("the target directory can be written");
+        home.to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, timeout: Duration) -> Output {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run(command, timeout).expect("sh can be started")
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed() {
+        let output = shell("echo before; exec sleep 60", Duration::from_millis(100));
+        assert!(output.status.is_none());
+        assert!(!output.success());
+        assert_eq!(output.stdout, "before\n");
+    }
+
+    #[test]
+    fn both_outputs_and_the_status_are_kept() {
+        let output = shell("printf 'a\\377b'; echo c >&2; exit 3", TIMEOUT);
+        assert_eq!(output.stdout, "a\\xffb");
+        assert_eq!(output.stderr, "c\n");
+        assert_eq!(output.status.and_then(|status| status.code()), Some(3));
+    }
+}
