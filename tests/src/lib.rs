@@ -9,5 +9,6 @@ pub mod judge;
 pub mod manifest;
 pub mod perf;
 pub mod recordings;
+pub mod synth;
 
 include!(concat!(env!("OUT_DIR"), "/fixtures.rs"));

@@ -1,0 +1,126 @@
+//! Records about tracing hardware (types 70..72).
+
+use super::buf::{Buf, count, island};
+use super::record::{Case, Scribe};
+
+/// `PERF_RECORD_AUXTRACE_INFO`.
+pub const AUXTRACE_INFO: u32 = 70;
+/// `PERF_RECORD_AUXTRACE`.
+pub const AUXTRACE: u32 = 71;
+/// `PERF_RECORD_AUXTRACE_ERROR`.
+pub const AUXTRACE_ERROR: u32 = 72;
+
+/// Every type, every variant.
+pub fn cases(s: &mut Scribe) {
+    intel(s);
+    coresight(s);
+    arm_spe(s);
+    for (kind, name, words) in [(5, "S390_CPUMSF", &[][..]), (6, "HISI_PTT", &[9]), (7, "VPA_DTL", &[0])] {
+        info(s, name, kind, |b| b.u64s(words));
+    }
+    auxtrace(s, "AUXTRACE", &island(40));
+    auxtrace(s, "AUXTRACE empty", &[]);
+    errors(s);
+}
+
+/// Writes an AUXTRACE_INFO record of the given type with the given words.
+pub fn info(s: &mut Scribe, name: &str, kind: u32, words: impl FnOnce(Buf) -> Buf) {
+    s.user(&format!("AUXTRACE_INFO {name}"), AUXTRACE_INFO, 0, |b| words(b.u32(kind).u32(0)));
+}
+
+/// Writes an AUXTRACE record, which the trace follows.
+pub fn auxtrace<'a>(s: &'a mut Scribe, name: &str, trace: &[u8]) -> &'a mut Case {
+    assert_eq!(trace.len() % 8, 0, "the zero padding is part of the trace");
+    let case = s
+        .user(name, AUXTRACE, 0, |b| b.u64(count(trace)).u64s(&[0x1000, 0x1122_3344_5566_7788]).u32s(&[2, 4202, 3, 0]));
+    case.payload = trace.to_vec();
+    case
+}
+
+/// The words of Intel PT, intel-pt.h: the first 15, of 4.3.
+const INTEL_PT: [u64; 15] = [
+    8,           // pmu_type
+    31,          // time_shift
+    0x3e8_0001,  // time_mult
+    0x1234_5678, // time_zero
+    1,           // cap_user_time_zero
+    1 << 10,     // tsc_bit
+    1 << 11,     // noretcomp_bit
+    3,           // have_sched_switch
+    0,           // snapshot_mode
+    1,           // per_cpu_mmaps
+    1 << 9,      // mtc_bit
+    0x3c000,     // mtc_freq_bits
+    2,           // tsc_ctc_n
+    168,         // tsc_ctc_d
+    1 << 1,      // cyc_bit
+];
+
+/// The words of Intel PT with a filter, as perf writes them since 5.17.
+pub fn intel_pt_with_filter(b: Buf) -> Buf {
+    let filter = "filter main @ /usr/bin/true";
+    b.u64s(&INTEL_PT).u64(40).u64(filter.len() as u64).text(filter).u64(0)
+}
+
+fn intel(s: &mut Scribe) {
+    info(s, "INTEL_PT of 4.2", 1, |b| b.u64s(&INTEL_PT[..10]));
+    info(s, "INTEL_PT of 4.3", 1, |b| b.u64s(&INTEL_PT));
+    info(s, "INTEL_PT of 4.14", 1, |b| b.u64s(&INTEL_PT).u64(40).u64(0));
+    info(s, "INTEL_PT of 5.17", 1, |b| b.u64s(&INTEL_PT).u64(40).u64(0).u64(1));
+    info(s, "INTEL_PT with filter of 4.14", 1, |b| b.u64s(&INTEL_PT).u64(40).u64(15).text("filter * @ /a/b"));
+    info(s, "INTEL_PT with filter of 5.17", 1, intel_pt_with_filter);
+    info(s, "INTEL_BTS", 2, |b| b.u64s(&[9, 31, 0x3e8_0001, 0x1234_5678, 1, 0]));
+}
+
+/// The magic words of the CPU blocks of CoreSight (cs-etm.h) and SPE (arm-spe.h).
+const ETM_V3: u64 = 0x3030_3030_3030_3030;
+const ETM_V4: u64 = 0x4040_4040_4040_4040;
+const ETE: u64 = 0x5050_5050_5050_5050;
+const SPE: u64 = 0x1010_1010_1010_1010;
+
+fn coresight(s: &mut Scribe) {
+    // The PMU's type and the number of CPUs share a word.
+    let head = |version: u64, cpus: u64| [version, 11 << 32 | cpus, 0];
+    let v3 = [0x1000, 0x10, 0x8d294004, 0x410cf250];
+    let v4 = [0xc1, 0x12, 0x2800_0ea1, 0x4100_f424, 0x488, 0, 0xcc];
+    info(s, "CS_ETM v0, ETMv3", 3, |b| b.u64s(&head(0, 2)).u64s(&[ETM_V3, 0]).u64s(&v3).u64s(&[ETM_V3, 1]).u64s(&v3));
+    info(s, "CS_ETM v0, ETMv4", 3, |b| b.u64s(&head(0, 1)).u64s(&[ETM_V4, 0]).u64s(&v4));
+    info(s, "CS_ETM v1, ETMv3", 3, |b| b.u64s(&head(1, 1)).u64s(&[ETM_V3, 0, 4]).u64s(&v3));
+    for version in [1, 2] {
+        info(s, &format!("CS_ETM v{version}, ETMv4 and ETE"), 3, |b| {
+            b.u64s(&head(version, 2))
+                .u64s(&[ETM_V4, 0, 8])
+                .u64s(&v4)
+                .u64(u64::MAX)
+                .u64s(&[ETE, 1, 9])
+                .u64s(&v4)
+                .u64s(&[0x4770_0a13, 1])
+        });
+    }
+}
+
+fn arm_spe(s: &mut Scribe) {
+    info(s, "ARM_SPE v1", 4, |b| b.u64s(&[9, 1]));
+    let cpus = [[0, 0x410f_d0c0, 9, 1024], [1, 0x410f_d0c1, u64::MAX, 256]];
+    info(s, "ARM_SPE v2 of 6.13", 4, |b| {
+        b.u64s(&[2, 4, 9, count(&cpus)])
+            .each(&cpus, |b, [cpu, midr, pmu, interval]| b.u64s(&[SPE, *cpu, 3, *midr, *pmu, *interval]))
+    });
+    info(s, "ARM_SPE v2 of 6.19", 4, |b| {
+        b.u64s(&[2, 4, 9, count(&cpus)]).each(&cpus, |b, [cpu, midr, pmu, interval]| {
+            b.u64s(&[SPE, *cpu, 4, *midr, *pmu, *interval, 0xffff_0000_0000_0001])
+        })
+    });
+}
+
+/// Writes AUXTRACE_ERROR records.
+pub fn errors(s: &mut Scribe) {
+    let message = "Overflow packet";
+    let head = |b: Buf, format| b.u32s(&[1, 8, 3, 4201, 4202, format]).u64(0x40_1234);
+    s.user("AUXTRACE_ERROR format 0", AUXTRACE_ERROR, 0, |b| head(b, 0).room(message.as_bytes(), 64));
+    s.user("AUXTRACE_ERROR format 0, cut", AUXTRACE_ERROR, 0, |b| head(b, 0).text(message));
+    s.user("AUXTRACE_ERROR format 1", AUXTRACE_ERROR, 0, |b| head(b, 1).u64(1_000_000_007).text(message));
+    s.user("AUXTRACE_ERROR format 2", AUXTRACE_ERROR, 0, |b| {
+        head(b, 2).u64(1_000_000_007).room(message.as_bytes(), 64).u32s(&[3001, 1])
+    });
+}

@@ -1,0 +1,133 @@
+//! Bit-fields by name.
+//!
+//! C allocates the fields of a word from the least significant bit on little-endian machines and
+//! from the most significant bit on big-endian ones. A field of width `w` whose lowest bit is `o`
+//! on a little-endian machine lies at `64 - o - w` (or `32 - o - w`) on a big-endian one; the
+//! order of the bits inside the field is the same on both.
+
+/// One bit-field: name, lowest bit on a little-endian machine, width in bits.
+#[derive(Debug)]
+pub struct Field(pub &'static str, pub u32, pub u32);
+
+/// The flags word of `perf_event_attr`, include/uapi/linux/perf_event.h.
+pub static ATTR_FLAGS: &[Field] = &[
+    Field("disabled", 0, 1),
+    Field("inherit", 1, 1),
+    Field("pinned", 2, 1),
+    Field("exclusive", 3, 1),
+    Field("exclude_user", 4, 1),
+    Field("exclude_kernel", 5, 1),
+    Field("exclude_hv", 6, 1),
+    Field("exclude_idle", 7, 1),
+    Field("mmap", 8, 1),
+    Field("comm", 9, 1),
+    Field("freq", 10, 1),
+    Field("inherit_stat", 11, 1),
+    Field("enable_on_exec", 12, 1),
+    Field("task", 13, 1),
+    Field("watermark", 14, 1),
+    Field("precise_ip", 15, 2),
+    Field("mmap_data", 17, 1),
+    Field("sample_id_all", 18, 1),
+    Field("exclude_host", 19, 1),
+    Field("exclude_guest", 20, 1),
+    Field("exclude_callchain_kernel", 21, 1),
+    Field("exclude_callchain_user", 22, 1),
+    Field("mmap2", 23, 1),
+    Field("comm_exec", 24, 1),
+    Field("use_clockid", 25, 1),
+    Field("context_switch", 26, 1),
+    Field("write_backward", 27, 1),
+    Field("namespaces", 28, 1),
+    Field("ksymbol", 29, 1),
+    Field("bpf_event", 30, 1),
+    Field("aux_output", 31, 1),
+    Field("cgroup", 32, 1),
+    Field("text_poke", 33, 1),
+    Field("build_id", 34, 1),
+    Field("inherit_thread", 35, 1),
+    Field("remove_on_exec", 36, 1),
+    Field("sigtrap", 37, 1),
+    Field("defer_callchain", 38, 1),
+    Field("defer_output", 39, 1),
+];
+
+/// `perf_event_attr.aux_action`, include/uapi/linux/perf_event.h.
+pub static AUX_ACTION: &[Field] =
+    &[Field("aux_start_paused", 0, 1), Field("aux_pause", 1, 1), Field("aux_resume", 2, 1)];
+
+/// The third word of `perf_branch_entry`, include/uapi/linux/perf_event.h.
+pub static BRANCH_FLAGS: &[Field] = &[
+    Field("mispred", 0, 1),
+    Field("predicted", 1, 1),
+    Field("in_tx", 2, 1),
+    Field("abort", 3, 1),
+    Field("cycles", 4, 16),
+    Field("type", 20, 4),
+    Field("spec", 24, 2),
+    Field("new_type", 26, 4),
+    Field("priv", 30, 3),
+];
+
+/// The bit-field of `bpf_prog_info`, include/uapi/linux/bpf.h.
+pub static BPF_PROG_FLAGS: &[Field] = &[Field("gpl_compatible", 0, 1)];
+
+/// A word of bit-fields, held by name until the byte order is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bits {
+    width: u32,
+    /// Lowest bit, width and value of each field that was set.
+    fields: Vec<(u32, u32, u64)>,
+}
+
+impl Bits {
+    /// A word of `width` bits with the given fields of `table` set, each as `name` (to 1) or
+    /// `name=value`, separated by spaces.
+    ///
+    /// # Panics
+    /// On a name that the table does not have and on a value that does not fit its field.
+    pub fn new(width: u32, table: &[Field], text: &str) -> Self {
+        let fields = text.split_whitespace().map(|word| {
+            let (name, value) = word.split_once('=').unwrap_or((word, "1"));
+            let Some(Field(_, at, wide)) = table.iter().find(|field| field.0 == name) else {
+                panic!("no bit-field is called {name}");
+            };
+            let value: u64 = value.parse().expect("a decimal value");
+            assert!(value >> wide == 0, "{name}={value} does not fit into {wide} bits");
+            (*at, *wide, value)
+        });
+        Bits { width, fields: fields.collect() }
+    }
+
+    /// The flags of an event attribute.
+    pub fn attr_flags(text: &str) -> Self {
+        Bits::new(64, ATTR_FLAGS, text)
+    }
+
+    /// What an event does with the AUX area.
+    pub fn aux_action(text: &str) -> Self {
+        Bits::new(32, AUX_ACTION, text)
+    }
+
+    /// The flags of a branch stack entry.
+    pub fn branch_flags(text: &str) -> Self {
+        Bits::new(64, BRANCH_FLAGS, text)
+    }
+
+    /// The flags of a BPF program.
+    pub fn bpf_prog_flags(text: &str) -> Self {
+        Bits::new(32, BPF_PROG_FLAGS, text)
+    }
+
+    /// 32 or 64.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// The number that a machine of this byte order reads from the word.
+    pub fn word(&self, big: bool) -> u64 {
+        self.fields
+            .iter()
+            .fold(0, |word, (at, wide, value)| word | value << if big { self.width - at - wide } else { *at })
+    }
+}

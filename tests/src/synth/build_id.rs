@@ -1,0 +1,95 @@
+//! Build-id entries: record 67 and the entries of the BUILD_ID section share one layout
+//! (tools/perf/lib: `struct perf_record_header_build_id`).
+
+use super::buf::{Buf, island};
+use super::record::{frame, misc};
+
+/// `PERF_RECORD_HEADER_BUILD_ID`; entries of the section are of type 0 instead.
+pub const HEADER_BUILD_ID: u32 = 67;
+
+/// misc bit: the size byte behind the build id is valid (since 5.11).
+pub const SIZE_VALID: u16 = 1 << 15;
+
+/// pid of the host's kernel machine.
+pub const HOST: i32 = -1;
+
+/// How much room the file name gets.
+#[derive(Clone, Copy, Debug)]
+pub enum Room {
+    /// The name rounded to 64, as perf wrote it until 6.11.
+    Name64,
+    /// The name rounded to 8: sections since perf 6.12.
+    Name8,
+    /// The whole record rounded to 8: records injected since perf 6.12.
+    Record8,
+}
+
+/// One entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// cpumode; [`SIZE_VALID`] is added by `size_byte`.
+    pub misc: u16,
+    /// Machine: [`HOST`], 0 for the default guest, else the guest's pid.
+    pub pid: i32,
+    /// Up to 20 bytes.
+    pub build_id: &'a [u8],
+    /// Write the number of build id bytes behind them, and the bit that says so.
+    pub size_byte: bool,
+    /// Name of the object.
+    pub name: &'a str,
+    /// Room for the name.
+    pub room: Room,
+}
+
+impl Entry<'_> {
+    /// The entry as a record of type `kind`, with a sample_id trailer behind the name or none.
+    pub fn record(&self, big: bool, kind: u32, trailer: &[u8]) -> Vec<u8> {
+        let (size, flag) = match self.size_byte {
+            true => (self.build_id.len() as u8, SIZE_VALID),
+            false => (0, 0),
+        };
+        let len = self.name.len() + 1;
+        let room = match self.room {
+            Room::Name64 => len.next_multiple_of(64),
+            Room::Name8 => len.next_multiple_of(8),
+            Room::Record8 => (36 + len).next_multiple_of(8) - 36,
+        };
+        let body = Buf::new(big)
+            .i32(self.pid)
+            .room(self.build_id, 20)
+            .u8(size)
+            .zeros(3)
+            .room(self.name.as_bytes(), room)
+            .bytes(trailer);
+        frame(big, kind, self.misc | flag, &body.bytes)
+    }
+}
+
+/// Entries of the kernel, a program and a library with an md5 id.
+pub fn usual(room: Room, size_byte: bool) -> Vec<Entry<'static>> {
+    static IDS: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| island(20));
+    let entry = |misc, pid, length: usize, name| Entry { misc, pid, build_id: &IDS[..length], size_byte, name, room };
+    vec![
+        entry(misc::KERNEL, HOST, 20, "[kernel.kallsyms]"),
+        entry(misc::USER, HOST, 20, "/usr/bin/true"),
+        entry(misc::USER, HOST, if size_byte { 16 } else { 20 }, "/usr/lib/libmd5.so"),
+        entry(misc::GUEST_KERNEL, 0, 20, "[guest.kernel.kallsyms]"),
+    ]
+}
+
+/// A section of such entries.
+pub fn section(big: bool, entries: &[Entry]) -> Vec<u8> {
+    entries.iter().flat_map(|entry| entry.record(big, 0, &[])).collect()
+}
+
+/// A section from before 2.6.35: no pid, 24 bytes of build id, the name at 32. The kernel comes
+/// first, which is how readers recognise the form.
+pub fn section_without_pid(big: bool) -> Vec<u8> {
+    let names = [(misc::KERNEL, "[kernel.kallsyms]"), (misc::USER, "/bin/bash")];
+    let entry = |(misc, name): (u16, &str)| {
+        let room = (name.len() + 1).next_multiple_of(64);
+        let body = Buf::new(big).room(&island(20), 24).room(name.as_bytes(), room);
+        frame(big, 0, misc, &body.bytes)
+    };
+    names.into_iter().flat_map(entry).collect()
+}

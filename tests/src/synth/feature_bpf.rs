@@ -1,0 +1,126 @@
+//! Features about BPF programs: BPF_PROG_INFO and BPF_BTF.
+
+use super::bits::Bits;
+use super::buf::{Buf, count32, island};
+use super::feature::Features;
+
+const BPF_PROG_INFO: u32 = 25;
+const BPF_BTF: u32 = 26;
+
+/// Every section, every size of the kernel's struct.
+pub fn cases(f: &mut Features) {
+    for size in [208, 224, 232] {
+        f.add(BPF_PROG_INFO, &format!("BPF_PROG_INFO of {size}"), |b| {
+            b.u32(1).with(|b| Program { id: 12, size, arrays: 0x1ff }.put(b))
+        });
+    }
+    plain(f);
+    f.add(BPF_PROG_INFO, "BPF_PROG_INFO empty", |b| b.u32(0));
+    f.add(BPF_BTF, "BPF_BTF empty", |b| b.u32(0));
+}
+
+/// Both features with several programs: all arrays, the first ones only, none.
+pub fn plain(f: &mut Features) {
+    f.add(BPF_PROG_INFO, "BPF_PROG_INFO of several", |b| {
+        let program = |id, arrays| Program { id, size: 232, arrays };
+        let programs = [program(12, 0x1ff), program(13, 0b1_0001_1011), program(14, 0)];
+        b.u32(count32(&programs)).each(&programs, |b, program| program.put(b))
+    });
+    f.add(BPF_BTF, "BPF_BTF", |b| {
+        // BTF tells its own byte order by its magic; to the recording it is opaque.
+        let mut data = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+        data.extend(island(21));
+        b.u32(2).u32(20).u32(count32(&data)).bytes(&data).u32(21).u32(8).bytes(&data[..8])
+    });
+}
+
+/// A program: struct `bpf_prog_info` (include/uapi/linux/bpf.h) and the arrays that its pointers
+/// lead to, which perf replaces by offsets (tools/perf/util/bpf-utils.c).
+struct Program {
+    id: u32,
+    /// Bytes of the struct, which grew.
+    size: usize,
+    /// Bit i: array i is there.
+    arrays: u64,
+}
+
+/// The nine arrays, in the order of their bits: number of elements, content.
+struct Arrays {
+    /// Offset in the data, and count as the struct holds it; zero where the array is missing.
+    places: [(u64, u32); 9],
+    data: Vec<u8>,
+}
+
+impl Program {
+    fn arrays(&self, big: bool) -> Arrays {
+        let new = || Buf::new(big);
+        let contents: [(u32, Buf); 9] = [
+            // Code: bytes of an architecture, and of BPF in the recorder's own layout.
+            (36, new().bytes(&island(36))),
+            (40, new().bytes(&island(40))),
+            // map_ids
+            (3, new().u32s(&[7, 8, 0x0102_0304])),
+            // jited_ksyms, jited_func_lens
+            (2, new().u64s(&[0xffff_ffff_c000_1000, 0xffff_ffff_c000_2000])),
+            (2, new().u32s(&[0x4a, 0x24])),
+            // func_info: insn_off, type_id
+            (2, new().u32s(&[0, 9, 4, 11])),
+            // line_info: insn_off, file_name_off, line_off, line_col
+            (2, new().u32s(&[0, 0x11, 0x22, 0x2403, 3, 0x12, 0x33, 0x2c05])),
+            // jited_line_info
+            (2, new().u64s(&[0xffff_ffff_c000_1004, 0xffff_ffff_c000_1010])),
+            // prog_tags
+            (2, new().bytes(&island(16))),
+        ];
+        let mut places = [(0, 0); 9];
+        let mut data = new();
+        for (i, (count, content)) in contents.into_iter().enumerate() {
+            if self.arrays >> i & 1 == 1 {
+                places[i] = (data.len() as u64, count);
+                data = data.bytes(&content.bytes).pad(8);
+            }
+        }
+        Arrays { places, data: data.bytes }
+    }
+
+    fn put(&self, b: Buf) -> Buf {
+        let Arrays { places: p, data } = self.arrays(b.big);
+        let mut info = Buf::new(b.big)
+            .u32(2) // type: kprobe
+            .u32(self.id)
+            .bytes(&island(8)) // tag
+            .u32(p[0].1)
+            .u32(p[1].1)
+            .u64(p[0].0)
+            .u64(p[1].0)
+            .u64(0x1_0000_0b1e) // load_time
+            .u32(1000) // created_by_uid
+            .u32(p[2].1)
+            .u64(p[2].0)
+            .room(b"demo", 16)
+            .u32(3) // ifindex
+            .bits(&Bits::bpf_prog_flags("gpl_compatible"))
+            .u64s(&[4, 0xf000_0000]) // netns_dev, netns_ino
+            .u32(p[3].1)
+            .u32(p[4].1)
+            .u64(p[3].0)
+            .u64(p[4].0)
+            .u32(20) // btf_id
+            .u32(8) // func_info_rec_size
+            .u64(p[5].0)
+            .u32(p[5].1)
+            .u32(p[6].1)
+            .u64(p[6].0)
+            .u64(p[7].0)
+            .u32(p[7].1)
+            .u32(16) // line_info_rec_size
+            .u32(8) // jited_line_info_rec_size
+            .u32(p[8].1)
+            .u64(p[8].0)
+            .u64s(&[0x1_0000_0001, 0x2_0000_0002, 0x3_0000_0003]) // run time, count, misses
+            .u32s(&[77, 22, 23, 0]) // verified_insns, attach_btf_obj_id, attach_btf_id, padding
+            .bytes;
+        info.truncate(self.size);
+        b.u32(self.size as u32).u32(count32(&data)).u64(self.arrays).bytes(&info).bytes(&data)
+    }
+}

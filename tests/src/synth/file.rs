@@ -1,0 +1,235 @@
+//! Recordings in file mode: header, ids, attributes, data, feature table, feature sections.
+
+use super::attr::{Attr, Stamp, sample_type};
+use super::buf::{Buf, count};
+use super::feature_events::{self, Event};
+use super::record::{self, Case, Scribe, misc};
+use super::sink;
+
+/// The first eight bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Magic {
+    /// `PERFILE2`, stored as a number and therefore reversed in big-endian files (since 3.4).
+    V2,
+    /// `PERFFILE`, a plain string that does not tell the byte order.
+    V1,
+}
+
+impl Magic {
+    /// Appends the magic.
+    pub fn put(self, b: Buf) -> Buf {
+        match self {
+            Magic::V2 => b.u64(u64::from_le_bytes(*b"PERFILE2")),
+            Magic::V1 => b.bytes(b"PERFFILE"),
+        }
+    }
+}
+
+/// A recording in file mode, ready to be edited before it is written.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Byte order.
+    pub big: bool,
+    /// First eight bytes.
+    pub magic: Magic,
+    /// 104, or 72 before there were features.
+    pub header_size: u64,
+    /// The attributes with their ids.
+    pub events: Vec<Event>,
+    /// Ids and names of event types (until 3.11), between attributes and data.
+    pub event_types: Vec<(u64, String)>,
+    /// Zero bytes before the data.
+    pub hole: usize,
+    /// The record stream.
+    pub data: Vec<u8>,
+    /// Bits and sections, in any order; bits up to 255.
+    pub features: Vec<(u32, Vec<u8>)>,
+    /// Bytes between the feature table and the first section, where a feature was given up.
+    pub gap: Vec<u8>,
+    /// Bytes behind the last section.
+    pub tail: Vec<u8>,
+    /// Bytes of the recorder's `unsigned long`, the unit of the feature bitmap: 8 or 4.
+    pub word: usize,
+    /// Ids and attributes lie behind the data instead of before them (`perf inject` of a pipe,
+    /// since 6.12); only without features.
+    pub attrs_behind_data: bool,
+    /// The recorder was killed: the size of the data is 0 and all that follows them is missing.
+    pub crashed: bool,
+}
+
+impl File {
+    /// A recording of these events without records and features.
+    pub fn new(big: bool, events: Vec<Event>) -> Self {
+        File {
+            big,
+            magic: Magic::V2,
+            header_size: 104,
+            events,
+            event_types: Vec::new(),
+            hole: 0,
+            data: Vec::new(),
+            features: Vec::new(),
+            gap: Vec::new(),
+            tail: Vec::new(),
+            word: 8,
+            attrs_behind_data: false,
+            crashed: false,
+        }
+    }
+
+    /// Bytes of one entry of the attrs section.
+    fn attr_size(&self) -> u64 {
+        self.events.first().map_or(144, |event| event.attr.room() as u64) + 16
+    }
+
+    /// Bytes of all ids.
+    fn ids_size(&self) -> u64 {
+        self.events.iter().map(|event| count(&event.ids) * 8).sum()
+    }
+
+    /// Where the ids start; the attributes follow them.
+    fn ids_offset(&self) -> u64 {
+        if self.attrs_behind_data { self.header_size + self.data.len() as u64 } else { self.header_size }
+    }
+
+    fn attrs_offset(&self) -> u64 {
+        self.ids_offset() + self.ids_size()
+    }
+
+    fn attrs_bytes(&self) -> u64 {
+        count(&self.events) * self.attr_size()
+    }
+
+    fn event_types_bytes(&self) -> u64 {
+        count(&self.event_types) * 72
+    }
+
+    /// Where the record stream starts.
+    pub fn data_offset(&self) -> u64 {
+        if self.attrs_behind_data {
+            return self.header_size;
+        }
+        self.attrs_offset() + self.attrs_bytes() + self.event_types_bytes() + self.hole as u64
+    }
+
+    /// Adds or replaces a feature.
+    pub fn set_feature(&mut self, bit: u32, section: Vec<u8>) {
+        self.features.retain(|feature| feature.0 != bit);
+        self.features.push((bit, section));
+    }
+
+    /// The feature bitmap: an array of `unsigned long`, each in the file's byte order.
+    fn bitmap(&self) -> [u8; 32] {
+        let mut map = [0; 32];
+        for (bit, _) in &self.features {
+            let byte = *bit as usize / 8;
+            let at = match self.big {
+                true => byte - byte % self.word + self.word - 1 - byte % self.word,
+                false => byte,
+            };
+            map[at] |= 1 << (bit % 8);
+        }
+        map
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let event_types = match self.event_types_bytes() {
+            0 => [0, 0],
+            size => [self.attrs_offset() + self.attrs_bytes(), size],
+        };
+        let data_size = if self.crashed { 0 } else { self.data.len() as u64 };
+        let header = Buf::new(self.big)
+            .with(|b| self.magic.put(b))
+            .u64s(&[self.header_size, self.attr_size()])
+            .u64s(&[self.attrs_offset(), self.attrs_bytes()])
+            .u64s(&[self.data_offset(), data_size])
+            .u64s(&event_types);
+        if self.header_size == 72 { header.bytes } else { header.bytes(&self.bitmap()).bytes }
+    }
+
+    /// All ids, then all attributes, each with the place of its ids.
+    fn attrs(&self) -> Vec<u8> {
+        let mut offset = self.ids_offset();
+        Buf::new(self.big)
+            .each(&self.events, |b, event| b.u64s(&event.ids))
+            .each(&self.events, |b, event| {
+                let size = count(&event.ids) * 8;
+                let b = b.bytes(&event.attr.bytes(self.big)).u64s(&[offset, size]);
+                offset += size;
+                b
+            })
+            .bytes
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut file = Buf::new(self.big).bytes(&self.header());
+        if self.attrs_behind_data {
+            assert!(self.features.is_empty(), "the feature table would lie on the ids");
+            return file.bytes(&self.data).bytes(&self.attrs()).bytes(&self.tail).bytes;
+        }
+        file = file
+            .bytes(&self.attrs())
+            .each(&self.event_types, |b, (id, name)| b.u64(*id).room(name.as_bytes(), 64))
+            .zeros(self.hole);
+        assert_eq!(file.len() as u64, self.data_offset());
+        file = file.bytes(&self.data);
+        if self.crashed {
+            return file.bytes;
+        }
+        let mut features: Vec<_> = self.features.iter().collect();
+        features.sort_by_key(|feature| feature.0);
+        let mut offset = (file.len() + 16 * features.len() + self.gap.len()) as u64;
+        file.each(&features, |b, (_, section)| {
+            let b = b.u64(offset).u64(count(section));
+            offset += count(section);
+            b
+        })
+        .bytes(&self.gap)
+        .each(&features, |b, (_, section)| b.bytes(section))
+        .bytes(&self.tail)
+        .bytes
+    }
+}
+
+/// What every perf since 3.12 can read: one event, a process that starts, runs and ends.
+pub fn basic(big: bool) -> File {
+    use sample_type::*;
+    let attr = Attr {
+        kind: 1,
+        size: 96,
+        ..Attr::new(IP | TID | TIME | CPU | PERIOD, "inherit mmap comm freq task sample_id_all")
+    };
+    let mut file = File::new(big, vec![Event { name: "cpu-clock".into(), attr, ids: vec![1] }]);
+    file.data = record::stream(&basic_records(big, &file.events[0]));
+    file.features = [
+        (3, Buf::new(big).str("recorder")),
+        (6, Buf::new(big).str("x86_64")),
+        (7, Buf::new(big).u32(4).u32(4)),
+        (12, feature_events::event_desc(Buf::new(big), &file.events)),
+    ]
+    .map(|(bit, section)| (bit, section.bytes))
+    .to_vec();
+    file
+}
+
+/// The records of [`basic`].
+pub fn basic_records(big: bool, event: &Event) -> Vec<Case> {
+    let mut s = Scribe::new(big, event.attr.clone(), Stamp { id: event.ids[0], ..Stamp::SOME });
+    let Stamp { pid, tid, .. } = s.stamp;
+    s.kernel("COMM", 3, 1 << 13, |b| b.u32(pid).u32(tid).text("true"));
+    s.kernel("MMAP", 1, misc::USER, |b| b.u32(pid).u32(tid).u64s(&[0x40_0000, 0x2000, 0]).text("/usr/bin/true"));
+    for _ in 0..3 {
+        s.sample("", |sample| sample.ip = 0x40_1234);
+    }
+    let time = s.stamp.time;
+    s.kernel("EXIT", 4, 0, |b| b.u32s(&[pid, 1, tid, tid]).u64(time));
+    s.user("FINISHED_ROUND", 68, 0, |b| b);
+    s.cases
+}
+
+/// One valid recording with every record type, except compressed ones, and every feature, except
+/// DIR_FORMAT, which only directories have.
+pub fn kitchen_sink(big: bool) -> Vec<u8> {
+    sink::file(big).bytes()
+}

@@ -1,0 +1,43 @@
+//! The independent test writer: perf.data recordings put down byte by byte.
+//!
+//! Nothing here uses `perfdata-core`. The layouts are written a second time, from the kernel's
+//! headers, as plain sequences of numbers and bytes, so that a reader and a writer that share a
+//! wrong idea of a structure disagree with this one.
+//!
+//! Everything is written through [`Buf`], which knows the byte order. The same call therefore
+//! yields a little- and a big-endian twin that differ exactly where a recording of the other byte
+//! order differs: numbers are exchanged, bit-fields move by name ([`bits`]), and islands (strings,
+//! raw sample data, AUX data, build ids, BPF code, tracing data) stay as they are.
+//!
+//! * [`record::cases`]: every record type in every variant, one record each.
+//! * [`feature::cases`]: every feature section in every revision.
+//! * [`file`], [`pipe`], [`dir`]: builders of whole recordings, and [`sink`]: one valid recording
+//!   with every record type and feature in it.
+
+pub mod attr;
+pub mod auxtrace;
+pub mod bits;
+pub mod buf;
+pub mod build_id;
+pub mod dir;
+pub mod feature;
+pub mod feature_bpf;
+pub mod feature_events;
+pub mod feature_pmu;
+pub mod feature_system;
+pub mod feature_topology;
+pub mod file;
+pub mod kernel;
+pub mod pipe;
+pub mod record;
+pub mod sample;
+pub mod sink;
+pub mod stat;
+pub mod tracing;
+pub mod user;
+pub mod zstd;
+
+pub use attr::{Attr, Stamp};
+pub use buf::Buf;
+pub use feature::FeatureCase;
+pub use record::Case;

@@ -1,0 +1,73 @@
+//! Recordings in pipe mode: a header of 16 bytes, then records.
+
+use super::buf::Buf;
+use super::feature_events::Event;
+use super::file::Magic;
+use super::record::{Case, frame, stream};
+use super::sink;
+use super::user::{self, HEADER_ATTR, HEADER_FEATURE, HEADER_TRACING_DATA};
+
+/// The id of the terminator that perf 7.2 writes behind the features: one more than the last
+/// feature it knows. 32 in perf 5.14 to 6.x.
+pub const TERMINATOR: u64 = 35;
+
+/// A recording in pipe mode, written front to back.
+#[derive(Clone, Debug)]
+pub struct Pipe {
+    /// Byte order.
+    pub big: bool,
+    /// What was written so far.
+    pub bytes: Vec<u8>,
+}
+
+impl Pipe {
+    /// The header alone.
+    pub fn new(big: bool, magic: Magic) -> Self {
+        Pipe { big, bytes: magic.put(Buf::new(big)).u64(16).bytes }
+    }
+
+    /// Appends a record.
+    pub fn record(mut self, kind: u32, misc: u16, body: Buf) -> Self {
+        self.bytes.extend(frame(self.big, kind, misc, &body.bytes));
+        self
+    }
+
+    /// Appends the attribute and ids of an event.
+    pub fn event(self, event: &Event) -> Self {
+        let body = user::header_attr(Buf::new(self.big), &event.attr, &event.ids);
+        self.record(HEADER_ATTR, 0, body)
+    }
+
+    /// Appends a feature.
+    pub fn feature(self, bit: u32, section: &[u8]) -> Self {
+        let body = Buf::new(self.big).u64(bit.into()).bytes(section);
+        self.record(HEADER_FEATURE, 0, body)
+    }
+
+    /// Appends the record that ends the features.
+    pub fn terminator(self, id: u64) -> Self {
+        let body = Buf::new(self.big).u64(id);
+        self.record(HEADER_FEATURE, 0, body)
+    }
+
+    /// Appends tracing data.
+    pub fn tracing_data(self, data: &[u8]) -> Self {
+        let payload = Buf::new(self.big).bytes(data).pad(8).bytes;
+        let body = Buf::new(self.big).u32(payload.len() as u32).u32(0);
+        let mut pipe = self.record(HEADER_TRACING_DATA, 0, body);
+        pipe.bytes.extend(payload);
+        pipe
+    }
+
+    /// Appends records with what follows them.
+    pub fn records(mut self, cases: &[Case]) -> Self {
+        self.bytes.extend(stream(cases));
+        self
+    }
+}
+
+/// One valid recording with every record type, except compressed ones, and every feature that
+/// perf sends through a pipe.
+pub fn kitchen_sink(big: bool) -> Vec<u8> {
+    sink::pipe(big).bytes
+}

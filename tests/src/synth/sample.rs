@@ -1,0 +1,429 @@
+//! SAMPLE records: the parts in file order, and each part in each of its forms.
+
+use super::attr::{Attr, Stamp, sample_type};
+use super::bits::Bits;
+use super::buf::{Buf, count, island};
+use super::kernel::read;
+use super::record::{Case, Scribe, misc};
+
+/// `PERF_RECORD_SAMPLE`.
+pub const SAMPLE: u32 = 9;
+
+/// Bits of `read_format`, `PERF_FORMAT_*` in include/uapi/linux/perf_event.h.
+#[allow(missing_docs, reason = "the kernel's names")]
+pub mod read_format {
+    pub const TOTAL_TIME_ENABLED: u64 = 1;
+    pub const TOTAL_TIME_RUNNING: u64 = 2;
+    pub const ID: u64 = 4;
+    pub const GROUP: u64 = 8;
+    pub const LOST: u64 = 16;
+}
+
+/// Bits of `branch_sample_type`, `PERF_SAMPLE_BRANCH_*`.
+#[allow(missing_docs, reason = "the kernel's names")]
+pub mod branch_sample_type {
+    pub const USER: u64 = 1 << 0;
+    pub const ANY: u64 = 1 << 3;
+    pub const HW_INDEX: u64 = 1 << 17;
+    pub const COUNTERS: u64 = 1 << 19;
+}
+
+/// Callchain entries that say where the following ones lie, `PERF_CONTEXT_*`.
+#[allow(missing_docs, reason = "the kernel's names")]
+pub mod context {
+    pub const HV: u64 = -32i64 as u64;
+    pub const KERNEL: u64 = -128i64 as u64;
+    pub const USER: u64 = -512i64 as u64;
+    pub const USER_DEFERRED: u64 = -640i64 as u64;
+    pub const GUEST: u64 = -2048i64 as u64;
+    pub const GUEST_KERNEL: u64 = -2176i64 as u64;
+    pub const GUEST_USER: u64 = -2560i64 as u64;
+}
+
+/// Counter values as `read(2)` of a counter returns them.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    /// Nanoseconds during which the counter was enabled.
+    pub enabled: u64,
+    /// Nanoseconds during which it counted.
+    pub running: u64,
+    /// One value, or with GROUP one per member.
+    pub values: Vec<ReadValue>,
+}
+
+/// One counter of a [`Read`].
+#[derive(Clone, Debug, Default)]
+pub struct ReadValue {
+    /// The count.
+    pub value: u64,
+    /// Id of the counter.
+    pub id: u64,
+    /// Samples lost.
+    pub lost: u64,
+}
+
+impl Read {
+    /// Appends the values in the form that `read_format` prescribes; without GROUP the first only.
+    pub fn put(&self, buf: Buf, read_format: u64) -> Buf {
+        use read_format::*;
+        let word = |buf: Buf, bit, value| {
+            if read_format & bit != 0 { buf.u64(value) } else { buf }
+        };
+        let times = |buf| {
+            let buf = word(buf, TOTAL_TIME_ENABLED, self.enabled);
+            word(buf, TOTAL_TIME_RUNNING, self.running)
+        };
+        let rest = |buf, one: &ReadValue| word(word(buf, ID, one.id), LOST, one.lost);
+        if read_format & GROUP != 0 {
+            times(buf.u64(count(&self.values))).each(&self.values, |buf, one| rest(buf.u64(one.value), one))
+        } else {
+            rest(times(buf.u64(self.values[0].value)), &self.values[0])
+        }
+    }
+}
+
+/// A branch stack.
+#[derive(Clone, Debug, Default)]
+pub struct BranchStack {
+    /// Present with HW_INDEX, unless the kernel had no stack to give.
+    pub hw_idx: Option<u64>,
+    /// From, to and flags, newest first.
+    pub entries: Vec<(u64, u64, &'static str)>,
+    /// One per entry with COUNTERS, otherwise none.
+    pub counters: Vec<u64>,
+}
+
+/// User or kernel registers.
+#[derive(Clone, Debug, Default)]
+pub struct Regs {
+    /// 0 none, 1 32-bit, 2 64-bit.
+    pub abi: u64,
+    /// One per bit of the attribute's mask; none with abi 0.
+    pub values: Vec<u64>,
+}
+
+/// A copy of the user stack.
+#[derive(Clone, Debug, Default)]
+pub struct Stack {
+    /// The reserved room, filled or not.
+    pub data: Vec<u8>,
+    /// How much of it is real; not written when there is no room at all.
+    pub dyn_size: u64,
+}
+
+/// All that a sample can hold. The attribute says which parts are written.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the kernel's names")]
+pub struct Sample {
+    pub ip: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub time: u64,
+    pub addr: u64,
+    pub id: u64,
+    pub stream_id: u64,
+    pub cpu: u32,
+    pub period: u64,
+    pub read: Read,
+    pub callchain: Vec<u64>,
+    pub raw: Vec<u8>,
+    pub branch_stack: BranchStack,
+    pub regs_user: Regs,
+    pub stack_user: Stack,
+    pub weight: u64,
+    pub data_src: u64,
+    pub transaction: u64,
+    pub regs_intr: Regs,
+    pub phys_addr: u64,
+    pub cgroup: u64,
+    pub data_page_size: u64,
+    pub code_page_size: u64,
+    pub aux: Vec<u8>,
+}
+
+impl Sample {
+    /// A sample with content in every part, taken at `stamp`; registers as many as `attr` has.
+    pub fn rich(stamp: &Stamp, attr: &Attr) -> Self {
+        let regs =
+            |mask: u64, base| Regs { abi: 2, values: (0..mask.count_ones()).map(|n| base + u64::from(n)).collect() };
+        let branch = |n: u64, flags| (0x40_1000 + n, 0x40_2000 + n, flags);
+        let hw_index = attr.branch_sample_type & branch_sample_type::HW_INDEX != 0;
+        let counters = attr.branch_sample_type & branch_sample_type::COUNTERS != 0;
+        Sample {
+            ip: 0xffff_ffff_8112_3456,
+            pid: stamp.pid,
+            tid: stamp.tid,
+            time: stamp.time,
+            addr: 0x7fff_0000_1234,
+            id: stamp.id,
+            stream_id: stamp.stream_id,
+            cpu: stamp.cpu,
+            period: 250_000,
+            read: read(stamp.id),
+            callchain: vec![context::KERNEL, 0xffff_ffff_8112_3456, context::USER, 0x40_1234],
+            raw: island(12),
+            branch_stack: BranchStack {
+                hw_idx: hw_index.then_some(7),
+                entries: vec![
+                    branch(0, "predicted cycles=513 type=3"),
+                    branch(1, "mispred in_tx abort cycles=1 type=8 spec=2 new_type=9 priv=5"),
+                    branch(2, ""),
+                ],
+                counters: if counters { vec![0x11, 0x2200, 0x33_0000] } else { Vec::new() },
+            },
+            regs_user: regs(attr.sample_regs_user, 0x1_0000_0100),
+            stack_user: Stack { data: island(24), dyn_size: 17 },
+            // Two definitions of the struct, per byte order, make the number the same on both.
+            weight: 0x0003_0002_0000_0001,
+            data_src: 0x1234_5668_1002_0842,
+            transaction: 0x0000_00ab_0000_0016,
+            regs_intr: regs(attr.sample_regs_intr, 0x2_0000_0200),
+            phys_addr: 0x1_2345_6000,
+            cgroup: 0x1_0000_002a,
+            data_page_size: 4096,
+            code_page_size: 0x20_0000,
+            aux: island(16),
+        }
+    }
+
+    /// The sample's body under `attr`.
+    pub fn put(&self, mut b: Buf, attr: &Attr) -> Buf {
+        use sample_type::*;
+        let has = |bits| attr.sample_type & bits != 0;
+        if has(IDENTIFIER) {
+            b = b.u64(self.id);
+        }
+        if has(IP) {
+            b = b.u64(self.ip);
+        }
+        if has(TID) {
+            b = b.u32(self.pid).u32(self.tid);
+        }
+        if has(TIME) {
+            b = b.u64(self.time);
+        }
+        if has(ADDR) {
+            b = b.u64(self.addr);
+        }
+        if has(ID) {
+            b = b.u64(self.id);
+        }
+        if has(STREAM_ID) {
+            b = b.u64(self.stream_id);
+        }
+        if has(CPU) {
+            b = b.u32(self.cpu).u32(0);
+        }
+        if has(PERIOD) {
+            b = b.u64(self.period);
+        }
+        if has(READ) {
+            b = self.read.put(b, attr.read_format);
+        }
+        if has(CALLCHAIN) {
+            b = b.u64(count(&self.callchain)).u64s(&self.callchain);
+        }
+        if has(RAW) {
+            assert_eq!((4 + self.raw.len()) % 8, 0, "the size and the data fill whole words");
+            b = b.u32(self.raw.len() as u32).bytes(&self.raw);
+        }
+        if has(BRANCH_STACK) {
+            let stack = &self.branch_stack;
+            b = b
+                .u64(count(&stack.entries))
+                .u64s(stack.hw_idx.as_slice())
+                .each(&stack.entries, |b, (from, to, flags)| b.u64(*from).u64(*to).bits(&Bits::branch_flags(flags)))
+                .u64s(&stack.counters);
+        }
+        if has(REGS_USER) {
+            b = b.u64(self.regs_user.abi).u64s(&self.regs_user.values);
+        }
+        if has(STACK_USER) {
+            let Stack { data, dyn_size } = &self.stack_user;
+            b = b.u64(count(data)).bytes(data);
+            if !data.is_empty() {
+                b = b.u64(*dyn_size);
+            }
+        }
+        if has(WEIGHT | WEIGHT_STRUCT) {
+            b = b.u64(self.weight);
+        }
+        if has(DATA_SRC) {
+            b = b.u64(self.data_src);
+        }
+        if has(TRANSACTION) {
+            b = b.u64(self.transaction);
+        }
+        if has(REGS_INTR) {
+            b = b.u64(self.regs_intr.abi).u64s(&self.regs_intr.values);
+        }
+        if has(PHYS_ADDR) {
+            b = b.u64(self.phys_addr);
+        }
+        if has(CGROUP) {
+            b = b.u64(self.cgroup);
+        }
+        if has(DATA_PAGE_SIZE) {
+            b = b.u64(self.data_page_size);
+        }
+        if has(CODE_PAGE_SIZE) {
+            b = b.u64(self.code_page_size);
+        }
+        if has(AUX) {
+            b = b.u64(count(&self.aux)).bytes(&self.aux);
+        }
+        b
+    }
+}
+
+impl Scribe {
+    /// Writes a rich sample, changed by `edit`, of the current attribute.
+    pub fn sample(&mut self, name: &str, edit: impl FnOnce(&mut Sample)) -> &mut Case {
+        self.sample_in(name, misc::USER, edit)
+    }
+
+    /// As [`sample`](Scribe::sample), with its own misc word.
+    pub fn sample_in(&mut self, name: &str, misc: u16, edit: impl FnOnce(&mut Sample)) -> &mut Case {
+        let mut sample = Sample::rich(&self.stamp, &self.attr);
+        edit(&mut sample);
+        self.stamp.time += self.tick;
+        let attr = self.attr.clone();
+        self.user(&format!("SAMPLE {name}"), SAMPLE, misc, |b| sample.put(b, &attr))
+    }
+}
+
+/// An attribute that samples `bits` and has the masks and formats that they need.
+pub fn attr(bits: u64) -> Attr {
+    Attr {
+        branch_sample_type: branch_sample_type::USER | branch_sample_type::ANY,
+        sample_regs_user: 0xff_0001,
+        sample_regs_intr: 0x0187,
+        sample_stack_user: 24,
+        read_format: read_format::ID | read_format::LOST,
+        ..Attr::new(bits, "sample_id_all")
+    }
+}
+
+/// The parts that come with nearly every sample.
+const USUAL: u64 = sample_type::IDENTIFIER
+    | sample_type::IP
+    | sample_type::TID
+    | sample_type::TIME
+    | sample_type::CPU
+    | sample_type::PERIOD;
+
+/// Every part alone, every form of every part, and several parts together.
+pub fn cases(s: &mut Scribe) {
+    for bit in 0..=24 {
+        s.attr = attr(1 << bit);
+        s.sample(&format!("bit {bit} alone"), |_| ());
+    }
+    s.attr = attr(0);
+    s.sample("no parts", |_| ());
+    modes(s);
+    reads(s);
+    callchains(s);
+    raws(s);
+    branches(s);
+    machine_state(s);
+    together(s);
+}
+
+fn modes(s: &mut Scribe) {
+    s.attr = attr(USUAL);
+    const EXACT_IP: u16 = 1 << 14;
+    let modes = [0, misc::KERNEL, misc::HYPERVISOR, misc::GUEST_KERNEL, misc::GUEST_USER];
+    for mode in modes {
+        s.sample_in(&format!("cpumode {mode}"), mode | EXACT_IP, |_| ());
+    }
+}
+
+fn reads(s: &mut Scribe) {
+    s.attr = attr(USUAL | sample_type::READ);
+    for read_format in 0..32 {
+        s.attr.read_format = read_format;
+        s.sample(&format!("READ, format {read_format:#x}"), |_| ());
+    }
+    s.attr.read_format = 0x1f;
+    s.sample("READ, empty group", |sample| sample.read.values.clear());
+}
+
+fn callchains(s: &mut Scribe) {
+    use context::*;
+    s.attr = attr(USUAL | sample_type::CALLCHAIN);
+    s.sample("CALLCHAIN empty", |sample| sample.callchain.clear());
+    s.sample("CALLCHAIN every context", |sample| {
+        sample.callchain = vec![HV, 1, KERNEL, 2, USER, 3, GUEST, 4, GUEST_KERNEL, 5, GUEST_USER];
+    });
+    s.attr.flags += " defer_callchain";
+    s.sample("CALLCHAIN deferred", |sample| {
+        sample.callchain = vec![KERNEL, 0xffff_ffff_8112_3456, USER_DEFERRED, 0x1_0000_0007];
+    });
+}
+
+fn raws(s: &mut Scribe) {
+    s.attr = attr(USUAL | sample_type::RAW);
+    s.sample("RAW of 4, none", |sample| sample.raw = vec![0; 4]);
+    s.sample("RAW of 60", |sample| sample.raw = island(60));
+    s.attr = attr(USUAL | sample_type::RAW | sample_type::REGS_USER | sample_type::AUX);
+    s.sample("RAW before other parts", |sample| sample.raw = island(20));
+}
+
+fn branches(s: &mut Scribe) {
+    use branch_sample_type::*;
+    use sample_type::{AUX, BRANCH_STACK, REGS_USER, STACK_USER};
+    s.attr = attr(USUAL | BRANCH_STACK);
+    s.sample("BRANCH_STACK empty", |sample| sample.branch_stack.entries.clear());
+    for (name, bits) in [("", 0), (" before other parts", REGS_USER | STACK_USER | AUX)] {
+        s.attr = attr(USUAL | BRANCH_STACK | bits);
+        s.attr.branch_sample_type |= HW_INDEX;
+        s.sample(&format!("BRANCH_STACK hw_idx{name}"), |_| ());
+        s.sample(&format!("BRANCH_STACK hw_idx but empty{name}"), |sample| {
+            sample.branch_stack.entries.clear();
+        });
+        s.sample(&format!("BRANCH_STACK none, without hw_idx{name}"), |sample| {
+            sample.branch_stack = BranchStack::default();
+        });
+        s.attr.branch_sample_type |= COUNTERS;
+        s.sample(&format!("BRANCH_STACK hw_idx and counters{name}"), |_| ());
+        s.attr.branch_sample_type &= !HW_INDEX;
+        s.sample(&format!("BRANCH_STACK counters{name}"), |_| ());
+        s.attr.branch_sample_type &= !COUNTERS;
+        s.sample(&format!("BRANCH_STACK counters of the group's leader{name}"), |sample| {
+            sample.branch_stack.counters = vec![1, 2, 3];
+        });
+    }
+}
+
+fn machine_state(s: &mut Scribe) {
+    use sample_type::*;
+    s.attr = attr(USUAL | REGS_USER | STACK_USER | REGS_INTR);
+    s.sample("REGS 64-bit, STACK", |_| ());
+    s.sample("REGS 32-bit", |sample| {
+        (sample.regs_user.abi, sample.regs_intr.abi) = (1, 1);
+    });
+    s.sample("REGS none, STACK none", |sample| {
+        (sample.regs_user, sample.regs_intr) = (Regs::default(), Regs::default());
+        sample.stack_user = Stack::default();
+    });
+    s.sample("STACK of 8 KiB, nothing real", |sample| {
+        sample.stack_user = Stack { data: island(8192), dyn_size: 0 };
+    });
+    s.attr = attr(USUAL | AUX);
+    s.sample("AUX empty", |sample| sample.aux.clear());
+}
+
+fn together(s: &mut Scribe) {
+    use sample_type::*;
+    const ALL: u64 = (1 << 25) - 1;
+    s.attr = attr(ALL & !WEIGHT_STRUCT);
+    s.sample("every part, WEIGHT", |_| ());
+    s.attr = attr(ALL & !WEIGHT);
+    s.attr.branch_sample_type |= branch_sample_type::HW_INDEX;
+    s.attr.read_format = 0x1f;
+    s.sample("every part, WEIGHT_STRUCT", |_| ());
+    s.attr = attr(IP | TID | TIME | ID | CPU | PERIOD);
+    s.sample("of before 3.12", |_| ());
+    s.attr = attr(USUAL | ADDR | WEIGHT_STRUCT | DATA_SRC | PHYS_ADDR | DATA_PAGE_SIZE);
+    s.sample("of perf mem", |_| ());
+}

@@ -1,0 +1,91 @@
+//! Tracing data: the formats of tracepoints (feature 1, record 66);
+//! tools/perf/util/trace-event-info.c. It tells its own byte order and is opaque to a recording.
+
+use super::buf::Buf;
+use super::feature::Features;
+
+/// Revisions of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// Until 4.16.
+    V0_5,
+    /// With saved command lines at the end.
+    V0_6,
+}
+
+/// The tracepoint that the data describe.
+pub const EVENT_ID: u16 = 314;
+
+const HEADER_PAGE: &str = "\
+\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
+\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;
+\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;
+\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;
+";
+
+const HEADER_EVENT: &str = "\
+# compressed entry header
+\ttype_len    :    5 bits
+\ttime_delta  :   27 bits
+\tarray       :   32 bits
+
+\tpadding     : type == 29
+\ttime_extend : type == 30
+\ttime_stamp : type == 31
+\tdata max type_len  == 28
+";
+
+const FORMAT: &str = "\
+name: demo
+ID: 314
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
+\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
+
+\tfield:int value;\toffset:8;\tsize:4;\tsigned:1;
+
+print fmt: \"value=%d\", REC->value
+";
+
+/// Tracing data in their own byte order.
+pub fn data(version: Version, big: bool) -> Vec<u8> {
+    let number = if version == Version::V0_5 { "0.5" } else { "0.6" };
+    let file = |b: Buf, text: &str| b.u64(text.len() as u64).bytes(text.as_bytes());
+    let string = |b: Buf, text: &str| b.bytes(text.as_bytes()).u8(0);
+    Buf::new(big)
+        .bytes(&[0x17, 0x08, 0x44])
+        .bytes(b"tracing")
+        .with(|b| string(b, number))
+        .u8(u8::from(big))
+        .u8(8) // bytes of a long
+        .u32(4096) // page size
+        .with(|b| string(b, "header_page"))
+        .with(|b| file(b, HEADER_PAGE))
+        .with(|b| string(b, "header_event"))
+        .with(|b| file(b, HEADER_EVENT))
+        .u32(0) // formats of ftrace itself
+        .u32(1) // systems
+        .with(|b| string(b, "synth"))
+        .u32(1)
+        .with(|b| file(b, FORMAT))
+        .u32(0) // kallsyms
+        .u32(0) // printk_formats
+        .with(|b| if version == Version::V0_6 { file(b, "4201 synth\n") } else { b })
+        .bytes
+}
+
+/// What the RAW part of a sample of the tracepoint holds, in the order of the tracing data.
+pub fn raw(big: bool, pid: u32, value: u32) -> Vec<u8> {
+    Buf::new(big).u16(EVENT_ID).u8(0).u8(0).u32(pid).u32(value).bytes
+}
+
+/// Both revisions, in both byte orders.
+pub fn cases(f: &mut Features) {
+    for (name, version) in [("0.5", Version::V0_5), ("0.6", Version::V0_6)] {
+        for (order, big) in [("little", false), ("big", true)] {
+            f.add(1, &format!("TRACING_DATA {name}, {order}"), |b| b.bytes(&data(version, big)));
+        }
+    }
+}
