@@ -211,7 +211,7 @@ wire! {
         pub config4: Option<u64> as Hex,
         /// What this version of the library has no name for.
         #[br(args_raw = Extent::UpTo(layout.attr_end(size)))]
-        pub tail: Rest,
+        pub tail: Rest as Opaque,
     }
 }
 

@@ -52,8 +52,9 @@ macro_rules! flags {
             $($(#[$cmeta])* #[doc = concat!("Bit ", stringify!($bit), ", `", $text, "`.")] pub const $constant: Self = Self(1 << $bit);)*
             /// All bits that have a name.
             pub const KNOWN: Self = Self(0 $(| 1 << $bit)*);
-            /// Bit number and name of every flag, ascending.
-            pub const NAMES: &'static [(u32, &'static str)] = &[$(($bit, $text)),*];
+            /// Every flag, ascending.
+            pub const FIELDS: &'static [$crate::describe::Field] =
+                &[$($crate::describe::Field { bit: $bit, width: 1, name: $text }),*];
 
             /// Whether all bits of `flags` are set.
             #[inline]
@@ -68,7 +69,7 @@ macro_rules! flags {
 
             /// The names of the set bits, ascending.
             pub fn names(self) -> impl Iterator<Item = &'static str> {
-                Self::NAMES.iter().filter(move |(bit, _)| self.0 >> bit & 1 == 1).map(|&(_, name)| name)
+                Self::FIELDS.iter().filter(move |f| self.0 >> f.bit & 1 == 1).map(|f| f.name)
             }
         }
 
@@ -81,11 +82,7 @@ macro_rules! flags {
 
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
-                let mut set: Vec<(&'static str, u64)> = self.names().map(|n| (n, 1)).collect();
-                if self.unknown() != 0 {
-                    set.push(("unknown", u64::from(self.unknown())));
-                }
-                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags(u64::from(self.0), &set));
+                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags { word: u64::from(self.0), fields: Self::FIELDS, mirrored: false });
             }
         }
     };
@@ -109,8 +106,9 @@ macro_rules! bitfield {
         pub struct $name(pub $word);
 
         impl $name {
-            /// First bit, width and name of every field, ascending.
-            pub const FIELDS: &'static [(u32, u32, &'static str)] = &[$(($bit, $width, stringify!($field))),*];
+            /// Every field, ascending.
+            pub const FIELDS: &'static [$crate::describe::Field] =
+                &[$($crate::describe::Field { bit: $bit, width: $width, name: stringify!($field) }),*];
 
             /// Whether the position of a field on the wire depends on the byte order.
             pub const MIRRORED: bool = $crate::codes::bitfield!(@mirrored $order);
@@ -126,14 +124,14 @@ macro_rules! bitfield {
             /// This word with the field called `name` set to `value`; nothing where there is no such field or
             /// no room for the value.
             pub fn with(self, name: &str, value: $word) -> Option<Self> {
-                let &(bit, width, _) = Self::FIELDS.iter().find(|f| f.2 == name)?;
+                let &$crate::describe::Field { bit, width, .. } = Self::FIELDS.iter().find(|f| f.name == name)?;
                 let mask = <$word>::MAX >> (<$word>::BITS - width);
                 (value <= mask).then_some(Self(self.0 & !(mask << bit) | value << bit))
             }
 
             /// The set bits that belong to no field.
             pub fn unknown(self) -> $word {
-                let known = Self::FIELDS.iter().fold(0, |all, &(bit, width, _)| all | (<$word>::MAX >> (<$word>::BITS - width)) << bit);
+                let known = Self::FIELDS.iter().fold(0, |all, f| all | (<$word>::MAX >> (<$word>::BITS - f.width)) << f.bit);
                 self.0 & !known
             }
 
@@ -145,7 +143,7 @@ macro_rules! bitfield {
                 }
                 let mirrored = self.0.reverse_bits();
                 let mut word = mirrored;
-                for &(bit, width, _) in Self::FIELDS {
+                for &$crate::describe::Field { bit, width, .. } in Self::FIELDS {
                     if width > 1 {
                         let mask = <$word>::MAX >> (<$word>::BITS - width);
                         let at = <$word>::BITS - bit - width;
@@ -162,7 +160,7 @@ macro_rules! bitfield {
                     return Self(word);
                 }
                 let mut out = word.reverse_bits();
-                for &(bit, width, _) in Self::FIELDS {
+                for &$crate::describe::Field { bit, width, .. } in Self::FIELDS {
                     if width > 1 {
                         let mask = <$word>::MAX >> (<$word>::BITS - width);
                         let at = <$word>::BITS - bit - width;
@@ -189,15 +187,7 @@ macro_rules! bitfield {
 
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
-                let value = |bit: u32, width: u32| u64::from(self.0 >> bit & (<$word>::MAX >> (<$word>::BITS - width)));
-                let mut set: Vec<(&'static str, u64)> = Self::FIELDS.iter()
-                    .map(|&(bit, width, field)| (field, value(bit, width)))
-                    .filter(|&(_, value)| value != 0)
-                    .collect();
-                if self.unknown() != 0 {
-                    set.push(("unknown", u64::from(self.unknown())));
-                }
-                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags(u64::from(self.0), &set));
+                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags { word: u64::from(self.0), fields: Self::FIELDS, mirrored: Self::MIRRORED });
             }
         }
     };

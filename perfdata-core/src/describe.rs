@@ -16,10 +16,14 @@ pub enum Style {
     Time,
     /// An event id, which readers resolve to the event's name.
     Id,
-    /// A process or thread id: `u32::MAX` means "none" and is shown as -1.
+    /// A process, thread or CPU number: all ones means "none" and is shown as -1.
     Pid,
+    /// Bytes that are text up to the first NUL.
+    Text,
     /// Bytes that only fill room.
     Pad,
+    /// Bytes or words of unknown meaning: their right form in the other byte order is unknown, too.
+    Opaque,
 }
 
 /// One indivisible value of the wire.
@@ -35,14 +39,74 @@ pub enum Leaf<'a> {
     Count(u64),
     /// A value from a list of names; the name is absent when the value is not in the list.
     Code(u64, Option<&'static str>),
-    /// A word of named bits and small fields.
-    Flags(u64, &'a [(&'static str, u64)]),
+    /// A word of named bits and small fields; [`set_fields`] lists those that are not 0.
+    Flags {
+        /// The word, in little-endian bit numbering.
+        word: u64,
+        /// The pieces that have a name.
+        fields: &'static [Field],
+        /// Whether the pieces stand at other bits in the other byte order.
+        mirrored: bool,
+    },
     /// Text up to the first NUL; what fills the room behind is on the wire, too, but not shown.
     Text(&'a [u8]),
-    /// Opaque bytes.
+    /// Bytes that are the same in both byte orders: build ids, code, stacks, payloads with an order of their own.
     Bytes(&'a [u8]),
     /// Filling, preserved but without a meaning.
     Pad(&'a [u8]),
+    /// Bytes of unknown meaning.
+    Opaque(&'a [u8]),
+}
+
+impl<'a> Leaf<'a> {
+    /// Raw bytes in the given style.
+    pub fn raw(bytes: &'a [u8], style: Style) -> Self {
+        match style {
+            Style::Text => Leaf::Text(bytes),
+            Style::Pad => Leaf::Pad(bytes),
+            Style::Opaque => Leaf::Opaque(bytes),
+            _ => Leaf::Bytes(bytes),
+        }
+    }
+
+    /// Whether the value cannot be converted to the other byte order with certainty. Zeros always can.
+    pub fn is_opaque(&self) -> bool {
+        match self {
+            Leaf::Opaque(bytes) => bytes.iter().any(|&b| b != 0),
+            Leaf::Uint(value, Style::Opaque) => *value != 0,
+            // Where a piece of several bits goes is known only if it is known to be one.
+            Leaf::Flags { word, fields, mirrored: true } => unknown_bits(*word, fields) != 0,
+            _ => false,
+        }
+    }
+}
+
+/// A named piece of a word of flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Lowest bit.
+    pub bit: u32,
+    /// Number of bits.
+    pub width: u32,
+    /// Name.
+    pub name: &'static str,
+}
+
+impl Field {
+    /// The piece's value in `word`.
+    pub fn of(&self, word: u64) -> u64 {
+        word >> self.bit & u64::MAX >> (64 - self.width)
+    }
+}
+
+/// Name and value of every piece of `word` that is not 0; bits without a name come last, in place, as `unknown`.
+pub fn set_fields(word: u64, fields: &'static [Field]) -> impl Iterator<Item = (&'static str, u64)> {
+    let named = fields.iter().map(move |f| (f.name, f.of(word)));
+    named.chain([("unknown", unknown_bits(word, fields))]).filter(|&(_, value)| value != 0)
+}
+
+fn unknown_bits(word: u64, fields: &[Field]) -> u64 {
+    fields.iter().fold(word, |rest, f| rest & !((u64::MAX >> (64 - f.width)) << f.bit))
 }
 
 /// Receives the fields of a value in file order.
@@ -76,6 +140,49 @@ impl Visitor for WireSize {
     }
 }
 
+/// A piece of a value whose right form in the other byte order is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opaque {
+    /// Name of the field with the names of what it is in, outermost first: `attr.tail`.
+    pub field: String,
+    /// Where it starts, in bytes from the start of the value.
+    pub offset: usize,
+}
+
+/// The first piece of `value` that is not certain to be right when it is decoded in one byte order and encoded in the
+/// other.
+pub fn opaque<T: Describe + ?Sized>(value: &T) -> Option<Opaque> {
+    let mut finder = OpaqueFinder::default();
+    value.describe("", Style::Plain, &mut finder);
+    finder.found
+}
+
+#[derive(Default)]
+struct OpaqueFinder {
+    path: Vec<&'static str>,
+    offset: usize,
+    found: Option<Opaque>,
+}
+
+impl Visitor for OpaqueFinder {
+    fn begin(&mut self, name: &'static str) {
+        self.path.push(name);
+    }
+    fn begin_list(&mut self, name: &'static str, _: usize) {
+        self.path.push(name);
+    }
+    fn end(&mut self) {
+        self.path.pop();
+    }
+    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+        if self.found.is_none() && value.is_opaque() {
+            let names: Vec<_> = self.path.iter().copied().chain([name]).filter(|name| !name.is_empty()).collect();
+            self.found = Some(Opaque { field: names.join("."), offset: self.offset });
+        }
+        self.offset = self.offset.saturating_add(size);
+    }
+}
+
 macro_rules! describe_numbers {
     ($($t:ty),*) => { $(
         impl Describe for $t {
@@ -101,7 +208,7 @@ impl Describe for f64 {
 
 impl<const N: usize> Describe for [u8; N] {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
-        v.leaf(name, N, if style == Style::Pad { Leaf::Pad(self) } else { Leaf::Bytes(self) });
+        v.leaf(name, N, Leaf::raw(self, style));
     }
 }
 
@@ -133,5 +240,47 @@ impl<T: Describe> Describe for Vec<T> {
 impl<T: Describe + ?Sized> Describe for Box<T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         (**self).describe(name, style, v);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::AttrFlags;
+    use crate::wire::{Rest, wire};
+
+    wire! {
+        pub struct Inner {
+            pub known: u16,
+            pub flags: AttrFlags,
+            pub tail: Rest as Opaque,
+        }
+    }
+
+    wire! {
+        pub struct Outer {
+            pub word: u32 as Opaque,
+            pub inner: Inner,
+        }
+    }
+
+    fn value(word: u32, flags: u64, tail: &[u8]) -> Outer {
+        Outer { word, inner: Inner { known: 7, flags: AttrFlags(flags), tail: Rest(tail.to_vec()) } }
+    }
+
+    #[test]
+    fn only_unknown_and_set_bits_are_opaque() {
+        let found = |value: Outer| opaque(&value).map(|o| (o.field, o.offset));
+        assert_eq!(found(value(0, u64::MAX >> 24, &[0, 0])), None);
+        assert_eq!(found(value(1, 1 << 40, &[1])), Some(("word".into(), 0)));
+        assert_eq!(found(value(0, 1 << 40, &[1])), Some(("inner.flags".into(), 6)));
+        assert_eq!(found(value(0, 0, &[0, 1])), Some(("inner.tail".into(), 14)));
+    }
+
+    #[test]
+    fn set_fields_are_listed_with_the_rest() {
+        let word = 0b11 << 15 | 1 << 41 | 1;
+        let set: Vec<_> = set_fields(word, AttrFlags::FIELDS).collect();
+        assert_eq!(set, [("disabled", 1), ("precise_ip", 3), ("unknown", 1 << 41)]);
     }
 }

@@ -152,7 +152,7 @@ impl Element for u8 {
     }
 
     fn describe_many(list: &[u8], name: &'static str, style: Style, v: &mut dyn Visitor) {
-        v.leaf(name, list.len(), if style == Style::Pad { Leaf::Pad(list) } else { Leaf::Bytes(list) });
+        v.leaf(name, list.len(), Leaf::raw(list, style));
     }
 }
 

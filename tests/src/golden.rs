@@ -91,10 +91,8 @@ pub fn compare(
     if old != new {
         let old: Vec<&str> = old.lines().collect();
         let new: Vec<&str> = new.lines().collect();
-        let allowed: Vec<&Allowed> = allowed
-            .iter()
-            .filter(|allowed| allowed.question == question && (allowed.recordings)(recording))
-            .collect();
+        let allowed: Vec<&Allowed> =
+            allowed.iter().filter(|allowed| allowed.question == question && (allowed.recordings)(recording)).collect();
         let mut explain = |difference| {
             let known = allowed.iter().find(|allowed| (allowed.applies)(difference));
             if let Some(allowed) = known {
@@ -106,12 +104,7 @@ pub fn compare(
             if let DiffOp::Equal { .. } = op {
                 continue;
             }
-            pair(
-                &old[op.old_range()],
-                &new[op.new_range()],
-                &mut explain,
-                &mut unexplained,
-            );
+            pair(&old[op.old_range()], &new[op.new_range()], &mut explain, &mut unexplained);
         }
     }
     if unexplained.is_empty() {
@@ -178,11 +171,7 @@ impl Tally {
     /// The names in `allowed` that never occurred: candidates for deletion.
     pub fn unused(&self, allowed: &[Allowed]) -> Vec<&'static str> {
         let sum = self.0.lock().expect("adding does not panic");
-        allowed
-            .iter()
-            .map(|allowed| allowed.name)
-            .filter(|name| !sum.contains_key(name))
-            .collect()
+        allowed.iter().map(|allowed| allowed.name).filter(|name| !sum.contains_key(name)).collect()
     }
 
     /// What occurred, why it is right, and how often, one per line.
@@ -236,10 +225,7 @@ mod tests {
 
     #[test]
     fn other_differences_are_shown() {
-        let nowhere = Allowed {
-            recordings: |_| false,
-            ..GONE
-        };
+        let nowhere = Allowed { recordings: |_| false, ..GONE };
         let message = compare_header("b\nc\n", "c\nd\n", &[OFFSET, nowhere]).unwrap_err();
         assert_eq!(message, "Header: 2 differences\n- b\n+ d");
     }

@@ -36,10 +36,7 @@ pub const READER: &[Allowed] = &[
         // s390x without frame pointers: 7.2 unwinds by the user stack for `-g` too.
         recordings: |recording| {
             recording.name.contains("-s390x-file-dwarf")
-                || matches!(
-                    recording.name.as_str(),
-                    "7.2-s390x-file-g" | "7.2-s390x-pipe-g"
-                )
+                || matches!(recording.name.as_str(), "7.2-s390x-file-g" | "7.2-s390x-pipe-g")
         },
         applies: |difference| match difference {
             Difference::Lost(line) => is_frame(line),
@@ -52,9 +49,7 @@ pub const READER: &[Allowed] = &[
         question: Question::Header,
         recordings: |recording| recording.name.ends_with("-file-crashed"),
         applies: |difference| {
-            ["# cpuid : ", "# pmu mappings: "]
-                .iter()
-                .any(|start| difference.changed_after(start).is_some())
+            ["# cpuid : ", "# pmu mappings: "].iter().any(|start| difference.changed_after(start).is_some())
         },
     },
 ];
@@ -86,9 +81,7 @@ impl Texts {
 /// The perf that made the recording, or its equal on another machine of the same byte order.
 pub fn native(recording: &Recording) -> Option<&'static Perf> {
     let recorder = recording.recorder.as_ref()?;
-    perf::all()
-        .iter()
-        .find(|perf| (perf.version, perf.endian) == (recorder.perf, recorder.endian()))
+    perf::all().iter().find(|perf| (perf.version, perf.endian) == (recorder.perf, recorder.endian()))
 }
 
 /// All perfs that can judge a conversion of the recording, the one that made it first.
@@ -121,21 +114,13 @@ pub fn texts(path: &Path, perf: &Perf) -> io::Result<Arc<Texts>> {
         return Ok(Arc::clone(texts));
     }
     let texts = Arc::new(Texts::ask(path, perf)?);
-    cache
-        .lock()
-        .expect("nothing panics here")
-        .insert(key, Arc::clone(&texts));
+    cache.lock().expect("nothing panics here").insert(key, Arc::clone(&texts));
     Ok(texts)
 }
 
 /// Whether `perf` says the same of a recording and of what was made of it, apart from the `allowed`
 /// differences. Answers how often each of them occurred, or with what else differs.
-pub fn compare(
-    original: &Recording,
-    converted: &Path,
-    perf: &Perf,
-    allowed: &[Allowed],
-) -> Result<Uses, String> {
+pub fn compare(original: &Recording, converted: &Path, perf: &Perf, allowed: &[Allowed]) -> Result<Uses, String> {
     let old = texts(&original.path, perf).map_err(|error| format!("{perf}: {error}"))?;
     let new = Texts::ask(converted, perf).map_err(|error| format!("{perf}: {error}"))?;
     let mut uses = Uses::new();
@@ -151,11 +136,7 @@ pub fn compare(
             Err(fault) => faults.push(fault),
         }
     }
-    if faults.is_empty() {
-        Ok(uses)
-    } else {
-        Err(format!("{perf}: {}", faults.join("\n")))
-    }
+    if faults.is_empty() { Ok(uses) } else { Err(format!("{perf}: {}", faults.join("\n"))) }
 }
 
 /// Whether `perf` says of `path` what stands beside the original `recording`, apart from `allowed`.
@@ -165,10 +146,7 @@ pub fn compare_with_golden(
     perf: &Perf,
     allowed: &[Allowed],
 ) -> Result<Uses, String> {
-    let goldens = [
-        (Question::Script, recording.script_text()),
-        (Question::Header, recording.header_text()),
-    ];
+    let goldens = [(Question::Script, recording.script_text()), (Question::Header, recording.header_text())];
     let mut uses = Uses::new();
     for (question, golden) in goldens {
         let golden = golden.ok_or_else(|| format!("{question:?}: no text beside it"))?;

@@ -48,9 +48,7 @@ pub fn differences() -> io::Result<Vec<String>> {
 /// Whether a manifest line says what was found; how a recording was made only the manifest knows.
 fn agrees(line: &str, actual: &str) -> bool {
     match actual.strip_suffix('?') {
-        Some(facts) => line
-            .strip_prefix(facts)
-            .is_some_and(|command| command.len() > 1),
+        Some(facts) => line.strip_prefix(facts).is_some_and(|command| command.len() > 1),
         None => line == actual,
     }
 }
@@ -76,11 +74,7 @@ fn line_for(folder: &Path, path: &str) -> io::Result<String> {
         let crc = crc32fast::hash(&bytes);
         format!("{path}\t{kind}\t{}\t{crc:08x}", bytes.len())
     };
-    Ok(if is_recording {
-        format!("{facts}\t?")
-    } else {
-        facts
-    })
+    Ok(if is_recording { format!("{facts}\t?") } else { facts })
 }
 
 /// Everything in `fixtures/` that the manifest must list, relative to it.
@@ -89,9 +83,9 @@ fn files(folder: &Path) -> io::Result<Vec<String>> {
     let mut open: Vec<PathBuf> = list(folder)?;
     while let Some(path) = open.pop() {
         let relative = path.strip_prefix(folder).expect("listed from the folder");
-        let name = relative.to_str().ok_or_else(|| {
-            io::Error::other(format!("{}: a name that is not UTF-8", relative.display()))
-        })?;
+        let name = relative
+            .to_str()
+            .ok_or_else(|| io::Error::other(format!("{}: a name that is not UTF-8", relative.display())))?;
         if path.is_dir() {
             open.extend(list(&path)?);
         }

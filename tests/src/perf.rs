@@ -18,14 +18,7 @@ use std::{
 use crate::recordings::{Endian, PerfVersion};
 
 /// The names under which perfs are looked for. The suffix is the machine they were built for.
-const NAMES: [&str; 6] = [
-    "perf",
-    "perf-6.12",
-    "perf-7.2",
-    "perf-6.1-s390x",
-    "perf-6.12-s390x",
-    "perf-7.2-s390x",
-];
+const NAMES: [&str; 6] = ["perf", "perf-6.12", "perf-7.2", "perf-6.1-s390x", "perf-6.12-s390x", "perf-7.2-s390x"];
 
 /// What perf needs at most for one of the recordings, emulated and on a busy machine, several times over.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -154,10 +147,7 @@ impl Perf {
         command.arg("--version");
         let said = run(command, TIMEOUT).ok()?;
         // Emulated, it may say something else first.
-        let version = said
-            .stdout
-            .lines()
-            .find_map(|line| line.strip_prefix("perf version "));
+        let version = said.stdout.lines().find_map(|line| line.strip_prefix("perf version "));
         let Some(version) = version.and_then(|version| version.parse().ok()) else {
             eprintln!("left out: {} does not say its version", program.display());
             return None;
@@ -167,22 +157,13 @@ impl Perf {
             false if cfg!(target_endian = "big") => Endian::Big,
             false => Endian::Little,
         };
-        Some(Self {
-            name,
-            version,
-            endian,
-            program,
-        })
+        Some(Self { name, version, endian, program })
     }
 }
 
 impl fmt::Display for Perf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} ({}, {:?} endian)",
-            self.name, self.version, self.endian
-        )
+        write!(f, "{} ({}, {:?} endian)", self.name, self.version, self.endian)
     }
 }
 
@@ -196,8 +177,7 @@ pub fn all() -> &'static [Perf] {
                 eprintln!("skipped: no {name} on the PATH or in $PERF_ORACLES/bin");
                 continue;
             };
-            let is_same =
-                |other: &Perf| (other.version, other.endian) == (perf.version, perf.endian);
+            let is_same = |other: &Perf| (other.version, other.endian) == (perf.version, perf.endian);
             if !perfs.iter().any(is_same) {
                 perfs.push(perf);
             }
@@ -208,11 +188,7 @@ pub fn all() -> &'static [Perf] {
 
 /// Runs a command to its end, with nothing on its stdin, or kills it after `timeout`.
 pub fn run(mut command: Command, timeout: Duration) -> io::Result<Output> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take();
     let stderr = child.stderr.take();
     thread::scope(|scope| {
@@ -264,10 +240,7 @@ pub fn text(bytes: &[u8]) -> String {
 
 /// `captured on` is the time of the last change of the file, not something that is in it.
 fn without_capture_time(header: &str) -> String {
-    header
-        .split_inclusive('\n')
-        .filter(|line| !line.starts_with("# captured on"))
-        .collect()
+    header.split_inclusive('\n').filter(|line| !line.starts_with("# captured on")).collect()
 }
 
 /// An empty folder for perf to live in.

@@ -105,12 +105,7 @@ impl Recording {
 
     fn new(path: PathBuf, name: String, recorder: Option<Recorder>) -> Self {
         let form = Form::of(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        Self {
-            path,
-            name,
-            recorder,
-            form,
-        }
+        Self { path, name, recorder, form }
     }
 }
 
@@ -129,9 +124,7 @@ impl Form {
     /// neither has one whose byte order the magic does not tell.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let mut start = Vec::new();
-        File::open(main_file(path))?
-            .take(16)
-            .read_to_end(&mut start)?;
+        File::open(main_file(path))?.take(16).read_to_end(&mut start)?;
         let Some((magic, size)) = start.split_first_chunk::<8>() else {
             return Ok(None);
         };
@@ -160,10 +153,7 @@ impl FromStr for PerfVersion {
     fn from_str(text: &str) -> Result<Self, ()> {
         let (major, rest) = text.split_once('.').ok_or(())?;
         let minor = rest.split(|c: char| !c.is_ascii_digit()).next().ok_or(())?;
-        Ok(Self {
-            major: major.parse().map_err(drop)?,
-            minor: minor.parse().map_err(drop)?,
-        })
+        Ok(Self { major: major.parse().map_err(drop)?, minor: minor.parse().map_err(drop)? })
     }
 }
 
@@ -186,27 +176,17 @@ pub fn fixtures_dir() -> PathBuf {
 /// The recording `fixtures/<name>.data`.
 pub fn fixture(name: &str) -> Recording {
     let mut parts = name.splitn(3, '-');
-    let recorder = parts.next().zip(parts.next()).and_then(|(perf, arch)| {
-        Some(Recorder {
-            perf: perf.parse().ok()?,
-            arch: arch.to_owned(),
-        })
-    });
-    Recording::new(
-        fixtures_dir().join(format!("{name}.data")),
-        name.to_owned(),
-        recorder,
-    )
+    let recorder = parts
+        .next()
+        .zip(parts.next())
+        .and_then(|(perf, arch)| Some(Recorder { perf: perf.parse().ok()?, arch: arch.to_owned() }));
+    Recording::new(fixtures_dir().join(format!("{name}.data")), name.to_owned(), recorder)
 }
 
 /// All recordings in `fixtures/`.
 pub fn fixtures() -> Vec<Recording> {
     let paths = list(&fixtures_dir()).expect("fixtures/ is part of the repository");
-    paths
-        .iter()
-        .filter_map(|path| recording_name(path))
-        .map(fixture)
-        .collect()
+    paths.iter().filter_map(|path| recording_name(path)).map(fixture).collect()
 }
 
 /// The recordings of `../shared/recordings` that are not in `fixtures/`.
@@ -214,10 +194,7 @@ pub fn shared() -> Vec<Recording> {
     let fixtures = fixtures();
     outside("recordings", |folder, name| {
         let (arch, perf) = folder.rsplit_once('-')?;
-        let recorder = Recorder {
-            perf: perf.parse().ok()?,
-            arch: arch.to_owned(),
-        };
+        let recorder = Recorder { perf: perf.parse().ok()?, arch: arch.to_owned() };
         let name = format!("{perf}-{arch}-{}", name.replace('_', "-"));
         let is_fixture = fixtures.iter().any(|fixture| fixture.name == name);
         (!is_fixture).then_some((name, Some(recorder)))
@@ -226,9 +203,7 @@ pub fn shared() -> Vec<Recording> {
 
 /// The recordings of `../shared/corpus`, published elsewhere, damaged ones included.
 pub fn corpus() -> Vec<Recording> {
-    outside("corpus", |folder, name| {
-        Some((format!("{folder}/{name}"), None))
-    })
+    outside("corpus", |folder, name| Some((format!("{folder}/{name}"), None)))
 }
 
 /// `fixtures/`, `../shared/recordings` and `../shared/corpus`, each recording once.
@@ -254,21 +229,13 @@ where
     let failures = Mutex::new(Vec::new());
     in_parallel(recordings, |recording| {
         if let Err(message) = check(recording) {
-            let mut failures = failures
-                .lock()
-                .expect("no check panics while it holds the lock");
+            let mut failures = failures.lock().expect("no check panics while it holds the lock");
             failures.push(format!("{}: {message}", recording.name));
         }
     });
     let mut failures = failures.into_inner().expect("as above");
     failures.sort();
-    assert!(
-        failures.is_empty(),
-        "{} of {} recordings:\n{}",
-        failures.len(),
-        recordings.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} of {} recordings:\n{}", failures.len(), recordings.len(), failures.join("\n"));
 }
 
 /// Calls `work` with every item, on as many threads as there are processors.
@@ -288,10 +255,7 @@ pub fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
 
 /// The recordings in the folders of `../shared/<part>`. `identify` takes the names of folder and file, and
 /// answers with the recording's name and recorder, or with `None` to leave it out.
-fn outside(
-    part: &str,
-    identify: impl Fn(&str, &str) -> Option<(String, Option<Recorder>)>,
-) -> Vec<Recording> {
+fn outside(part: &str, identify: impl Fn(&str, &str) -> Option<(String, Option<Recorder>)>) -> Vec<Recording> {
     let base = root().join("../shared").join(part);
     let Ok(folders) = list(&base) else {
         eprintln!("skipped: ../shared/{part} is not there");
@@ -317,23 +281,17 @@ fn outside(
 /// The name of a recording without its extension; `None` for any other file.
 fn recording_name(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
-    name.strip_suffix(".data")
-        .or_else(|| name.strip_suffix(".bin"))
+    name.strip_suffix(".data").or_else(|| name.strip_suffix(".bin"))
 }
 
 fn main_file(path: &Path) -> PathBuf {
-    if path.is_dir() {
-        path.join("data")
-    } else {
-        path.to_owned()
-    }
+    if path.is_dir() { path.join("data") } else { path.to_owned() }
 }
 
 /// The entries of a folder, sorted.
 pub(crate) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = fs::read_dir(folder)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<io::Result<Vec<_>>>()?;
+    let mut paths =
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
 }
@@ -354,24 +312,11 @@ mod tests {
     #[test]
     fn a_fixture_tells_its_recorder() {
         let recording = fixture("6.1-s390x-file-threads");
-        let recorder = recording
-            .recorder
-            .as_ref()
-            .expect("named after its recorder");
-        assert_eq!(
-            (recorder.perf.to_string().as_str(), recorder.arch.as_str()),
-            ("6.1", "s390x")
-        );
-        let form = Form {
-            container: Container::Directory,
-            endian: Endian::Big,
-        };
+        let recorder = recording.recorder.as_ref().expect("named after its recorder");
+        assert_eq!((recorder.perf.to_string().as_str(), recorder.arch.as_str()), ("6.1", "s390x"));
+        let form = Form { container: Container::Directory, endian: Endian::Big };
         assert_eq!(recording.form, Some(form));
-        assert!(
-            recording
-                .script_text()
-                .is_some_and(|text| text.starts_with(b"  "))
-        );
+        assert!(recording.script_text().is_some_and(|text| text.starts_with(b"  ")));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use user::*;
 
 use binrw::Endian;
 
-use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::describe::{self, Describe, Leaf, Opaque, Style, Visitor};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::wire::{Wire, wire};
@@ -199,6 +199,14 @@ impl Record {
         Ok(())
     }
 
+    /// The first piece of the record that is not certain to be right when it is encoded in another byte order than it
+    /// was decoded in; its offset counts from the record's header.
+    pub fn opaque(&self) -> Option<Opaque> {
+        let mut found = describe::opaque(self)?;
+        found.offset = found.offset.saturating_add(RecordHeader::SIZE);
+        Some(found)
+    }
+
     /// The record's bytes.
     ///
     /// # Errors
@@ -250,7 +258,7 @@ impl Describe for Record {
         v.begin(name);
         self.body.describe("", Style::Plain, v);
         if !self.tail.is_empty() {
-            v.leaf("tail", self.tail.len(), Leaf::Bytes(&self.tail));
+            v.leaf("tail", self.tail.len(), Leaf::Opaque(&self.tail));
         }
         self.sample_id.describe("sample_id", Style::Plain, v);
         v.end();

@@ -4,10 +4,10 @@ use binrw::Endian;
 
 use super::{auxtrace::*, kernel::*, sample::*, user::*};
 use crate::codes::codes;
-use crate::describe::{Describe, Style, Visitor};
+use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::wire::{Rest, Wire};
+use crate::wire::Wire;
 
 /// What the table says of one record type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ macro_rules! records {
             fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
                 match self {
                     $(Body::$variant(body) => body.describe(name, style, v),)*
-                    Body::Unknown(bytes) => Rest(bytes.clone()).describe("bytes", style, v),
+                    Body::Unknown(bytes) => v.leaf(name, bytes.len(), Leaf::Opaque(bytes)),
                 }
             }
         }
