@@ -54,27 +54,33 @@ pub const READER: &[Allowed] = &[
     },
 ];
 
-/// What one perf says of one recording.
+/// What one perf says of one recording. Each question is asked once, when its answer is first wanted.
 #[derive(Debug)]
-pub struct Texts([Output; Question::ALL.len()]);
+pub struct Texts {
+    path: PathBuf,
+    perf: &'static Perf,
+    answers: [OnceLock<Result<Output, String>>; Question::ALL.len()],
+}
 
 impl Texts {
-    /// Asks everything anew.
-    pub fn ask(path: &Path, perf: &Perf) -> io::Result<Self> {
-        let [a, b, c, d] = Question::ALL.map(|question| perf.ask(question, path));
-        Ok(Self([a?, b?, c?, d?]))
+    /// For a recording that may not be there, or may be another one, a moment later.
+    pub fn new(path: &Path, perf: &'static Perf) -> Self {
+        Self { path: path.to_owned(), perf, answers: Default::default() }
     }
 
-    /// The answer to one question.
-    pub fn answer(&self, question: Question) -> &Output {
-        &self.0[question as usize]
+    /// The answer to one question, or why perf could not be asked.
+    pub fn answer(&self, question: Question) -> Result<&Output, String> {
+        let Self { path, perf, answers } = self;
+        answers[question as usize]
+            .get_or_init(|| perf.ask(question, path).map_err(|error| format!("{}: {error}", path.display())))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
-    /// Whether perf could read it: to the end, and it found a header and records.
-    pub fn is_readable(&self) -> bool {
-        let script = self.answer(Question::Script);
-        let header = self.answer(Question::Header);
-        script.success() && !script.stdout.is_empty() && !header.stdout.is_empty()
+    /// Whether perf can read the recording: to the end, and it finds a header and records.
+    pub fn is_readable(&self) -> Result<bool, String> {
+        let script = self.answer(Question::Script)?;
+        Ok(script.success() && !script.stdout.is_empty() && !self.answer(Question::Header)?.stdout.is_empty())
     }
 }
 
@@ -85,48 +91,50 @@ pub fn native(recording: &Recording) -> Option<&'static Perf> {
 }
 
 /// All perfs that can judge a conversion of the recording, the one that made it first.
-pub fn judges(recording: &Recording) -> io::Result<Vec<&'static Perf>> {
-    let Some(form) = recording.form else {
-        return Ok(Vec::new());
-    };
-    let attr_size = attr_size(&recording.main_file(), form)?.unwrap_or_default();
-    let native = native(recording).map(|perf| perf.name);
+pub fn judges(recording: &Recording) -> Result<Vec<&'static Perf>, String> {
     let mut judges = Vec::new();
     for perf in perf::all() {
-        if perf.endian != form.endian || perf.attr_size() < attr_size {
-            continue;
-        }
-        if texts(&recording.path, perf)?.is_readable() {
+        if can_judge(perf, recording)? {
             judges.push(perf);
         }
     }
+    let native = native(recording).map(|perf| perf.name);
     judges.sort_by_key(|perf| Some(perf.name) != native);
     Ok(judges)
 }
 
-/// What `perf` says of a recording that does not change during the test: asked once.
-pub fn texts(path: &Path, perf: &Perf) -> io::Result<Arc<Texts>> {
+/// Whether `perf` has the recording's byte order, takes its attributes in a file too, and reads it.
+pub fn can_judge(perf: &'static Perf, recording: &Recording) -> Result<bool, String> {
+    let Some(form) = recording.form else { return Ok(false) };
+    let attr_size = attr_size(&recording.main_file(), form).map_err(|error| error.to_string())?;
+    Ok(perf.endian == form.endian
+        && attr_size.is_none_or(|size| size <= perf.attr_size())
+        && texts(recording, perf).is_readable()?)
+}
+
+/// What `perf` says of an original, which does not change while the tests run.
+pub fn texts(recording: &Recording, perf: &'static Perf) -> Arc<Texts> {
     type Cache = Mutex<HashMap<(PathBuf, &'static str), Arc<Texts>>>;
     static CACHE: OnceLock<Cache> = OnceLock::new();
-    let cache = CACHE.get_or_init(Cache::default);
-    let key = (path.to_owned(), perf.name);
-    if let Some(texts) = cache.lock().expect("nothing panics here").get(&key) {
-        return Ok(Arc::clone(texts));
-    }
-    let texts = Arc::new(Texts::ask(path, perf)?);
-    cache.lock().expect("nothing panics here").insert(key, Arc::clone(&texts));
-    Ok(texts)
+    let mut cache = CACHE.get_or_init(Cache::default).lock().expect("nothing panics while it holds the lock");
+    let key = (recording.path.clone(), perf.name);
+    Arc::clone(cache.entry(key).or_insert_with(|| Arc::new(Texts::new(&recording.path, perf))))
 }
 
 /// Whether `perf` says the same of a recording and of what was made of it, apart from the `allowed`
 /// differences. Answers how often each of them occurred, or with what else differs.
-pub fn compare(original: &Recording, converted: &Path, perf: &Perf, allowed: &[Allowed]) -> Result<Uses, String> {
-    let old = texts(&original.path, perf).map_err(|error| format!("{perf}: {error}"))?;
-    let new = Texts::ask(converted, perf).map_err(|error| format!("{perf}: {error}"))?;
+pub fn compare(
+    original: &Recording,
+    converted: &Path,
+    perf: &'static Perf,
+    allowed: &[Allowed],
+) -> Result<Uses, String> {
+    let old = texts(original, perf);
+    let new = Texts::new(converted, perf);
     let mut uses = Uses::new();
     let mut faults = Vec::new();
     for question in Question::ALL {
-        let (old, new) = (old.answer(question), new.answer(question));
+        let (old, new) = (old.answer(question)?, new.answer(question)?);
         if old.success() && !new.success() {
             faults.push(format!("{question:?}: perf fails\n{}", new.stderr));
             continue;
@@ -139,25 +147,15 @@ pub fn compare(original: &Recording, converted: &Path, perf: &Perf, allowed: &[A
     if faults.is_empty() { Ok(uses) } else { Err(format!("{perf}: {}", faults.join("\n"))) }
 }
 
-/// Whether `perf` says of `path` what stands beside the original `recording`, apart from `allowed`.
-pub fn compare_with_golden(
-    recording: &Recording,
-    path: &Path,
-    perf: &Perf,
-    allowed: &[Allowed],
-) -> Result<Uses, String> {
+/// Whether perf says in `texts` what stands beside the original `recording`, apart from `allowed`.
+pub fn compare_with_golden(recording: &Recording, texts: &Texts, allowed: &[Allowed]) -> Result<Uses, String> {
     let goldens = [(Question::Script, recording.script_text()), (Question::Header, recording.header_text())];
     let mut uses = Uses::new();
     for (question, golden) in goldens {
         let golden = golden.ok_or_else(|| format!("{question:?}: no text beside it"))?;
-        let used = perf
-            .ask(question, path)
-            .map_err(|error| error.to_string())
-            .and_then(|new| {
-                let golden = perf::text(&golden);
-                golden::compare(recording, question, &golden, &new.stdout, allowed)
-            })
-            .map_err(|fault| format!("{perf}: {fault}"))?;
+        let new = texts.answer(question)?;
+        let used = golden::compare(recording, question, &perf::text(&golden), &new.stdout, allowed)
+            .map_err(|fault| format!("{}: {fault}", texts.perf))?;
         uses.extend(used);
     }
     Ok(uses)

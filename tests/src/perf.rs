@@ -118,8 +118,10 @@ impl Perf {
         let mut command = self.command();
         command.args(question.arguments()).arg("-i").arg(path);
         let mut output = run(command, TIMEOUT)?;
-        if question == Question::Header {
-            output.stdout = without_capture_time(&output.stdout);
+        match question {
+            Question::Header => output.stdout = without_capture_time(&output.stdout),
+            Question::BuildIds => output.stdout = without_reader_vdso(&output.stdout),
+            Question::Script | Question::Evlist => {}
         }
         Ok(output)
     }
@@ -241,6 +243,11 @@ pub fn text(bytes: &[u8]) -> String {
 /// `captured on` is the time of the last change of the file, not something that is in it.
 fn without_capture_time(header: &str) -> String {
     header.split_inclusive('\n').filter(|line| !line.starts_with("# captured on")).collect()
+}
+
+/// A `[vdso]` in a recording is taken for the reader's own, which perf copies to a file with a random name.
+fn without_reader_vdso(build_ids: &str) -> String {
+    build_ids.split_inclusive('\n').filter(|line| !line.contains(" /tmp/perf-vdso")).collect()
 }
 
 /// An empty folder for perf to live in.
