@@ -232,6 +232,11 @@ impl Stamp {
     /// The trailer of records that perf synthesizes.
     pub const ZERO: Stamp = Stamp { pid: 0, tid: 0, time: 0, id: 0, stream_id: 0, cpu: 0 };
 
+    /// Process and thread.
+    pub fn task(&self) -> (u32, u32) {
+        (self.pid, self.tid)
+    }
+
     /// A trailer that tells all its fields apart.
     pub const SOME: Stamp = Stamp { pid: 4201, tid: 4202, time: 1_000_000_007, id: 1001, stream_id: 2001, cpu: 3 };
 }

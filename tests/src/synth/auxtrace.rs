@@ -1,14 +1,8 @@
 //! Records about tracing hardware (types 70..72).
 
 use super::buf::{Buf, count, island};
-use super::record::{Case, Scribe};
-
-/// `PERF_RECORD_AUXTRACE_INFO`.
-pub const AUXTRACE_INFO: u32 = 70;
-/// `PERF_RECORD_AUXTRACE`.
-pub const AUXTRACE: u32 = 71;
-/// `PERF_RECORD_AUXTRACE_ERROR`.
-pub const AUXTRACE_ERROR: u32 = 72;
+use super::kind;
+use super::record::Scribe;
 
 /// Every type, every variant.
 pub fn cases(s: &mut Scribe) {
@@ -25,16 +19,19 @@ pub fn cases(s: &mut Scribe) {
 
 /// Writes an AUXTRACE_INFO record of the given type with the given words.
 pub fn info(s: &mut Scribe, name: &str, kind: u32, words: impl FnOnce(Buf) -> Buf) {
-    s.user(&format!("AUXTRACE_INFO {name}"), AUXTRACE_INFO, 0, |b| words(b.u32(kind).u32(0)));
+    s.user(&format!("AUXTRACE_INFO {name}"), kind::AUXTRACE_INFO, 0, |b| words(b.u32(kind).u32(0)));
 }
 
 /// Writes an AUXTRACE record, which the trace follows.
-pub fn auxtrace<'a>(s: &'a mut Scribe, name: &str, trace: &[u8]) -> &'a mut Case {
+pub fn auxtrace(s: &mut Scribe, name: &str, trace: &[u8]) {
     assert_eq!(trace.len() % 8, 0, "the zero padding is part of the trace");
-    let case = s
-        .user(name, AUXTRACE, 0, |b| b.u64(count(trace)).u64s(&[0x1000, 0x1122_3344_5566_7788]).u32s(&[2, 4202, 3, 0]));
+    let case = s.user(name, kind::AUXTRACE, 0, |b| {
+        b.u64(count(trace))
+            .u64(0x1000) // offset
+            .u64(0x1122_3344_5566_7788) // reference
+            .u32s(&[2, 4202, 3, 0]) // index, tid, cpu, reserved
+    });
     case.payload = trace.to_vec();
-    case
 }
 
 /// The words of Intel PT, intel-pt.h: the first 15, of 4.3.
@@ -81,20 +78,23 @@ const SPE: u64 = 0x1010_1010_1010_1010;
 fn coresight(s: &mut Scribe) {
     // The PMU's type and the number of CPUs share a word.
     let head = |version: u64, cpus: u64| [version, 11 << 32 | cpus, 0];
-    let v3 = [0x1000, 0x10, 0x8d294004, 0x410cf250];
-    let v4 = [0xc1, 0x12, 0x2800_0ea1, 0x4100_f424, 0x488, 0, 0xcc];
-    info(s, "CS_ETM v0, ETMv3", 3, |b| b.u64s(&head(0, 2)).u64s(&[ETM_V3, 0]).u64s(&v3).u64s(&[ETM_V3, 1]).u64s(&v3));
-    info(s, "CS_ETM v0, ETMv4", 3, |b| b.u64s(&head(0, 1)).u64s(&[ETM_V4, 0]).u64s(&v4));
-    info(s, "CS_ETM v1, ETMv3", 3, |b| b.u64s(&head(1, 1)).u64s(&[ETM_V3, 0, 4]).u64s(&v3));
+    // Control and trace id, which is one per CPU, then registers.
+    let v3 = |trace_id| [0x1000, trace_id, 0x8d29_4004, 0x410c_f250];
+    let v4 = |trace_id| [0xc1, trace_id, 0x2800_0ea1, 0x4100_f424, 0x488, 0, 0xcc];
+    info(s, "CS_ETM v0, ETMv3", 3, |b| {
+        b.u64s(&head(0, 2)).u64s(&[ETM_V3, 0]).u64s(&v3(0x10)).u64s(&[ETM_V3, 1]).u64s(&v3(0x12))
+    });
+    info(s, "CS_ETM v0, ETMv4", 3, |b| b.u64s(&head(0, 1)).u64s(&[ETM_V4, 0]).u64s(&v4(0x10)));
+    info(s, "CS_ETM v1, ETMv3", 3, |b| b.u64s(&head(1, 1)).u64s(&[ETM_V3, 0, 4]).u64s(&v3(0x10)));
     for version in [1, 2] {
         info(s, &format!("CS_ETM v{version}, ETMv4 and ETE"), 3, |b| {
             b.u64s(&head(version, 2))
                 .u64s(&[ETM_V4, 0, 8])
-                .u64s(&v4)
-                .u64(u64::MAX)
+                .u64s(&v4(0x10))
+                .u64(u64::MAX) // TS_SOURCE, unknown
                 .u64s(&[ETE, 1, 9])
-                .u64s(&v4)
-                .u64s(&[0x4770_0a13, 1])
+                .u64s(&v4(0x12))
+                .u64s(&[0x4770_0a13, 1]) // TRCDEVARCH, TS_SOURCE
         });
     }
 }
@@ -117,10 +117,10 @@ fn arm_spe(s: &mut Scribe) {
 pub fn errors(s: &mut Scribe) {
     let message = "Overflow packet";
     let head = |b: Buf, format| b.u32s(&[1, 8, 3, 4201, 4202, format]).u64(0x40_1234);
-    s.user("AUXTRACE_ERROR format 0", AUXTRACE_ERROR, 0, |b| head(b, 0).room(message.as_bytes(), 64));
-    s.user("AUXTRACE_ERROR format 0, cut", AUXTRACE_ERROR, 0, |b| head(b, 0).text(message));
-    s.user("AUXTRACE_ERROR format 1", AUXTRACE_ERROR, 0, |b| head(b, 1).u64(1_000_000_007).text(message));
-    s.user("AUXTRACE_ERROR format 2", AUXTRACE_ERROR, 0, |b| {
+    s.user("AUXTRACE_ERROR format 0", kind::AUXTRACE_ERROR, 0, |b| head(b, 0).room(message.as_bytes(), 64));
+    s.user("AUXTRACE_ERROR format 0, cut", kind::AUXTRACE_ERROR, 0, |b| head(b, 0).text(message));
+    s.user("AUXTRACE_ERROR format 1", kind::AUXTRACE_ERROR, 0, |b| head(b, 1).u64(1_000_000_007).text(message));
+    s.user("AUXTRACE_ERROR format 2", kind::AUXTRACE_ERROR, 0, |b| {
         head(b, 2).u64(1_000_000_007).room(message.as_bytes(), 64).u32s(&[3001, 1])
     });
 }

@@ -131,3 +131,49 @@ impl Bits {
             .fold(0, |word, (at, wide, value)| word | value << if big { self.width - at - wide } else { *at })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flags words of two recordings with the same options, on x86-64 and on s390x.
+    #[test]
+    fn attr_flags_of_both_orders() {
+        let flags = Bits::attr_flags(
+            "disabled inherit mmap comm freq enable_on_exec task sample_id_all exclude_guest mmap2 comm_exec ksymbol \
+             bpf_event",
+        );
+        assert_eq!(flags.word(false).to_le_bytes(), [0x03, 0x37, 0x94, 0x61, 0, 0, 0, 0]);
+        assert_eq!(flags.word(true).to_be_bytes(), [0xc0, 0xec, 0x29, 0x86, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_field_of_several_bits_keeps_their_order() {
+        let flags = Bits::attr_flags("precise_ip=1");
+        assert_eq!(flags.word(false).to_le_bytes(), [0, 0x80, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(flags.word(true).to_be_bytes(), [0, 0, 0x80, 0, 0, 0, 0, 0]);
+        let flags = Bits::branch_flags("cycles=1");
+        assert_eq!(flags.word(false), 1 << 4);
+        assert_eq!(flags.word(true), 1 << (64 - 4 - 16));
+        let flags = Bits::aux_action("aux_resume");
+        assert_eq!(flags.word(true), 1 << 29);
+    }
+
+    #[test]
+    fn fields_do_not_overlap() {
+        for (table, width) in [(ATTR_FLAGS, 64), (AUX_ACTION, 32), (BRANCH_FLAGS, 64), (BPF_PROG_FLAGS, 32)] {
+            let mut end = 0;
+            for Field(name, at, wide) in table {
+                assert!(*at >= end, "{name}");
+                end = at + wide;
+            }
+            assert!(end <= width);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit")]
+    fn a_value_that_does_not_fit_is_refused() {
+        Bits::attr_flags("precise_ip=4");
+    }
+}

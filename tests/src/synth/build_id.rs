@@ -4,9 +4,6 @@
 use super::buf::{Buf, island};
 use super::record::{frame, misc};
 
-/// `PERF_RECORD_HEADER_BUILD_ID`; entries of the section are of type 0 instead.
-pub const HEADER_BUILD_ID: u32 = 67;
-
 /// misc bit: the size byte behind the build id is valid (since 5.11).
 pub const SIZE_VALID: u16 = 1 << 15;
 
@@ -27,13 +24,13 @@ pub enum Room {
 /// One entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// cpumode; [`SIZE_VALID`] is added by `size_byte`.
+    /// cpumode.
     pub misc: u16,
     /// Machine: [`HOST`], 0 for the default guest, else the guest's pid.
     pub pid: i32,
     /// Up to 20 bytes.
     pub build_id: &'a [u8],
-    /// Write the number of build id bytes behind them, and the bit that says so.
+    /// Write the number of build id bytes behind them, and set [`SIZE_VALID`].
     pub size_byte: bool,
     /// Name of the object.
     pub name: &'a str,
@@ -42,26 +39,26 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The entry as a record of type `kind`, with a sample_id trailer behind the name or none.
-    pub fn record(&self, big: bool, kind: u32, trailer: &[u8]) -> Vec<u8> {
-        let (size, flag) = match self.size_byte {
-            true => (self.build_id.len() as u8, SIZE_VALID),
-            false => (0, 0),
-        };
+    /// The misc word of the entry's header.
+    pub fn misc(&self) -> u16 {
+        self.misc | if self.size_byte { SIZE_VALID } else { 0 }
+    }
+
+    /// Appends the entry without its header.
+    pub fn put(&self, b: Buf) -> Buf {
+        let size = if self.size_byte { self.build_id.len() as u8 } else { 0 };
         let len = self.name.len() + 1;
         let room = match self.room {
             Room::Name64 => len.next_multiple_of(64),
             Room::Name8 => len.next_multiple_of(8),
             Room::Record8 => (36 + len).next_multiple_of(8) - 36,
         };
-        let body = Buf::new(big)
-            .i32(self.pid)
-            .room(self.build_id, 20)
-            .u8(size)
-            .zeros(3)
-            .room(self.name.as_bytes(), room)
-            .bytes(trailer);
-        frame(big, kind, self.misc | flag, &body.bytes)
+        b.i32(self.pid).room(self.build_id, 20).u8(size).zeros(3).room(self.name.as_bytes(), room)
+    }
+
+    /// The entry as it stands in a section, with a header of type `kind`.
+    pub fn framed(&self, big: bool, kind: u32) -> Vec<u8> {
+        frame(big, kind, self.misc(), &self.put(Buf::new(big)).bytes)
     }
 }
 
@@ -79,7 +76,7 @@ pub fn usual(room: Room, size_byte: bool) -> Vec<Entry<'static>> {
 
 /// A section of such entries.
 pub fn section(big: bool, entries: &[Entry]) -> Vec<u8> {
-    entries.iter().flat_map(|entry| entry.record(big, 0, &[])).collect()
+    entries.iter().flat_map(|entry| entry.framed(big, 0)).collect()
 }
 
 /// A section from before 2.6.35: no pid, 24 bytes of build id, the name at 32. The kernel comes

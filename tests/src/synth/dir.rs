@@ -3,9 +3,9 @@
 use super::feature::Features;
 use super::feature_system;
 use super::file::{self, File};
+use super::kind;
 use super::record::{Case, stream};
 use super::sink;
-use super::user::{COMPRESSED2, FINISHED_ROUND};
 
 /// The names and contents of the files of a directory with two data files beside `data`; with
 /// `compressed`, each of them is a zstd stream of its own.
@@ -23,9 +23,12 @@ pub fn files(big: bool, compressed: bool) -> Vec<(&'static str, Vec<u8>)> {
         event.ids = vec![1];
         // The bare streams hold no FINISHED_ROUND.
         let mut cases: Vec<Case> = file::basic_records(big, &event);
-        cases.retain(|case| case.kind != FINISHED_ROUND);
+        cases.retain(|case| case.kind != kind::FINISHED_ROUND);
         cases.rotate_left(cpu as usize);
-        if compressed { sink::compress(big, &cases, COMPRESSED2, 100) } else { stream(&cases) }
+        if compressed {
+            cases = sink::compress(big, &cases, kind::COMPRESSED2, 100);
+        }
+        stream(&cases)
     };
     vec![("data", main.bytes()), ("data.0", records(0)), ("data.1", records(1))]
 }

@@ -4,6 +4,7 @@ use super::attr::{Attr, SIZES, sample_type};
 use super::buf::{Buf, count, count32, island};
 use super::build_id::{self, Entry, HOST, Room};
 use super::feature::Features;
+use super::kind;
 use super::record::misc;
 
 /// `HEADER_BUILD_ID`.
@@ -90,7 +91,7 @@ fn build_ids(f: &mut Features) {
             name: "/usr/bin/true",
             room: Room::Name64,
         };
-        b.bytes(&entry.record(big, build_id::HEADER_BUILD_ID, &[]))
+        b.bytes(&entry.framed(big, kind::HEADER_BUILD_ID))
     });
     f.add(BUILD_ID, "BUILD_ID empty", |b| b);
 }

@@ -7,6 +7,11 @@ const PMU_MAPPINGS: u32 = 16;
 const CPU_PMU_CAPS: u32 = 28;
 const PMU_CAPS: u32 = 31;
 
+/// PMU_MAPPINGS: number and name of each.
+pub fn pmu_mappings(b: Buf, pmus: &[(u32, &str)]) -> Buf {
+    b.u32(count32(pmus)).each(pmus, |b, (kind, name)| b.u32(*kind).str(name))
+}
+
 fn caps(b: Buf, caps: &[(&str, &str)]) -> Buf {
     b.u32(count32(caps)).each(caps, |b, (name, value)| b.str(name).str(value))
 }
@@ -22,8 +27,7 @@ pub fn cases(f: &mut Features) {
 /// Every feature of this family.
 pub fn plain(f: &mut Features) {
     f.add(PMU_MAPPINGS, "PMU_MAPPINGS", |b| {
-        let pmus = [(4, "cpu"), (1, "software"), (2, "tracepoint"), (0xffff_fffe, "tool")];
-        b.u32(count32(&pmus)).each(&pmus, |b, (kind, name)| b.u32(*kind).str(name))
+        pmu_mappings(b, &[(4, "cpu"), (1, "software"), (2, "tracepoint"), (0xffff_fffe, "tool")])
     });
     f.add(CPU_PMU_CAPS, "CPU_PMU_CAPS", |b| {
         caps(b, &[("branches", "32"), ("max_precise", "3"), ("pmu_name", "skylake")])

@@ -1,7 +1,7 @@
 //! Features about CPUs, nodes, caches and memory.
 
 use super::buf::{Buf, count, count32};
-use super::feature::{CPUS, Features};
+use super::feature::Features;
 
 const CPU_TOPOLOGY: u32 = 13;
 const NUMA_TOPOLOGY: u32 = 14;
@@ -14,67 +14,106 @@ fn list(b: Buf, texts: &[&str]) -> Buf {
     b.u32(count32(texts)).each(texts, |b, text| b.str(text))
 }
 
-/// Older revisions and empty sections.
-pub fn cases(f: &mut Features) {
-    plain(f);
-    f.add(CPU_TOPOLOGY, "CPU_TOPOLOGY 1", |b| cpu_topology(b, 1));
-    f.add(CPU_TOPOLOGY, "CPU_TOPOLOGY 2", |b| cpu_topology(b, 2));
-    f.add(NUMA_TOPOLOGY, "NUMA_TOPOLOGY empty", |b| b.u32(0));
-    f.add(MEM_TOPOLOGY, "MEM_TOPOLOGY of whole words", |b| {
-        b.u64s(&[1, 0x800_0000, 1]).u64s(&[0, 128, 128, u64::MAX, 0x0102_0304_0506_0708])
-    });
-    f.add(CPU_DOMAIN_INFO, "CPU_DOMAIN_INFO 16", |b| cpu_domains(b, 16));
+/// CPU_TOPOLOGY. Nothing but the length of the section tells the revision.
+#[derive(Clone, Debug)]
+pub struct CpuTopology<'a> {
+    /// CPUs of each package, and threads of each core.
+    pub siblings: [&'a [&'a str]; 2],
+    /// Core and package of each available CPU; none in revision 1.
+    pub cores: &'a [[u32; 2]],
+    /// CPUs of each die, and the die of each available CPU, in revision 3.
+    pub dies: Option<(&'a [&'a str], &'a [u32])>,
 }
 
-/// Every feature of this family in its newest revision.
-pub fn plain(f: &mut Features) {
-    f.add(CPU_TOPOLOGY, "CPU_TOPOLOGY 3", |b| cpu_topology(b, 3));
-    f.add(NUMA_TOPOLOGY, "NUMA_TOPOLOGY", |b| {
-        let nodes = [(0, 0x1_0000_0001, 0x8000_0001, "0-1"), (8, 2, 1, "2-3")];
-        b.u32(count32(&nodes))
-            .each(&nodes, |b, (node, total, free, cpus)| b.u32(*node).u64(*total).u64(*free).str(cpus))
-    });
-    f.add(CACHE, "CACHE", |b| {
-        let caches = [
-            ([1, 64, 64, 8], "Data", "48K", "0"),
-            ([1, 64, 64, 8], "Instruction", "32K", "0"),
-            ([3, 64, 16384, 16], "Unified", "16384K", "0-3"),
-        ];
-        b.u32(1)
-            .u32(count32(&caches))
-            .each(&caches, |b, (numbers, kind, size, map)| b.u32s(numbers).str(kind).str(size).str(map))
-    });
-    f.add(MEM_TOPOLOGY, "MEM_TOPOLOGY", |b| {
-        let nodes = [(0, 21, vec![0x1f_ffff]), (1, 65, vec![0x8000_0000_0000_0001, 1])];
-        b.u64s(&[1, 0x800_0000, count(&nodes)])
-            .each(&nodes, |b, (node, bits, words)| b.u64s(&[*node, *bits, *bits]).u64s(words))
-    });
-    f.add(HYBRID_TOPOLOGY, "HYBRID_TOPOLOGY", |b| {
-        let pmus = [("cpu_core", "0-1"), ("cpu_atom", "2-3")];
-        b.u32(count32(&pmus)).each(&pmus, |b, (pmu, cpus)| b.str(pmu).str(cpus))
-    });
-    f.add(CPU_DOMAIN_INFO, "CPU_DOMAIN_INFO 17", |b| cpu_domains(b, 17));
+impl CpuTopology<'_> {
+    /// Appends the section.
+    pub fn put(&self, b: Buf) -> Buf {
+        let [packages, threads] = self.siblings;
+        let b = list(list(b, packages), threads).each(self.cores, |b, core| b.u32s(core));
+        match self.dies {
+            Some((siblings, ids)) => list(b, siblings).u32s(ids),
+            None => b,
+        }
+    }
 }
 
-/// The revision is told by nothing but the length of the section.
-fn cpu_topology(b: Buf, revision: u32) -> Buf {
-    // Core and socket of each available CPU; unknown for the last, which is offline.
-    let cores: [[u32; 2]; CPUS.0 as usize] = [[0, 0], [1, 0], [0, 36], [u32::MAX, u32::MAX]];
-    let dies: [u32; CPUS.0 as usize] = [0, 0, 1, u32::MAX];
-    let b = list(list(b, &["0-1", "2-3"]), &["0,2", "1", "3"]);
-    let b = if revision >= 2 { b.each(&cores, |b, core| b.u32s(core)) } else { b };
-    if revision >= 3 { list(b, &["0-1", "2-3"]).u32s(&dies) } else { b }
+/// NUMA_TOPOLOGY: number, total and free memory in kB, and CPUs of each node.
+pub fn numa_topology(b: Buf, nodes: &[(u32, u64, u64, &str)]) -> Buf {
+    b.u32(count32(nodes)).each(nodes, |b, (node, total, free, cpus)| b.u32(*node).u64(*total).u64(*free).str(cpus))
 }
 
-/// One entry per online CPU, not counted; names since version 17 of /proc/schedstat.
-fn cpu_domains(b: Buf, version: u32) -> Buf {
-    let domains = [(0, "SMT", "3", "0-1"), (1, "MC", "f", "0-3")];
-    let cpus: Vec<u32> = (0..CPUS.1).collect();
-    b.u32(version).u32(count32(&domains)).each(&cpus, |b, cpu| {
-        b.u32(*cpu).u32(count32(&domains)).each(&domains, |b, (domain, name, mask, list)| {
+/// CACHE: level, line size, sets and ways; type, size and CPUs of each.
+pub fn cache(b: Buf, caches: &[([u32; 4], [&str; 3])]) -> Buf {
+    b.u32(1).u32(count32(caches)).each(caches, |b, (numbers, texts)| b.u32s(numbers).each(texts, |b, text| b.str(text)))
+}
+
+/// MEM_TOPOLOGY: number, size of the bitmap in bits (twice), and bitmap of each node.
+pub fn mem_topology(b: Buf, block_size: u64, nodes: &[(u64, u64, &[u64])]) -> Buf {
+    b.u64(1)
+        .u64(block_size)
+        .u64(count(nodes))
+        .each(nodes, |b, (node, bits, words)| b.u64s(&[*node, *bits, *bits]).u64s(words))
+}
+
+/// A scheduling domain of a CPU: number, name, CPUs as a mask and as a list.
+pub type Domain<'a> = (u32, &'a str, &'a str, &'a str);
+
+/// CPU_DOMAIN_INFO: the domains of each online CPU, which are not counted; names since version 17
+/// of /proc/schedstat.
+pub fn cpu_domains(b: Buf, version: u32, max_domains: u32, cpus: &[(u32, &[Domain])]) -> Buf {
+    b.u32(version).u32(max_domains).each(cpus, |b, (cpu, domains)| {
+        b.u32(*cpu).u32(count32(domains)).each(domains, |b, (domain, name, mask, list)| {
             let b = b.u32(*domain);
             let b = if version >= 17 { b.str(name) } else { b };
             b.str(mask).str(list)
         })
     })
+}
+
+/// The machine of the features, with as many CPUs as [`CPUS`](super::feature::CPUS) says; the last is
+/// offline and has no place.
+const MACHINE: CpuTopology<'static> = CpuTopology {
+    siblings: [&["0-1", "2-3"], &["0,2", "1", "3"]],
+    cores: &[[0, 0], [1, 0], [0, 36], [u32::MAX, u32::MAX]],
+    dies: Some((&["0-1", "2-3"], &[0, 0, 1, u32::MAX])),
+};
+
+const DOMAINS: [Domain; 2] = [(0, "SMT", "3", "0-1"), (1, "MC", "f", "0-3")];
+
+/// Older revisions and empty sections.
+pub fn cases(f: &mut Features) {
+    plain(f);
+    f.add(CPU_TOPOLOGY, "CPU_TOPOLOGY 1", |b| CpuTopology { cores: &[], dies: None, ..MACHINE }.put(b));
+    f.add(CPU_TOPOLOGY, "CPU_TOPOLOGY 2", |b| CpuTopology { dies: None, ..MACHINE }.put(b));
+    f.add(NUMA_TOPOLOGY, "NUMA_TOPOLOGY empty", |b| numa_topology(b, &[]));
+    f.add(CACHE, "CACHE empty", |b| cache(b, &[]));
+    f.add(MEM_TOPOLOGY, "MEM_TOPOLOGY of whole words", |b| {
+        mem_topology(b, 0x800_0000, &[(0, 128, &[u64::MAX, 0x0102_0304_0506_0708])])
+    });
+    f.add(CPU_DOMAIN_INFO, "CPU_DOMAIN_INFO 16", |b| cpu_domains(b, 16, 2, &[(0, &DOMAINS), (1, &DOMAINS)]));
+    f.add(CPU_DOMAIN_INFO, "CPU_DOMAIN_INFO, no domains", |b| cpu_domains(b, 17, 0, &[(0, &[]), (1, &[])]));
+}
+
+/// Every feature of this family in its newest revision.
+pub fn plain(f: &mut Features) {
+    f.add(CPU_TOPOLOGY, "CPU_TOPOLOGY 3", |b| MACHINE.put(b));
+    f.add(NUMA_TOPOLOGY, "NUMA_TOPOLOGY", |b| {
+        numa_topology(b, &[(0, 0x1_0000_0001, 0x8000_0001, "0-1"), (8, 2, 1, "2-3")])
+    });
+    f.add(CACHE, "CACHE", |b| {
+        let caches = [
+            ([1, 64, 64, 8], ["Data", "48K", "0"]),
+            ([1, 64, 64, 8], ["Instruction", "32K", "0"]),
+            ([3, 64, 16384, 16], ["Unified", "16384K", "0-3"]),
+        ];
+        cache(b, &caches)
+    });
+    f.add(MEM_TOPOLOGY, "MEM_TOPOLOGY", |b| {
+        mem_topology(b, 0x800_0000, &[(0, 21, &[0x1f_ffff]), (1, 65, &[0x8000_0000_0000_0001, 1])])
+    });
+    f.add(HYBRID_TOPOLOGY, "HYBRID_TOPOLOGY", |b| {
+        let pmus = [("cpu_core", "0-1"), ("cpu_atom", "2-3")];
+        b.u32(count32(&pmus)).each(&pmus, |b, (pmu, cpus)| b.str(pmu).str(cpus))
+    });
+    f.add(CPU_DOMAIN_INFO, "CPU_DOMAIN_INFO 17", |b| cpu_domains(b, 17, 2, &[(0, &DOMAINS), (1, &DOMAINS)]));
 }

@@ -3,8 +3,11 @@
 use super::attr::{Attr, Stamp, sample_type};
 use super::buf::{Buf, count};
 use super::feature_events::{self, Event};
+use super::kernel;
+use super::kind;
 use super::record::{self, Case, Scribe, misc};
 use super::sink;
+use super::user;
 
 /// The first eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +173,7 @@ impl File {
         }
         file = file
             .bytes(&self.attrs())
-            .each(&self.event_types, |b, (id, name)| b.u64(*id).room(name.as_bytes(), 64))
+            .each(&self.event_types, |b, (id, name)| user::event_type(b, *id, name))
             .zeros(self.hole);
         assert_eq!(file.len() as u64, self.data_offset());
         file = file.bytes(&self.data);
@@ -216,15 +219,15 @@ pub fn basic(big: bool) -> File {
 /// The records of [`basic`].
 pub fn basic_records(big: bool, event: &Event) -> Vec<Case> {
     let mut s = Scribe::new(big, event.attr.clone(), Stamp { id: event.ids[0], ..Stamp::SOME });
-    let Stamp { pid, tid, .. } = s.stamp;
-    s.kernel("COMM", 3, 1 << 13, |b| b.u32(pid).u32(tid).text("true"));
-    s.kernel("MMAP", 1, misc::USER, |b| b.u32(pid).u32(tid).u64s(&[0x40_0000, 0x2000, 0]).text("/usr/bin/true"));
+    let task = s.stamp.task();
+    s.kernel("COMM", kind::COMM, 1 << 13, |b| kernel::comm(b, task, "true"));
+    s.kernel("MMAP", kind::MMAP, misc::USER, |b| kernel::mmap(b, task, [0x40_0000, 0x2000, 0], "/usr/bin/true"));
     for _ in 0..3 {
         s.sample("", |sample| sample.ip = 0x40_1234);
     }
     let time = s.stamp.time;
-    s.kernel("EXIT", 4, 0, |b| b.u32s(&[pid, 1, tid, tid]).u64(time));
-    s.user("FINISHED_ROUND", 68, 0, |b| b);
+    s.kernel("EXIT", kind::EXIT, 0, |b| kernel::fork(b, task, (1, task.1), time));
+    s.user("FINISHED_ROUND", kind::FINISHED_ROUND, 0, |b| b);
     s.cases
 }
 
@@ -232,4 +235,33 @@ pub fn basic_records(big: bool, event: &Event) -> Vec<Case> {
 /// DIR_FORMAT, which only directories have.
 pub fn kitchen_sink(big: bool) -> Vec<u8> {
     sink::file(big).bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bitmap(big: bool, word: usize, bits: &[u32]) -> [u8; 32] {
+        let features = bits.iter().map(|bit| (*bit, Vec::new())).collect();
+        File { word, features, ..File::new(big, Vec::new()) }.bitmap()
+    }
+
+    #[test]
+    fn the_bitmap_is_an_array_of_long() {
+        let start = |map: [u8; 32]| -> [u8; 8] { map[..8].try_into().expect("8 bytes") };
+        assert_eq!(start(bitmap(false, 8, &[3, 34])), [8, 0, 0, 0, 4, 0, 0, 0]);
+        assert_eq!(start(bitmap(true, 8, &[3, 34])), [0, 0, 0, 4, 0, 0, 0, 8]);
+        assert_eq!(start(bitmap(true, 4, &[3, 34])), [0, 0, 0, 8, 0, 0, 0, 4]);
+        assert_eq!(bitmap(true, 8, &[130])[23], 4);
+    }
+
+    #[test]
+    fn a_killed_recording_ends_with_its_data() {
+        let whole = basic(false);
+        let cut = File { crashed: true, ..whole.clone() };
+        let (whole, cut) = (whole.bytes(), cut.bytes());
+        assert_eq!(cut[48..56], [0; 8]);
+        assert_eq!(cut[..48], whole[..48]);
+        assert_eq!(cut[56..], whole[56..cut.len()]);
+    }
 }

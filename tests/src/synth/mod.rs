@@ -28,13 +28,17 @@ pub mod feature_system;
 pub mod feature_topology;
 pub mod file;
 pub mod kernel;
+pub mod kernel_cases;
+pub mod kind;
 pub mod pipe;
 pub mod record;
 pub mod sample;
+pub mod sample_cases;
 pub mod sink;
 pub mod stat;
 pub mod tracing;
 pub mod user;
+pub mod user_cases;
 pub mod zstd;
 
 pub use attr::{Attr, Stamp};

@@ -3,13 +3,14 @@
 use super::buf::Buf;
 use super::feature_events::Event;
 use super::file::Magic;
+use super::kind;
 use super::record::{Case, frame, stream};
 use super::sink;
-use super::user::{self, HEADER_ATTR, HEADER_FEATURE, HEADER_TRACING_DATA};
+use super::user;
 
 /// The id of the terminator that perf 7.2 writes behind the features: one more than the last
 /// feature it knows. 32 in perf 5.14 to 6.x.
-pub const TERMINATOR: u64 = 35;
+pub const TERMINATOR: u32 = 35;
 
 /// A recording in pipe mode, written front to back.
 #[derive(Clone, Debug)]
@@ -35,26 +36,25 @@ impl Pipe {
     /// Appends the attribute and ids of an event.
     pub fn event(self, event: &Event) -> Self {
         let body = user::header_attr(Buf::new(self.big), &event.attr, &event.ids);
-        self.record(HEADER_ATTR, 0, body)
+        self.record(kind::HEADER_ATTR, 0, body)
     }
 
     /// Appends a feature.
     pub fn feature(self, bit: u32, section: &[u8]) -> Self {
-        let body = Buf::new(self.big).u64(bit.into()).bytes(section);
-        self.record(HEADER_FEATURE, 0, body)
+        let body = user::header_feature(Buf::new(self.big), bit, section);
+        self.record(kind::HEADER_FEATURE, 0, body)
     }
 
     /// Appends the record that ends the features.
-    pub fn terminator(self, id: u64) -> Self {
-        let body = Buf::new(self.big).u64(id);
-        self.record(HEADER_FEATURE, 0, body)
+    pub fn terminator(self, id: u32) -> Self {
+        self.feature(id, &[])
     }
 
     /// Appends tracing data.
     pub fn tracing_data(self, data: &[u8]) -> Self {
         let payload = Buf::new(self.big).bytes(data).pad(8).bytes;
         let body = Buf::new(self.big).u32(payload.len() as u32).u32(0);
-        let mut pipe = self.record(HEADER_TRACING_DATA, 0, body);
+        let mut pipe = self.record(kind::HEADER_TRACING_DATA, 0, body);
         pipe.bytes.extend(payload);
         pipe
     }

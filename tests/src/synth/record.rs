@@ -2,7 +2,7 @@
 
 use super::attr::{Attr, Stamp, sample_type};
 use super::buf::Buf;
-use super::{auxtrace, kernel, sample, stat, user};
+use super::{auxtrace, kernel_cases, sample_cases, stat, user_cases};
 
 /// `PERF_RECORD_MISC_CPUMODE_*`: where the CPU was.
 #[allow(missing_docs, reason = "the kernel's names")]
@@ -98,11 +98,11 @@ pub fn stream(cases: &[Case]) -> Vec<u8> {
 /// Every record type that perf 7.2 knows, every variant of each.
 pub fn cases(big: bool) -> Vec<Case> {
     let mut scribe = Scribe::standard(big);
-    kernel::plain(&mut scribe);
-    kernel::variants(&mut scribe);
-    sample::cases(&mut scribe);
+    kernel_cases::plain(&mut scribe);
+    kernel_cases::variants(&mut scribe);
+    sample_cases::cases(&mut scribe);
     scribe.attr = Scribe::standard(big).attr;
-    user::cases(&mut scribe);
+    user_cases::cases(&mut scribe);
     stat::cases(&mut scribe);
     auxtrace::cases(&mut scribe);
     scribe.cases
@@ -117,4 +117,89 @@ pub fn unknown_cases(big: bool) -> Vec<Case> {
     }
     scribe.user("unknown type 88, header only", 88, 0, |b| b).swaps = false;
     scribe.cases
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::synth::{feature, kind, sink};
+
+    fn kinds(cases: &[Case]) -> BTreeSet<u32> {
+        cases.iter().map(|case| case.kind).collect()
+    }
+
+    fn every_kind() -> BTreeSet<u32> {
+        (1..=22).chain(64..=86).collect()
+    }
+
+    #[test]
+    fn every_type_has_a_case() {
+        assert_eq!(kinds(&cases(false)), every_kind());
+    }
+
+    #[test]
+    fn every_feature_has_a_case() {
+        let bits: BTreeSet<u32> = feature::cases(false).iter().map(|case| case.bit).collect();
+        assert_eq!(bits, (1..=34).collect());
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let cases = cases(false);
+        let names: BTreeSet<_> = cases.iter().map(|case| &case.name).collect();
+        assert_eq!(names.len(), cases.len());
+        let features = feature::cases(false);
+        let names: BTreeSet<_> = features.iter().map(|case| &case.name).collect();
+        assert_eq!(names.len(), features.len());
+    }
+
+    #[test]
+    fn both_orders_have_the_same_cases() {
+        for (little, big) in cases(false).iter().zip(cases(true)) {
+            assert_eq!(little.name, big.name);
+            assert_eq!(little.attr, big.attr);
+            assert_eq!(little.record.len(), big.record.len());
+            assert_eq!(little.payload, big.payload, "{}: what follows a record has no byte order", little.name);
+            assert_eq!(little.record[..4], little.kind.to_le_bytes());
+            assert_eq!(big.record[..4], big.kind.to_be_bytes());
+        }
+        for (little, big) in feature::cases(false).iter().zip(feature::cases(true)) {
+            assert_eq!((&little.name, little.section.len()), (&big.name, big.section.len()));
+        }
+    }
+
+    /// All but what the container holds in another form, and the compressed ones.
+    #[test]
+    fn the_sink_holds_every_type() {
+        use kind::*;
+        let held = kinds_of_stream(&sink::file(false).data);
+        let elsewhere = [HEADER_ATTR, HEADER_EVENT_TYPE, HEADER_TRACING_DATA, HEADER_FEATURE, COMPRESSED, COMPRESSED2];
+        assert_eq!(held, every_kind().difference(&elsewhere.into()).copied().collect());
+        let held = kinds_of_stream(&sink::pipe(false).bytes[16..]);
+        assert_eq!(held, every_kind().difference(&[COMPRESSED, COMPRESSED2].into()).copied().collect());
+    }
+
+    #[test]
+    fn the_sink_holds_every_feature_of_a_file() {
+        let bits: BTreeSet<u32> = sink::file(false).features.iter().map(|feature| feature.0).collect();
+        assert_eq!(bits, (1..=34).filter(|bit| *bit != 24).collect());
+    }
+
+    fn kinds_of_stream(mut data: &[u8]) -> BTreeSet<u32> {
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte));
+        let mut kinds = BTreeSet::new();
+        while !data.is_empty() {
+            let kind = number(&data[..4]) as u32;
+            let behind = match kind {
+                kind::AUXTRACE => number(&data[8..16]),
+                kind::HEADER_TRACING_DATA => number(&data[8..12]),
+                _ => 0,
+            };
+            kinds.insert(kind);
+            data = &data[number(&data[6..8]) + behind..];
+        }
+        kinds
+    }
 }

@@ -4,16 +4,19 @@
 //! byte for byte.
 
 use super::attr::{Attr, Stamp, sample_type};
-use super::buf::{Buf, count};
+use super::buf::{Buf, count, island};
 use super::build_id::{self, Room};
 use super::feature::Features;
 use super::feature_events::{self, Event};
 use super::file::{File, Magic};
+use super::kernel;
+use super::kernel_cases::{self, KERNEL_TASK, KERNEL_TEXT};
+use super::kind;
 use super::pipe::{Pipe, TERMINATOR};
-use super::record::{Case, Scribe, frame, misc, stream};
-use super::sample::{BranchStack, Regs, Stack, branch_sample_type, context};
-use super::user::COMPRESSED;
-use super::{auxtrace, feature_bpf, feature_pmu, feature_system, feature_topology, kernel, stat, tracing, user, zstd};
+use super::record::{Case, Scribe, misc, stream};
+use super::sample::{Regs, Stack, branch_sample_type, context};
+use super::user;
+use super::{auxtrace, feature_bpf, feature_pmu, feature_system, feature_topology, stat, tracing, user_cases, zstd};
 
 /// The events: every sample part, every attribute flag and every attribute field is used by one.
 pub fn events() -> Vec<Event> {
@@ -124,36 +127,34 @@ impl Sink {
 
     /// What perf writes at the start, partly in the form of kernel records with empty trailers.
     fn preamble(&mut self) {
-        let ids: Vec<_> = self
+        let ids: Vec<[u64; 4]> = self
             .events
             .iter()
-            .flat_map(|event| event.ids.iter().zip(0..).map(|(id, n)| (*id, n, n, u64::MAX)))
+            .flat_map(|event| event.ids.iter().zip(0..).map(|(id, n)| [*id, n, n, u64::MAX]))
             .collect();
         let s = self.event(0);
-        user::time_conv_56(s);
-        user::id_index(s, &ids);
+        user_cases::time_conv(s);
+        s.user("ID_INDEX", kind::ID_INDEX, 0, |b| user::id_index(b, &ids, &[]));
         auxtrace::info(s, "INTEL_PT", 1, auxtrace::intel_pt_with_filter);
         let stamp = std::mem::replace(&mut s.stamp, Stamp::ZERO);
         s.tick = 0;
-        s.kernel("MMAP", 1, misc::KERNEL, |b| {
-            b.u32(u32::MAX)
-                .u32(0)
-                .u64s(&[0xffff_ffff_8100_0000, 0x120_0000, 0xffff_ffff_8100_0000])
-                .text_stale("[kernel.kallsyms]_text")
+        s.kernel("MMAP", kind::MMAP, misc::KERNEL, |b| {
+            kernel::mmap(b, KERNEL_TASK, KERNEL_TEXT, "[kernel.kallsyms]_text")
         });
-        s.kernel("FORK", 7, 0, |b| b.u32s(&[4201, 1, 4201, 1]).u64(0));
-        s.kernel("COMM", 3, 0, |b| b.u32(4201).u32(4201).text("synthesized"));
+        let task = stamp.task();
+        s.kernel("FORK", kind::FORK, 0, |b| kernel::fork(b, task, (1, 1), 0));
+        s.kernel("COMM", kind::COMM, 0, |b| kernel::comm(b, task, "synthesized"));
         s.tick = 1_000;
         s.stamp = stamp;
+        user_cases::thread_map(s);
         stat::plain(s);
-        user::thread_map(s);
     }
 
     /// Every kind of kernel record, under attributes with different trailers and read formats.
     fn kernel(&mut self) {
         for index in [0, 1, 3] {
-            kernel::plain(self.event(index));
-            user::markers(self.event(index));
+            kernel_cases::plain(self.event(index));
+            user_cases::markers(self.event(index));
         }
     }
 
@@ -166,7 +167,9 @@ impl Sink {
             sample.callchain.truncate(2);
             sample.callchain.extend([context::USER_DEFERRED, 0x1_0000_0007]);
         });
-        s.kernel("CALLCHAIN_DEFERRED", 22, misc::USER, |b| b.u64(0x1_0000_0007).u64s(&[2, context::USER, 0x40_1234]));
+        s.kernel("CALLCHAIN_DEFERRED", kind::CALLCHAIN_DEFERRED, misc::USER, |b| {
+            kernel::callchain_deferred(b, 0x1_0000_0007, &[context::USER, 0x40_1234])
+        });
         let s = self.event(1);
         for value in [1, 0x0102_0304] {
             let pid = s.stamp.pid;
@@ -177,7 +180,8 @@ impl Sink {
         s.sample("branches", |_| ());
         s.sample("32-bit", |sample| sample.regs_user.abi = 1);
         s.sample("nothing to give", |sample| {
-            sample.branch_stack = BranchStack::default();
+            // The kernel leaves out the index as well, but perf cannot read that.
+            sample.branch_stack.entries.clear();
             sample.regs_user = Regs::default();
             sample.stack_user = Stack::default();
         });
@@ -190,15 +194,15 @@ impl Sink {
 
     fn rest(&mut self) {
         let s = self.event(0);
-        auxtrace::auxtrace(s, "AUXTRACE", &super::buf::island(40));
-        auxtrace::auxtrace(s, "AUXTRACE", &super::buf::island(8));
+        auxtrace::auxtrace(s, "AUXTRACE", &island(40));
+        auxtrace::auxtrace(s, "AUXTRACE", &island(8));
         auxtrace::errors(s);
-        user::bpf_metadata(s);
+        user_cases::bpf_metadata(s);
         stat::schedstat(s);
         for entry in build_id::usual(Room::Record8, true) {
-            user::build_id_with_trailer(s, entry.name, &entry);
+            user_cases::injected_build_id(s, &entry);
         }
-        user::markers(s);
+        user_cases::markers(s);
     }
 
     /// All records behind the header.
@@ -233,80 +237,87 @@ const SAMPLE_TIME: u32 = 21;
 pub fn file(big: bool) -> File {
     let mut sink = Sink::new(big);
     let cases = sink.records();
-    let mut features = sink.features();
-    features.add(1, "TRACING_DATA", |b| b.bytes(&tracing::data(tracing::Version::V0_6, false)));
-    let entries = build_id::section(big, &build_id::usual(Room::Name8, true));
-    features.add(feature_events::BUILD_ID, "BUILD_ID", |b| b.bytes(&entries));
-    features.add(feature_events::BRANCH_STACK, "BRANCH_STACK", |b| b);
-
-    let mut file = File::new(big, sink.events);
-    let offsets = offsets_of(&cases, auxtrace::AUXTRACE, file.data_offset());
-    features.add(feature_events::AUXTRACE, "AUXTRACE", |b| feature_events::auxtrace_index(b, &offsets));
-    file.data = stream(&cases);
-    file.features = features.cases.into_iter().map(|case| (case.bit, case.section)).collect();
-    file
+    sink.file(&cases)
 }
 
-/// Where the records of a type start, given where the first record starts.
-fn offsets_of(cases: &[Case], kind: u32, start: u64) -> Vec<u64> {
-    let ends = cases.iter().scan(start, |end, case| {
-        let begin = *end;
-        *end += count(&case.record) + count(&case.payload);
-        Some((case.kind, begin))
-    });
-    ends.filter(|place| place.0 == kind).map(|place| place.1).collect()
+/// The file with its kernel records in records of type COMPRESSED or COMPRESSED2.
+pub fn compressed_file(big: bool, kind: u32) -> File {
+    let mut sink = Sink::new(big);
+    let cases = compress(big, &sink.records(), kind, CHUNK);
+    sink.file(&cases)
 }
 
 /// The recording as a pipe.
 pub fn pipe(big: bool) -> Pipe {
     let mut sink = Sink::new(big);
     let cases = sink.records();
-    let mut pipe = Pipe::new(big, Magic::V2);
-    for event in &sink.events {
-        pipe = pipe.event(event);
-    }
-    for case in sink.features().cases.iter().filter(|case| case.pipe) {
-        pipe = pipe.feature(case.bit, &case.section);
-    }
-    let mut event_type = Scribe::standard(big);
-    user::event_type(&mut event_type);
-    pipe.terminator(TERMINATOR)
-        .tracing_data(&tracing::data(tracing::Version::V0_6, false))
-        .records(&event_type.cases)
-        .records(&cases)
+    sink.pipe(&cases)
 }
 
-/// The file with its kernel records in COMPRESSED or COMPRESSED2 records.
-pub fn compressed_file(big: bool, kind: u32) -> File {
-    let mut file = file(big);
+/// The pipe with its kernel records in records of type COMPRESSED or COMPRESSED2.
+pub fn compressed_pipe(big: bool, kind: u32) -> Pipe {
     let mut sink = Sink::new(big);
-    let cases = sink.records();
-    file.data = compress(big, &cases, kind, 1_000);
-    // The places in the AUXTRACE section are no longer right.
-    file.features.retain(|feature| feature.0 != feature_events::AUXTRACE);
-    file
+    let cases = compress(big, &sink.records(), kind, CHUNK);
+    sink.pipe(&cases)
 }
 
-/// Packs every run of kernel records into records of type `kind`, each of which holds `chunk`
-/// bytes of them: many of the records inside begin in one and end in the next.
-pub fn compress(big: bool, cases: &[Case], kind: u32, chunk: usize) -> Vec<u8> {
+impl Sink {
+    fn file(self, cases: &[Case]) -> File {
+        let mut features = self.features();
+        let big = features.big;
+        features.add(1, "TRACING_DATA", |b| b.bytes(&tracing::data(tracing::Version::V0_6, false)));
+        let entries = build_id::section(big, &build_id::usual(Room::Name8, true));
+        features.add(feature_events::BUILD_ID, "BUILD_ID", |b| b.bytes(&entries));
+        features.add(feature_events::BRANCH_STACK, "BRANCH_STACK", |b| b);
+        let mut file = File::new(big, self.events);
+        let offsets = offsets_of(cases, kind::AUXTRACE, file.data_offset());
+        features.add(feature_events::AUXTRACE, "AUXTRACE", |b| feature_events::auxtrace_index(b, &offsets));
+        file.data = stream(cases);
+        file.features = features.cases.into_iter().map(|case| (case.bit, case.section)).collect();
+        file
+    }
+
+    fn pipe(self, cases: &[Case]) -> Pipe {
+        let big = self.scribe.big;
+        let pipe = self.events.iter().fold(Pipe::new(big, Magic::V2), Pipe::event);
+        let features = self.features().cases;
+        let features = features.iter().filter(|case| case.pipe);
+        features
+            .fold(pipe, |pipe, case| pipe.feature(case.bit, &case.section))
+            .terminator(TERMINATOR)
+            .tracing_data(&tracing::data(tracing::Version::V0_6, false))
+            .record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(big), 0, "cycles:upp"))
+            .records(cases)
+    }
+}
+
+/// Where the records of a type start, given where the first record starts.
+fn offsets_of(cases: &[Case], kind: u32, start: u64) -> Vec<u64> {
+    let places = cases.iter().scan(start, |end, case| {
+        let begin = *end;
+        *end += count(&case.record) + count(&case.payload);
+        Some((case.kind, begin))
+    });
+    places.filter(|place| place.0 == kind).map(|place| place.1).collect()
+}
+
+/// Bytes of records in one compressed record of the sink.
+const CHUNK: usize = 1_000;
+
+/// Packs every run of kernel records into records of type `kind`, each of which holds `chunk` bytes
+/// of them: many of the records inside begin in one and end in the next.
+pub fn compress(big: bool, cases: &[Case], kind: u32, chunk: usize) -> Vec<Case> {
     let mut zstd = zstd::Stream::default();
-    let mut out = Vec::new();
+    let mut out = Scribe::new(big, cases[0].attr.clone(), Stamp::ZERO);
     for run in cases.chunk_by(|a, b| (a.kind < 64) == (b.kind < 64)) {
-        let plain = stream(run);
         if run[0].kind >= 64 {
-            out.extend(plain);
+            out.cases.extend_from_slice(run);
             continue;
         }
-        for part in plain.chunks(chunk) {
+        for part in stream(run).chunks(chunk) {
             let packed = zstd.pack(part);
-            let body = Buf::new(big);
-            let body = match kind {
-                COMPRESSED => body.bytes(&packed),
-                _ => body.u64(count(&packed)).bytes(&packed).pad(8),
-            };
-            out.extend(frame(big, kind, 0, &body.bytes));
+            out.user("COMPRESSED", kind, 0, |b| user::compressed(b, kind, &packed)).swaps = false;
         }
     }
-    out
+    out.cases
 }

@@ -29,3 +29,23 @@ impl Stream {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn zstd_decodes_what_was_packed() {
+        let data: Vec<u8> = (0..BLOCK + 1000).map(|n| (n % 251) as u8).collect();
+        let mut stream = Stream::default();
+        let mut packed = stream.pack(b"first");
+        packed.extend(stream.pack(&data));
+        // The frame has no end: the decoder gives what there is, then complains.
+        let mut decoder = zstd::stream::read::Decoder::new(&packed[..]).expect("a frame");
+        let mut decoded = vec![0; 5 + data.len()];
+        decoder.read_exact(&mut decoded).expect("all data");
+        assert!(decoded.starts_with(b"first") && decoded.ends_with(&data));
+    }
+}
