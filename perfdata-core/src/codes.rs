@@ -210,6 +210,7 @@ mod tests {
         // From the top: bit 31 is `single`, bits 24-23 are `pair`, bits 15-0 are `wide`.
         assert_eq!(word.to_wire(Endian::Big), 0x8080_1234);
         assert_eq!(Sample::from_wire(0x8080_1234, Endian::Big), word);
+        assert_eq!((word.single(), word.pair(), word.wide()), (1, 1, 0x1234));
     }
 
     #[test]

@@ -124,29 +124,30 @@ impl Error {
     /// number `len`.
     pub(crate) fn from_binrw(structure: &'static str, len: u64, error: binrw::Error) -> Self {
         let field = innermost_field(&error);
-        let mut out = match error.root_cause() {
+        let error = match error {
+            binrw::Error::Backtrace(backtrace) => *backtrace.error,
+            other => other,
+        };
+        let out = match error {
             binrw::Error::AssertFail { pos, message } => {
-                Error::new(structure, Problem::Invalid { found: message.clone().into(), expected: "".into() }).at(*pos)
+                Error::new(structure, Problem::Invalid { found: message.into(), expected: "".into() }).at(pos)
             }
-            binrw::Error::Custom { pos, err } => match err.downcast_ref::<WireError>() {
-                Some(WireError::Short { needed, available }) => {
-                    Error::truncated(structure, *needed, *available).at(*pos)
+            binrw::Error::Custom { pos, err } => {
+                match err.downcast::<Error>().map_err(|err| err.downcast::<WireError>()) {
+                    // A structure within the structure knows more about it.
+                    Ok(part) => return part.within(pos),
+                    Err(Ok(err)) => Error::new(structure, err.problem()).at(pos),
+                    Err(Err(_)) => Error::new(structure, Problem::Unknown("malformed".into())).at(pos),
                 }
-                Some(WireError::Invalid { found, expected }) => Error::new(
-                    structure,
-                    Problem::Invalid { found: found.clone().into(), expected: (*expected).into() },
-                )
-                .at(*pos),
-                None => Error::new(structure, Problem::Unknown("malformed".into())).at(*pos),
-            },
+            }
             other if other.is_eof() => Error::truncated(structure, len.saturating_add(1), len).at(len),
-            binrw::Error::Io(e) => Error::io(structure, io::Error::new(e.kind(), e.to_string())),
+            binrw::Error::Io(e) => Error::io(structure, e),
             other => Error::new(structure, Problem::Unknown(other.to_string().into())),
         };
-        if let Some(field) = field {
-            out = out.field(field);
+        match field {
+            Some(field) => out.field(field),
+            None => out,
         }
-        out
     }
 }
 
@@ -154,7 +155,16 @@ impl Error {
 #[derive(Debug)]
 pub(crate) enum WireError {
     Short { needed: u64, available: u64 },
-    Invalid { found: String, expected: &'static str },
+    Invalid { found: String, expected: Cow<'static, str> },
+}
+
+impl WireError {
+    fn problem(self) -> Problem {
+        match self {
+            WireError::Short { needed, available } => Problem::Truncated { needed, available },
+            WireError::Invalid { found, expected } => Problem::Invalid { found: found.into(), expected },
+        }
+    }
 }
 
 impl fmt::Display for WireError {

@@ -31,6 +31,8 @@ pub struct Layout {
     pub attr_room: u32,
     /// NRCPUS.available, on which CPU_TOPOLOGY depends.
     pub nr_cpus_available: u32,
+    /// Whether build ids lack the process id, as before 2.6.35.
+    pub build_id_without_pid: bool,
 }
 
 /// The words of a branch stack that no count announces. The attribute says which to expect, but the kernel writes a

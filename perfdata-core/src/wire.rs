@@ -16,7 +16,8 @@ use crate::layout::Layout;
 
 /// Declares a structure of the format: `pub struct Name { pub field: Type as Style, … }`, or
 /// `pub struct Name(layout) { … }` where conditions depend on the [`Layout`]. One declaration gives the reader and
-/// the writer (binrw) and the walk over the fields (`Describe`).
+/// the writer (binrw) and the walk over the fields (`Describe`). A structure that is only ever part of another may
+/// depend on something else: `pub struct Name(version: u32) { … }`.
 ///
 /// Fields take what they depend on as arguments of their type (`args`, `args_raw`): binrw's `parse_with` does not go
 /// through a declarative macro, whose hygiene keeps the names that it generates apart.
@@ -46,6 +47,15 @@ macro_rules! wire {
         $crate::wire::wire!(@describe $name { $($field $($style)?),* });
         $crate::wire::wire_plain!($name);
     };
+    ($(#[$meta:meta])* pub struct $name:ident ($args:ident: $argstype:ty) { $($(#[$fmeta:meta])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+        #[binrw::binrw]
+        $(#[$meta])*
+        #[br(import_raw($args: $argstype))]
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name { $($(#[$fmeta])* pub $field: $type),* }
+
+        $crate::wire::wire!(@describe $name { $($field $($style)?),* });
+    };
     (@describe $name:ident { $($field:ident $($style:ident)?),* }) => {
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
@@ -72,6 +82,14 @@ macro_rules! wire_plain {
     )* };
 }
 pub(crate) use wire_plain;
+wire_plain!(u32, u64, Str);
+
+impl<C: Count, T: Element> Wire for Counted<C, T> {
+    const NAME: &'static str = "list";
+    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, _: Layout) -> BinResult<Self> {
+        Self::read_options(reader, endian, ())
+    }
+}
 
 /// A structure that is read from and written to bytes of either byte order.
 pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
@@ -141,6 +159,8 @@ macro_rules! elements {
 }
 pub(crate) use elements;
 elements!(u16, u32, Str, CStr);
+
+impl<C: Count, T: Element> Element for Counted<C, T> {}
 
 impl Element for u8 {
     fn read_many<R: Read + Seek>(reader: &mut R, _: Endian, count: usize, remaining: u64) -> BinResult<Vec<u8>> {
@@ -327,8 +347,11 @@ macro_rules! lists {
 lists! {
     /// Elements whose count stands elsewhere in the structure: the argument.
     List,
-    /// Elements that need the layout themselves; their count stands elsewhere in the structure.
+    /// Elements that need the layout (or other arguments) themselves; their count stands elsewhere in the structure.
     LayoutList,
+    /// Such elements up to the end of the structure's bytes, each taking a given number of bytes or more; fewer stay
+    /// behind the list.
+    LayoutToEnd,
     /// Elements up to the end of the structure's bytes, of the given wire size; bytes that make no whole element stay
     /// behind the list.
     ToEnd
@@ -354,29 +377,53 @@ impl<T: Element> Describe for List<T> {
     }
 }
 
-impl<T: for<'a> BinRead<Args<'a> = Layout>> BinRead for LayoutList<T> {
-    type Args<'a> = (u64, Layout);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (count, layout): (u64, Layout)) -> BinResult<Self> {
+impl<T: BinRead> BinRead for LayoutList<T>
+where
+    for<'a> T::Args<'a>: Clone,
+{
+    type Args<'a> = (u64, T::Args<'a>);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (count, args): Self::Args<'_>) -> BinResult<Self> {
         let remaining = remaining(reader)?;
         if count > remaining {
             return Err(short(reader, count, remaining));
         }
-        (0..count).map(|_| T::read_options(reader, endian, layout)).collect::<BinResult<_>>().map(LayoutList)
+        (0..count).map(|_| T::read_options(reader, endian, args.clone())).collect::<BinResult<_>>().map(LayoutList)
     }
 }
 
-impl<T: for<'a> BinWrite<Args<'a> = ()>> BinWrite for LayoutList<T> {
-    type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
-        self.0.iter().try_for_each(|item| item.write_options(writer, endian, ()))
+impl<T: BinRead> BinRead for LayoutToEnd<T>
+where
+    for<'a> T::Args<'a>: Clone,
+{
+    /// The fewest bytes of an element, and what each needs.
+    type Args<'a> = (u64, T::Args<'a>);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (least, args): Self::Args<'_>) -> BinResult<Self> {
+        let mut list = Vec::new();
+        while remaining(reader)? >= least.max(1) {
+            list.push(T::read_options(reader, endian, args.clone())?);
+        }
+        Ok(LayoutToEnd(list))
     }
 }
 
-impl<T: Describe> Describe for LayoutList<T> {
-    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
-        self.0.describe(name, style, v);
-    }
+/// What lists with elements of their own needs have in common.
+macro_rules! layout_lists {
+    ($($name:ident),*) => { $(
+        impl<T: for<'a> BinWrite<Args<'a> = ()>> BinWrite for $name<T> {
+            type Args<'a> = ();
+            fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+                self.0.iter().try_for_each(|item| item.write_options(writer, endian, ()))
+            }
+        }
+
+        impl<T: Describe> Describe for $name<T> {
+            fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+                self.0.describe(name, style, v);
+            }
+        }
+    )* };
 }
+layout_lists!(LayoutList, LayoutToEnd);
 
 impl<T: Element> BinRead for ToEnd<T> {
     /// Wire size of one element in bytes.
@@ -397,6 +444,54 @@ impl<T: Element> BinWrite for ToEnd<T> {
 impl<T: Element> Describe for ToEnd<T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         T::describe_many(&self.0, name, style, v);
+    }
+}
+
+/// A structure in a room of given size: it ends where the room ends, whatever lies behind.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Room<T>(pub T);
+
+impl<T> Deref for Room<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Room<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: Wire> BinRead for Room<T> {
+    /// Bytes of the room, and the structure's layout.
+    type Args<'a> = (u64, Layout);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, layout): (u64, Layout)) -> BinResult<Self> {
+        let pos = reader.stream_position()?;
+        let remaining = remaining(reader)?;
+        let bytes = read_exact(reader, len, remaining)?;
+        let invalid = |err| binrw::Error::Custom { pos, err: Box::new(err) };
+        match T::decode(&bytes, endian, Layout { len, ..layout }) {
+            Ok((value, used)) if used == bytes.len() => Ok(Room(value)),
+            Ok((_, used)) => {
+                Err(invalid(Error::invalid(T::NAME, "size", len.to_string(), format!("{used}, its content")).at(0)))
+            }
+            Err(error) => Err(invalid(error)),
+        }
+    }
+}
+
+impl<T: Wire> BinWrite for Room<T> {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        self.0.write_options(writer, endian, ())
+    }
+}
+
+impl<T: Describe> Describe for Room<T> {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        self.0.describe(name, style, v);
     }
 }
 

@@ -39,9 +39,10 @@ wire! {
 
 wire! {
     /// A file and its build id (2.6.35). Also the entry of the BUILD_ID feature, there with a header of type 0.
-    pub struct BuildId {
-        /// -1 for the host's kernel and its processes, else a guest's process id.
-        pub pid: i32,
+    pub struct BuildId(layout) {
+        /// -1 for the host's kernel and its processes, else a guest's process id; absent only in files before 2.6.35.
+        #[br(if(!layout.build_id_without_pid))]
+        pub pid: Option<i32>,
         /// The build id, left-justified and filled with zeros.
         pub build_id: [u8; 20],
         /// Its bytes, where `misc` bit 15 is set (5.11); 20 else.
