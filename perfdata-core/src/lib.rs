@@ -6,6 +6,7 @@ pub mod attr;
 mod codes;
 pub mod describe;
 pub mod error;
+pub mod feature;
 pub mod layout;
 pub mod record;
 pub mod wire;

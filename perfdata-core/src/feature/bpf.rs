@@ -1,0 +1,391 @@
+//! BPF programs that ran during the recording and their types (tools/perf/util/bpf-event.c,
+//! `perf_event__synthesize_one_bpf_prog`; util/bpf-utils.c, `get_bpf_prog_info_linear`).
+
+use std::io::{Read, Seek, Write};
+
+use binrw::{BinRead, BinResult, BinWrite, Endian};
+
+use crate::codes::{bitfield, flags};
+use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::layout::Layout;
+use crate::wire::{Chars, Counted, Element, Extent, Rest, Room, elements, read_list, wire};
+
+flags! {
+    /// Which arrays follow a program's description, `enum bpf_prog_info_array` of tools/perf/util/bpf-utils.h.
+    pub struct BpfArraySet: u64 {
+        0 JITED_INSNS "JITED_INSNS", 1 XLATED_INSNS "XLATED_INSNS", 2 MAP_IDS "MAP_IDS", 3 JITED_KSYMS "JITED_KSYMS",
+        4 JITED_FUNC_LENS "JITED_FUNC_LENS", 5 FUNC_INFO "FUNC_INFO", 6 LINE_INFO "LINE_INFO",
+        7 JITED_LINE_INFO "JITED_LINE_INFO", 8 PROG_TAGS "PROG_TAGS",
+    }
+}
+
+bitfield! {
+    /// The bit-field of `struct bpf_prog_info`.
+    pub struct BpfProgFlags: mirrored u32 {
+        /// The program's licence is compatible with the GPL.
+        gpl_compatible 0 1,
+    }
+}
+
+wire! {
+    /// `struct bpf_prog_info` of include/uapi/linux/bpf.h: 208 bytes at first, 216 since 5.12, 224 since 5.16, 232
+    /// since 6.0. In place of pointers to arrays it has their offsets in the data behind it.
+    pub struct BpfProgInfo(layout) {
+        /// Kind of the program, `enum bpf_prog_type`.
+        pub kind: u32,
+        /// Its id.
+        pub id: u32,
+        /// Hash of its instructions.
+        pub tag: [u8; 8],
+        /// Bytes of machine code.
+        pub jited_prog_len: u32,
+        /// Bytes of BPF code.
+        pub xlated_prog_len: u32,
+        /// Where the machine code is.
+        pub jited_prog_insns: u64 as Hex,
+        /// Where the BPF code is.
+        pub xlated_prog_insns: u64 as Hex,
+        /// When it was loaded, in nanoseconds since the machine started.
+        pub load_time: u64 as Time,
+        /// User who loaded it.
+        pub created_by_uid: u32,
+        /// Number of map ids.
+        pub nr_map_ids: u32,
+        /// Where they are.
+        pub map_ids: u64 as Hex,
+        /// Its name.
+        pub name: Chars<16>,
+        /// Network device that runs it, or 0.
+        pub ifindex: u32,
+        /// Switches.
+        pub flags: BpfProgFlags,
+        /// Network namespace of the device: device number of its link in /proc.
+        pub netns_dev: u64 as Hex,
+        /// And inode number.
+        pub netns_ino: u64,
+        /// Number of addresses.
+        pub nr_jited_ksyms: u32,
+        /// Number of lengths.
+        pub nr_jited_func_lens: u32,
+        /// Where the addresses are.
+        pub jited_ksyms: u64 as Hex,
+        /// Where the lengths are.
+        pub jited_func_lens: u64 as Hex,
+        /// Id of its types in the BPF_BTF section, or 0.
+        pub btf_id: u32,
+        /// Bytes of each function's record: 8.
+        pub func_info_rec_size: u32,
+        /// Where the functions are.
+        pub func_info: u64 as Hex,
+        /// Number of functions.
+        pub nr_func_info: u32,
+        /// Number of source lines.
+        pub nr_line_info: u32,
+        /// Where the source lines are.
+        pub line_info: u64 as Hex,
+        /// Where the source lines' addresses are.
+        pub jited_line_info: u64 as Hex,
+        /// Number of these addresses.
+        pub nr_jited_line_info: u32,
+        /// Bytes of each source line's record: 16.
+        pub line_info_rec_size: u32,
+        /// Bytes of each such address: 8.
+        pub jited_line_info_rec_size: u32,
+        /// Number of tags.
+        pub nr_prog_tags: u32,
+        /// Where the tags are.
+        pub prog_tags: u64 as Hex,
+        /// Nanoseconds that it ran.
+        pub run_time_ns: u64,
+        /// How often it ran.
+        pub run_cnt: u64,
+        /// How often it was not run, because it was running already (5.12).
+        #[br(if(layout.len >= 216))]
+        pub recursion_misses: Option<u64>,
+        /// Instructions that the verifier looked at (5.16).
+        #[br(if(layout.len >= 224))]
+        pub verified_insns: Option<u32>,
+        /// Id of the types of what it is attached to (6.0; padding before).
+        #[br(if(layout.len >= 224))]
+        pub attach_btf_obj_id: Option<u32>,
+        /// Id of that among these types (6.0).
+        #[br(if(layout.len >= 232))]
+        pub attach_btf_id: Option<u32>,
+        /// Padding.
+        #[br(if(layout.len >= 232))]
+        pub padding: Option<u32> as Pad,
+        /// What this version of the library has no name for.
+        #[br(args_raw = Extent::ToEnd)]
+        pub tail: Rest as Opaque,
+    }
+}
+
+impl BpfProgInfo {
+    /// Bytes of the oldest form that is known.
+    const MIN_SIZE: u32 = 208;
+
+    /// How many elements each array in `arrays` has, if the arrays fill `data_len` bytes in the one way that can be told
+    /// without doubt: in order, each where the description says, of elements of known size. (The kernel is asked
+    /// twice, for the sizes and for the arrays; in between a program may have changed.)
+    fn counts(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfCounts> {
+        let slots = [
+            (self.jited_prog_insns, self.jited_prog_len, 1, 1),
+            (self.xlated_prog_insns, self.xlated_prog_len, 1, 1),
+            (self.map_ids, self.nr_map_ids, 4, 4),
+            (self.jited_ksyms, self.nr_jited_ksyms, 8, 8),
+            (self.jited_func_lens, self.nr_jited_func_lens, 4, 4),
+            (self.func_info, self.nr_func_info, self.func_info_rec_size, 8),
+            (self.line_info, self.nr_line_info, self.line_info_rec_size, 16),
+            (self.jited_line_info, self.nr_jited_line_info, self.jited_line_info_rec_size, 8),
+            (self.prog_tags, self.nr_prog_tags, 8, 8),
+        ];
+        let mut counts = BpfCounts::default();
+        let mut end = 0_u64;
+        for ((bit, (offset, count, size, known_size)), room) in (0..).zip(slots).zip(&mut counts.0) {
+            if arrays.has(BpfArraySet(1 << bit)) {
+                if count > 0 && (offset != end || size != known_size) {
+                    return None;
+                }
+                end += (u64::from(count) * u64::from(known_size)).next_multiple_of(8);
+                *room = Some(u64::from(count));
+            }
+        }
+        (arrays.unknown() == 0 && end == u64::from(data_len)).then_some(counts)
+    }
+}
+
+/// The description of a program.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BpfInfo {
+    /// One with all known fields.
+    Known(Box<BpfProgInfo>),
+    /// One of a size that is not known.
+    Opaque(Vec<u8>),
+}
+
+impl BinRead for BpfInfo {
+    /// Its size in bytes.
+    type Args<'a> = (u32,);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len,): (u32,)) -> BinResult<Self> {
+        if len < BpfProgInfo::MIN_SIZE {
+            return read_list(reader, endian, u64::from(len)).map(BpfInfo::Opaque);
+        }
+        Room::read_options(reader, endian, (u64::from(len), Layout::default()))
+            .map(|Room(info)| BpfInfo::Known(Box::new(info)))
+    }
+}
+
+impl BinWrite for BpfInfo {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        match self {
+            BpfInfo::Known(info) => info.write_options(writer, endian, ()),
+            BpfInfo::Opaque(bytes) => Ok(writer.write_all(bytes)?),
+        }
+    }
+}
+
+impl Describe for BpfInfo {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        match self {
+            BpfInfo::Known(info) => info.describe(name, style, v),
+            BpfInfo::Opaque(bytes) => v.leaf(name, bytes.len(), Leaf::Opaque(bytes)),
+        }
+    }
+}
+
+/// An array that is filled up to a multiple of 8 bytes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Aligned<T> {
+    /// The elements.
+    pub items: Vec<T>,
+    /// The filling.
+    pub padding: Vec<u8>,
+}
+
+impl<T: Element> BinRead for Aligned<T> {
+    /// Number of elements.
+    type Args<'a> = (u64,);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (count,): (u64,)) -> BinResult<Self> {
+        let start = reader.stream_position()?;
+        let items = read_list(reader, endian, count)?;
+        let len = reader.stream_position()?.saturating_sub(start);
+        let padding = read_list(reader, endian, len.next_multiple_of(8) - len)?;
+        Ok(Aligned { items, padding })
+    }
+}
+
+impl<T: Element> BinWrite for Aligned<T> {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        T::write_many(&self.items, writer, endian)?;
+        Ok(writer.write_all(&self.padding)?)
+    }
+}
+
+impl<T: Element> Describe for Aligned<T> {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        T::describe_many(&self.items, name, style, v);
+        if !self.padding.is_empty() {
+            v.leaf("padding", self.padding.len(), Leaf::Pad(&self.padding));
+        }
+    }
+}
+
+wire! {
+    /// Where a function begins, `struct bpf_func_info`.
+    pub struct BpfFuncInfo {
+        /// Number of its first instruction.
+        pub insn_off: u32,
+        /// Its type.
+        pub type_id: u32,
+    }
+}
+
+wire! {
+    /// Where a source line begins, `struct bpf_line_info`.
+    pub struct BpfLineInfo {
+        /// Number of its first instruction.
+        pub insn_off: u32,
+        /// File: offset of its name in the types' strings.
+        pub file_name_off: u32,
+        /// Text: offset in the types' strings.
+        pub line_off: u32,
+        /// Line in the upper 22 bits, column in the lower 10.
+        pub line_col: u32 as Hex,
+    }
+}
+
+elements!(BpfFuncInfo, BpfLineInfo, [u8; 8]);
+
+/// Number of elements of each array, by the bit of [`BpfArraySet`]; nothing where there is no array.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BpfCounts([Option<u64>; 9]);
+
+impl BpfCounts {
+    fn get(&self, array: BpfArraySet) -> Option<u64> {
+        self.0.get(usize::try_from(array.0.trailing_zeros()).ok()?).copied().flatten()
+    }
+
+    fn has(&self, array: BpfArraySet) -> bool {
+        self.get(array).is_some()
+    }
+
+    fn of(&self, array: BpfArraySet) -> u64 {
+        self.get(array).unwrap_or(0)
+    }
+}
+
+wire! {
+    /// The arrays of one program.
+    pub struct BpfArrays(counts: BpfCounts) {
+        /// Machine code.
+        #[br(if(counts.has(BpfArraySet::JITED_INSNS)), args(counts.of(BpfArraySet::JITED_INSNS)))]
+        pub jited_insns: Option<Aligned<u8>>,
+        /// BPF code: `struct bpf_insn`, whose numbers and bit-fields stay in the order of the recording machine.
+        #[br(if(counts.has(BpfArraySet::XLATED_INSNS)), args(counts.of(BpfArraySet::XLATED_INSNS)))]
+        pub xlated_insns: Option<Aligned<u8>>,
+        /// Ids of the maps that it uses.
+        #[br(if(counts.has(BpfArraySet::MAP_IDS)), args(counts.of(BpfArraySet::MAP_IDS)))]
+        pub map_ids: Option<Aligned<u32>>,
+        /// Address of each function's machine code.
+        #[br(if(counts.has(BpfArraySet::JITED_KSYMS)), args(counts.of(BpfArraySet::JITED_KSYMS)))]
+        pub jited_ksyms: Option<Aligned<u64>> as Hex,
+        /// Bytes of each function's machine code.
+        #[br(if(counts.has(BpfArraySet::JITED_FUNC_LENS)), args(counts.of(BpfArraySet::JITED_FUNC_LENS)))]
+        pub jited_func_lens: Option<Aligned<u32>>,
+        /// Functions.
+        #[br(if(counts.has(BpfArraySet::FUNC_INFO)), args(counts.of(BpfArraySet::FUNC_INFO)))]
+        pub func_info: Option<Aligned<BpfFuncInfo>>,
+        /// Source lines.
+        #[br(if(counts.has(BpfArraySet::LINE_INFO)), args(counts.of(BpfArraySet::LINE_INFO)))]
+        pub line_info: Option<Aligned<BpfLineInfo>>,
+        /// Address of each source line's machine code.
+        #[br(if(counts.has(BpfArraySet::JITED_LINE_INFO)), args(counts.of(BpfArraySet::JITED_LINE_INFO)))]
+        pub jited_line_info: Option<Aligned<u64>> as Hex,
+        /// Hash of each function's instructions.
+        #[br(if(counts.has(BpfArraySet::PROG_TAGS)), args(counts.of(BpfArraySet::PROG_TAGS)))]
+        pub prog_tags: Option<Aligned<[u8; 8]>>,
+    }
+}
+
+/// What lies behind the description of a program.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BpfData {
+    /// Its arrays.
+    Arrays(Box<BpfArrays>),
+    /// Bytes that the description does not explain.
+    Opaque(Vec<u8>),
+}
+
+impl BinRead for BpfData {
+    /// Size in bytes, and the elements of each array where that is known.
+    type Args<'a> = (u32, Option<BpfCounts>);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, counts): Self::Args<'_>) -> BinResult<Self> {
+        match counts {
+            Some(counts) => {
+                BpfArrays::read_options(reader, endian, counts).map(|arrays| BpfData::Arrays(Box::new(arrays)))
+            }
+            None => read_list(reader, endian, u64::from(len)).map(BpfData::Opaque),
+        }
+    }
+}
+
+impl BinWrite for BpfData {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        match self {
+            BpfData::Arrays(arrays) => arrays.write_options(writer, endian, ()),
+            BpfData::Opaque(bytes) => Ok(writer.write_all(bytes)?),
+        }
+    }
+}
+
+impl Describe for BpfData {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        match self {
+            BpfData::Arrays(arrays) => arrays.describe(name, style, v),
+            BpfData::Opaque(bytes) => v.leaf(name, bytes.len(), Leaf::Opaque(bytes)),
+        }
+    }
+}
+
+wire! {
+    /// A BPF program, `struct perf_bpil` of tools/perf/util/bpf-utils.h.
+    pub struct BpfProgram {
+        /// Bytes of the description.
+        pub info_len: u32,
+        /// Bytes of the arrays.
+        pub data_len: u32,
+        /// Which arrays there are.
+        pub arrays: BpfArraySet,
+        /// The description.
+        #[br(args(info_len))]
+        pub info: BpfInfo,
+        /// The arrays.
+        #[br(args(data_len, info.counts(arrays, data_len)))]
+        pub data: BpfData,
+    }
+}
+
+impl BpfInfo {
+    fn counts(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfCounts> {
+        match self {
+            BpfInfo::Known(info) => info.counts(arrays, data_len),
+            BpfInfo::Opaque(_) => None,
+        }
+    }
+}
+
+wire! {
+    /// Types of a BPF program, of the kernel or of a module. They tell their byte order themselves, in their first two
+    /// bytes, which are the number 0xeb9f.
+    pub struct Btf {
+        /// Their id.
+        pub id: u32,
+        /// The types.
+        pub data: Counted<u32, u8>,
+    }
+}
+
+elements!(BpfProgram, Btf);

@@ -1,0 +1,67 @@
+//! Build ids of the files that samples hit (`dsos__write_buildid_table` in util/build-id.c; read by
+//! `perf_header__read_build_ids`).
+
+use std::io::{Cursor, Seek, Write};
+
+use binrw::{BinRead, BinResult, BinWrite, Endian};
+
+use crate::describe::{Describe, Style, Visitor};
+use crate::layout::Layout;
+use crate::record::{BuildId, RecordHeader, RecordType};
+use crate::wire::{LayoutToEnd, Room, Wire, wire};
+
+wire! {
+    /// A file and its build id, in the form of a record.
+    pub struct BuildIdEntry(layout) {
+        /// Type 0 (other tools also write HEADER_BUILD_ID), CPU mode, size of the entry.
+        pub header: RecordHeader,
+        /// The file.
+        #[br(args(u64::from(header.size).saturating_sub(RecordHeader::SIZE as u64), layout))]
+        pub build_id: Room<BuildId>,
+    }
+}
+
+impl BuildIdEntry {
+    /// An entry for `build_id`, or nothing if its name is too long for the size of an entry.
+    pub fn new(misc: u16, build_id: BuildId) -> Option<Self> {
+        let mut size = crate::describe::WireSize::default();
+        build_id.describe("", Style::Plain, &mut size);
+        let size = u16::try_from(size.0.checked_add(RecordHeader::SIZE)?).ok()?;
+        Some(BuildIdEntry { header: RecordHeader { kind: RecordType(0), misc, size }, build_id: Room(build_id) })
+    }
+}
+
+/// The build ids, the kernel's first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuildIds(pub LayoutToEnd<BuildIdEntry>);
+
+impl Wire for BuildIds {
+    const NAME: &'static str = "BuildIds";
+
+    /// Before 2.6.35 entries had no process id. Nothing says so, but the kernel's entry, read with one, then
+    /// lacks the first four letters of its name.
+    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: Layout) -> BinResult<Self> {
+        let start = reader.position();
+        let mut read = |build_id_without_pid| {
+            reader.set_position(start);
+            let layout = Layout { build_id_without_pid, ..layout };
+            LayoutToEnd::<BuildIdEntry>::read_options(reader, endian, (RecordHeader::SIZE as u64, layout))
+        };
+        let entries = read(false)?;
+        let shifted = entries.iter().any(|entry| entry.build_id.filename.text() == b"nel.kallsyms]");
+        if shifted { read(true).map(BuildIds) } else { Ok(BuildIds(entries)) }
+    }
+}
+
+impl BinWrite for BuildIds {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        self.0.write_options(writer, endian, ())
+    }
+}
+
+impl Describe for BuildIds {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        self.0.describe(name, style, v);
+    }
+}

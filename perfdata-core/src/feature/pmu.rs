@@ -1,0 +1,45 @@
+//! PMUs: the sources of events.
+
+use crate::wire::{Counted, Str, elements, wire};
+
+wire! {
+    /// Name of an event type.
+    pub struct PmuMapping {
+        /// The type, as in attributes.
+        pub kind: u32,
+        /// The PMU's name in /sys/bus/event_source/devices.
+        pub name: Str,
+    }
+}
+
+wire! {
+    /// A capability of a PMU: a file in its `caps` directory in sysfs.
+    pub struct PmuCap {
+        /// The file's name.
+        pub name: Str,
+        /// Its content.
+        pub value: Str,
+    }
+}
+
+wire! {
+    /// The capabilities of one PMU (`__write_pmu_caps`).
+    pub struct PmuCaps {
+        /// The capabilities.
+        pub caps: Counted<u32, PmuCap>,
+        /// The PMU's name.
+        pub pmu: Str,
+    }
+}
+
+wire! {
+    /// A core PMU of a hybrid processor.
+    pub struct HybridPmu {
+        /// The PMU's name: `cpu_core`, `cpu_atom`.
+        pub pmu: Str,
+        /// Its CPUs as a list: `0-15`.
+        pub cpus: Str,
+    }
+}
+
+elements!(PmuMapping, PmuCap, PmuCaps, HybridPmu);

@@ -1,0 +1,204 @@
+//! Tracing data: what trace-cmd and perf store so that the payload of tracepoints can be read
+//! (tools/perf/util/trace-event-info.c, `tracing_data_get`; read by util/trace-event-read.c).
+//!
+//! It has a byte order of its own, told in its header, which stays as it is when the recording's changes. Its length is
+//! told nowhere.
+
+use std::borrow::Cow;
+use std::io::{Read, Seek, Write};
+
+use binrw::{BinRead, BinResult, BinWrite, Endian};
+
+use crate::codes::codes;
+use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::error::{Result, WireError};
+use crate::layout::Layout;
+use crate::wire::{CStr, Count, Counted, Element, Wire, elements, wire, wire_plain};
+
+codes! {
+    /// Byte order of the numbers in tracing data.
+    pub struct ByteOrder: u8 {
+        0 LITTLE "little",
+        1 BIG "big",
+    }
+}
+
+/// Bytes that are always the same: the argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word<const N: usize>([u8; N]);
+
+impl<const N: usize> BinRead for Word<N> {
+    type Args<'a> = (&'static [u8; N],);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (expected,): Self::Args<'_>) -> BinResult<Self> {
+        let pos = reader.stream_position()?;
+        let found = <[u8; N]>::read_options(reader, endian, ())?;
+        let text = |bytes: &[u8]| format!("`{}`", bytes.escape_ascii());
+        if found == *expected { Ok(Word(found)) } else { Err(invalid(pos, text(&found), text(expected))) }
+    }
+}
+
+fn invalid(pos: u64, found: String, expected: impl Into<Cow<'static, str>>) -> binrw::Error {
+    binrw::Error::Custom { pos, err: Box::new(WireError::Invalid { found, expected: expected.into() }) }
+}
+
+impl<const N: usize> BinWrite for Word<N> {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, _: Endian, (): ()) -> BinResult<()> {
+        Ok(writer.write_all(&self.0)?)
+    }
+}
+
+impl<const N: usize> Describe for Word<N> {
+    fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
+        v.leaf(name, N, Leaf::Text(&self.0));
+    }
+}
+
+wire! {
+    /// The beginning (`tracing_data_header`).
+    pub struct TracingHeader {
+        /// `17 08 44`, then `tracing`.
+        #[br(args(b"\x17\x08\x44tracing"))]
+        pub magic: Word<10>,
+        /// `0.5`, since 4.16 `0.6`.
+        pub version: CStr,
+        /// Byte order of all numbers behind it.
+        pub byte_order: ByteOrder,
+        /// Bytes of a `long` of the recording perf.
+        pub long_size: u8,
+    }
+}
+
+impl TracingHeader {
+    /// Byte order of what follows.
+    fn endian(&self) -> Option<Endian> {
+        match self.byte_order {
+            ByteOrder::LITTLE => Some(Endian::Little),
+            ByteOrder::BIG => Some(Endian::Big),
+            _ => None,
+        }
+    }
+
+    /// Whether command names come last.
+    fn has_saved_cmdlines(&self) -> bool {
+        self.version.to_string().parse::<f32>().is_ok_and(|version| version >= 0.6)
+    }
+}
+
+/// A file of tracefs with its size in front, as a number of type `C`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct File<C>(pub Counted<C, u8>);
+
+impl<C: Count> BinRead for File<C> {
+    type Args<'a> = ();
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
+        Counted::read_options(reader, endian, ()).map(File)
+    }
+}
+
+impl<C: Count> BinWrite for File<C> {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        self.0.write_options(writer, endian, ())
+    }
+}
+
+impl<C: Count> Describe for File<C> {
+    fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
+        v.leaf(name, size_of::<C>(), Leaf::Count(self.0.len() as u64));
+        v.leaf(name, self.0.len(), Leaf::Text(&self.0));
+    }
+}
+
+impl<C: Count> Element for File<C> {}
+
+wire! {
+    /// The events of one subsystem that the recording has (`record_event_files`).
+    pub struct EventSystem {
+        /// The subsystem: `sched`.
+        pub name: CStr,
+        /// The `format` file of each event.
+        pub formats: Counted<u32, File<u64>>,
+    }
+}
+
+elements!(EventSystem);
+
+wire! {
+    /// All behind the beginning.
+    pub struct TracingBody(saved_cmdlines: bool) {
+        /// Bytes of a page of the recording machine.
+        pub page_size: u32,
+        /// The word `header_page`.
+        #[br(args(b"header_page\0"))]
+        pub header_page_name: Word<12>,
+        /// `events/header_page`: layout of a ring-buffer page (`record_header_files`).
+        pub header_page: File<u64>,
+        /// The word `header_event`.
+        #[br(args(b"header_event\0"))]
+        pub header_event_name: Word<13>,
+        /// `events/header_event`: layout of a ring-buffer event.
+        pub header_event: File<u64>,
+        /// `format` files of events of ftrace itself (`record_ftrace_files`); none in practice.
+        pub ftrace_formats: Counted<u32, File<u64>>,
+        /// The other events.
+        pub systems: Counted<u32, EventSystem>,
+        /// /proc/kallsyms; empty since 4.5 (`record_proc_kallsyms`).
+        pub kallsyms: File<u32>,
+        /// `printk_formats`: addresses of format strings (`record_ftrace_printk`).
+        pub printk_formats: File<u32>,
+        /// `saved_cmdlines`: names of tasks (4.16, `record_saved_cmdline`).
+        #[br(if(saved_cmdlines))]
+        pub saved_cmdlines: Option<File<u64>>,
+    }
+}
+
+/// Tracing data as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TracingData {
+    /// The beginning, with the byte order of the rest.
+    pub header: TracingHeader,
+    /// The rest.
+    pub body: TracingBody,
+}
+
+impl BinRead for TracingData {
+    type Args<'a> = ();
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
+        let header = TracingHeader::read_options(reader, endian, ())?;
+        let Some(own) = header.endian() else {
+            // In front of the size of a long.
+            let pos = reader.stream_position()?.saturating_sub(2);
+            return Err(invalid(pos, format!("byte order {}", header.byte_order), "0 or 1"));
+        };
+        let body = TracingBody::read_options(reader, own, header.has_saved_cmdlines())?;
+        Ok(TracingData { header, body })
+    }
+}
+
+impl BinWrite for TracingData {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        self.header.write_options(writer, endian, ())?;
+        self.body.write_options(writer, self.header.endian().unwrap_or(endian), ())
+    }
+}
+
+impl Describe for TracingData {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        v.begin(name);
+        self.header.describe("header", style, v);
+        self.body.describe("body", style, v);
+        v.end();
+    }
+}
+
+wire_plain!(TracingData);
+
+/// Length in bytes of the tracing data at the start of `bytes`, which may go on behind it.
+///
+/// # Errors
+/// Tracing data that is malformed or longer than `bytes`; offsets are relative to `bytes`.
+pub fn len(bytes: &[u8]) -> Result<usize> {
+    TracingData::decode(bytes, Endian::Little, Layout::default()).map(|(_, len)| len)
+}
