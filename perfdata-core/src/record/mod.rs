@@ -4,19 +4,29 @@
 //! one table, `records!` below.
 
 mod auxtrace;
+mod auxtrace_info;
+mod choice;
 mod kernel;
+mod maps;
 mod sample;
+mod schedstat;
+mod stat;
 mod table;
 mod user;
 
 pub use auxtrace::*;
+pub use auxtrace_info::*;
 pub use kernel::*;
+pub use maps::*;
 pub use sample::*;
+pub use schedstat::*;
+pub use stat::*;
 pub use table::{Body, RecordInfo, RecordType, TABLE};
 pub use user::*;
 
 use binrw::Endian;
 
+use crate::attr::SampleType;
 use crate::describe::{self, Describe, Leaf, Opaque, Style, Visitor};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -157,22 +167,18 @@ impl Record {
     /// A body that is too short for its fields, or counts beyond it.
     pub fn decode(raw: &RawRecord<'_>, layout: &Layout) -> Result<Self> {
         let whole = raw.body();
-        let mut layout = Layout { misc: raw.misc, ..*layout };
-        let trailer = trailer_len(raw, &layout);
-        let Some((body_bytes, trailer_bytes)) =
-            whole.len().checked_sub(trailer).and_then(|at| whole.split_at_checked(at))
-        else {
-            return Err(raw.blame(Error::truncated("", trailer as u64, whole.len() as u64).field("sample_id")));
+        let (body_len, trailer_len) = extents(raw, layout)?;
+        let layout = Layout { misc: raw.misc, len: body_len as u64, ..*layout };
+        let (body, used) = decode_body(raw, whole.get(..body_len).unwrap_or(whole), layout)?;
+        let trailer_at = whole.len() - trailer_len;
+        let tail = whole.get(used..trailer_at).unwrap_or_default().to_vec();
+        let sample_id = match whole.get(trailer_at..) {
+            Some(bytes) if trailer_len > 0 => {
+                Some(SampleId::decode(bytes, raw.endian, layout).map_err(|e| raw.blame(e))?.0)
+            }
+            _ => None,
         };
-        layout.len = body_bytes.len() as u64;
-        let (body, tail) = decode_body(raw, body_bytes, layout)?;
-        let sample_id = if trailer > 0 {
-            let (id, _) = SampleId::decode(trailer_bytes, raw.endian, layout).map_err(|e| raw.blame(e))?;
-            Some(id)
-        } else {
-            None
-        };
-        Ok(Record { kind: raw.kind, misc: raw.misc, body, tail: tail.to_vec(), sample_id })
+        Ok(Record { kind: raw.kind, misc: raw.misc, body, tail, sample_id })
     }
 
     /// Appends the record's bytes, its size computed.
@@ -218,39 +224,43 @@ impl Record {
     }
 }
 
-/// Bytes of the trailer of `raw`: all kernel records but SAMPLE have one, and so have the build ids that perf inject
-/// writes since 6.12, recognised by their exact size.
-fn trailer_len(raw: &RawRecord<'_>, layout: &Layout) -> usize {
-    let len = layout.trailer_len();
-    match raw.kind {
+/// Bytes of the body of `raw` and of its trailer, which need not be all. Every kernel record but SAMPLE has a trailer
+/// if its attribute says so. The build ids that perf inject writes since 6.12 have one in any case; their size, a
+/// multiple of 8, tells them from older ones.
+fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
+    let len = raw.body().len();
+    let trailer = match raw.kind {
         RecordType::SAMPLE => 0,
-        kind if kind.is_kernel() => len,
-        RecordType::HEADER_BUILD_ID
-            if BuildId::aligned_len(raw.body()).is_some_and(|body| body + len == raw.body().len()) =>
-        {
-            len
+        kind if kind.is_kernel() => layout.trailer_len(),
+        RecordType::HEADER_BUILD_ID if len.is_multiple_of(8) => {
+            let body = BuildId::aligned_len(raw.body()).unwrap_or(len).min(len);
+            let trailer = SampleId::len(layout.sample_type);
+            return Ok((body, if body + trailer == len { trailer } else { 0 }));
         }
         _ => 0,
+    };
+    match len.checked_sub(trailer) {
+        Some(body) => Ok((body, trailer)),
+        None => Err(raw.blame(Error::truncated("", trailer as u64, len as u64).field("sample_id"))),
     }
 }
 
-/// Decodes a body and returns what is left behind its last field. A SAMPLE whose branch stack has not the announced
-/// form is the only one with more than one reading; the one that uses all bytes is right.
-fn decode_body<'a>(raw: &RawRecord<'_>, bytes: &'a [u8], layout: Layout) -> Result<(Body, &'a [u8])> {
+/// Decodes a body and returns the number of bytes that it took. A SAMPLE whose branch stack has not the announced form
+/// is the only one with more than one reading; the one that uses all bytes is right.
+fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: Layout) -> Result<(Body, usize)> {
     let decode = |layout| Body::decode(raw.kind, bytes, raw.endian, layout).map_err(|e| raw.blame(e));
+    if raw.kind != RecordType::SAMPLE {
+        return decode(layout);
+    }
+    let sample_type = layout.placed_parts();
+    let layout = Layout { sample_type, ..layout };
     let first = decode(layout);
     let exact = |result: &Result<(Body, usize)>| matches!(result, Ok((_, used)) if *used == bytes.len());
-    let chosen = if raw.kind == RecordType::SAMPLE
-        && layout.sample_type.has(crate::attr::SampleType::BRANCH_STACK)
-        && !exact(&first)
-    {
-        let others = layout.branch_form.candidates().into_iter().skip(1);
-        others.map(|branch_form| decode(Layout { branch_form, ..layout })).find(exact).unwrap_or(first)
-    } else {
-        first
-    };
-    let (body, used) = chosen?;
-    Ok((body, bytes.get(used..).unwrap_or_default()))
+    if exact(&first) || !sample_type.has(SampleType::BRANCH_STACK) {
+        return first;
+    }
+    let others = layout.branch_form.candidates().into_iter().skip(1);
+    others.map(|branch_form| decode(Layout { branch_form, ..layout })).find(exact).unwrap_or(first)
 }
 
 impl Describe for Record {

@@ -3,6 +3,7 @@
 
 use crate::attr::{ReadFormat, SampleType};
 use crate::codes::{bitfield, codes};
+use crate::layout::Layout;
 use crate::wire::{Counted, Extent, LayoutList, List, Rest, elements, wire};
 
 wire! {
@@ -245,6 +246,29 @@ bitfield! {
         hops 43 3,
         /// Memory region (7.0).
         region 46 5,
+    }
+}
+
+impl Layout {
+    /// The parts of a SAMPLE that surely stand where the order of parts says. New parts come before AUX, and new words
+    /// of a read value before all that follows it; what is behind the certain parts stays bytes.
+    pub(super) fn placed_parts(&self) -> SampleType {
+        let mut parts = self.sample_type;
+        if parts.unknown() != 0 {
+            parts.0 &= SampleType::KNOWN.0 & !SampleType::AUX.0;
+        }
+        if parts.has(SampleType::READ) && self.read_format.unknown() != 0 {
+            parts.0 &= SampleType::IDENTIFIER.0
+                | SampleType::IP.0
+                | SampleType::TID.0
+                | SampleType::TIME.0
+                | SampleType::ADDR.0
+                | SampleType::ID.0
+                | SampleType::STREAM_ID.0
+                | SampleType::CPU.0
+                | SampleType::PERIOD.0;
+        }
+        parts
     }
 }
 

@@ -2,7 +2,7 @@
 
 use binrw::Endian;
 
-use super::{auxtrace::*, kernel::*, sample::*, user::*};
+use super::{auxtrace::*, auxtrace_info::*, kernel::*, maps::*, sample::*, schedstat::*, stat::*, user::*};
 use crate::codes::codes;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::Result;
@@ -110,11 +110,24 @@ records! {
     66 HEADER_TRACING_DATA HeaderTracingData(HeaderTracingData) since "2.6.35",
     67 HEADER_BUILD_ID HeaderBuildId(BuildId) since "2.6.35" misc { 15 "BUILD_ID_SIZE" },
     68 FINISHED_ROUND FinishedRound(NoBody) since "2.6.35",
+    69 ID_INDEX IdIndex(IdIndex) since "3.19",
+    70 AUXTRACE_INFO AuxtraceInfo(AuxtraceInfo) since "4.1",
     71 AUXTRACE Auxtrace(Auxtrace) since "4.1",
+    72 AUXTRACE_ERROR AuxtraceError(AuxtraceError) since "4.1",
+    73 THREAD_MAP ThreadMap(ThreadMap) since "4.5",
+    74 CPU_MAP CpuMap(CpuMap) since "4.5",
+    75 STAT_CONFIG StatConfig(StatConfig) since "4.5",
+    76 STAT Stat(Stat) since "4.5",
+    77 STAT_ROUND StatRound(StatRound) since "4.5",
+    78 EVENT_UPDATE EventUpdate(EventUpdate) since "4.5",
+    79 TIME_CONV TimeConv(TimeConv) since "4.6",
     80 HEADER_FEATURE HeaderFeature(HeaderFeature) since "4.14",
     81 COMPRESSED Compressed(Compressed) since "5.2",
     82 FINISHED_INIT FinishedInit(NoBody) since "6.0",
     83 COMPRESSED2 Compressed2(Compressed2) since "6.15",
+    84 BPF_METADATA BpfMetadata(BpfMetadata) since "6.17",
+    85 SCHEDSTAT_CPU SchedstatCpu(SchedstatCpu) since "7.0",
+    86 SCHEDSTAT_DOMAIN SchedstatDomain(SchedstatDomain) since "7.0",
 }
 
 impl RecordType {

@@ -2,7 +2,7 @@
 //! perf_user_event_type).
 
 use crate::attr::Attr;
-use crate::wire::{Chars, Extent, Rest, Text, ToEnd, wire};
+use crate::wire::{Chars, Counted, Extent, Rest, Text, ToEnd, elements, wire};
 
 wire! {
     /// An attribute and its ids, in a pipe (2.6.35).
@@ -81,16 +81,16 @@ wire! {
     pub struct HeaderFeature {
         /// Number of the feature; in the empty last one the first number that the recorder does not know.
         pub feat_id: u64,
-        /// The section.
-        pub section: Rest,
+        /// The section; the table of features says what it means.
+        pub section: Rest as Opaque,
     }
 }
 
 wire! {
     /// Compressed records (5.2): the next piece of the recording's one zstd stream.
     pub struct Compressed {
-        /// Compressed bytes.
-        pub data: Rest,
+        /// Compressed bytes: records in the recording's byte order.
+        pub data: Rest as Opaque,
     }
 }
 
@@ -99,10 +99,62 @@ wire! {
     pub struct Compressed2 {
         /// Compressed bytes without padding.
         pub data_size: u64,
-        /// Compressed bytes.
+        /// Compressed bytes: records in the recording's byte order.
         #[br(args_raw = Extent::Bytes(data_size))]
-        pub data: Rest,
+        pub data: Rest as Opaque,
         /// Filling to a multiple of 8.
         pub padding: Rest as Pad,
+    }
+}
+
+wire! {
+    /// How the hardware's cycle counter relates to the recording's clock (4.6), as in `struct perf_event_mmap_page`.
+    pub struct TimeConv(layout) {
+        /// Shift.
+        pub time_shift: u64,
+        /// Multiplier.
+        pub time_mult: u64,
+        /// Time of cycle 0 in nanoseconds.
+        pub time_zero: u64 as Hex,
+        /// For counters of fewer than 64 bits (5.11).
+        #[br(if(layout.len >= 48))]
+        pub short: Option<TimeConvShort>,
+    }
+}
+
+wire! {
+    /// What a cycle counter of fewer than 64 bits needs.
+    pub struct TimeConvShort {
+        /// Cycles to add.
+        pub time_cycles: u64 as Hex,
+        /// Bits of the counter.
+        pub time_mask: u64 as Hex,
+        /// Whether `time_zero` is valid.
+        pub cap_user_time_zero: u8,
+        /// Whether `time_cycles` and `time_mask` are valid.
+        pub cap_user_time_short: u8,
+        /// Reserved.
+        pub reserved: [u8; 6] as Pad,
+    }
+}
+
+wire! {
+    /// A variable of a BPF program.
+    pub struct BpfMetadataEntry {
+        /// Name.
+        pub key: Chars<64>,
+        /// Value.
+        pub value: Chars<256>,
+    }
+}
+elements!(BpfMetadataEntry);
+
+wire! {
+    /// What a BPF program says of itself in variables named `bpf_metadata_*` (6.17).
+    pub struct BpfMetadata {
+        /// Name of the program.
+        pub prog_name: Chars<512>,
+        /// The variables.
+        pub entries: Counted<u64, BpfMetadataEntry>,
     }
 }

@@ -1,0 +1,52 @@
+//! Parts of a record whose form another field decides.
+
+/// Declares a part with several forms: `pub enum Name(selector: Type, layout) { pattern => Variant(Body), … }`. The
+/// first pattern that matches decides; a body that needs arguments gets them behind `with`. On the wire there is
+/// nothing but the body. The field itself is declared with `#[br(args_raw = (selector, layout))]`.
+macro_rules! choice {
+    ($(#[$meta:meta])* pub enum $name:ident ($selector:ident: $by:ty, $layout:ident) {
+        $($(#[$vmeta:meta])* $pattern:pat $(if $guard:expr)? => $variant:ident($body:ty $(as $style:ident)?) $(with $args:expr)?),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum $name {
+            $($(#[$vmeta])* $variant($body)),*
+        }
+
+        impl binrw::BinRead for $name {
+            type Args<'a> = ($by, $crate::layout::Layout);
+            fn read_options<R: std::io::Read + std::io::Seek>(
+                reader: &mut R,
+                endian: binrw::Endian,
+                ($selector, $layout): Self::Args<'_>,
+            ) -> binrw::BinResult<Self> {
+                let _ = &$layout;
+                match $selector {
+                    $($pattern $(if $guard)? =>
+                        <$body as binrw::BinRead>::read_options(reader, endian, $crate::record::choice::choice!(@args $($args)?))
+                            .map($name::$variant),)*
+                }
+            }
+        }
+
+        impl binrw::BinWrite for $name {
+            type Args<'a> = ();
+            fn write_options<W: std::io::Write + std::io::Seek>(&self, writer: &mut W, endian: binrw::Endian, (): ()) -> binrw::BinResult<()> {
+                match self {
+                    $($name::$variant(body) => body.write_options(writer, endian, ()),)*
+                }
+            }
+        }
+
+        impl $crate::describe::Describe for $name {
+            fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
+                match self {
+                    $($name::$variant(body) => body.describe(name, $crate::wire::wire!(@style $($style)?), v),)*
+                }
+            }
+        }
+    };
+    (@args) => { Default::default() };
+    (@args $args:expr) => { $args };
+}
+pub(crate) use choice;

@@ -1,0 +1,69 @@
+//! Records of `perf stat record`: counts instead of samples (tools/lib/perf/include/perf/event.h).
+
+use crate::codes::codes;
+use crate::wire::{Counted, elements, wire};
+
+codes! {
+    /// What a setting of STAT_CONFIG is for.
+    pub struct StatConfigTag: u64 {
+        0 AGGR_MODE "aggr_mode",
+        1 INTERVAL "interval",
+        2 SCALE "scale",
+        3 AGGR_LEVEL "aggr_level",
+    }
+}
+
+wire! {
+    /// A setting of `perf stat`.
+    pub struct StatSetting {
+        /// Which.
+        pub tag: StatConfigTag,
+        /// Its value; the interval is in milliseconds.
+        pub val: u64,
+    }
+}
+elements!(StatSetting);
+
+wire! {
+    /// The settings of `perf stat` (4.5).
+    pub struct StatConfig {
+        /// Three settings, four since 6.5.
+        pub settings: Counted<u64, StatSetting>,
+    }
+}
+
+wire! {
+    /// One event's count on one CPU or in one thread (4.5).
+    pub struct Stat {
+        /// Event id.
+        pub id: u64 as Id,
+        /// Index of the CPU in the event's map, or -1.
+        pub cpu: u32 as Pid,
+        /// Index of the thread in the thread map.
+        pub thread: u32 as Pid,
+        /// The count.
+        pub val: u64,
+        /// Nanoseconds that the event was enabled.
+        pub ena: u64,
+        /// Nanoseconds that the event was on the PMU.
+        pub run: u64,
+    }
+}
+
+codes! {
+    /// Why a round of counts ends.
+    pub struct StatRoundType: u64 {
+        0 INTERVAL "interval",
+        1 FINAL "final",
+    }
+}
+
+wire! {
+    /// All counts of a moment have been written (4.5).
+    pub struct StatRound {
+        /// Why.
+        pub kind: StatRoundType,
+        /// Nanoseconds since the start.
+        pub time: u64 as Time,
+    }
+}
