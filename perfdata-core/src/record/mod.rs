@@ -231,7 +231,8 @@ fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
     let len = raw.body().len();
     let trailer = match raw.kind {
         RecordType::SAMPLE => 0,
-        kind if kind.is_kernel() => layout.trailer_len(),
+        // Types that nobody knows yet probably have one, too.
+        kind if kind.is_kernel() && (kind.info().is_some() || layout.trailer_len() <= len) => layout.trailer_len(),
         RecordType::HEADER_BUILD_ID if len.is_multiple_of(8) => {
             let body = BuildId::aligned_len(raw.body()).unwrap_or(len).min(len);
             let trailer = SampleId::len(layout.sample_type);
