@@ -46,7 +46,7 @@ struct Program {
 
 /// The nine arrays, in the order of their bits: number of elements, content.
 struct Arrays {
-    /// Offset in the data, and count as the struct holds it; zero where the array is missing.
+    /// Offset in the data, and count as the struct holds it.
     places: [(u64, u32); 9],
     data: Vec<u8>,
 }
@@ -75,9 +75,14 @@ impl Program {
         let mut places = [(0, 0); 9];
         let mut data = new();
         for (i, (count, content)) in contents.into_iter().enumerate() {
-            if self.arrays >> i & 1 == 1 {
-                places[i] = (data.len() as u64, count);
+            let present = self.arrays >> i & 1 == 1;
+            if present {
+                places[i].0 = data.len() as u64;
                 data = data.bytes(&content.bytes).pad(8);
+            }
+            // The kernel tells the length of code that it does not hand out.
+            if present || i < 2 {
+                places[i].1 = count;
             }
         }
         Arrays { places, data: data.bytes }

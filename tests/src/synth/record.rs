@@ -124,6 +124,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::synth::bits::ATTR_FLAGS;
     use crate::synth::{feature, kind, sink};
 
     fn kinds(cases: &[Case]) -> BTreeSet<u32> {
@@ -185,6 +186,19 @@ mod tests {
     fn the_sink_holds_every_feature_of_a_file() {
         let bits: BTreeSet<u32> = sink::file(false).features.iter().map(|feature| feature.0).collect();
         assert_eq!(bits, (1..=34).filter(|bit| *bit != 24).collect());
+    }
+
+    #[test]
+    fn the_sink_uses_every_flag_and_part() {
+        let events = sink::events();
+        for field in ATTR_FLAGS {
+            let used = events
+                .iter()
+                .any(|event| event.attr.flags.split_whitespace().any(|flag| flag.split('=').next() == Some(field.0)));
+            assert!(used, "{} is in no attribute", field.0);
+        }
+        let parts = events.iter().fold(0, |parts, event| parts | event.attr.sample_type);
+        assert_eq!(parts, (1 << 25) - 1);
     }
 
     fn kinds_of_stream(mut data: &[u8]) -> BTreeSet<u32> {

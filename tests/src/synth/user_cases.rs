@@ -22,6 +22,7 @@ pub fn cases(s: &mut Scribe) {
     s.user("TIME_CONV of 32", kind::TIME_CONV, 0, |b| user::time_conv(b, TIME_CONV, None));
     time_conv(s);
     bpf_metadata(s);
+    s.user("BPF_METADATA without trailer", kind::BPF_METADATA, 0, |b| user::bpf_metadata(b, "prog", &[]));
     features(s);
     compressed(s);
 }
@@ -131,11 +132,14 @@ pub fn time_conv(s: &mut Scribe) {
 
 const TIME_CONV: [u64; 3] = [31, 0x3e8_0001, 0x1234_5678_9abc];
 
-/// Writes a BPF_METADATA record.
+/// Writes a BPF_METADATA record: perf leaves room for a trailer behind it, as behind kernel records
+/// that it synthesizes, and fills it with zeros.
 pub fn bpf_metadata(s: &mut Scribe) {
-    s.user("BPF_METADATA", kind::BPF_METADATA, 0, |b| {
-        user::bpf_metadata(b, "bpf_prog_6deef7357e7b4530_trace", &[("version", "1"), ("name", "synthetic")])
+    let stamp = std::mem::replace(&mut s.stamp, Stamp::ZERO);
+    s.kernel("BPF_METADATA", kind::BPF_METADATA, 0, |b| {
+        user::bpf_metadata(b, "bpf_prog_6deef7357e7b4530_trace", &[("version", "1"), ("name", "\"synthetic\"")])
     });
+    s.stamp = stamp;
 }
 
 fn features(s: &mut Scribe) {
