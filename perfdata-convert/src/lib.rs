@@ -1,1 +1,9 @@
-//! placeholder
+//! Conversions of Linux `perf.data` recordings, and the `perfconv` command.
+
+pub mod cli;
+pub mod cmd;
+pub mod convert;
+pub mod error;
+pub mod io;
+
+pub use error::{Error, Result};

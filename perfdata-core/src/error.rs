@@ -176,12 +176,16 @@ impl fmt::Display for WireError {
     }
 }
 
-/// binrw names the field in the text of its first backtrace frame only.
+/// binrw names the field in the text of its backtrace's frames only, innermost first. Fields of tuple structs, which
+/// it calls `self_0`, mean the field that holds them.
 fn innermost_field(error: &binrw::Error) -> Option<String> {
     let binrw::Error::Backtrace(backtrace) = error else { return None };
-    let frame = backtrace.frames.first()?;
-    let binrw::error::BacktraceFrame::Full { message, .. } = frame else { return None };
-    message.split('\'').nth(1).map(str::to_owned)
+    backtrace.frames.iter().find_map(|frame| match frame {
+        binrw::error::BacktraceFrame::Full { message, .. } => {
+            message.split('\'').nth(1).filter(|name| !name.starts_with("self_")).map(str::to_owned)
+        }
+        _ => None,
+    })
 }
 
 impl fmt::Display for Error {

@@ -180,11 +180,7 @@ impl Element for u8 {
 impl Element for u64 {
     fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<u64>> {
         let bytes = read_exact(reader, (count as u64).saturating_mul(8), remaining)?;
-        let (words, _) = bytes.as_chunks::<8>();
-        Ok(match endian {
-            Endian::Little => words.iter().map(|w| u64::from_le_bytes(*w)).collect(),
-            Endian::Big => words.iter().map(|w| u64::from_be_bytes(*w)).collect(),
-        })
+        Ok(decode_words(&bytes, endian))
     }
 
     fn write_many<W: Write + Seek>(list: &[u64], writer: &mut W, endian: Endian) -> BinResult<()> {
@@ -197,6 +193,21 @@ impl Element for u64 {
         }
         Ok(())
     }
+}
+
+/// The numbers in `bytes`; bytes that make no whole number are left out.
+pub fn decode_words(bytes: &[u8], endian: Endian) -> Vec<u64> {
+    let (words, _) = bytes.as_chunks::<8>();
+    match endian {
+        Endian::Little => words.iter().map(|w| u64::from_le_bytes(*w)).collect(),
+        Endian::Big => words.iter().map(|w| u64::from_be_bytes(*w)).collect(),
+    }
+}
+
+/// The bytes of `words`.
+pub fn encode_words(words: &[u64], endian: Endian) -> Vec<u8> {
+    let bytes = |word: &u64| if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() };
+    words.iter().flat_map(bytes).collect()
 }
 
 /// Bytes between the reader's position and its end.

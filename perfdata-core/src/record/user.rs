@@ -17,13 +17,19 @@ wire! {
 }
 
 wire! {
-    /// A name of an event (2.6.35, not written since 3.12). Also the entry of a file's event_types section.
+    /// A name of an event (2.6.35, not written since 3.12). Also the entry of a file's event_types section, there with
+    /// room for 64 bytes of name.
     pub struct EventTypeName {
         /// The event's `config`.
         pub event_id: u64 as Hex,
         /// Its name.
-        pub name: Chars<64>,
+        pub name: Text,
     }
+}
+
+impl EventTypeName {
+    /// Bytes of an entry in a file.
+    pub const FILE_ENTRY: usize = 72;
 }
 
 wire! {

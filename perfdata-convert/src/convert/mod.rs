@@ -1,0 +1,227 @@
+//! Conversions: a reader, any number of stages, a writer.
+//!
+//! Every command that makes a recording out of a recording is a [`Conversion`]: a choice of stages and of the
+//! container to write. There is one loop over the records, here.
+
+pub mod sample_times;
+mod to_file;
+
+use std::path::Path;
+
+use perfdata_core::Recording;
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::{Piece, RecordingReader};
+use perfdata_core::record::RawRecord;
+use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
+
+use crate::error::{Error, Result};
+use crate::io::{Input, InputReader, InputSource, Output};
+
+/// One step of a conversion. What it does not change it hands on.
+pub trait Stage {
+    /// Sees, and may change, the model before the first record, and how it stood in the input.
+    ///
+    /// # Errors
+    /// The recording cannot be converted.
+    fn begin(&mut self, _recording: &mut Recording, _arrangement: &mut Arrangement) -> Result<()> {
+        Ok(())
+    }
+
+    /// Takes a record, and gives `next` what becomes of it.
+    ///
+    /// # Errors
+    /// The record cannot be converted, or the output not be written.
+    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        next.record(record)
+    }
+
+    /// Takes a part of what follows the last record outside its size.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        next.payload(bytes)
+    }
+
+    /// Takes bytes at the end of the stream that are no records.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        next.unreadable(bytes)
+    }
+
+    /// Sees the end of the records; may add some, and change the model for what stands behind them.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    fn finish(&mut self, _recording: &mut Recording, _next: &mut Link<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The rest of a conversion behind a stage: further stages and the writer.
+pub struct Link<'a> {
+    stages: &'a mut [Box<dyn Stage>],
+    writer: &'a mut dyn RecordSink,
+}
+
+impl Link<'_> {
+    fn split(&mut self) -> (Option<&mut dyn Stage>, Link<'_>) {
+        match self.stages.split_first_mut() {
+            Some((first, rest)) => (Some(&mut **first), Link { stages: rest, writer: self.writer }),
+            None => (None, Link { stages: &mut [], writer: self.writer }),
+        }
+    }
+
+    /// Hands a record on.
+    ///
+    /// # Errors
+    /// Those of the stages behind, or the output cannot be written.
+    #[inline]
+    pub fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        match self.split() {
+            (Some(stage), mut rest) => stage.record(record, &mut rest),
+            (None, rest) => Ok(rest.writer.record(record)?),
+        }
+    }
+
+    /// Hands a part of a payload on.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn payload(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.split() {
+            (Some(stage), mut rest) => stage.payload(bytes, &mut rest),
+            (None, rest) => Ok(rest.writer.payload(bytes)?),
+        }
+    }
+
+    /// Hands bytes on that are no records.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.split() {
+            (Some(stage), mut rest) => stage.unreadable(bytes, &mut rest),
+            (None, rest) => Ok(rest.writer.unreadable(bytes)?),
+        }
+    }
+
+    fn piece(&mut self, piece: &Piece<'_>) -> Result<()> {
+        match piece {
+            Piece::Record(record) => self.record(record),
+            Piece::Payload(bytes) => self.payload(bytes),
+            Piece::Unreadable(bytes) => self.unreadable(bytes),
+        }
+    }
+}
+
+/// What a conversion did.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Records read.
+    pub records: u64,
+    /// Bytes of the input that were no records, and why the stream could not be read on.
+    pub unreadable: Option<(u64, String)>,
+}
+
+/// A choice of stages and container.
+pub struct Conversion {
+    /// Steps between reader and writer, in order.
+    pub stages: Vec<Box<dyn Stage>>,
+    /// Container of the output; that of the input if nothing is said.
+    pub to: Option<ContainerKind>,
+}
+
+impl Conversion {
+    /// Converts `input` to `output`.
+    ///
+    /// # Errors
+    /// The input cannot be read or converted, or the output not be written. There is no output then.
+    pub fn run(mut self, input: &Path, output: Output) -> Result<Summary> {
+        let (reader, source) = Input::open(input)?.reader()?;
+        let found = match reader.arrangement() {
+            Arrangement::File(_) => ContainerKind::File,
+            Arrangement::Pipe(_) => ContainerKind::Pipe,
+        };
+        let to = self.to.unwrap_or(found);
+        match (found, to) {
+            (ContainerKind::Pipe, ContainerKind::File) => self.stages.push(Box::new(to_file::ToFile::default())),
+            (ContainerKind::File, ContainerKind::Pipe) => {
+                return Err(Error::Refused("a file cannot be converted to a pipe yet".into()));
+            }
+            _ => {}
+        }
+        match to {
+            ContainerKind::File => output.write_seekable(|file| self.write_file(reader, &source, file)),
+            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(reader, out)),
+        }
+    }
+
+    fn write_file(
+        &mut self,
+        mut reader: RecordingReader<InputReader>,
+        source: &InputSource,
+        file: &mut std::fs::File,
+    ) -> Result<Summary> {
+        let (mut recording, arrangement) = self.begin(&reader)?;
+        let plan = match &arrangement {
+            Arrangement::File(found) => FilePlan::exact(found),
+            Arrangement::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
+            Arrangement::Pipe(_) => FilePlan::standard(),
+        };
+        let mut writer = FileWriter::begin(file, plan, &recording, source)?;
+        let summary = self.pump(&mut reader, &mut recording, &mut writer)?;
+        writer.finish(&recording)?;
+        Ok(summary)
+    }
+
+    fn write_pipe(
+        &mut self,
+        mut reader: RecordingReader<InputReader>,
+        out: &mut dyn std::io::Write,
+    ) -> Result<Summary> {
+        let (mut recording, arrangement) = self.begin(&reader)?;
+        let plan = match &arrangement {
+            Arrangement::Pipe(found) => PipePlan::exact(found),
+            Arrangement::File(_) => return Err(Error::Refused("a file cannot be converted to a pipe yet".into())),
+        };
+        let mut writer = PipeWriter::begin(out, &plan, &recording)?;
+        let summary = self.pump(&mut reader, &mut recording, &mut writer)?;
+        writer.finish()?;
+        Ok(summary)
+    }
+
+    fn begin(&mut self, reader: &RecordingReader<InputReader>) -> Result<(Recording, Arrangement)> {
+        let (mut recording, mut arrangement) = (reader.recording().clone(), reader.arrangement().clone());
+        self.stages.iter_mut().try_for_each(|stage| stage.begin(&mut recording, &mut arrangement))?;
+        Ok((recording, arrangement))
+    }
+
+    /// Moves all records through the stages.
+    fn pump(
+        &mut self,
+        reader: &mut RecordingReader<InputReader>,
+        recording: &mut Recording,
+        writer: &mut dyn RecordSink,
+    ) -> Result<Summary> {
+        let mut summary = Summary::default();
+        let mut unreadable = 0;
+        while let Some(piece) = reader.next()? {
+            match piece {
+                Piece::Record(_) => summary.records += 1,
+                Piece::Unreadable(bytes) => unreadable += bytes.len() as u64,
+                Piece::Payload(_) => {}
+            }
+            Link { stages: &mut self.stages, writer }.piece(&piece)?;
+        }
+        summary.unreadable = reader.damage().map(|damage| (unreadable, damage.to_string()));
+        for at in 0..self.stages.len() {
+            let Some((stage, rest)) = self.stages.get_mut(at..).and_then(<[_]>::split_first_mut) else { break };
+            stage.finish(recording, &mut Link { stages: rest, writer })?;
+        }
+        Ok(summary)
+    }
+}

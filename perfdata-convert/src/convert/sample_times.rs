@@ -1,0 +1,60 @@
+//! Times of the first and the last sample of a stream, those in compressed records included.
+
+use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
+use perfdata_core::read::{DEFAULT_LIMIT, Decompressor};
+use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::{Error, Recording};
+
+/// Watches the samples of a stream go by.
+#[derive(Debug, Default)]
+pub struct SampleTimes {
+    range: Option<(u64, u64)>,
+    decompressor: Option<Decompressor>,
+}
+
+impl SampleTimes {
+    /// Looks at a record of `recording`, whatever it is.
+    ///
+    /// # Errors
+    /// A compressed record that cannot be decompressed.
+    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> Result<(), Error> {
+        match record.kind {
+            RecordType::SAMPLE => self.sample(record, recording),
+            RecordType::COMPRESSED | RecordType::COMPRESSED2 => {
+                let mut inner = match self.decompressor.take() {
+                    Some(decompressor) => decompressor,
+                    None => Decompressor::new(recording.endian, limit(recording))?,
+                };
+                inner.push(record)?;
+                while let Some(record) = inner.next(record.offset)? {
+                    if record.kind == RecordType::SAMPLE {
+                        self.sample(&record, recording);
+                    }
+                }
+                self.decompressor = Some(inner);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        if let Some(time) = recording.events.sample_time(record) {
+            let (first, last) = self.range.unwrap_or((time, time));
+            self.range = Some((first.min(time), last.max(time)));
+        }
+    }
+
+    /// Earliest and latest time seen, in nanoseconds on the recording's clock.
+    pub fn range(&self) -> Option<SampleTime> {
+        self.range.map(|(first, last)| SampleTime { first, last })
+    }
+}
+
+/// The most bytes that one compressed record of `recording` may decode to.
+fn limit(recording: &Recording) -> usize {
+    match recording.feature(FeatureId::COMPRESSED) {
+        Some(Ok(Section { value: Feature::Compressed(params), .. })) if params.mmap_len > 0 => params.mmap_len as usize,
+        _ => DEFAULT_LIMIT,
+    }
+}

@@ -1,0 +1,153 @@
+//! Pipe to file: metadata records become the parts of a file that its header points at.
+
+use std::collections::HashMap;
+
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::attr::SampleType;
+use perfdata_core::feature::{BuildIdEntry, EventDescs, Feature, FeatureId};
+use perfdata_core::read::{Collector, Piece, is_metadata};
+use perfdata_core::record::{Body, BuildId, EventUpdateValue, RawRecord, Record, RecordType};
+use perfdata_core::wire::{Str, Text, Wire};
+use perfdata_core::{Layout, Recording};
+
+use super::sample_times::SampleTimes;
+use super::{Link, Stage};
+use crate::error::{Error, Result};
+
+/// Takes the metadata out of the stream, and learns from the records what a file says of them.
+///
+/// Everything comes from the recording: no feature is invented, and none is taken from this machine.
+#[derive(Default)]
+pub(super) struct ToFile {
+    collector: Collector,
+    /// The model with the metadata that came late.
+    model: Option<Recording>,
+    /// Events at the head of the stream.
+    early_events: usize,
+    /// Whether the last record was metadata, whose payload does not go into the file either.
+    taken: bool,
+    build_ids: Vec<u8>,
+    names: HashMap<u64, Vec<u8>>,
+    has_stat: bool,
+    /// Whether the times of the samples are looked for: the recorder left room for them.
+    wants_times: bool,
+    times: SampleTimes,
+}
+
+impl Stage for ToFile {
+    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
+        self.early_events = recording.events.len();
+        // A pipe's SAMPLE_TIME is written before the first sample, so it says 0.
+        self.wants_times = recording
+            .features
+            .get(&FeatureId::SAMPLE_TIME.0)
+            .is_some_and(|section| section.iter().all(|&byte| byte == 0));
+        self.model = Some(recording.clone());
+        Ok(())
+    }
+
+    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        let Some(model) = &mut self.model else { return next.record(record) };
+        self.taken = is_metadata(record.kind);
+        if self.taken {
+            self.collector.piece(model, &Piece::Record(*record))?;
+            return Ok(());
+        }
+        match record.kind {
+            RecordType::HEADER_BUILD_ID => return take_build_id(record, model, &mut self.build_ids),
+            RecordType::EVENT_UPDATE => learn_name(record, &mut self.names)?,
+            RecordType::STAT => self.has_stat = true,
+            _ => {}
+        }
+        if self.wants_times {
+            self.times.see(record, model)?;
+        }
+        next.record(record)
+    }
+
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        match &mut self.model {
+            Some(model) if self.taken => {
+                self.collector.piece(model, &Piece::Payload(bytes))?;
+                Ok(())
+            }
+            _ => next.payload(bytes),
+        }
+    }
+
+    /// A file's records end where the data section does: what is none is left out.
+    fn unreadable(&mut self, _bytes: &[u8], _next: &mut Link<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, recording: &mut Recording, _next: &mut Link<'_>) -> Result<()> {
+        let Some(model) = self.model.take() else { return Ok(()) };
+        if model.events.is_empty() {
+            return Err(Error::Refused("the recording has no attributes, so nothing in it can be understood".into()));
+        }
+        if self.early_events != 0 && self.early_events != model.events.len() {
+            return Err(Error::Refused(
+                "the recording has attributes both before and behind the first other record".into(),
+            ));
+        }
+        *recording = model;
+        self.add_features(recording)
+    }
+}
+
+impl ToFile {
+    fn add_features(&mut self, recording: &mut Recording) -> Result<()> {
+        if let Some(times) = self.times.range().filter(|_| self.wants_times) {
+            recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?;
+        }
+        if self.has_stat {
+            recording.features.entry(FeatureId::STAT.0).or_default();
+        }
+        if recording.events.iter().any(|event| event.attr.sample_type.has(SampleType::BRANCH_STACK)) {
+            recording.features.entry(FeatureId::BRANCH_STACK.0).or_default();
+        }
+        if !self.build_ids.is_empty() {
+            recording.features.entry(FeatureId::BUILD_ID.0).or_default().append(&mut self.build_ids);
+        }
+        if !recording.features.contains_key(&FeatureId::EVENT_DESC.0)
+            && let Some(section) = self.event_desc(recording)
+        {
+            recording.set_feature(FeatureId::EVENT_DESC, Feature::EventDescs(section))?;
+        }
+        Ok(())
+    }
+
+    /// The names that EVENT_UPDATE records give to the events. perf matches the section's entries with the events by
+    /// their order, so it is made only when every event has a name.
+    fn event_desc(&self, recording: &Recording) -> Option<EventDescs> {
+        let entry = |event: &perfdata_core::Event| {
+            let name = event.ids.iter().find_map(|id| self.names.get(id))?;
+            Some((event.attr.clone(), Str::new(name), event.ids.clone()))
+        };
+        EventDescs::new(recording.events.iter().map(entry).collect::<Option<_>>()?)
+    }
+}
+
+/// Remembers the name that an EVENT_UPDATE record gives to the event of an id.
+fn learn_name(record: &RawRecord<'_>, names: &mut HashMap<u64, Vec<u8>>) -> Result<()> {
+    let record = Record::decode(record, &Layout::default())?;
+    if let Body::EventUpdate(update) = record.body
+        && let EventUpdateValue::Name(name) = update.update
+    {
+        names.insert(update.id, name.text().to_vec());
+    }
+    Ok(())
+}
+
+/// Adds the build id of a record to those of the section, as perf writes them since 6.12: type 0, no trailer, the name
+/// padded to 8.
+fn take_build_id(record: &RawRecord<'_>, model: &Recording, section: &mut Vec<u8>) -> Result<()> {
+    let record = Record::decode(record, &model.events.layout_of(record))?;
+    if let Body::HeaderBuildId(found) = record.body {
+        let filename = Text::padded(found.filename.text(), 8);
+        let entry = BuildIdEntry::new(record.misc, BuildId { filename, ..found });
+        let too_long = || Error::Refused("a build id's file name is too long for the BUILD_ID section".into());
+        entry.ok_or_else(too_long)?.encode_into(section, model.endian)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Inputs and outputs of a command: files, standard input and output.
+//!
+//! An output file appears whole or not at all: it is written beside its target and renamed when it is complete.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::{RecordingReader, Source, SourceReader};
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// The name that stands for standard input or output.
+const STANDARD: &str = "-";
+
+/// An open input.
+pub enum Input {
+    /// A file, which can be read at any place.
+    File(Arc<File>),
+    /// A stream in pipe mode.
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Input {
+    /// Opens `path`, or standard input for `-`. A file-mode recording that comes as a stream is first put into a
+    /// temporary file, since its header points at what stands behind the records.
+    ///
+    /// # Errors
+    /// The file cannot be opened or read.
+    pub fn open(path: &Path) -> Result<Input> {
+        let file = if path.as_os_str() == STANDARD {
+            let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(Error::io("standard input"))?;
+            File::from(stdin)
+        } else {
+            File::open(path).map_err(Error::io(path))?
+        };
+        let meta = file.metadata().map_err(Error::io(path))?;
+        if meta.is_dir() {
+            let what = "a directory; recordings of `perf record --threads` or `--kcore` cannot be read yet";
+            return Err(Error::Refused(format!("{}: {what}", path.display())));
+        }
+        if meta.is_file() && (&file).stream_position().is_ok_and(|at| at == 0) {
+            return Ok(Input::File(Arc::new(file)));
+        }
+        Self::stream(file, path)
+    }
+
+    fn stream(mut file: File, path: &Path) -> Result<Input> {
+        let mut first = Vec::new();
+        (&mut file).take(ContainerKind::SNIFF as u64).read_to_end(&mut first).map_err(Error::io(path))?;
+        let kind = ContainerKind::recognise(&first);
+        let mut whole = Cursor::new(first).chain(file);
+        if kind.is_some_and(|(kind, _)| kind == ContainerKind::File) {
+            let mut spool = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+            io::copy(&mut whole, &mut spool).map_err(Error::io(path))?;
+            return Ok(Input::File(Arc::new(spool)));
+        }
+        Ok(Input::Stream(Box::new(whole)))
+    }
+
+    /// The recording in the input.
+    ///
+    /// # Errors
+    /// It is none, or its metadata is damaged.
+    pub fn reader(self) -> Result<(RecordingReader<InputReader>, InputSource)> {
+        match self {
+            Input::File(file) => {
+                let reader = RecordingReader::open(file.clone())?.map_input(InputReader::File);
+                Ok((reader, InputSource(Some(file))))
+            }
+            Input::Stream(stream) => Ok((RecordingReader::pipe(InputReader::Stream(stream))?, InputSource(None))),
+        }
+    }
+}
+
+/// The record stream of an input.
+pub enum InputReader {
+    /// A part of a file.
+    File(SourceReader<Arc<File>>),
+    /// A stream.
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Read for InputReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            InputReader::File(file) => file.read(buf),
+            InputReader::Stream(stream) => stream.read(buf),
+        }
+    }
+}
+
+/// The input once more, for what the model does not hold; a stream has no such bytes.
+pub struct InputSource(Option<Arc<File>>);
+
+impl Source for InputSource {
+    fn len(&self) -> io::Result<u64> {
+        self.0.as_ref().map_or(Ok(0), |file| Source::len(&**file))
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.as_ref().map_or(Ok(0), |file| Source::read_at(&**file, buf, offset))
+    }
+}
+
+/// Where a command's output goes. It becomes visible by [`commit`](Self::commit).
+pub enum Output {
+    /// A file beside the target, which takes its name in the end.
+    Replace {
+        /// The new file.
+        file: NamedTempFile,
+        /// Its name to be.
+        target: PathBuf,
+    },
+    /// Something that cannot be replaced: written from start to end.
+    Direct(Direct),
+}
+
+/// An output that takes bytes as they come.
+pub enum Direct {
+    /// A device or FIFO.
+    Special(File),
+    /// Standard output.
+    Stdout,
+}
+
+impl Direct {
+    fn write<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        match self {
+            Direct::Special(mut file) => write(&mut file),
+            Direct::Stdout => {
+                let mut out = io::stdout().lock();
+                let result = write(&mut out)?;
+                out.flush().map_err(Error::io("standard output"))?;
+                Ok(result)
+            }
+        }
+    }
+}
+
+impl Output {
+    /// Prepares for writing `path`, or standard output for `-`. The mode of a new file is that of `perf record`: for
+    /// the owner alone.
+    ///
+    /// # Errors
+    /// The file exists and `force` is not given, it is the input, or its directory cannot be written.
+    pub fn create(path: &Path, input: &Path, force: bool) -> Result<Output> {
+        if path.as_os_str() == STANDARD {
+            return Ok(Output::Direct(Direct::Stdout));
+        }
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => {
+                return Err(Error::Usage(format!("{} is a directory", path.display())));
+            }
+            Ok(meta) if !meta.is_file() => {
+                let file = File::options().write(true).open(path).map_err(Error::io(path))?;
+                return Ok(Output::Direct(Direct::Special(file)));
+            }
+            Ok(_) if same_file(path, input) => {
+                return Err(Error::Usage(format!("{} is the input: inputs are never changed", path.display())));
+            }
+            Ok(_) if !force => {
+                return Err(Error::Usage(format!("{} exists; --force overwrites it", path.display())));
+            }
+            _ => {}
+        }
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file = tempfile::Builder::new()
+            .prefix(".perfconv-")
+            .suffix(".tmp")
+            .tempfile_in(directory)
+            .map_err(Error::io(path))?;
+        Ok(Output::Replace { file, target: path.to_owned() })
+    }
+
+    /// Writes by `write` to something that can seek, and makes the result visible.
+    ///
+    /// # Errors
+    /// Those of `write`, and the operating system's.
+    pub fn write_seekable<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+        match self {
+            Output::Replace { mut file, target } => {
+                let result = write(file.as_file_mut())?;
+                file.persist(&target).map_err(|e| Error::io(&target)(e.error))?;
+                Ok(result)
+            }
+            Output::Direct(direct) => {
+                let mut spool = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+                let result = write(&mut spool)?;
+                spool.seek(SeekFrom::Start(0)).map_err(Error::io("temporary file"))?;
+                direct.write(|out| io::copy(&mut spool, out).map_err(Error::io("output")))?;
+                Ok(result)
+            }
+        }
+    }
+
+    /// Writes by `write` from start to end, and makes the result visible.
+    ///
+    /// # Errors
+    /// Those of `write`, and the operating system's.
+    pub fn write_stream<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        match self {
+            Output::Replace { .. } => self.write_seekable(|file| write(file)),
+            Output::Direct(direct) => direct.write(write),
+        }
+    }
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    id(a).is_some() && id(a) == id(b)
+}

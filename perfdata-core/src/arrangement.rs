@@ -1,0 +1,135 @@
+//! Where everything stands in a container: what a recording's model does not say, but an exact copy needs.
+
+use crate::header::{FileHeader, FileSection, WordSize};
+
+/// A thing in a file that has a place of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// The header.
+    Header,
+    /// The ids of one event, by its place in the list.
+    Ids(usize),
+    /// The attributes, each with the place of its ids.
+    Attrs,
+    /// Names of events.
+    EventTypes,
+    /// The records.
+    Data,
+    /// The places of the feature sections.
+    FeatureTable,
+    /// One feature section, by its number.
+    Feature(u32),
+    /// Bytes that nothing points at.
+    Gap,
+}
+
+/// A part and its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// What it is.
+    pub part: Part,
+    /// Where it stands.
+    pub place: FileSection,
+}
+
+/// The places of everything in a file.
+#[derive(Debug, Clone)]
+pub struct FileArrangement {
+    /// The header as found.
+    pub header: FileHeader,
+    /// Of which words the feature bitmap is made.
+    pub words: WordSize,
+    /// Bytes of the file.
+    pub len: u64,
+    /// Every part that is there and takes room, by offset. Gaps fill the rest of the file; only parts of a damaged
+    /// file overlap.
+    pub regions: Vec<Region>,
+    /// The place of each event's ids as found, also where there are none.
+    pub ids: Vec<FileSection>,
+    /// The entries of the feature table as found, ascending by number. Without table (a recording that was never
+    /// finished, a cut file) there are none.
+    pub table: Vec<(u32, FileSection)>,
+    /// Bits of the bitmap that no table explains.
+    pub unexplained: bool,
+}
+
+impl FileArrangement {
+    /// The place of `part`.
+    pub fn place(&self, part: Part) -> Option<FileSection> {
+        self.regions.iter().find(|region| region.part == part).map(|region| region.place)
+    }
+
+    /// Whether two parts share bytes, as in files that perf inject damages.
+    pub fn overlaps(&self) -> bool {
+        self.regions.windows(2).any(|pair| match pair {
+            [a, b] => a.place.end().is_none_or(|end| end > b.place.offset),
+            _ => false,
+        })
+    }
+
+    /// Sorts the regions by offset and adds the gaps between them.
+    pub(crate) fn complete(&mut self) {
+        self.regions.sort_by_key(|region| (region.place.offset, region.place.size, region.part));
+        let mut with_gaps = Vec::with_capacity(self.regions.len());
+        let mut here = 0;
+        let gap = |from: u64, to: u64| Region { part: Part::Gap, place: FileSection { offset: from, size: to - from } };
+        for &region in &self.regions {
+            if region.place.offset > here {
+                with_gaps.push(gap(here, region.place.offset));
+            }
+            with_gaps.push(region);
+            here = here.max(region.place.end().unwrap_or(here));
+        }
+        if self.len > here {
+            with_gaps.push(gap(here, self.len));
+        }
+        self.regions = with_gaps;
+    }
+}
+
+/// One metadata record at the head of a pipe: what the model does not say of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slot {
+    /// What it holds.
+    pub content: SlotContent,
+    /// `misc` of its header.
+    pub misc: u16,
+    /// Bytes behind the content: padding.
+    pub padding: Vec<u8>,
+}
+
+/// What a metadata record holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SlotContent {
+    /// An attribute, by its place in the list.
+    Attr(usize),
+    /// A feature section, by its number.
+    Feature(u32),
+    /// The empty last feature record, with the number that it carries.
+    EndOfFeatures(u64),
+    /// The tracing data (feature 1), and whether the record has the padding of perf 6.0.
+    TracingData {
+        /// The padding word, where there is one.
+        pad: Option<u32>,
+    },
+    /// A name of an event, by its place in the list.
+    EventType(usize),
+    /// A whole record that a later one made void.
+    Verbatim(Vec<u8>),
+}
+
+/// The head of a pipe: metadata records before the first other one.
+#[derive(Debug, Clone, Default)]
+pub struct PipeArrangement {
+    /// The records, in order.
+    pub slots: Vec<Slot>,
+}
+
+/// How the recording stood in its container.
+#[derive(Debug, Clone)]
+pub enum Arrangement {
+    /// In a file.
+    File(FileArrangement),
+    /// In a pipe.
+    Pipe(PipeArrangement),
+}

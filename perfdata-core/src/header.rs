@@ -1,0 +1,253 @@
+//! The first bytes of a recording (tools/perf/util/header.h, struct perf_file_header and perf_pipe_file_header).
+
+use std::io::{Read, Seek, Write};
+
+use binrw::{BinRead, BinResult, BinWrite, Endian};
+
+use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::wire::{elements, wire};
+
+/// The magic number, which tells the version of the format and, from version 2 on, the byte order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Magic {
+    /// `PERFFILE` (before Linux 3.4): a string, the same in both byte orders.
+    V1,
+    /// `PERFILE2`, a number: `2ELIFREP` on big-endian machines.
+    #[default]
+    V2,
+}
+
+impl Magic {
+    /// The magic at the start of `bytes` with the byte order that it tells, if it does.
+    pub fn recognise(bytes: &[u8]) -> Option<(Magic, Option<Endian>)> {
+        match bytes.first_chunk()? {
+            b"PERFFILE" => Some((Magic::V1, None)),
+            b"PERFILE2" => Some((Magic::V2, Some(Endian::Little))),
+            b"2ELIFREP" => Some((Magic::V2, Some(Endian::Big))),
+            _ => None,
+        }
+    }
+
+    /// The 8 bytes in a file of byte order `endian`.
+    pub fn bytes(self, endian: Endian) -> &'static [u8; 8] {
+        match (self, endian) {
+            (Magic::V1, _) => b"PERFFILE",
+            (Magic::V2, Endian::Little) => b"PERFILE2",
+            (Magic::V2, Endian::Big) => b"2ELIFREP",
+        }
+    }
+}
+
+impl BinRead for Magic {
+    type Args<'a> = ();
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
+        let pos = reader.stream_position()?;
+        let bytes = <[u8; 8]>::read_options(reader, endian, ())?;
+        match Magic::recognise(&bytes) {
+            Some((magic, _)) => Ok(magic),
+            None => Err(binrw::Error::BadMagic { pos, found: Box::new(bytes) }),
+        }
+    }
+}
+
+impl BinWrite for Magic {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        Ok(writer.write_all(self.bytes(endian))?)
+    }
+}
+
+impl Describe for Magic {
+    fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
+        v.leaf(name, 8, Leaf::Text(self.bytes(Endian::Little)));
+    }
+}
+
+wire! {
+    /// A place in the file.
+    #[derive(Copy, Eq, Default)]
+    pub struct FileSection {
+        /// Absolute offset in bytes.
+        pub offset: u64 as Hex,
+        /// Length in bytes.
+        pub size: u64,
+    }
+}
+elements!(FileSection);
+
+impl FileSection {
+    /// Bytes of a section's description.
+    pub const SIZE: u64 = 16;
+
+    /// The offset behind the section; nothing where it is beyond all numbers.
+    pub fn end(&self) -> Option<u64> {
+        self.offset.checked_add(self.size)
+    }
+}
+
+wire! {
+    /// 256 bits, one for each feature section. The recorder's `unsigned long`s: on big-endian machines the place of
+    /// a bit depends on their size, which the file does not tell.
+    #[derive(Copy, Eq, Default)]
+    pub struct FeatureBitmap {
+        /// The 64-bit words as numbers of the recording's byte order.
+        pub words: [Hex64; 4],
+    }
+}
+
+wire! {
+    /// A word shown in hexadecimal.
+    #[derive(Copy, Eq, Default)]
+    pub struct Hex64 {
+        /// The word.
+        pub value: u64 as Hex,
+    }
+}
+
+/// Size of the recorder's `unsigned long`, of which a bitmap is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WordSize {
+    /// 32-bit big-endian machines; elsewhere it makes no difference.
+    Bits32,
+    /// All others.
+    #[default]
+    Bits64,
+}
+
+impl FeatureBitmap {
+    /// Bits of the map.
+    pub const BITS: u32 = 256;
+
+    /// The bitmap with the given features.
+    pub fn of(features: impl IntoIterator<Item = u32>, words: WordSize) -> Self {
+        let mut map = FeatureBitmap::default();
+        for feature in features {
+            if let Some(word) = map.words.get_mut(feature as usize / 64) {
+                word.value |= 1 << (feature % 64);
+            }
+        }
+        map.exchange(words)
+    }
+
+    /// The set bits, ascending.
+    pub fn features(&self, words: WordSize) -> impl Iterator<Item = u32> {
+        let map = self.exchange(words);
+        (0..Self::BITS)
+            .filter(move |bit| map.words.get(*bit as usize / 64).is_some_and(|w| w.value >> (bit % 64) & 1 == 1))
+    }
+
+    /// Two 32-bit words read as one big-endian 64-bit word stand in the wrong order.
+    fn exchange(self, words: WordSize) -> Self {
+        match words {
+            WordSize::Bits64 => self,
+            WordSize::Bits32 => FeatureBitmap { words: self.words.map(|w| Hex64 { value: w.value.rotate_left(32) }) },
+        }
+    }
+}
+
+impl Describe for [Hex64; 4] {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        self.as_slice().describe(name, style, v);
+    }
+}
+
+wire! {
+    /// Header of a file.
+    pub struct FileHeader {
+        /// Version of the format.
+        pub magic: Magic,
+        /// Bytes of this header.
+        pub size: u64,
+        /// Bytes of one entry in `attrs`: an attribute and the place of its ids.
+        pub attr_size: u64,
+        /// The attributes.
+        pub attrs: FileSection,
+        /// The records; the table of the feature sections follows them.
+        pub data: FileSection,
+        /// Names of events (before 3.12).
+        pub event_types: FileSection,
+        /// Which feature sections there are. Absent before 2.6.32.
+        #[br(if(size >= FileHeader::SIZE))]
+        pub features: Option<FeatureBitmap>,
+    }
+}
+
+impl FileHeader {
+    /// Bytes of a header with a feature bitmap.
+    pub const SIZE: u64 = 104;
+    /// Bytes of a header without (before Linux 2.6.32).
+    pub const OLD_SIZE: u64 = 72;
+}
+
+wire! {
+    /// Header of a pipe stream.
+    pub struct PipeHeader {
+        /// Version of the format.
+        pub magic: Magic,
+        /// Bytes of this header.
+        pub size: u64,
+    }
+}
+
+impl PipeHeader {
+    /// Bytes of the header.
+    pub const SIZE: u64 = 16;
+}
+
+/// How a recording is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContainerKind {
+    /// A header that points at attributes, records and features.
+    File,
+    /// A stream of records, metadata among them.
+    Pipe,
+}
+
+impl ContainerKind {
+    /// Bytes that [`recognise`](Self::recognise) needs.
+    pub const SNIFF: usize = 24;
+
+    /// Container and byte order of a recording that starts with `bytes`; `None` where it is not a recording.
+    ///
+    /// Version 1 does not tell its byte order; the one in which the header's size is a believable number is it.
+    pub fn recognise(bytes: &[u8]) -> Option<(ContainerKind, Endian)> {
+        let (_, told) = Magic::recognise(bytes)?;
+        let size = *bytes.get(8..)?.first_chunk::<8>()?;
+        let kind = |endian| {
+            let size = if endian == Endian::Little { u64::from_le_bytes(size) } else { u64::from_be_bytes(size) };
+            match size {
+                PipeHeader::SIZE => Some(ContainerKind::Pipe),
+                FileHeader::SIZE | FileHeader::OLD_SIZE => Some(ContainerKind::File),
+                _ => None,
+            }
+        };
+        match told {
+            Some(endian) => Some((kind(endian)?, endian)),
+            None => [Endian::Little, Endian::Big].into_iter().find_map(|endian| Some((kind(endian)?, endian))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_32_bit_big_endian_words() {
+        // HOSTNAME (3) and NRCPUS (7) as a 32-bit big-endian machine writes them: byte 3 of the map.
+        let map = FeatureBitmap { words: [0x0000_0088_0000_0000, 0, 0, 0].map(|value| Hex64 { value }) };
+        assert_eq!(map.features(WordSize::Bits32).collect::<Vec<_>>(), [3, 7]);
+        assert_eq!(FeatureBitmap::of([3, 7], WordSize::Bits32), map);
+        assert_eq!(map.features(WordSize::Bits64).collect::<Vec<_>>(), [35, 39]);
+    }
+
+    #[test]
+    fn version_1_tells_its_order_by_its_size() {
+        let mut bytes = *b"PERFFILE\0\0\0\0\0\0\0\x68";
+        assert_eq!(ContainerKind::recognise(&bytes), Some((ContainerKind::File, Endian::Big)));
+        bytes[8..].copy_from_slice(&16u64.to_le_bytes());
+        assert_eq!(ContainerKind::recognise(&bytes), Some((ContainerKind::Pipe, Endian::Little)));
+        bytes[8] = 17;
+        assert_eq!(ContainerKind::recognise(&bytes), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! Reading recordings: [`RecordingReader`] opens a container, gives the model at once and the records one by one.
+
+mod decompress;
+mod file;
+mod pipe;
+mod records;
+mod source;
+
+pub use decompress::{DEFAULT_LIMIT, Decompressor};
+pub use pipe::{Collector, is_metadata};
+pub use records::{Piece, RecordStream};
+pub use source::{Source, SourceReader};
+
+use std::io::Read;
+
+use binrw::Endian;
+
+use crate::arrangement::{Arrangement, Part};
+use crate::error::{Error, Result};
+use crate::header::{ContainerKind, FileSection, Magic, PipeHeader};
+use crate::recording::Recording;
+
+/// An open recording.
+#[derive(Debug)]
+pub struct RecordingReader<R> {
+    recording: Recording,
+    arrangement: Arrangement,
+    records: RecordStream<R>,
+    collector: Collector,
+}
+
+impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
+    /// Opens a recording of either container in bytes that can be read at any place.
+    ///
+    /// # Errors
+    /// Bytes that are not a recording, or whose header or attributes are damaged.
+    pub fn open(source: S) -> Result<Self> {
+        let mut first = [0; ContainerKind::SNIFF];
+        let got =
+            read_start(&mut SourceReader::new(source.clone(), FileSection { offset: 0, size: u64::MAX }), &mut first)?;
+        let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
+        if kind == ContainerKind::Pipe {
+            return Self::pipe(SourceReader::new(source, FileSection { offset: 0, size: u64::MAX }));
+        }
+        let (recording, file) = file::read_metadata(&source, endian)?;
+        let data = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
+        Ok(RecordingReader {
+            recording,
+            arrangement: Arrangement::File(file),
+            records: RecordStream::new(SourceReader::new(source, data), endian, data.offset),
+            collector: Collector::default(),
+        })
+    }
+}
+
+impl<R> RecordingReader<R> {
+    /// The same reader with its input wrapped, so that readers of different inputs have one type.
+    pub fn map_input<T>(self, wrap: impl FnOnce(R) -> T) -> RecordingReader<T> {
+        let RecordingReader { recording, arrangement, records, collector } = self;
+        RecordingReader { recording, arrangement, records: records.map_input(wrap), collector }
+    }
+}
+
+impl<R: Read> RecordingReader<R> {
+    /// Opens a pipe-mode recording in a stream, and reads the metadata at its head.
+    ///
+    /// # Errors
+    /// A stream that is not a recording in pipe mode, or with damaged attributes.
+    pub fn pipe(mut input: R) -> Result<Self> {
+        let mut first = [0; PipeHeader::SIZE as usize];
+        let got = read_start(&mut input, &mut first)?;
+        let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
+        if kind != ContainerKind::Pipe {
+            return Err(Error::invalid("pipe header", "size", "the header of a file", "16, the header of a pipe").at(8));
+        }
+        let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
+        let mut recording = Recording { magic, ..Recording::new(endian) };
+        let mut records = RecordStream::new(input, endian, PipeHeader::SIZE);
+        let mut collector = Collector::default();
+        let head = pipe::read_head(&mut records, &mut recording, &mut collector)?;
+        Ok(RecordingReader { recording, arrangement: Arrangement::Pipe(head), records, collector })
+    }
+
+    /// The model. In a pipe it grows with metadata records that pass.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// The model, for changing it before it is written.
+    pub fn recording_mut(&mut self) -> &mut Recording {
+        &mut self.recording
+    }
+
+    /// How the recording stands in its container.
+    pub fn arrangement(&self) -> &Arrangement {
+        &self.arrangement
+    }
+
+    /// Why the records could not be read up to the end: known once [`next`](Self::next) has given
+    /// [`Piece::Unreadable`] or the end.
+    pub fn damage(&self) -> Option<&Error> {
+        self.records.damage()
+    }
+
+    /// The next piece of the record stream, behind the metadata at the head of a pipe; `None` at the end.
+    ///
+    /// # Errors
+    /// The input cannot be read, or a pipe has a damaged attribute late in the stream.
+    // Not an iterator: a piece borrows from the reader.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Piece<'_>>> {
+        let piece = self.records.next()?;
+        if let (Some(piece), Arrangement::Pipe(_)) = (&piece, &self.arrangement) {
+            self.collector.piece(&mut self.recording, piece)?;
+        }
+        Ok(piece)
+    }
+}
+
+fn recognise(first: &[u8]) -> Result<(ContainerKind, Endian)> {
+    if let Some(found) = ContainerKind::recognise(first) {
+        return Ok(found);
+    }
+    let shown = first.get(..8.min(first.len())).unwrap_or_default().escape_ascii();
+    if Magic::recognise(first).is_none() {
+        return Err(Error::invalid(
+            "header",
+            "magic",
+            format!("\"{shown}\""),
+            "PERFILE2, 2ELIFREP or PERFFILE: this is not a perf.data recording",
+        )
+        .at(0));
+    }
+    if first.len() < PipeHeader::SIZE as usize {
+        return Err(Error::truncated("header", PipeHeader::SIZE, first.len() as u64).at(0));
+    }
+    Err(Error::invalid("header", "size", "another number", "16 for a pipe, 104 or 72 for a file").at(8))
+}
+
+/// Reads until `buf` is full or the input ends.
+fn read_start<R: Read>(input: &mut R, buf: &mut [u8]) -> Result<usize> {
+    let mut got = 0;
+    while let Some(room) = buf.get_mut(got..).filter(|room| !room.is_empty()) {
+        match input.read(room) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Error::io("header", e)),
+        }
+    }
+    Ok(got)
+}

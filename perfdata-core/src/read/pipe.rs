@@ -1,0 +1,167 @@
+//! Reading pipe mode: metadata are records of the stream.
+//!
+//! The records at the head of the stream become the model and a list of [`Slot`]s, from which a writer makes them
+//! again. Metadata that come later (perf record --tail-synthesize, perf inject) enter the model when they pass, and
+//! stay in the stream.
+
+use std::io::Read;
+
+use crate::arrangement::{PipeArrangement, Slot, SlotContent};
+use crate::attr::Attr;
+use crate::error::{Error, Result};
+use crate::feature::{FeatureId, tracing};
+use crate::header::FeatureBitmap;
+use crate::layout::Layout;
+use crate::read::records::{Piece, RecordStream};
+use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
+use crate::recording::{Event, Recording};
+
+/// Whether records of this type say something about the recording as a whole, so that a file has them elsewhere.
+pub fn is_metadata(kind: RecordType) -> bool {
+    matches!(
+        kind,
+        RecordType::HEADER_ATTR
+            | RecordType::HEADER_EVENT_TYPE
+            | RecordType::HEADER_TRACING_DATA
+            | RecordType::HEADER_FEATURE
+    )
+}
+
+/// Enters the metadata records of a stream into a model.
+#[derive(Debug, Default)]
+pub struct Collector {
+    /// The highest feature number seen: an empty record with a number above ends the features.
+    highest: u64,
+    /// Tracing data whose payload is still coming.
+    tracing: Option<Tracing>,
+}
+
+#[derive(Debug)]
+struct Tracing {
+    pad: Option<u32>,
+    misc: u16,
+    record: Vec<u8>,
+    size: usize,
+    payload: Vec<u8>,
+}
+
+impl Collector {
+    /// Enters a metadata record into the model, and returns what the model does not say of it: nothing where its
+    /// payload is still to come.
+    fn record(&mut self, recording: &mut Recording, raw: &RawRecord<'_>) -> Result<Option<Slot>> {
+        let layout = Layout { misc: raw.misc, len: raw.body().len() as u64, ..Layout::default() };
+        let slot = |content, used: &dyn Fn() -> usize| {
+            let padding = raw.body().get(used()..).unwrap_or_default().to_vec();
+            Ok(Some(Slot { content, misc: raw.misc, padding }))
+        };
+        match raw.kind {
+            RecordType::HEADER_ATTR => {
+                let body: HeaderAttr = raw.decode_body(layout)?;
+                if body.attr.own_size() < Attr::MIN_SIZE {
+                    let found = body.attr.size.to_string();
+                    return Err(Error::invalid("HEADER_ATTR record", "attr.size", found, "0, or 64 or more")
+                        .at(raw.offset + 12));
+                }
+                let used = body.attr.own_size() as usize + body.ids.len() * 8;
+                recording.events.push(Event { attr: body.attr, ids: body.ids.0 });
+                slot(SlotContent::Attr(recording.events.len() - 1), &|| used)
+            }
+            RecordType::HEADER_EVENT_TYPE => {
+                recording.event_types.push(raw.decode_body::<EventTypeName>(layout)?);
+                slot(SlotContent::EventType(recording.event_types.len() - 1), &|| raw.body().len())
+            }
+            RecordType::HEADER_TRACING_DATA => {
+                let body: HeaderTracingData = raw.decode_body(layout)?;
+                self.tracing = Some(Tracing {
+                    pad: body.pad,
+                    misc: raw.misc,
+                    record: raw.bytes.to_vec(),
+                    size: body.size as usize,
+                    payload: Vec::new(),
+                });
+                Ok(None)
+            }
+            RecordType::HEADER_FEATURE => {
+                let body: HeaderFeature = raw.decode_body(layout)?;
+                let section = body.section.0;
+                if section.is_empty() && body.feat_id >= self.highest {
+                    return slot(SlotContent::EndOfFeatures(body.feat_id), &|| raw.body().len());
+                }
+                self.highest = self.highest.max(body.feat_id);
+                let id = u32::try_from(body.feat_id).ok().filter(|&id| id < FeatureBitmap::BITS);
+                let Some(id) = id else {
+                    return slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| raw.body().len());
+                };
+                let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
+                let len = FeatureId(id).exact_len(&section, recording.endian, &layout).unwrap_or(section.len());
+                let kept = section.get(..len).unwrap_or(&section);
+                recording.features.insert(id, kept.to_vec());
+                slot(SlotContent::Feature(id), &|| 8 + kept.len())
+            }
+            _ => slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| raw.body().len()),
+        }
+    }
+
+    /// Adds to the payload of tracing data; enters it into the model when it is complete.
+    fn payload(&mut self, recording: &mut Recording, bytes: &[u8]) -> Option<Slot> {
+        let tracing = self.tracing.as_mut()?;
+        tracing.payload.extend_from_slice(bytes);
+        if tracing.payload.len() < tracing.size { None } else { self.finish(recording) }
+    }
+
+    /// What is there of the tracing data when it is complete, or the stream ends.
+    fn finish(&mut self, recording: &mut Recording) -> Option<Slot> {
+        let Tracing { pad, misc, mut record, size, mut payload } = self.tracing.take()?;
+        let len = tracing::len(&payload).unwrap_or(payload.len());
+        if payload.len() < size || len > payload.len() {
+            record.append(&mut payload);
+            return Some(Slot { content: SlotContent::Verbatim(record), misc, padding: Vec::new() });
+        }
+        let padding = payload.split_off(len);
+        recording.features.insert(FeatureId::TRACING_DATA.0, payload);
+        Some(Slot { content: SlotContent::TracingData { pad }, misc, padding })
+    }
+
+    /// Enters a piece of the stream into the model, if it is metadata, and returns what the model does not say of it.
+    ///
+    /// # Errors
+    /// An attribute that cannot be read.
+    pub fn piece(&mut self, recording: &mut Recording, piece: &Piece<'_>) -> Result<Option<Slot>> {
+        match piece {
+            Piece::Record(raw) if is_metadata(raw.kind) => self.record(recording, raw),
+            Piece::Payload(bytes) => Ok(self.payload(recording, bytes)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Reads the metadata at the head of the stream.
+pub(super) fn read_head<R: Read>(
+    stream: &mut RecordStream<R>,
+    recording: &mut Recording,
+    collector: &mut Collector,
+) -> Result<PipeArrangement> {
+    let mut slots: Vec<Slot> = Vec::new();
+    // The slot that made each feature, since a later record of the same feature replaces it.
+    let mut bytes_of_slot: Vec<Vec<u8>> = Vec::new();
+    while collector.tracing.is_some() || stream.peek_kind()?.is_some_and(is_metadata) {
+        let Some(piece) = stream.next()? else { break };
+        if let Piece::Unreadable(_) = piece {
+            break;
+        }
+        let bytes = if let Piece::Record(raw) = piece { raw.bytes.to_vec() } else { Vec::new() };
+        let Some(slot) = collector.piece(recording, &piece)? else { continue };
+        if let SlotContent::Feature(id) = slot.content {
+            let same = |old: &Slot| old.content == SlotContent::Feature(id);
+            let earlier = slots.iter().position(same);
+            if let Some((old, bytes)) = earlier.and_then(|at| Some((slots.get_mut(at)?, bytes_of_slot.get(at)?))) {
+                old.content = SlotContent::Verbatim(bytes.clone());
+                old.padding.clear();
+            }
+        }
+        slots.push(slot);
+        bytes_of_slot.push(bytes);
+    }
+    slots.extend(collector.finish(recording));
+    Ok(PipeArrangement { slots })
+}

@@ -1,0 +1,165 @@
+//! The record stream: whole records out of large blocks, without copying them again.
+
+use std::io::{ErrorKind, Read};
+
+use binrw::Endian;
+
+use crate::error::{Error, Result};
+use crate::record::{RawRecord, RecordHeader, RecordType};
+
+/// The next thing in a stream of records.
+#[derive(Debug, Clone, Copy)]
+pub enum Piece<'a> {
+    /// A whole record.
+    Record(RawRecord<'a>),
+    /// A part of what follows the last record outside its size (AUX data, tracing data).
+    Payload(&'a [u8]),
+    /// Bytes that are no records, from a damaged place up to the end: see [`RecordStream::damage`].
+    Unreadable(&'a [u8]),
+}
+
+/// Reads the pieces of a stream, in order.
+#[derive(Debug)]
+pub struct RecordStream<R> {
+    input: R,
+    endian: Endian,
+    buffer: Vec<u8>,
+    /// The bytes of `buffer` that are read but not handed out.
+    start: usize,
+    end: usize,
+    /// Absolute offset of `start` in the input.
+    offset: u64,
+    /// Bytes of payload that are still to come.
+    payload: u64,
+    at_end: bool,
+    damage: Option<Error>,
+}
+
+/// Bytes read at once: enough that the cost of a call does not show, and that a record always fits.
+const BLOCK: usize = 1 << 20;
+
+impl<R> RecordStream<R> {
+    pub(super) fn map_input<T>(self, wrap: impl FnOnce(R) -> T) -> RecordStream<T> {
+        let RecordStream { input, endian, buffer, start, end, offset, payload, at_end, damage } = self;
+        RecordStream { input: wrap(input), endian, buffer, start, end, offset, payload, at_end, damage }
+    }
+}
+
+impl<R: Read> RecordStream<R> {
+    /// Records from `input`, whose first byte has the absolute offset `offset`.
+    pub fn new(input: R, endian: Endian, offset: u64) -> Self {
+        RecordStream {
+            input,
+            endian,
+            buffer: vec![0; BLOCK],
+            start: 0,
+            end: 0,
+            offset,
+            payload: 0,
+            at_end: false,
+            damage: None,
+        }
+    }
+
+    /// Absolute offset of the next piece.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Why the stream could not be read as records up to its end.
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
+    }
+
+    /// The next piece; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// The input cannot be read. What is wrong with the bytes is not an error here: see [`damage`](Self::damage).
+    // Not an iterator: a piece borrows from the stream.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Piece<'_>>> {
+        if self.damage.is_some() {
+            return Ok(self.take_block(u64::MAX)?.map(|(from, to)| Piece::Unreadable(self.slice(from, to))));
+        }
+        if self.payload > 0 {
+            match self.take_block(self.payload)? {
+                Some((from, to)) => {
+                    self.payload = self.payload.saturating_sub((to - from) as u64);
+                    return Ok(Some(Piece::Payload(self.slice(from, to))));
+                }
+                None => {
+                    self.damage = Some(Error::truncated("payload behind a record", self.payload, 0).at(self.offset));
+                    return Ok(None);
+                }
+            }
+        }
+        if !self.fill(RecordHeader::SIZE)? && self.start == self.end {
+            return Ok(None);
+        }
+        if let Some(header) = RecordHeader::parse(self.slice(self.start, self.end), self.endian) {
+            self.fill(usize::from(header.size))?;
+        }
+        let record = RawRecord::first(self.slice(self.start, self.end), self.endian, self.offset);
+        match record.and_then(|record| Ok((record.bytes.len(), record.payload_len()?))) {
+            Ok((len, payload)) => {
+                let (from, offset) = (self.start, self.offset);
+                self.consume(len);
+                self.payload = payload;
+                let record = RawRecord::first(self.slice(from, from + len), self.endian, offset)?;
+                Ok(Some(Piece::Record(record)))
+            }
+            Err(damage) => {
+                self.damage = Some(damage);
+                self.next()
+            }
+        }
+    }
+
+    /// The type of the next record, which stays where it is; `None` where the next piece is not a record.
+    ///
+    /// # Errors
+    /// The input cannot be read.
+    pub fn peek_kind(&mut self) -> Result<Option<RecordType>> {
+        if self.payload > 0 || self.damage.is_some() || !self.fill(RecordHeader::SIZE)? {
+            return Ok(None);
+        }
+        Ok(RecordHeader::parse(self.slice(self.start, self.end), self.endian).map(|header| header.kind))
+    }
+
+    /// Up to `most` bytes, whatever they are; the range in the buffer.
+    fn take_block(&mut self, most: u64) -> Result<Option<(usize, usize)>> {
+        self.fill(1)?;
+        let len = (self.end - self.start).min(usize::try_from(most).unwrap_or(usize::MAX));
+        let from = self.start;
+        self.consume(len);
+        Ok((len > 0).then_some((from, from + len)))
+    }
+
+    fn slice(&self, from: usize, to: usize) -> &[u8] {
+        self.buffer.get(from..to).unwrap_or_default()
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.start += len;
+        self.offset = self.offset.saturating_add(len as u64);
+    }
+
+    /// Makes `len` bytes available from `start` on, if the input has them. Bytes handed out before may move.
+    fn fill(&mut self, len: usize) -> Result<bool> {
+        while self.end - self.start < len && !self.at_end {
+            if self.buffer.len() - self.start < len || self.start == self.end {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            }
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.input.read(room) {
+                Ok(0) => self.at_end = true,
+                Ok(got) => self.end = (self.end + got).min(self.buffer.len()),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io("record stream", e).at(self.offset)),
+            }
+        }
+        Ok(self.end - self.start >= len)
+    }
+}

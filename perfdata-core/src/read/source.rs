@@ -1,0 +1,119 @@
+//! Where the bytes of a file come from.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::header::FileSection;
+
+/// Bytes that can be read at any offset, by several readers at once.
+pub trait Source {
+    /// Length in bytes.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether there are no bytes.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn is_empty(&self) -> io::Result<bool> {
+        self.len().map(|len| len == 0)
+    }
+
+    /// Reads some bytes at `offset`; 0 at the end.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+impl Source for File {
+    fn len(&self) -> io::Result<u64> {
+        self.metadata().map(|meta| meta.len())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, buf, offset)
+    }
+}
+
+impl Source for [u8] {
+    fn len(&self) -> io::Result<u64> {
+        Ok(<[u8]>::len(self) as u64)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut rest = usize::try_from(offset).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        rest.read(buf)
+    }
+}
+
+impl Source for Vec<u8> {
+    fn len(&self) -> io::Result<u64> {
+        Source::len(self.as_slice())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.as_slice().read_at(buf, offset)
+    }
+}
+
+impl<S: Source + ?Sized> Source for Arc<S> {
+    fn len(&self) -> io::Result<u64> {
+        (**self).len()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(buf, offset)
+    }
+}
+
+impl<S: Source + ?Sized> Source for &S {
+    fn len(&self) -> io::Result<u64> {
+        (**self).len()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(buf, offset)
+    }
+}
+
+/// A part of a source as a stream.
+#[derive(Debug)]
+pub struct SourceReader<S> {
+    source: S,
+    offset: u64,
+    end: u64,
+}
+
+impl<S: Source> SourceReader<S> {
+    /// The bytes of `place`, as far as they exist.
+    pub fn new(source: S, place: FileSection) -> Self {
+        SourceReader { source, offset: place.offset, end: place.end().unwrap_or(u64::MAX) }
+    }
+}
+
+impl<S: Source> Read for SourceReader<S> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        let len = buf.len().min(left);
+        let got = self.source.read_at(buf.get_mut(..len).unwrap_or_default(), self.offset)?;
+        self.offset = self.offset.saturating_add(got as u64);
+        Ok(got)
+    }
+}
+
+/// All bytes of `place`, which must lie inside the source.
+pub(crate) fn read_section(source: &(impl Source + ?Sized), place: FileSection, what: &'static str) -> Result<Vec<u8>> {
+    let len = source.len().map_err(|e| Error::io(what, e))?;
+    let inside = place.end().filter(|&end| end <= len).and_then(|_| usize::try_from(place.size).ok());
+    let Some(size) = inside else {
+        return Err(Error::truncated(what, place.size, len.saturating_sub(place.offset)).at(place.offset));
+    };
+    let mut bytes = vec![0; size];
+    SourceReader::new(source, place).read_exact(&mut bytes).map_err(|e| Error::io(what, e).at(place.offset))?;
+    Ok(bytes)
+}

@@ -1,0 +1,194 @@
+//! The model: what a recording says, whatever container holds it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use binrw::Endian;
+
+use crate::attr::{Attr, SampleType};
+use crate::error::Result;
+use crate::feature::{Feature, FeatureId, Section};
+use crate::header::Magic;
+use crate::layout::Layout;
+use crate::record::{EventTypeName, RawRecord, RecordType};
+
+/// An attribute with the ids of its instances (one for each CPU or task).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The attribute.
+    pub attr: Attr,
+    /// Event ids.
+    pub ids: Vec<u64>,
+}
+
+/// Everything about a recording that is not a record of what happened.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// Byte order of every number.
+    pub endian: Endian,
+    /// Version of the format.
+    pub magic: Magic,
+    /// The events, in the recorder's order.
+    pub events: Events,
+    /// Names of events (before 3.12).
+    pub event_types: Vec<EventTypeName>,
+    /// Feature sections by number: their bytes in the recording's byte order. A map, since their order in a file is
+    /// that of the numbers.
+    pub features: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Recording {
+    /// A recording without events and features.
+    pub fn new(endian: Endian) -> Self {
+        Recording {
+            endian,
+            magic: Magic::default(),
+            events: Events::default(),
+            event_types: Vec::new(),
+            features: BTreeMap::new(),
+        }
+    }
+
+    /// NRCPUS.available, on which the form of CPU_TOPOLOGY depends; 0 where it is not known.
+    pub fn nr_cpus_available(&self) -> u32 {
+        match self.feature(FeatureId::NRCPUS) {
+            Some(Ok(Section { value: Feature::NrCpus(cpus), .. })) => cpus.available,
+            _ => 0,
+        }
+    }
+
+    /// The section of a feature, decoded; `None` where there is none.
+    ///
+    /// # Errors
+    /// A section that is damaged; offsets are relative to it.
+    pub fn feature(&self, id: FeatureId) -> Option<Result<Section>> {
+        let bytes = self.features.get(&id.0)?;
+        let nr_cpus_available = if id == FeatureId::NRCPUS { 0 } else { self.nr_cpus_available() };
+        Some(Section::decode(id, bytes, self.endian, &Layout { nr_cpus_available, ..Layout::default() }))
+    }
+
+    /// Replaces, or adds, the section of a feature.
+    ///
+    /// # Errors
+    /// A value that cannot be encoded.
+    pub fn set_feature(&mut self, id: FeatureId, value: Feature) -> Result<()> {
+        let bytes = Section { id, value, tail: Vec::new() }.encode(self.endian)?;
+        self.features.insert(id.0, bytes);
+        Ok(())
+    }
+}
+
+/// The events, and which of them a record belongs to.
+#[derive(Debug, Clone, Default)]
+pub struct Events {
+    list: Vec<Event>,
+    layouts: Vec<Layout>,
+    by_id: HashMap<u64, usize>,
+    position: IdPosition,
+}
+
+/// Where records carry their event id, by the first attribute's `sample_type`; perf demands that all agree.
+#[derive(Debug, Clone, Copy, Default)]
+struct IdPosition {
+    /// Bytes from the start of a SAMPLE.
+    in_sample: Option<usize>,
+    /// Bytes from the end of another kernel record.
+    from_end: Option<usize>,
+}
+
+impl IdPosition {
+    fn of(attr: &Attr) -> Self {
+        let has = |part: SampleType| usize::from(attr.sample_type.has(part));
+        if attr.sample_type.has(SampleType::IDENTIFIER) {
+            IdPosition { in_sample: Some(8), from_end: Some(8) }
+        } else if attr.sample_type.has(SampleType::ID) {
+            let before = has(SampleType::IP) + has(SampleType::TID) + has(SampleType::TIME) + has(SampleType::ADDR);
+            let behind = has(SampleType::CPU) + has(SampleType::STREAM_ID);
+            IdPosition { in_sample: Some(8 + 8 * before), from_end: Some(8 + 8 * behind) }
+        } else {
+            IdPosition::default()
+        }
+    }
+}
+
+impl Events {
+    /// Adds an event behind the others.
+    pub fn push(&mut self, event: Event) {
+        if self.list.is_empty() {
+            self.position = IdPosition::of(&event.attr);
+        }
+        for &id in &event.ids {
+            self.by_id.entry(id).or_insert(self.list.len());
+        }
+        self.layouts.push(Layout::of_attr(&event.attr));
+        self.list.push(event);
+    }
+
+    /// The events, for changing them: give the result to `Events::from_iter`.
+    pub fn into_vec(self) -> Vec<Event> {
+        self.list
+    }
+
+    /// The event that has the id, or any event for 0, which records of the time before the recording carry.
+    pub fn by_id(&self, id: u64) -> Option<usize> {
+        match self.by_id.get(&id) {
+            None if id == 0 && !self.list.is_empty() => Some(0),
+            found => found.copied(),
+        }
+    }
+
+    /// The id that `record` carries.
+    pub fn id_of(&self, record: &RawRecord<'_>) -> Option<u64> {
+        if record.kind == RecordType::SAMPLE {
+            record.word(self.position.in_sample?)
+        } else if record.kind.is_kernel() {
+            record.word(record.bytes.len().checked_sub(self.position.from_end?)?)
+        } else {
+            None
+        }
+    }
+
+    /// The event that `record` belongs to (tools/perf/util/evlist.c, evlist__event2evsel): its place in the list.
+    /// `None` where the id is not known, or there are no events.
+    pub fn of_record(&self, record: &RawRecord<'_>) -> Option<usize> {
+        let first = self.layouts.first()?;
+        if self.list.len() == 1
+            || (record.kind != RecordType::SAMPLE && !first.sample_id_all)
+            || !record.kind.is_kernel()
+        {
+            return Some(0);
+        }
+        self.by_id(self.id_of(record)?)
+    }
+
+    /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
+    #[inline]
+    pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {
+        let layout = self.layouts.get(self.of_record(record)?)?;
+        let parts = layout.sample_type;
+        let before = parts.0 & (SampleType::IDENTIFIER.0 | SampleType::IP.0 | SampleType::TID.0);
+        let at = 8 + 8 * before.count_ones() as usize;
+        (record.kind == RecordType::SAMPLE && parts.has(SampleType::TIME)).then(|| record.word(at)).flatten()
+    }
+
+    /// The layout of `record`: its event's, or the first event's where the id is not known (the trailer of a record
+    /// is the same for all events that perf records together).
+    pub fn layout_of(&self, record: &RawRecord<'_>) -> Layout {
+        let event = self.of_record(record).unwrap_or(0);
+        self.layouts.get(event).copied().unwrap_or_default()
+    }
+}
+
+impl std::ops::Deref for Events {
+    type Target = [Event];
+    fn deref(&self) -> &[Event] {
+        &self.list
+    }
+}
+
+impl FromIterator<Event> for Events {
+    fn from_iter<I: IntoIterator<Item = Event>>(events: I) -> Self {
+        let mut all = Events::default();
+        events.into_iter().for_each(|event| all.push(event));
+        all
+    }
+}

@@ -1,0 +1,340 @@
+//! Writing file mode.
+
+use std::collections::HashMap;
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+
+use perfdata_core::arrangement::{Part, Region};
+use perfdata_core::attr::Attr;
+use perfdata_core::feature::{AuxtraceIndexEntry, Feature, FeatureId};
+use perfdata_core::header::{FeatureBitmap, FileHeader, FileSection};
+use perfdata_core::read::{Source, SourceReader};
+use perfdata_core::record::{EventTypeName, RawRecord, RecordType};
+use perfdata_core::wire::{Wire, encode_words};
+use perfdata_core::{Endian, Recording};
+
+use crate::RecordSink;
+use crate::error::{Error, Result};
+use crate::plan::FilePlan;
+
+/// Bytes gathered before the output is written to.
+const BLOCK: usize = 1 << 20;
+
+/// Writes a file: what stands before the records when it is made, then the records, and the rest by
+/// [`finish`](Self::finish).
+pub struct FileWriter<'a, W: Write + Seek> {
+    out: BufWriter<W>,
+    /// Offset of the next byte.
+    here: u64,
+    endian: Endian,
+    plan: FilePlan,
+    /// Steps of the plan that are done.
+    done: usize,
+    /// Where each part came to stand.
+    placed: HashMap<Part, FileSection>,
+    gaps: &'a dyn Source,
+    /// Place of every AUXTRACE record, for the index of them.
+    auxtrace: Vec<AuxtraceIndexEntry>,
+}
+
+impl<'a, W: Write + Seek> FileWriter<'a, W> {
+    /// Begins a file by `plan`. Bytes of gaps in it are copied from `gaps`, the file that the plan was made from.
+    ///
+    /// # Errors
+    /// The output cannot be written, or an attribute not be encoded.
+    pub fn begin(out: W, plan: FilePlan, recording: &Recording, gaps: &'a dyn Source) -> Result<Self> {
+        let mut writer = FileWriter {
+            out: BufWriter::with_capacity(BLOCK, out),
+            here: 0,
+            endian: recording.endian,
+            plan,
+            done: 0,
+            placed: HashMap::new(),
+            gaps,
+            auxtrace: Vec::new(),
+        };
+        if !writer.plan.is_pinned() {
+            writer.plan.settle_events(recording);
+        }
+        while let Some(step) = writer.plan.steps.get(writer.done).copied().filter(|step| step.part != Part::Data) {
+            writer.step(step, recording)?;
+        }
+        if let Some(data) = writer.plan.steps.get(writer.done).copied() {
+            writer.go_to(data)?;
+        }
+        writer.placed.insert(Part::Data, FileSection { offset: writer.here, size: 0 });
+        Ok(writer)
+    }
+
+    /// Ends the file: what stands behind the records, and the header. `recording` must have the events that
+    /// [`begin`](Self::begin) saw, unless the plan puts them last; its features may have changed since.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn finish(mut self, recording: &Recording) -> Result<W> {
+        let mut recording = std::borrow::Cow::Borrowed(recording);
+        let data = self.placed.get(&Part::Data).copied().unwrap_or_default();
+        let data = FileSection { size: self.here - data.offset, ..data };
+        self.placed.insert(Part::Data, data);
+        self.check_pinned(Part::Data, data.size)?;
+        if self.auxtrace_index_is_stale(&recording, data) {
+            let index = std::mem::take(&mut self.auxtrace).into();
+            recording.to_mut().set_feature(FeatureId::AUXTRACE, Feature::AuxtraceIndex(index))?;
+        }
+        if !self.plan.is_pinned() {
+            self.plan.settle_features(&recording);
+            if self.plan.has_events_last() {
+                self.plan.settle_events(&recording);
+            }
+        }
+        let data_step = self.plan.steps.iter().position(|step| step.part == Part::Data);
+        self.done = data_step.map_or(self.done, |at| at + 1);
+        while let Some(step) = self.plan.steps.get(self.done).copied() {
+            self.step(step, &recording)?;
+        }
+        self.rewrite_places(&recording)?;
+        self.out.into_inner().map_err(|e| Error::io("file")(e.into_error()))
+    }
+
+    /// The index names places in the file: it is made anew where the records moved or changed, and where a stream
+    /// had none.
+    fn auxtrace_index_is_stale(&self, recording: &Recording, data: FileSection) -> bool {
+        match &self.plan.found {
+            None => !self.auxtrace.is_empty(),
+            Some(found) => {
+                found.place(Part::Data).is_some_and(|place| place != data)
+                    && recording.features.contains_key(&FeatureId::AUXTRACE.0)
+            }
+        }
+    }
+
+    fn step(&mut self, step: Region, recording: &Recording) -> Result<()> {
+        self.done += 1;
+        self.go_to(step)?;
+        let start = self.here;
+        match step.part {
+            Part::Gap => self.copy_gap(step.place)?,
+            // Known only at the end: their room is kept here.
+            Part::Header => {
+                let bytes = self.plan.header(recording).encode(self.endian)?;
+                self.write("file header", &bytes)?;
+            }
+            Part::FeatureTable => {
+                let entries = recording.features.len() + self.plan.lost_entries().count();
+                self.write("feature table", &vec![0; entries * FileSection::SIZE as usize])?;
+            }
+            Part::Attrs => {
+                let room = self.attr_room(recording)? + FileSection::SIZE;
+                let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(recording.events.len());
+                self.write("attributes", &vec![0; room])?;
+            }
+            Part::Ids(event) => {
+                let ids = recording.events.get(event).map(|event| &event.ids[..]).unwrap_or_default();
+                self.write("event ids", &encode_words(ids, self.endian))?;
+            }
+            Part::EventTypes => {
+                let mut bytes = Vec::new();
+                for name in &recording.event_types {
+                    let end = bytes.len() + EventTypeName::FILE_ENTRY;
+                    name.encode_into(&mut bytes, self.endian)?;
+                    bytes.resize(end, 0);
+                }
+                self.write("event types", &bytes)?;
+            }
+            Part::Feature(id) => {
+                let bytes = recording.features.get(&id).map(Vec::as_slice).unwrap_or_default();
+                self.write("feature section", bytes)?;
+            }
+            Part::Data => {}
+        }
+        let size = self.here - start;
+        self.check_pinned(step.part, size)?;
+        if step.part != Part::Gap {
+            self.placed.insert(step.part, FileSection { offset: start, size });
+        }
+        Ok(())
+    }
+
+    /// Fills in what depends on where everything came to stand: feature table, attributes, header.
+    fn rewrite_places(&mut self, recording: &Recording) -> Result<()> {
+        let table = self.table(recording);
+        if let Some(place) = self.placed.get(&Part::FeatureTable).copied() {
+            let mut bytes = Vec::new();
+            table.iter().try_for_each(|(_, section)| section.encode_into(&mut bytes, self.endian))?;
+            self.rewrite("feature table", place, &bytes)?;
+        }
+        if let Some(place) = self.placed.get(&Part::Attrs).copied() {
+            let bytes = self.attrs(recording)?;
+            self.rewrite("attributes", place, &bytes)?;
+        }
+        let header = self.header(recording, &table)?.encode(self.endian)?;
+        if let Some(place) = self.placed.get(&Part::Header).copied() {
+            self.rewrite("file header", place, &header)?;
+        }
+        Ok(())
+    }
+
+    fn header(&self, recording: &Recording, table: &[(u32, FileSection)]) -> Result<FileHeader> {
+        let mut header = FileHeader { magic: recording.magic, ..self.plan.header(recording) };
+        header.attr_size = self.attr_room(recording)? + FileSection::SIZE;
+        if let Some(found) = &self.plan.found {
+            // Sizes in the header of a cut or unfinished file are not those of what is there: they stay, plus what
+            // was added.
+            let adjust = |section: FileSection, part: Part| match (found.place(part), self.placed.get(&part)) {
+                (Some(was), Some(is)) => {
+                    FileSection { offset: is.offset, size: section.size.wrapping_add(is.size).wrapping_sub(was.size) }
+                }
+                _ => section,
+            };
+            header.attrs = adjust(header.attrs, Part::Attrs);
+            header.data = adjust(header.data, Part::Data);
+            header.event_types = adjust(header.event_types, Part::EventTypes);
+        } else {
+            let place = |part: Part| self.placed.get(&part).copied().unwrap_or_default();
+            header.attrs = place(Part::Attrs);
+            header.data = place(Part::Data);
+            header.event_types = place(Part::EventTypes);
+            if header.event_types.size == 0 {
+                header.event_types = FileSection::default();
+            }
+        }
+        let unexplained = self.plan.found.as_ref().is_some_and(|found| found.unexplained) && table.is_empty();
+        if header.features.is_some() && !unexplained {
+            header.features = Some(FeatureBitmap::of(table.iter().map(|(id, _)| *id), self.plan.words()));
+        }
+        Ok(header)
+    }
+
+    /// The entries of the feature table, ascending.
+    fn table(&self, recording: &Recording) -> Vec<(u32, FileSection)> {
+        let found = |id: u32| {
+            let table = self.plan.found.as_ref().map(|found| found.table.as_slice()).unwrap_or_default();
+            table.iter().find(|entry| entry.0 == id).map(|entry| entry.1)
+        };
+        let mut table: Vec<_> = recording
+            .features
+            .keys()
+            .map(|&id| match (self.placed.get(&Part::Feature(id)), found(id)) {
+                (Some(place), Some(was)) if place.size == 0 && was.size == 0 => {
+                    (id, FileSection { offset: self.moved(was.offset), size: 0 })
+                }
+                (Some(place), _) => (id, *place),
+                (None, Some(was)) => (id, FileSection { offset: self.moved(was.offset), ..was }),
+                (None, None) => (id, FileSection { offset: self.here, size: 0 }),
+            })
+            .collect();
+        table.extend(self.plan.lost_entries());
+        table.sort_by_key(|entry| entry.0);
+        table
+    }
+
+    /// Where an offset of the file that the plan was made from is now: it moved with the part that holds it.
+    fn moved(&self, offset: u64) -> u64 {
+        let regions = self.plan.found.as_ref().map(|found| found.regions.as_slice()).unwrap_or_default();
+        let holder = regions.iter().rev().find(|r| r.part != Part::Gap && r.place.offset <= offset);
+        match holder.and_then(|r| Some((r.place.offset, self.placed.get(&r.part)?.offset))) {
+            Some((was, is)) => is.wrapping_add(offset.wrapping_sub(was)),
+            None => offset,
+        }
+    }
+
+    /// Bytes of an attribute in the file: as found, or of the longest one.
+    fn attr_room(&self, recording: &Recording) -> Result<u64> {
+        let mut room = self.plan.found.as_ref().map_or(0, |found| found.header.attr_size - FileSection::SIZE);
+        for event in recording.events.iter() {
+            room = room.max(event.attr.encode(self.endian)?.len() as u64);
+        }
+        Ok(room)
+    }
+
+    fn attrs(&self, recording: &Recording) -> Result<Vec<u8>> {
+        let room = self.attr_room(recording)?;
+        let mut bytes = Vec::new();
+        let mut running = self.placed.get(&Part::Ids(0)).map_or(0, |place| place.offset);
+        for (at, event) in recording.events.iter().enumerate() {
+            bytes.extend(encode_attr(&event.attr, room, self.endian)?);
+            let found = self.plan.found.as_ref().and_then(|found| found.ids.get(at));
+            let place = match (self.placed.get(&Part::Ids(at)), found) {
+                (Some(place), _) => *place,
+                (None, Some(was)) => FileSection { offset: self.moved(was.offset), ..*was },
+                (None, None) => FileSection { offset: running, size: 0 },
+            };
+            running = place.offset.wrapping_add(place.size);
+            place.encode_into(&mut bytes, self.endian)?;
+        }
+        Ok(bytes)
+    }
+
+    fn check_pinned(&self, part: Part, actual: u64) -> Result<()> {
+        let planned = self.plan.found.as_ref().filter(|found| found.overlaps()).and_then(|found| found.place(part));
+        match planned {
+            Some(place) if part != Part::Gap && place.size != actual => {
+                Err(Error::Overlap { part, planned: place.size, actual })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn copy_gap(&mut self, place: FileSection) -> Result<()> {
+        let mut reader = SourceReader::new(self.gaps, place);
+        let mut block = vec![0; BLOCK.min(usize::try_from(place.size).unwrap_or(BLOCK))];
+        loop {
+            match reader.read(&mut block).map_err(Error::io("gap"))? {
+                0 => return Ok(()),
+                got => self.write("gap", block.get(..got).unwrap_or_default())?,
+            }
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, what: &'static str, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes).map_err(Error::io(what))?;
+        self.here = self.here.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// In a file whose parts overlap each has its own place; elsewhere each follows the one before.
+    fn go_to(&mut self, step: Region) -> Result<()> {
+        if self.plan.is_pinned() {
+            self.here = self.out.seek(SeekFrom::Start(step.place.offset)).map_err(Error::io("file"))?;
+        }
+        Ok(())
+    }
+
+    fn rewrite(&mut self, what: &'static str, place: FileSection, bytes: &[u8]) -> Result<()> {
+        self.out.seek(SeekFrom::Start(place.offset)).map_err(Error::io(what))?;
+        let room = usize::try_from(place.size).unwrap_or(usize::MAX).min(bytes.len());
+        self.out.write_all(bytes.get(..room).unwrap_or(bytes)).map_err(Error::io(what))
+    }
+}
+
+impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
+    #[inline]
+    fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        if record.kind == RecordType::AUXTRACE {
+            let size = record.bytes.len() as u64;
+            self.auxtrace.push(AuxtraceIndexEntry { file_offset: self.here, size });
+        }
+        self.write("record", record.bytes)
+    }
+
+    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write("payload", bytes)
+    }
+
+    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write("unreadable bytes", bytes)
+    }
+}
+
+/// The bytes of an attribute in an entry with `room` for it. All attributes of a file have one size: a shorter one
+/// is continued with zeros, as a newer perf would have written it.
+fn encode_attr(attr: &Attr, room: u64, endian: Endian) -> Result<Vec<u8>> {
+    let mut bytes = attr.encode(endian)?;
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    if bytes.len() < room {
+        let grown = Attr { size: u32::try_from(room).unwrap_or(u32::MAX), ..attr.clone() };
+        bytes = grown.encode(endian)?;
+        bytes.resize(room, 0);
+    }
+    Ok(bytes)
+}

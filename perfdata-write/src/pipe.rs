@@ -1,0 +1,125 @@
+//! Writing pipe mode.
+
+use std::io::{BufWriter, Write};
+
+use perfdata_core::arrangement::{Slot, SlotContent};
+use perfdata_core::feature::FeatureId;
+use perfdata_core::header::PipeHeader;
+use perfdata_core::record::{Body, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, Record, RecordType};
+use perfdata_core::wire::{Rest, ToEnd, Wire};
+use perfdata_core::{Endian, Recording};
+
+use crate::RecordSink;
+use crate::error::{Error, Result};
+use crate::plan::PipePlan;
+
+/// Bytes gathered before the output is written to.
+const BLOCK: usize = 1 << 20;
+
+/// Writes a pipe stream: the metadata when it is made, then the records.
+pub struct PipeWriter<W: Write> {
+    out: BufWriter<W>,
+}
+
+impl<W: Write> PipeWriter<W> {
+    /// Begins a stream by `plan`.
+    ///
+    /// # Errors
+    /// The output cannot be written, or metadata not be encoded: a section too large for a record.
+    pub fn begin(out: W, plan: &PipePlan, recording: &Recording) -> Result<Self> {
+        let mut writer = PipeWriter { out: BufWriter::with_capacity(BLOCK, out) };
+        let header = PipeHeader { magic: recording.magic, size: PipeHeader::SIZE };
+        writer.write("pipe header", &header.encode(recording.endian)?)?;
+        for slot in &plan.head.slots {
+            let bytes = encode_slot(slot, recording)?;
+            writer.write("metadata record", &bytes)?;
+        }
+        Ok(writer)
+    }
+
+    /// Ends the stream.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn finish(self) -> Result<W> {
+        self.out.into_inner().map_err(|e| Error::io("pipe")(e.into_error()))
+    }
+
+    #[inline]
+    fn write(&mut self, what: &'static str, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes).map_err(Error::io(what))
+    }
+}
+
+impl<W: Write> RecordSink for PipeWriter<W> {
+    #[inline]
+    fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        self.write("record", record.bytes)
+    }
+
+    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write("payload", bytes)
+    }
+
+    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write("unreadable bytes", bytes)
+    }
+}
+
+/// The record that `slot` stands for, from the model. What the model no longer has is left out.
+fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
+    let record = |kind: RecordType, body: Body| -> Result<Vec<u8>> {
+        let record = Record { kind, misc: slot.misc, body, tail: slot.padding.clone(), sample_id: None };
+        Ok(record.encode(recording.endian)?)
+    };
+    match &slot.content {
+        SlotContent::Verbatim(bytes) => Ok(bytes.clone()),
+        SlotContent::Attr(at) => match recording.events.get(*at) {
+            Some(event) => {
+                let body = HeaderAttr { attr: event.attr.clone(), ids: ToEnd(event.ids.clone()) };
+                record(RecordType::HEADER_ATTR, Body::HeaderAttr(body))
+            }
+            None => Ok(Vec::new()),
+        },
+        SlotContent::EventType(at) => match recording.event_types.get(*at) {
+            Some(name) => record(RecordType::HEADER_EVENT_TYPE, Body::HeaderEventType(name.clone())),
+            None => Ok(Vec::new()),
+        },
+        SlotContent::EndOfFeatures(id) => {
+            let body = HeaderFeature { feat_id: *id, section: Rest::default() };
+            record(RecordType::HEADER_FEATURE, Body::HeaderFeature(body))
+        }
+        SlotContent::Feature(id) => match recording.features.get(id) {
+            Some(section) => {
+                let body = HeaderFeature { feat_id: u64::from(*id), section: Rest(section.clone()) };
+                record(RecordType::HEADER_FEATURE, Body::HeaderFeature(body)).map_err(|_| Error::TooLarge {
+                    name: FeatureId(*id).to_string(),
+                    size: section.len(),
+                    max: usize::from(u16::MAX) - 16,
+                })
+            }
+            None => Ok(Vec::new()),
+        },
+        SlotContent::TracingData { pad } => match recording.features.get(&FeatureId::TRACING_DATA.0) {
+            Some(data) => tracing_data(data, *pad, slot, recording.endian),
+            None => Ok(Vec::new()),
+        },
+    }
+}
+
+/// The record of tracing data, which counts neither the data nor its padding in its own size, and the data.
+fn tracing_data(data: &[u8], pad: Option<u32>, slot: &Slot, endian: Endian) -> Result<Vec<u8>> {
+    let size = data.len() + slot.padding.len();
+    let size = u32::try_from(size).map_err(|_| Error::TooLarge {
+        name: FeatureId::TRACING_DATA.to_string(),
+        size,
+        max: u32::MAX as usize,
+    })?;
+    let body = Body::HeaderTracingData(HeaderTracingData { size, pad });
+    let record =
+        Record { kind: RecordType::HEADER_TRACING_DATA, misc: slot.misc, body, tail: Vec::new(), sample_id: None };
+    let mut bytes = record.encode(endian)?;
+    bytes.extend_from_slice(data);
+    bytes.extend_from_slice(&slot.padding);
+    Ok(bytes)
+}

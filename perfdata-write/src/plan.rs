@@ -1,0 +1,143 @@
+//! In which order, and with what between, the parts of a recording are put down.
+
+use perfdata_core::Recording;
+use perfdata_core::arrangement::{FileArrangement, Part, PipeArrangement, Region};
+use perfdata_core::header::{FileHeader, FileSection, WordSize};
+
+/// The order of a file's parts.
+#[derive(Debug, Clone)]
+pub struct FilePlan {
+    /// The parts in file order. The places are those of the recording that the plan was made from; a part that
+    /// follows another one moves with it.
+    pub(crate) steps: Vec<Region>,
+    /// The recording that the plan was made from, if any.
+    pub(crate) found: Option<FileArrangement>,
+}
+
+impl FilePlan {
+    /// The order of `perf record` (tools/perf/util/header.c, perf_session__do_write_header): header, ids,
+    /// attributes, records, feature table, sections. All events must be known before the first record is written.
+    pub fn standard() -> Self {
+        Self::of(&[Part::Header, Part::Attrs, Part::EventTypes, Part::Data])
+    }
+
+    /// The order for a stream whose events become known only behind the records: ids and attributes come last.
+    pub fn events_last() -> Self {
+        Self::of(&[Part::Header, Part::Data, Part::Attrs])
+    }
+
+    fn of(parts: &[Part]) -> Self {
+        let steps = parts.iter().map(|&part| Region { part, place: FileSection::default() }).collect();
+        FilePlan { steps, found: None }
+    }
+
+    /// The arrangement of an existing file, with its gaps.
+    pub fn exact(found: &FileArrangement) -> Self {
+        FilePlan { steps: found.regions.clone(), found: Some(found.clone()) }
+    }
+
+    /// Of which words the feature bitmap is made.
+    pub(crate) fn words(&self) -> WordSize {
+        self.found.as_ref().map_or(WordSize::Bits64, |found| found.words)
+    }
+
+    /// Whether every part keeps its place, since parts of the file share bytes.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.found.as_ref().is_some_and(FileArrangement::overlaps)
+    }
+
+    /// The header as found, or an empty one of today's size.
+    pub(crate) fn header(&self, recording: &Recording) -> FileHeader {
+        match &self.found {
+            Some(found) => found.header.clone(),
+            None => FileHeader {
+                magic: recording.magic,
+                size: FileHeader::SIZE,
+                attr_size: 0,
+                attrs: FileSection::default(),
+                data: FileSection::default(),
+                event_types: FileSection::default(),
+                features: Some(Default::default()),
+            },
+        }
+    }
+
+    /// Whether the attributes stand behind the records.
+    pub(crate) fn has_events_last(&self) -> bool {
+        self.position(Part::Attrs) > self.position(Part::Data)
+    }
+
+    /// Brings the ids in line with the events that the recording has now; ids stand before the attributes. An event
+    /// without ids has a place of no length, except in files that give it none.
+    pub(crate) fn settle_events(&mut self, recording: &Recording) {
+        let wanted = |event: usize| match recording.events.get(event) {
+            Some(event) => self.found.is_none() || !event.ids.is_empty(),
+            None => false,
+        };
+        let wanted: Vec<usize> = (0..recording.events.len()).filter(|&event| wanted(event)).collect();
+        self.steps.retain(|step| !matches!(step.part, Part::Ids(event) if !wanted.contains(&event)));
+        for event in wanted {
+            if self.position(Part::Ids(event)).is_none() {
+                let at = self.steps.iter().rposition(|step| matches!(step.part, Part::Ids(_)));
+                let attrs = self.position(Part::Attrs).and_then(|at| at.checked_sub(1));
+                self.insert_behind(at.or(attrs), Part::Ids(event));
+            }
+        }
+    }
+
+    /// Brings the steps behind the records in line with the features that the recording has now: sections that it
+    /// lost go, new ones stand in the order of their numbers, and the table follows the records.
+    pub(crate) fn settle_features(&mut self, recording: &Recording) {
+        self.steps.retain(|step| match step.part {
+            Part::Feature(id) => recording.features.contains_key(&id),
+            _ => true,
+        });
+        for &id in recording.features.keys() {
+            if self.steps.iter().any(|step| step.part == Part::Feature(id)) {
+                continue;
+            }
+            let before = |step: &Region| matches!(step.part, Part::Feature(other) if other < id);
+            let at = self.steps.iter().rposition(before).or_else(|| self.position(Part::FeatureTable));
+            self.insert_behind(at.or_else(|| self.position(Part::Data)), Part::Feature(id));
+        }
+        let has_table = self.position(Part::FeatureTable).is_some();
+        let entries = recording.features.len() + self.lost_entries().count();
+        if !has_table && entries > 0 {
+            self.insert_behind(self.position(Part::Data), Part::FeatureTable);
+        }
+    }
+
+    /// Entries of the table whose sections could not be read: they stay as they were.
+    pub(crate) fn lost_entries(&self) -> impl Iterator<Item = (u32, FileSection)> + '_ {
+        let found = self.found.iter().flat_map(|found| found.table.iter().map(move |entry| (found, *entry)));
+        found
+            .filter(|(found, (id, _))| found.place(Part::Feature(*id)).is_none())
+            .filter(|(_, (_, place))| place.size > 0)
+            .map(|(_, entry)| entry)
+    }
+
+    fn position(&self, part: Part) -> Option<usize> {
+        self.steps.iter().position(|step| step.part == part)
+    }
+
+    fn insert_behind(&mut self, at: Option<usize>, part: Part) {
+        let at = at.map_or(self.steps.len(), |at| at + 1);
+        // The new part stands where the one before it ended.
+        let offset = at.checked_sub(1).and_then(|before| self.steps.get(before)).and_then(|step| step.place.end());
+        let place = FileSection { offset: offset.unwrap_or(0), size: 0 };
+        self.steps.insert(at.min(self.steps.len()), Region { part, place });
+    }
+}
+
+/// The metadata records at the head of a pipe.
+#[derive(Debug, Clone)]
+pub struct PipePlan {
+    pub(crate) head: PipeArrangement,
+}
+
+impl PipePlan {
+    /// The records of an existing pipe.
+    pub fn exact(found: &PipeArrangement) -> Self {
+        PipePlan { head: found.clone() }
+    }
+}
