@@ -1,0 +1,36 @@
+//! What must hold for every record that can be decoded.
+
+use perfdata_core::describe::{Describe, Style, WireSize};
+use perfdata_core::record::{RawRecord, Record, RecordHeader};
+use perfdata_core::{Endian, Error, Layout};
+
+/// The other byte order.
+pub fn other(endian: Endian) -> Endian {
+    if endian == Endian::Little { Endian::Big } else { Endian::Little }
+}
+
+/// Decodes the record in `bytes` and checks that it is written as it was read, that its fields cover all its bytes,
+/// and that it means the same in the other byte order.
+pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, Error> {
+    let record = Record::decode(&RawRecord::first(bytes, endian, 0)?, layout)?;
+    let mut again = Vec::with_capacity(bytes.len());
+    record.encode_into(&mut again, endian).expect("what was decoded is encoded");
+    assert!(again == bytes, "written as it was read:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}");
+
+    let mut size = WireSize::default();
+    record.describe("", Style::Plain, &mut size);
+    assert_eq!(size.0 + RecordHeader::SIZE, bytes.len(), "described whole: {record:#x?}");
+
+    again.clear();
+    record.encode_into(&mut again, other(endian)).expect("what was decoded is encoded");
+    if record.opaque().is_none() {
+        let raw = RawRecord::first(&again, other(endian), 0).expect("the header was encoded");
+        let twin = Record::decode(&raw, layout)
+            .unwrap_or_else(|e| panic!("{e}\n{record:#x?} in the other byte order:\n{again:02x?}"));
+        // Not by value: a factor that is not a number differs from itself.
+        again.clear();
+        twin.encode_into(&mut again, endian).expect("what was decoded is encoded");
+        assert!(again == bytes, "there and back:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}\n{twin:#x?}");
+    }
+    Ok(record)
+}

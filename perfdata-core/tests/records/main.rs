@@ -1,0 +1,4 @@
+//! Records: values against bytes, real recordings, random bytes.
+
+mod check;
+mod recordings;
