@@ -1,0 +1,316 @@
+//! Lists: with their count in front, with a count elsewhere, up to the end.
+
+use std::io::{Read, Seek, Write};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use binrw::{BinRead, BinResult, BinWrite, Endian};
+
+use super::{CStr, Str, read_exact, remaining, short};
+use crate::describe::{Describe, Leaf, Style, Visitor};
+
+/// An element of a counted list.
+pub trait Element: for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + Describe + 'static {
+    /// Reads `count` elements; `remaining` bytes are there.
+    fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<Self>> {
+        // Reserves no more than the input can fill, whatever an element takes in memory.
+        let mut list = Vec::with_capacity(count.min(usize::try_from(remaining / 8).unwrap_or(0)));
+        for _ in 0..count {
+            list.push(Self::read_options(reader, endian, ())?);
+        }
+        Ok(list)
+    }
+
+    /// Writes all elements.
+    fn write_many<W: Write + Seek>(list: &[Self], writer: &mut W, endian: Endian) -> BinResult<()> {
+        list.iter().try_for_each(|item| item.write_options(writer, endian, ()))
+    }
+
+    /// Tells `visitor` all elements.
+    fn describe_many(list: &[Self], name: &'static str, style: Style, visitor: &mut dyn Visitor) {
+        list.describe(name, style, visitor);
+    }
+}
+
+/// Implements [`Element`] for declared structures.
+macro_rules! elements {
+    ($($name:ty),*) => { $(impl $crate::wire::Element for $name {})* };
+}
+pub(crate) use elements;
+elements!(u16, u32, Str, CStr);
+
+impl<C: Count, T: Element> Element for Counted<C, T> {}
+
+impl Element for u8 {
+    fn read_many<R: Read + Seek>(reader: &mut R, _: Endian, count: usize, remaining: u64) -> BinResult<Vec<u8>> {
+        read_exact(reader, count as u64, remaining)
+    }
+
+    fn write_many<W: Write + Seek>(list: &[u8], writer: &mut W, _: Endian) -> BinResult<()> {
+        Ok(writer.write_all(list)?)
+    }
+
+    fn describe_many(list: &[u8], name: &'static str, style: Style, v: &mut dyn Visitor) {
+        v.leaf(name, list.len(), Leaf::raw(list, style));
+    }
+}
+
+/// Callchains, registers, ids: read and written as one block.
+impl Element for u64 {
+    fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<u64>> {
+        let bytes = read_exact(reader, (count as u64).saturating_mul(8), remaining)?;
+        Ok(decode_words(&bytes, endian))
+    }
+
+    fn write_many<W: Write + Seek>(list: &[u64], writer: &mut W, endian: Endian) -> BinResult<()> {
+        let mut block = [0; 1024];
+        for words in list.chunks(block.len() / 8) {
+            for (bytes, word) in block.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                *bytes = if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() };
+            }
+            writer.write_all(block.get(..words.len() * 8).unwrap_or(&block))?;
+        }
+        Ok(())
+    }
+}
+
+/// The numbers in `bytes`; bytes that make no whole number are left out.
+pub fn decode_words(bytes: &[u8], endian: Endian) -> Vec<u64> {
+    let (words, _) = bytes.as_chunks::<8>();
+    match endian {
+        Endian::Little => words.iter().map(|w| u64::from_le_bytes(*w)).collect(),
+        Endian::Big => words.iter().map(|w| u64::from_be_bytes(*w)).collect(),
+    }
+}
+
+/// The bytes of `words`.
+pub fn encode_words(words: &[u64], endian: Endian) -> Vec<u8> {
+    let bytes = |word: &u64| if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() };
+    words.iter().flat_map(bytes).collect()
+}
+
+/// `count` elements, `count` being a number from the input.
+pub(crate) fn read_list<T: Element, R: Read + Seek>(reader: &mut R, endian: Endian, count: u64) -> BinResult<Vec<T>> {
+    let remaining = remaining(reader)?;
+    // Every element takes a byte or more.
+    let size = usize::try_from(count).ok().filter(|_| count <= remaining);
+    let Some(size) = size else { return Err(short(reader, count, remaining)) };
+    T::read_many(reader, endian, size, remaining)
+}
+
+/// A number that counts elements or bytes.
+pub trait Count:
+    for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + TryFrom<usize> + Into<u64> + 'static
+{
+}
+impl Count for u8 {}
+impl Count for u16 {}
+impl Count for u32 {}
+impl Count for u64 {}
+
+/// A list with its length in front: a count of type `C`, then that many `T`.
+pub struct Counted<C, T> {
+    items: Vec<T>,
+    count: PhantomData<C>,
+}
+
+impl<C, T> From<Vec<T>> for Counted<C, T> {
+    fn from(items: Vec<T>) -> Self {
+        Counted { items, count: PhantomData }
+    }
+}
+
+impl<C, T> Counted<C, T> {
+    /// The elements, without their count.
+    pub fn into_inner(self) -> Vec<T> {
+        self.items
+    }
+}
+
+impl<C, T> Default for Counted<C, T> {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl<C, T: Clone> Clone for Counted<C, T> {
+    fn clone(&self) -> Self {
+        self.items.clone().into()
+    }
+}
+
+impl<C, T: PartialEq> PartialEq for Counted<C, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
+
+impl<C, T: std::fmt::Debug> std::fmt::Debug for Counted<C, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.items.fmt(f)
+    }
+}
+
+impl<C, T> Deref for Counted<C, T> {
+    type Target = Vec<T>;
+    fn deref(&self) -> &Vec<T> {
+        &self.items
+    }
+}
+
+impl<C, T> DerefMut for Counted<C, T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.items
+    }
+}
+
+impl<C: Count, T: Element> BinRead for Counted<C, T> {
+    type Args<'a> = ();
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
+        let count = C::read_options(reader, endian, ())?.into();
+        read_list(reader, endian, count).map(Into::into)
+    }
+}
+
+impl<C: Count, T: Element> BinWrite for Counted<C, T> {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        let Ok(count) = C::try_from(self.len()) else {
+            return Err(short(writer, self.len() as u64, u64::MAX >> (64 - 8 * size_of::<C>())));
+        };
+        count.write_options(writer, endian, ())?;
+        T::write_many(self, writer, endian)
+    }
+}
+
+impl<C, T: Element> Describe for Counted<C, T> {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        v.leaf(name, size_of::<C>(), Leaf::Count(self.len() as u64));
+        T::describe_many(self, name, style, v);
+    }
+}
+
+/// Declares lists whose count does not stand in front of them.
+macro_rules! lists {
+    ($($(#[$meta:meta])* $name:ident),*) => { $(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub struct $name<T>(pub Vec<T>);
+
+        impl<T> Deref for $name<T> {
+            type Target = Vec<T>;
+            fn deref(&self) -> &Vec<T> {
+                &self.0
+            }
+        }
+
+        impl<T> DerefMut for $name<T> {
+            fn deref_mut(&mut self) -> &mut Vec<T> {
+                &mut self.0
+            }
+        }
+    )* };
+}
+
+lists! {
+    /// Elements whose count stands elsewhere in the structure: the argument.
+    List,
+    /// Elements that need the layout (or other arguments) themselves; their count stands elsewhere in the structure.
+    LayoutList,
+    /// Such elements up to the end of the structure's bytes, each taking a given number of bytes or more; fewer stay
+    /// behind the list.
+    LayoutToEnd,
+    /// Elements up to the end of the structure's bytes, of the given wire size; bytes that make no whole element stay
+    /// behind the list.
+    ToEnd
+}
+
+impl<T: Element> BinRead for List<T> {
+    type Args<'a> = (u64,);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (count,): (u64,)) -> BinResult<Self> {
+        read_list(reader, endian, count).map(List)
+    }
+}
+
+impl<T: Element> BinWrite for List<T> {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        T::write_many(&self.0, writer, endian)
+    }
+}
+
+impl<T: Element> Describe for List<T> {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        T::describe_many(&self.0, name, style, v);
+    }
+}
+
+impl<T: BinRead> BinRead for LayoutList<T>
+where
+    for<'a> T::Args<'a>: Clone,
+{
+    type Args<'a> = (u64, T::Args<'a>);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (count, args): Self::Args<'_>) -> BinResult<Self> {
+        let remaining = remaining(reader)?;
+        if count > remaining {
+            return Err(short(reader, count, remaining));
+        }
+        (0..count).map(|_| T::read_options(reader, endian, args.clone())).collect::<BinResult<_>>().map(LayoutList)
+    }
+}
+
+impl<T: BinRead> BinRead for LayoutToEnd<T>
+where
+    for<'a> T::Args<'a>: Clone,
+{
+    /// The fewest bytes of an element, and what each needs.
+    type Args<'a> = (u64, T::Args<'a>);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (least, args): Self::Args<'_>) -> BinResult<Self> {
+        let mut list = Vec::new();
+        while remaining(reader)? >= least.max(1) {
+            list.push(T::read_options(reader, endian, args.clone())?);
+        }
+        Ok(LayoutToEnd(list))
+    }
+}
+
+/// What lists with elements of their own needs have in common.
+macro_rules! layout_lists {
+    ($($name:ident),*) => { $(
+        impl<T: for<'a> BinWrite<Args<'a> = ()>> BinWrite for $name<T> {
+            type Args<'a> = ();
+            fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+                self.0.iter().try_for_each(|item| item.write_options(writer, endian, ()))
+            }
+        }
+
+        impl<T: Describe> Describe for $name<T> {
+            fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+                self.0.describe(name, style, v);
+            }
+        }
+    )* };
+}
+layout_lists!(LayoutList, LayoutToEnd);
+
+impl<T: Element> BinRead for ToEnd<T> {
+    /// Wire size of one element in bytes.
+    type Args<'a> = (u64,);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (size,): (u64,)) -> BinResult<Self> {
+        let count = remaining(reader)?.checked_div(size).unwrap_or(0);
+        read_list(reader, endian, count).map(ToEnd)
+    }
+}
+
+impl<T: Element> BinWrite for ToEnd<T> {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        T::write_many(&self.0, writer, endian)
+    }
+}
+
+impl<T: Element> Describe for ToEnd<T> {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        T::describe_many(&self.0, name, style, v);
+    }
+}

@@ -1,0 +1,251 @@
+//! The building blocks of every structure: the `wire!` declaration, counted lists, strings and raw bytes.
+//!
+//! All reading happens inside a slice that holds the whole structure (a record's body, a feature section), so
+//! that every count can be compared with the bytes that remain before anything is allocated.
+
+mod list;
+mod text;
+
+pub use list::*;
+pub use text::*;
+
+use std::io::{Cursor, Read, Seek, Write};
+use std::ops::{Deref, DerefMut};
+
+use binrw::io::NoSeek;
+use binrw::{BinRead, BinResult, BinWrite, Endian};
+
+use crate::describe::{Describe, Style, Visitor};
+use crate::error::{Error, Result, WireError};
+use crate::layout::Layout;
+
+/// Declares a structure of the format: `pub struct Name { pub field: Type as Style, … }`, or
+/// `pub struct Name(layout) { … }` where conditions depend on the [`Layout`]. One declaration gives the reader and
+/// the writer (binrw) and the walk over the fields (`Describe`). A structure that is only ever part of another may
+/// depend on something else: `pub struct Name(version: u32) { … }`.
+///
+/// Fields take what they depend on as arguments of their type (`args`, `args_raw`): binrw's `parse_with` does not go
+/// through a declarative macro, whose hygiene keeps the names that it generates apart.
+macro_rules! wire {
+    ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) { $($(#[$fmeta:meta])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+        #[binrw::binrw]
+        $(#[$meta])*
+        #[br(import_raw($layout: $crate::layout::Layout))]
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name { $($(#[$fmeta])* pub $field: $type),* }
+
+        $crate::wire::wire!(@describe $name { $($field $($style)?),* });
+
+        impl $crate::wire::Wire for $name {
+            const NAME: &'static str = stringify!($name);
+            fn read_wire(reader: &mut std::io::Cursor<&[u8]>, endian: binrw::Endian, layout: $crate::layout::Layout) -> binrw::BinResult<Self> {
+                <Self as binrw::BinRead>::read_options(reader, endian, layout)
+            }
+        }
+    };
+    ($(#[$meta:meta])* pub struct $name:ident { $($(#[$fmeta:meta])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+        #[binrw::binrw]
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name { $($(#[$fmeta])* pub $field: $type),* }
+
+        $crate::wire::wire!(@describe $name { $($field $($style)?),* });
+        $crate::wire::wire_plain!($name);
+    };
+    ($(#[$meta:meta])* pub struct $name:ident ($args:ident: $argstype:ty) { $($(#[$fmeta:meta])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+        #[binrw::binrw]
+        $(#[$meta])*
+        #[br(import_raw($args: $argstype))]
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name { $($(#[$fmeta])* pub $field: $type),* }
+
+        $crate::wire::wire!(@describe $name { $($field $($style)?),* });
+    };
+    (@describe $name:ident { $($field:ident $($style:ident)?),* }) => {
+        impl $crate::describe::Describe for $name {
+            fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
+                v.begin(name);
+                $($crate::describe::Describe::describe(&self.$field, stringify!($field), $crate::wire::wire!(@style $($style)?), v);)*
+                v.end();
+            }
+        }
+    };
+    (@style) => { $crate::describe::Style::Plain };
+    (@style $style:ident) => { $crate::describe::Style::$style };
+}
+pub(crate) use wire;
+
+/// Makes types that need no layout usable as a whole body or section.
+macro_rules! wire_plain {
+    ($($name:ident),*) => { $(
+        impl $crate::wire::Wire for $name {
+            const NAME: &'static str = stringify!($name);
+            fn read_wire(reader: &mut std::io::Cursor<&[u8]>, endian: binrw::Endian, _: $crate::layout::Layout) -> binrw::BinResult<Self> {
+                <Self as binrw::BinRead>::read_options(reader, endian, ())
+            }
+        }
+    )* };
+}
+pub(crate) use wire_plain;
+wire_plain!(u32, u64, Str);
+
+/// A structure that is read from and written to bytes of either byte order.
+pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
+    /// The structure's name in this library.
+    const NAME: &'static str;
+
+    /// Reads the structure from the position of `reader`.
+    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: Layout) -> BinResult<Self>;
+
+    /// Reads the structure from the start of `bytes` and returns it with the number of bytes that it took.
+    ///
+    /// # Errors
+    /// Offsets are relative to `bytes`.
+    fn decode(bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
+        let mut reader = Cursor::new(bytes);
+        let value = Self::read_wire(&mut reader, endian, layout)
+            .map_err(|e| Error::from_binrw(Self::NAME, bytes.len() as u64, e))?;
+        let used = usize::try_from(reader.position()).unwrap_or(bytes.len()).min(bytes.len());
+        Ok((value, used))
+    }
+
+    /// Appends the structure's bytes to `out`.
+    ///
+    /// # Errors
+    /// A list too long for its count, a string too long for its room.
+    fn encode_into(&self, out: &mut Vec<u8>, endian: Endian) -> Result<()> {
+        self.write_options(&mut NoSeek::new(out), endian, ()).map_err(|e| Error::from_binrw(Self::NAME, 0, e))
+    }
+
+    /// The structure's bytes.
+    ///
+    /// # Errors
+    /// As [`encode_into`](Self::encode_into).
+    fn encode(&self, endian: Endian) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.encode_into(&mut out, endian)?;
+        Ok(out)
+    }
+}
+
+impl<C: Count, T: Element> Wire for Counted<C, T> {
+    const NAME: &'static str = "list";
+    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, _: Layout) -> BinResult<Self> {
+        Self::read_options(reader, endian, ())
+    }
+}
+
+/// Bytes between the reader's position and its end.
+pub(crate) fn remaining<R: Read + Seek>(reader: &mut R) -> BinResult<u64> {
+    let here = reader.stream_position()?;
+    let end = reader.seek(std::io::SeekFrom::End(0))?;
+    reader.seek(std::io::SeekFrom::Start(here))?;
+    Ok(end.saturating_sub(here))
+}
+
+fn short<R: Seek>(reader: &mut R, needed: u64, available: u64) -> binrw::Error {
+    let pos = reader.stream_position().unwrap_or(0);
+    binrw::Error::Custom { pos, err: Box::new(WireError::Short { needed, available }) }
+}
+
+/// Exactly `len` bytes, once it is known that they are there.
+pub(crate) fn read_exact<R: Read + Seek>(reader: &mut R, len: u64, remaining: u64) -> BinResult<Vec<u8>> {
+    let size = usize::try_from(len).ok().filter(|_| len <= remaining);
+    let Some(size) = size else { return Err(short(reader, len, remaining)) };
+    let mut bytes = vec![0; size];
+    reader.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A structure in a room of given size: it ends where the room ends, whatever lies behind.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Room<T>(pub T);
+
+impl<T> Deref for Room<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Room<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: Wire> BinRead for Room<T> {
+    /// Bytes of the room, and the structure's layout.
+    type Args<'a> = (u64, Layout);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, layout): (u64, Layout)) -> BinResult<Self> {
+        let pos = reader.stream_position()?;
+        let remaining = remaining(reader)?;
+        let bytes = read_exact(reader, len, remaining)?;
+        let invalid = |err| binrw::Error::Custom { pos, err: Box::new(err) };
+        match T::decode(&bytes, endian, Layout { len, ..layout }) {
+            Ok((value, used)) if used == bytes.len() => Ok(Room(value)),
+            Ok((_, used)) => {
+                Err(invalid(Error::invalid(T::NAME, "size", len.to_string(), format!("{used}, its content")).at(0)))
+            }
+            Err(error) => Err(invalid(error)),
+        }
+    }
+}
+
+impl<T: Wire> BinWrite for Room<T> {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        self.0.write_options(writer, endian, ())
+    }
+}
+
+impl<T: Describe> Describe for Room<T> {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        self.0.describe(name, style, v);
+    }
+}
+
+/// How many raw bytes a field has.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Extent {
+    /// All up to the end of the structure's bytes.
+    #[default]
+    ToEnd,
+    /// This many bytes.
+    Bytes(u64),
+    /// Up to this offset in the structure.
+    UpTo(u64),
+}
+
+/// Raw bytes, up to the end of the structure's bytes where its [`Extent`] says nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rest(pub Vec<u8>);
+
+impl BinRead for Rest {
+    type Args<'a> = Extent;
+    fn read_options<R: Read + Seek>(reader: &mut R, _: Endian, extent: Extent) -> BinResult<Self> {
+        let here = reader.stream_position()?;
+        let remaining = remaining(reader)?;
+        let len = match extent {
+            Extent::ToEnd => remaining,
+            Extent::Bytes(len) => len,
+            Extent::UpTo(end) => end.saturating_sub(here),
+        };
+        read_exact(reader, len, remaining).map(Rest)
+    }
+}
+
+impl BinWrite for Rest {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, _: Endian, (): ()) -> BinResult<()> {
+        Ok(writer.write_all(&self.0)?)
+    }
+}
+
+impl Describe for Rest {
+    fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
+        if !self.0.is_empty() {
+            u8::describe_many(&self.0, name, style, v);
+        }
+    }
+}

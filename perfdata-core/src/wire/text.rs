@@ -1,0 +1,159 @@
+//! Text: NUL-terminated, in rooms of several kinds.
+
+use std::io::{Read, Seek, Write};
+
+use binrw::{BinRead, BinResult, BinWrite, Endian};
+
+use super::{Counted, Extent, Rest, short};
+use crate::describe::{Describe, Leaf, Style, Visitor};
+
+/// The bytes before the first NUL.
+pub fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&b| b == 0).next().unwrap_or(bytes)
+}
+
+/// Declares string types that differ only in how their room is found.
+macro_rules! texts {
+    ($($(#[$meta:meta])* $name:ident),* $(,)?) => { $(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        pub struct $name(pub Vec<u8>);
+
+        impl $name {
+            /// The text: the bytes before the first NUL, in the recording machine's encoding.
+            pub fn text(&self) -> &[u8] {
+                until_nul(&self.0)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&String::from_utf8_lossy(self.text()))
+            }
+        }
+    )* };
+}
+
+texts! {
+    /// A NUL-terminated string with everything behind it up to the end of the structure's bytes: the padding to 8,
+    /// which may hold stale bytes.
+    Text,
+    /// A string with its room in front as a `u32`: text, NUL and filling (perf rounds the room up to 64).
+    Str,
+    /// A NUL-terminated string without padding; kept here with its NUL.
+    CStr,
+}
+
+impl Text {
+    /// `text` with a NUL and zeros up to a multiple of `align` bytes.
+    pub fn padded(text: &[u8], align: usize) -> Self {
+        let mut room = text.to_vec();
+        room.resize((text.len() + 1).next_multiple_of(align.max(1)), 0);
+        Text(room)
+    }
+}
+
+impl Str {
+    /// `text` in the room that perf gives it: text and NUL rounded up to 64 bytes.
+    pub fn new(text: &[u8]) -> Self {
+        Str(Text::padded(text, 64).0)
+    }
+}
+
+impl CStr {
+    /// `text` with its NUL.
+    pub fn new(text: &[u8]) -> Self {
+        CStr(Text::padded(text, 1).0)
+    }
+}
+
+impl BinRead for Text {
+    type Args<'a> = ();
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
+        Rest::read_options(reader, endian, Extent::ToEnd).map(|rest| Text(rest.0))
+    }
+}
+
+impl BinWrite for Text {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, _: Endian, (): ()) -> BinResult<()> {
+        Ok(writer.write_all(&self.0)?)
+    }
+}
+
+impl Describe for Text {
+    fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
+        v.leaf(name, self.0.len(), Leaf::Text(&self.0));
+    }
+}
+
+impl BinRead for Str {
+    type Args<'a> = ();
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
+        Counted::<u32, u8>::read_options(reader, endian, ()).map(|room| Str(room.into_inner()))
+    }
+}
+
+impl BinWrite for Str {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+        let Ok(len) = u32::try_from(self.0.len()) else {
+            return Err(short(writer, self.0.len() as u64, u64::from(u32::MAX)));
+        };
+        len.write_options(writer, endian, ())?;
+        Ok(writer.write_all(&self.0)?)
+    }
+}
+
+impl Describe for Str {
+    fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
+        v.leaf(name, 4, Leaf::Count(self.0.len() as u64));
+        v.leaf(name, self.0.len(), Leaf::Text(&self.0));
+    }
+}
+
+impl BinRead for CStr {
+    type Args<'a> = ();
+    fn read_options<R: Read + Seek>(reader: &mut R, _: Endian, (): ()) -> BinResult<Self> {
+        let mut bytes = Vec::new();
+        loop {
+            let mut byte = [0];
+            reader.read_exact(&mut byte)?;
+            bytes.push(byte[0]);
+            if byte[0] == 0 {
+                return Ok(CStr(bytes));
+            }
+        }
+    }
+}
+
+impl BinWrite for CStr {
+    type Args<'a> = ();
+    fn write_options<W: Write + Seek>(&self, writer: &mut W, _: Endian, (): ()) -> BinResult<()> {
+        Ok(writer.write_all(&self.0)?)
+    }
+}
+
+impl Describe for CStr {
+    fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
+        v.leaf(name, self.0.len(), Leaf::Text(&self.0));
+    }
+}
+
+/// A string in a room of fixed size; not always terminated.
+#[binrw::binrw]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chars<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> Chars<N> {
+    /// The text: the bytes before the first NUL, or all.
+    pub fn text(&self) -> &[u8] {
+        until_nul(&self.0)
+    }
+}
+
+impl<const N: usize> Describe for Chars<N> {
+    fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
+        v.leaf(name, N, Leaf::Text(&self.0));
+    }
+}
