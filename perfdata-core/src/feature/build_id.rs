@@ -5,10 +5,10 @@ use std::io::{Cursor, Seek, Write};
 
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
-use crate::describe::{Describe, Style, Visitor};
+use crate::describe::{Describe, Style, Visitor, WireSize};
 use crate::layout::Layout;
 use crate::record::{BuildId, RecordHeader, RecordType};
-use crate::wire::{LayoutToEnd, Room, Wire, wire};
+use crate::wire::{LayoutToEnd, Room, Text, Wire, wire};
 
 wire! {
     /// A file and its build id, in the form of a record.
@@ -22,18 +22,20 @@ wire! {
 }
 
 impl BuildIdEntry {
-    /// An entry for `build_id`, or nothing if its name is too long for the size of an entry.
-    pub fn new(misc: u16, build_id: BuildId) -> Option<Self> {
-        let mut size = crate::describe::WireSize::default();
+    /// An entry for `build_id` in the form of perf 6.12: with the name in a room of 8, 16, … bytes. Nothing if the name
+    /// is too long for an entry. Of `misc`, the record's header, the CPU mode and the flag of a valid size count.
+    pub fn new(misc: u16, mut build_id: BuildId) -> Option<Self> {
+        build_id.filename = Text::padded(build_id.filename.text(), 8);
+        let mut size = WireSize(RecordHeader::SIZE);
         build_id.describe("", Style::Plain, &mut size);
-        let size = u16::try_from(size.0.checked_add(RecordHeader::SIZE)?).ok()?;
+        let size = u16::try_from(size.0).ok()?;
         Some(BuildIdEntry { header: RecordHeader { kind: RecordType(0), misc, size }, build_id: Room(build_id) })
     }
 }
 
 /// The build ids, the kernel's first.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BuildIds(pub LayoutToEnd<BuildIdEntry>);
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BuildIds(pub Vec<BuildIdEntry>);
 
 impl Wire for BuildIds {
     const NAME: &'static str = "BuildIds";
@@ -49,14 +51,15 @@ impl Wire for BuildIds {
         };
         let entries = read(false)?;
         let shifted = entries.iter().any(|entry| entry.build_id.filename.text() == b"nel.kallsyms]");
-        if shifted { read(true).map(BuildIds) } else { Ok(BuildIds(entries)) }
+        let LayoutToEnd(entries) = if shifted { read(true)? } else { entries };
+        Ok(BuildIds(entries))
     }
 }
 
 impl BinWrite for BuildIds {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
-        self.0.write_options(writer, endian, ())
+        self.0.iter().try_for_each(|entry| entry.write_options(writer, endian, ()))
     }
 }
 

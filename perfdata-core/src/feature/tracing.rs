@@ -25,7 +25,7 @@ codes! {
 
 /// Bytes that are always the same: the argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word<const N: usize>([u8; N]);
+pub struct Word<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> BinRead for Word<N> {
     type Args<'a> = (&'static [u8; N],);
