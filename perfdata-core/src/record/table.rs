@@ -74,7 +74,7 @@ macro_rules! records {
             fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
                 match self {
                     $(Body::$variant(body) => body.describe(name, style, v),)*
-                    Body::Unknown(bytes) => v.leaf(name, bytes.len(), Leaf::Opaque(bytes)),
+                    Body::Unknown(bytes) => v.leaf("bytes", bytes.len(), Leaf::Opaque(bytes)),
                 }
             }
         }

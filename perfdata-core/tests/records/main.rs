@@ -1,4 +1,6 @@
 //! Records: values against bytes, real recordings, random bytes.
 
 mod check;
+mod opaque;
 mod recordings;
+mod values;
