@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::convert::swap::Unknown;
 
 /// Read, write and convert Linux perf.data recordings without losing a byte.
 #[derive(Debug, Parser)]
@@ -26,6 +28,17 @@ pub enum Command {
     Pipe2file(ConvertArgs),
 }
 
+/// A byte order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ByteOrder {
+    /// Least significant byte first (x86, ARM, RISC-V, POWER with ppc64le)
+    Little,
+    /// Most significant byte first (s390x, SPARC, big-endian MIPS and POWER)
+    Big,
+    /// That of this machine
+    Native,
+}
+
 /// Arguments of everything that makes a recording out of a recording.
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
@@ -34,6 +47,15 @@ pub struct ConvertArgs {
     /// Recording to write; - is standard output
     #[arg(short, long)]
     pub output: PathBuf,
+    /// Write the byte order that INPUT does not have
+    #[arg(long, conflicts_with = "endian")]
+    pub swap_endian: bool,
+    /// Write this byte order
+    #[arg(long, value_name = "ORDER")]
+    pub endian: Option<ByteOrder>,
+    /// What to do with records, features and fields whose meaning a conversion needs and nobody knows
+    #[arg(long, value_name = "WHAT", default_value = "error")]
+    pub unknown: Unknown,
     /// Overwrite OUTPUT if it exists
     #[arg(short, long)]
     pub force: bool,

@@ -97,6 +97,19 @@ impl Read for InputReader {
 /// The input once more, for what the model does not hold; a stream has no such bytes.
 pub struct InputSource(Option<Arc<File>>);
 
+impl InputSource {
+    /// A second reader of the input; nothing for a stream.
+    ///
+    /// # Errors
+    /// As [`Input::reader`].
+    pub fn reopen(&self) -> Result<Option<RecordingReader<InputReader>>> {
+        match &self.0 {
+            Some(file) => Ok(Some(Input::File(file.clone()).reader()?.0)),
+            None => Ok(None),
+        }
+    }
+}
+
 impl Source for InputSource {
     fn len(&self) -> io::Result<u64> {
         self.0.as_ref().map_or(Ok(0), |file| Source::len(&**file))

@@ -160,6 +160,11 @@ impl Events {
         self.by_id(self.id_of(record)?)
     }
 
+    /// Whether records of all events have the same layout, so that it does not matter whose a record is.
+    pub fn agree(&self) -> bool {
+        self.layouts.windows(2).all(|pair| pair.first() == pair.last())
+    }
+
     /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
     #[inline]
     pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {

@@ -6,11 +6,13 @@
 
 #![forbid(unsafe_code)]
 
+mod compress;
 mod error;
 mod file;
 mod pipe;
 mod plan;
 
+pub use compress::Compressor;
 pub use error::{Error, Result};
 pub use file::FileWriter;
 pub use pipe::PipeWriter;

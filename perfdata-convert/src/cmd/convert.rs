@@ -1,21 +1,40 @@
 //! `perfconv convert`, and the commands that are a short form of it.
 
+use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 
-use crate::cli::ConvertArgs;
-use crate::convert::Conversion;
+use crate::cli::{ByteOrder, ConvertArgs};
+use crate::convert::swap::{Swap, Target};
+use crate::convert::{Conversion, Stage};
 use crate::error::Result;
 use crate::io::Output;
 
 /// Converts by `args`; `to` is the container that the command's name asks for.
 pub fn run(args: &ConvertArgs, to: Option<ContainerKind>) -> Result<()> {
     let output = Output::create(&args.output, &args.input, args.force)?;
-    let summary = Conversion { stages: Vec::new(), to }.run(&args.input, output)?;
+    let summary = Conversion { stages: stages(args), to }.run(&args.input, output)?;
     if let Some((bytes, why)) = summary.unreadable {
         eprintln!("perfconv: warning: the last {bytes} bytes are no whole record: {why}");
+    }
+    for note in &summary.notes {
+        eprintln!("perfconv: note: {note}");
     }
     if !args.quiet {
         eprintln!("perfconv: {} records", summary.records);
     }
     Ok(())
+}
+
+/// The stages that the options ask for, in the order in which they see a record.
+fn stages(args: &ConvertArgs) -> Vec<Box<dyn Stage>> {
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    let order = args.endian.map(|order| match order {
+        ByteOrder::Little => Target::Order(Endian::Little),
+        ByteOrder::Big => Target::Order(Endian::Big),
+        ByteOrder::Native => Target::Order(Endian::NATIVE),
+    });
+    if let Some(target) = order.or(args.swap_endian.then_some(Target::Other)) {
+        stages.push(Box::new(Swap::new(target, args.unknown)));
+    }
+    stages
 }

@@ -4,15 +4,16 @@
 //! container to write. There is one loop over the records, here.
 
 pub mod sample_times;
+pub mod swap;
 mod to_file;
 
 use std::path::Path;
 
-use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Piece, RecordingReader};
 use perfdata_core::record::RawRecord;
+use perfdata_core::{Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 use crate::error::{Error, Result};
@@ -20,6 +21,19 @@ use crate::io::{Input, InputReader, InputSource, Output};
 
 /// One step of a conversion. What it does not change it hands on.
 pub trait Stage {
+    /// Whether the stage must know all events before the first record: in a pipe they may come behind it.
+    fn needs_events(&self) -> bool {
+        false
+    }
+
+    /// Whether the stage may refuse a record in the middle of the stream.
+    fn may_refuse(&self) -> bool {
+        false
+    }
+
+    /// Takes the events of a pipe that has none at its head.
+    fn late_events(&mut self, _events: &Events) {}
+
     /// Sees, and may change, the model before the first record, and how it stood in the input.
     ///
     /// # Errors
@@ -58,6 +72,11 @@ pub trait Stage {
     /// As [`record`](Self::record).
     fn finish(&mut self, _recording: &mut Recording, _next: &mut Link<'_>) -> Result<()> {
         Ok(())
+    }
+
+    /// What the user should know of the output that no error tells.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -125,6 +144,8 @@ pub struct Summary {
     pub records: u64,
     /// Bytes of the input that were no records, and why the stream could not be read on.
     pub unreadable: Option<(u64, String)>,
+    /// What the stages have to say.
+    pub notes: Vec<String>,
 }
 
 /// A choice of stages and container.
@@ -142,6 +163,10 @@ impl Conversion {
     /// The input cannot be read or converted, or the output not be written. There is no output then.
     pub fn run(mut self, input: &Path, output: Output) -> Result<Summary> {
         let (reader, source) = Input::open(input)?.reader()?;
+        if reader.recording().events.is_empty() && self.stages.iter().any(|stage| stage.needs_events()) {
+            let events = late_events(&source)?;
+            self.stages.iter_mut().for_each(|stage| stage.late_events(&events));
+        }
         let found = match reader.arrangement() {
             Arrangement::File(_) => ContainerKind::File,
             Arrangement::Pipe(_) => ContainerKind::Pipe,
@@ -156,6 +181,10 @@ impl Conversion {
         }
         match to {
             ContainerKind::File => output.write_seekable(|file| self.write_file(reader, &source, file)),
+            // A refusal comes before anything is written, also where the output cannot be taken back.
+            ContainerKind::Pipe if self.stages.iter().any(|stage| stage.may_refuse()) => {
+                output.write_seekable(|file| self.write_pipe(reader, file))
+            }
             ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(reader, out)),
         }
     }
@@ -217,6 +246,7 @@ impl Conversion {
             }
             Link { stages: &mut self.stages, writer }.piece(&piece)?;
         }
+        summary.notes = self.stages.iter().flat_map(|stage| stage.notes()).collect();
         summary.unreadable = reader.damage().map(|damage| (unreadable, damage.to_string()));
         for at in 0..self.stages.len() {
             let Some((stage, rest)) = self.stages.get_mut(at..).and_then(<[_]>::split_first_mut) else { break };
@@ -224,4 +254,14 @@ impl Conversion {
         }
         Ok(summary)
     }
+}
+
+/// The events of a pipe whose attributes come behind the first record: read ahead.
+fn late_events(source: &InputSource) -> Result<Events> {
+    let Some(mut reader) = source.reopen()? else {
+        let what = "the attributes are not at the head of the stream: give the recording as a file";
+        return Err(Error::Refused(what.into()));
+    };
+    while reader.next()?.is_some() {}
+    Ok(reader.recording().events.clone())
 }

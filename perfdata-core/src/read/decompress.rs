@@ -104,7 +104,14 @@ impl Decompressor {
         Ok(Some(record))
     }
 
-    /// Decoded bytes that make no whole record yet.
+    /// Takes out the decoded bytes that make no whole record yet.
+    pub fn take_pending(&mut self) -> Vec<u8> {
+        let bytes = self.buffer.split_off(self.start.min(self.buffer.len()));
+        self.start = self.buffer.len();
+        bytes
+    }
+
+    /// Number of decoded bytes that make no whole record yet.
     pub fn pending(&self) -> usize {
         self.buffer.len().saturating_sub(self.start)
     }

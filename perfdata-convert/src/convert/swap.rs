@@ -1,0 +1,334 @@
+//! The other byte order: every number by its declaration, everything else as it was recorded.
+//!
+//! A record is decoded in the recording's byte order and encoded in the other one. Payloads with an order of their
+//! own (RAW data, stacks, AUX data, tracing data, code, build ids, strings) stay as they are.
+
+use perfdata_core::arrangement::{Arrangement, SlotContent};
+use perfdata_core::attr::{EventType, SampleType};
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::header::WordSize;
+use perfdata_core::read::{Collector, DEFAULT_LIMIT, Decompressor, Piece};
+use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::wire::{Rest, Wire};
+use perfdata_core::{Endian, Events, Layout, Recording, describe};
+use perfdata_write::Compressor;
+
+use super::{Link, Stage};
+use crate::error::{Error, Result};
+
+/// What to do with what cannot be converted with certainty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Unknown {
+    /// Keep its bytes as they are, under a converted header
+    Keep,
+    /// Leave it out
+    Drop,
+    /// Refuse the conversion
+    #[default]
+    Error,
+}
+
+/// Converts a recording to a byte order.
+#[derive(Debug)]
+pub struct Swap {
+    to: Target,
+    unknown: Unknown,
+    /// The model in the input's byte order, with the metadata that came so far. Nothing to do where there is none.
+    model: Option<Recording>,
+    collector: Collector,
+    /// The events of a pipe that has them behind the records.
+    late_events: Option<Events>,
+    /// The order to write.
+    endian: Endian,
+    zstd: Option<(Decompressor, Compressor)>,
+    /// Whether the piece before was already unreadable.
+    unreadable: bool,
+    /// Whether the payload of the last record goes with a record that was left out.
+    dropped: bool,
+    buffer: Vec<u8>,
+}
+
+/// The byte order to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The one that the input does not have.
+    Other,
+    /// A certain one.
+    Order(Endian),
+}
+
+impl Swap {
+    /// A stage that writes the byte order `to`.
+    pub fn new(to: Target, unknown: Unknown) -> Self {
+        Swap {
+            to,
+            unknown,
+            model: None,
+            collector: Collector::default(),
+            late_events: None,
+            endian: Endian::Little,
+            zstd: None,
+            unreadable: false,
+            dropped: false,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// What becomes of a thing of uncertain meaning: `Ok(true)` to keep it.
+    fn decide(&self, what: &str, offset: Option<u64>, why: &str) -> Result<bool> {
+        match self.unknown {
+            Unknown::Keep => Ok(true),
+            Unknown::Drop => Ok(false),
+            Unknown::Error => {
+                let place = offset.map(|at| format!("at offset {at:#x}: ")).unwrap_or_default();
+                Err(Error::Refused(format!(
+                    "{place}{what} cannot be converted to the other byte order: {why}; --unknown keep or --unknown drop decides"
+                )))
+            }
+        }
+    }
+
+    /// The bytes of a feature section in the other byte order; nothing where it is to be left out.
+    fn section(&self, id: FeatureId, bytes: &[u8], from: &Recording, offset: Option<u64>) -> Result<Option<Vec<u8>>> {
+        let layout = Layout { nr_cpus_available: from.nr_cpus_available(), ..Layout::default() };
+        let doubt = match Section::decode(id, bytes, from.endian, &layout) {
+            Ok(section) => match describe::opaque(&section) {
+                None => return Ok(Some(section.encode(self.endian)?)),
+                Some(_) if self.unknown == Unknown::Keep && !matches!(section.value, Feature::Unknown(_)) => {
+                    return Ok(Some(section.encode(self.endian)?));
+                }
+                Some(part) => format!("the meaning of {} is not known", part.field),
+            },
+            Err(e) => e.to_string(),
+        };
+        Ok(self.decide(&format!("feature {id}"), offset, &doubt)?.then(|| bytes.to_vec()))
+    }
+
+    /// Appends `raw` in the other byte order to `out`; false where it is to be left out.
+    fn convert(&self, raw: &RawRecord<'_>, from: &Recording, out: &mut Vec<u8>) -> Result<bool> {
+        let name = || format!("{} record (type {})", raw.kind, raw.kind.0);
+        let mut record = match self.decode(raw, self.late_events.as_ref().unwrap_or(&from.events)) {
+            Ok(record) => record,
+            Err(doubt) => {
+                if !self.decide(&name(), Some(raw.offset), &doubt)? {
+                    return Ok(false);
+                }
+                Record {
+                    kind: raw.kind,
+                    misc: raw.misc,
+                    body: Body::Unknown(raw.body().to_vec()),
+                    tail: Vec::new(),
+                    sample_id: None,
+                }
+            }
+        };
+        if let Body::HeaderFeature(feature) = &mut record.body {
+            let id = FeatureId(u32::try_from(feature.feat_id).unwrap_or(u32::MAX));
+            if !feature.section.0.is_empty() {
+                match self.section(id, &feature.section.0, from, Some(raw.offset))? {
+                    Some(bytes) => feature.section = Rest(bytes),
+                    None => return Ok(false),
+                }
+            }
+        }
+        record.encode_into(out, self.endian)?;
+        Ok(true)
+    }
+
+    /// The record, or why its meaning is in doubt. Under `keep` only a record that cannot be read at all is.
+    fn decode(&self, raw: &RawRecord<'_>, events: &Events) -> Result<Record, String> {
+        if raw.kind == RecordType::SAMPLE && events.of_record(raw).is_none() && !events.agree() {
+            return Err("its event is not known".into());
+        }
+        let record = Record::decode(raw, &events.layout_of(raw)).map_err(|e| e.to_string())?;
+        let is_section = matches!(record.body, Body::HeaderFeature(_));
+        if is_section || (self.unknown == Unknown::Keep && !matches!(record.body, Body::Unknown(_))) {
+            return Ok(record);
+        }
+        match record.opaque() {
+            None => Ok(record),
+            Some(_) if matches!(record.body, Body::Unknown(_)) => Err("its type is not known".into()),
+            Some(part) => Err(format!("the meaning of {} at byte {} of it is not known", part.field, part.offset)),
+        }
+    }
+
+    /// Opens a compressed record, converts what is in it, and compresses it again.
+    fn recompress(&mut self, raw: &RawRecord<'_>, from: &Recording, next: &mut Link<'_>) -> Result<()> {
+        let (mut inner, mut outer) = match self.zstd.take() {
+            Some(pair) => pair,
+            None => self.open_stream(raw.kind, from)?,
+        };
+        inner.push(raw)?;
+        let mut plain = std::mem::take(&mut self.buffer);
+        plain.clear();
+        while let Some(record) = inner.next(raw.offset)? {
+            self.convert(&record, from, &mut plain)?;
+        }
+        if !plain.is_empty() {
+            outer.push(&plain, |record| next.record(record))?;
+        }
+        self.buffer = plain;
+        self.zstd = Some((inner, outer));
+        Ok(())
+    }
+
+    fn open_stream(&self, kind: RecordType, from: &Recording) -> Result<(Decompressor, Compressor)> {
+        let (limit, level) = match from.feature(FeatureId::COMPRESSED) {
+            Some(Ok(Section { value: Feature::Compressed(params), .. })) => (params.mmap_len as usize, params.level),
+            _ => (DEFAULT_LIMIT, 1),
+        };
+        let limit = if limit == 0 { DEFAULT_LIMIT } else { limit };
+        let level = i32::try_from(level).unwrap_or(1);
+        Ok((Decompressor::new(from.endian, limit)?, Compressor::new(kind, self.endian, level)?))
+    }
+
+    /// The parts of a pipe's head that are not in the model.
+    fn convert_head(&mut self, arrangement: &mut Arrangement, from: &Recording) -> Result<()> {
+        let Arrangement::Pipe(head) = arrangement else { return Ok(()) };
+        for slot in &mut head.slots {
+            let SlotContent::Verbatim(bytes) = &mut slot.content else { continue };
+            let raw = RawRecord::first(bytes, from.endian, 0)?;
+            let mut out = Vec::new();
+            if self.convert(&raw, from, &mut out)? {
+                out.extend_from_slice(bytes.get(raw.bytes.len()..).unwrap_or_default());
+            }
+            *bytes = out;
+        }
+        Ok(())
+    }
+
+    fn convert_features(&mut self, recording: &mut Recording, from: &Recording) -> Result<()> {
+        for (&id, bytes) in &from.features {
+            match self.section(FeatureId(id), bytes, from, None)? {
+                Some(bytes) => recording.features.insert(id, bytes),
+                None => recording.features.remove(&id),
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Stage for Swap {
+    fn needs_events(&self) -> bool {
+        true
+    }
+
+    fn may_refuse(&self) -> bool {
+        self.unknown == Unknown::Error
+    }
+
+    fn late_events(&mut self, events: &Events) {
+        self.late_events = Some(events.clone());
+    }
+
+    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+        self.endian = match self.to {
+            Target::Order(endian) => endian,
+            Target::Other if recording.endian == Endian::Little => Endian::Big,
+            Target::Other => Endian::Little,
+        };
+        if self.endian == recording.endian {
+            return Ok(());
+        }
+        let from = recording.clone();
+        for (at, event) in from.events.iter().enumerate() {
+            if let Some(part) = describe::opaque(&event.attr) {
+                let why = format!("the meaning of {} is not known", part.field);
+                self.decide(&format!("attribute {at}"), None, &why)?;
+            }
+        }
+        self.convert_features(recording, &from)?;
+        if let Arrangement::File(file) = arrangement
+            && file.words == WordSize::Bits32
+        {
+            let why = "its words seem to be 32-bit ones, which nothing in the file says";
+            if !self.decide("the feature bitmap", Some(72), why)? {
+                recording.features.clear();
+            }
+            file.words = WordSize::Bits64;
+        }
+        self.convert_head(arrangement, &from)?;
+        recording.endian = self.endian;
+        self.model = Some(from);
+        Ok(())
+    }
+
+    fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        let Some(mut from) = self.model.take() else { return next.record(raw) };
+        self.collector.piece(&mut from, &Piece::Record(*raw))?;
+        self.dropped = false;
+        if matches!(raw.kind, RecordType::COMPRESSED | RecordType::COMPRESSED2) {
+            self.recompress(raw, &from, next)?;
+        } else {
+            let mut bytes = std::mem::take(&mut self.buffer);
+            bytes.clear();
+            self.dropped = !self.convert(raw, &from, &mut bytes)?;
+            if !self.dropped {
+                next.record(&RawRecord { bytes: &bytes, endian: self.endian, ..*raw })?;
+            }
+            self.buffer = bytes;
+        }
+        self.model = Some(from);
+        Ok(())
+    }
+
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        if let Some(from) = &mut self.model {
+            self.collector.piece(from, &Piece::Payload(bytes))?;
+        }
+        if self.dropped { Ok(()) } else { next.payload(bytes) }
+    }
+
+    /// A cut record stays recognisable as one: its header is converted, the rest stays.
+    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        let first = !std::mem::replace(&mut self.unreadable, true);
+        match &self.model {
+            Some(from) if first => next.unreadable(&swap_header(bytes, from.endian, self.endian)?),
+            _ => next.unreadable(bytes),
+        }
+    }
+
+    fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
+        let Some((mut inner, mut outer)) = self.zstd.take() else { return Ok(()) };
+        let from = if self.endian == Endian::Little { Endian::Big } else { Endian::Little };
+        let rest = inner.take_pending();
+        if !rest.is_empty() {
+            outer.push(&swap_header(&rest, from, self.endian)?, |record| next.record(record))?;
+        }
+        if let Some(Ok(Section { value: Feature::Compressed(mut params), .. })) =
+            recording.feature(FeatureId::COMPRESSED)
+            && params.ratio != 0
+        {
+            params.ratio = outer.ratio();
+            recording.set_feature(FeatureId::COMPRESSED, Feature::Compressed(params))?;
+        }
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Some(from) = &self.model else { return Vec::new() };
+        let told = |event: &perfdata_core::Event| {
+            event.attr.kind == EventType::TRACEPOINT && from.features.contains_key(&FeatureId::TRACING_DATA.0)
+        };
+        let untold = from.events.iter().filter(|e| e.attr.sample_type.has(SampleType::RAW) && !told(e)).count();
+        if untold == 0 {
+            return Vec::new();
+        }
+        let order = if from.endian == Endian::Little { "little" } else { "big" };
+        vec![format!(
+            "RAW data of {untold} of {} events stays in {order}-endian order, and nothing in the output says so: \
+             read it by the ARCH feature, or keep the original",
+            from.events.len()
+        )]
+    }
+}
+
+/// `bytes` with the record header at their start, if there is a whole one, in the other byte order.
+fn swap_header(bytes: &[u8], from: Endian, to: Endian) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    if let Some(header) = RecordHeader::parse(bytes, from) {
+        header.encode_into(&mut out, to)?;
+    }
+    out.extend_from_slice(bytes.get(out.len()..).unwrap_or_default());
+    Ok(out)
+}
