@@ -13,8 +13,9 @@ use crate::describe::{Describe, Leaf, Style, Visitor};
 pub trait Element: for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + Describe + 'static {
     /// Reads `count` elements; `remaining` bytes are there.
     fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<Self>> {
-        // Reserves no more than the input can fill, whatever an element takes in memory.
-        let mut list = Vec::with_capacity(count.min(usize::try_from(remaining / 8).unwrap_or(0)));
+        // Reserves no more memory than there is input, whatever an element takes on the wire.
+        let room = usize::try_from(remaining).unwrap_or(0) / size_of::<Self>().max(1);
+        let mut list = Vec::with_capacity(count.min(room));
         for _ in 0..count {
             list.push(Self::read_options(reader, endian, ())?);
         }

@@ -2,5 +2,6 @@
 
 mod check;
 mod opaque;
+mod random;
 mod recordings;
 mod values;
