@@ -179,7 +179,9 @@ fn load(
         if !budget.take(place.size) {
             continue;
         }
-        if let Ok(bytes) = read_section(source, place, "feature section") {
+        // What is empty has no place that could be outside of a cut file.
+        let bytes = if place.size == 0 { Ok(Vec::new()) } else { read_section(source, place, "feature section") };
+        if let Ok(bytes) = bytes {
             add_region(file, Part::Feature(id), place);
             features.insert(id, bytes);
         }

@@ -79,7 +79,8 @@ impl Collector {
                     size: body.size as usize,
                     payload: Vec::new(),
                 });
-                Ok(None)
+                // No payload comes that would complete it.
+                Ok(if body.size == 0 { self.finish(recording) } else { None })
             }
             RecordType::HEADER_FEATURE => {
                 let body: HeaderFeature = raw.decode_body(layout)?;

@@ -93,6 +93,24 @@ impl<R: Read> RecordStream<R> {
                 }
             }
         }
+        match self.whole_record()? {
+            None => Ok(None),
+            Some(Ok((len, payload))) => {
+                let (from, offset) = (self.start, self.offset);
+                self.consume(len);
+                self.payload = payload;
+                let record = RawRecord::first(self.slice(from, from + len), self.endian, offset)?;
+                Ok(Some(Piece::Record(record)))
+            }
+            Some(Err(damage)) => {
+                self.damage = Some(damage);
+                self.next()
+            }
+        }
+    }
+
+    /// Makes the next record available: its length and that of what follows it, or why it is none.
+    fn whole_record(&mut self) -> Result<Option<Result<(usize, u64)>>> {
         if !self.fill(RecordHeader::SIZE)? && self.start == self.end {
             return Ok(None);
         }
@@ -100,19 +118,7 @@ impl<R: Read> RecordStream<R> {
             self.fill(usize::from(header.size))?;
         }
         let record = RawRecord::first(self.slice(self.start, self.end), self.endian, self.offset);
-        match record.and_then(|record| Ok((record.bytes.len(), record.payload_len()?))) {
-            Ok((len, payload)) => {
-                let (from, offset) = (self.start, self.offset);
-                self.consume(len);
-                self.payload = payload;
-                let record = RawRecord::first(self.slice(from, from + len), self.endian, offset)?;
-                Ok(Some(Piece::Record(record)))
-            }
-            Err(damage) => {
-                self.damage = Some(damage);
-                self.next()
-            }
-        }
+        Ok(Some(record.and_then(|record| Ok((record.bytes.len(), record.payload_len()?)))))
     }
 
     /// The type of the next record, which stays where it is; `None` where the next piece is not a record.
@@ -120,7 +126,7 @@ impl<R: Read> RecordStream<R> {
     /// # Errors
     /// The input cannot be read.
     pub fn peek_kind(&mut self) -> Result<Option<RecordType>> {
-        if self.payload > 0 || self.damage.is_some() || !self.fill(RecordHeader::SIZE)? {
+        if self.payload > 0 || self.damage.is_some() || !matches!(self.whole_record()?, Some(Ok(_))) {
             return Ok(None);
         }
         Ok(RecordHeader::parse(self.slice(self.start, self.end), self.endian).map(|header| header.kind))

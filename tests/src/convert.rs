@@ -1,0 +1,151 @@
+//! Converting recordings in tests: by the library, and by the command.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, OnceLock},
+};
+
+use perfdata_convert::{
+    convert::{Conversion, Stage, Summary},
+    error::Result,
+    io::Output,
+};
+use perfdata_core::{
+    Recording,
+    arrangement::Arrangement,
+    header::ContainerKind,
+    read::{Piece, RecordingReader, SourceReader},
+};
+use tempfile::TempDir;
+
+/// What a conversion made, in a folder of its own that goes away with this.
+#[derive(Debug)]
+pub struct Converted {
+    folder: TempDir,
+    /// What the conversion says of itself.
+    pub summary: Summary,
+}
+
+impl Converted {
+    /// The new recording.
+    pub fn path(&self) -> PathBuf {
+        output_in(&self.folder)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        fs::read(self.path()).expect("the conversion left its output")
+    }
+}
+
+fn output_in(folder: &TempDir) -> PathBuf {
+    folder.path().join("converted.data")
+}
+
+/// What `perfconv convert` and its short forms do: `input` through `stages` into the container `to`, or into that
+/// of the input.
+///
+/// # Errors
+/// Those of the conversion. Then there is no output, not even a part of it: else this panics.
+pub fn convert(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> Result<Converted> {
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let result = Output::create(&output_in(&folder), input, false)
+        .and_then(|output| Conversion { stages, to }.run(input, output));
+    match result {
+        Ok(summary) => Ok(Converted { folder, summary }),
+        Err(error) => {
+            let left = fs::read_dir(&folder).expect("the folder is there").count();
+            assert_eq!(left, 0, "{} failed ({error}) and left something behind", input.display());
+            Err(error)
+        }
+    }
+}
+
+/// A reader of a recording in memory.
+pub type MemoryReader = RecordingReader<SourceReader<Arc<Vec<u8>>>>;
+
+/// Opens a recording in memory.
+///
+/// # Errors
+/// It is none.
+pub fn open(bytes: Vec<u8>) -> perfdata_core::Result<MemoryReader> {
+    RecordingReader::open(Arc::new(bytes))
+}
+
+/// A recording as it is read: the model with all metadata, how it stood in its container, and the record stream.
+#[derive(Debug)]
+pub struct Whole {
+    /// The model when the last record has passed.
+    pub recording: Recording,
+    /// The places of everything.
+    pub arrangement: Arrangement,
+    /// Records with their payloads, in order; behind them bytes that are none.
+    pub stream: Vec<u8>,
+    /// Where in `stream` each record starts, and its type.
+    pub records: Vec<(usize, perfdata_core::record::RecordType)>,
+}
+
+impl Whole {
+    /// Reads a recording to its end.
+    ///
+    /// # Errors
+    /// It is none, or its metadata is damaged.
+    pub fn read(bytes: Vec<u8>) -> perfdata_core::Result<Self> {
+        let mut reader = open(bytes)?;
+        let (mut stream, mut records) = (Vec::new(), Vec::new());
+        while let Some(piece) = reader.next()? {
+            match piece {
+                Piece::Record(record) => {
+                    records.push((stream.len(), record.kind));
+                    stream.extend_from_slice(record.bytes);
+                }
+                Piece::Payload(bytes) | Piece::Unreadable(bytes) => stream.extend_from_slice(bytes),
+            }
+        }
+        Ok(Whole { recording: reader.recording().clone(), arrangement: reader.arrangement().clone(), stream, records })
+    }
+
+    /// Reads the recording at `path` to its end.
+    ///
+    /// # Errors
+    /// As text.
+    pub fn read_file(path: &Path) -> Result<Self, String> {
+        let bytes = fs::read(path).map_err(|error| error.to_string())?;
+        Self::read(bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// The `perfconv` command, built by the profile that these tests were built by.
+pub fn perfconv() -> Command {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    Command::new(PROGRAM.get_or_init(|| build().expect("perfconv can be built")))
+}
+
+/// Only the package of a command knows its binary, and only if its own tests were asked for: cargo builds it anew if
+/// anything has changed, and else says at once that it is there.
+fn build() -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    // target/debug/deps/suite-0123
+    let (Some(out), Some(target)) = (own.ancestors().nth(2), own.ancestors().nth(3)) else {
+        return Err(io::Error::other("the tests do not run from a target directory"));
+    };
+    let profile = match out.file_name().and_then(|name| name.to_str()) {
+        None | Some("debug") => "dev",
+        Some(profile) => profile,
+    };
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "perfdata-convert", "--bin", "perfconv", "--profile", profile])
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(crate::recordings::root())
+        .status()?;
+    let program = out.join("perfconv");
+    if !status.success() {
+        return Err(io::Error::other("cargo build failed"));
+    }
+    File::open(&program)?;
+    Ok(program)
+}
