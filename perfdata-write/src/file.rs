@@ -52,7 +52,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             gaps,
             auxtrace: Vec::new(),
         };
-        if !writer.plan.is_pinned() {
+        if !writer.plan.pinned {
             writer.plan.settle_events(recording);
         }
         while let Some(step) = writer.plan.steps.get(writer.done).copied().filter(|step| step.part != Part::Data) {
@@ -75,12 +75,14 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         let data = self.placed.get(&Part::Data).copied().unwrap_or_default();
         let data = FileSection { size: self.here - data.offset, ..data };
         self.placed.insert(Part::Data, data);
-        self.check_pinned(Part::Data, data.size)?;
+        if let Some(step) = self.plan.steps.iter().copied().find(|step| step.part == Part::Data) {
+            self.check_pinned(step, data.size)?;
+        }
         if self.auxtrace_index_is_stale(&recording, data) {
             let index = std::mem::take(&mut self.auxtrace).into();
             recording.to_mut().set_feature(FeatureId::AUXTRACE, Feature::AuxtraceIndex(index))?;
         }
-        if !self.plan.is_pinned() {
+        if !self.plan.pinned {
             self.plan.settle_features(&recording);
             if self.plan.has_events_last() {
                 self.plan.settle_events(&recording);
@@ -147,7 +149,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             Part::Data => {}
         }
         let size = self.here - start;
-        self.check_pinned(step.part, size)?;
+        self.check_pinned(step, size)?;
         if step.part != Part::Gap {
             self.placed.insert(step.part, FileSection { offset: start, size });
         }
@@ -264,14 +266,13 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(bytes)
     }
 
-    fn check_pinned(&self, part: Part, actual: u64) -> Result<()> {
-        let planned = self.plan.found.as_ref().filter(|found| found.overlaps()).and_then(|found| found.place(part));
-        match planned {
-            Some(place) if part != Part::Gap && place.size != actual => {
-                Err(Error::Overlap { part, planned: place.size, actual })
-            }
-            _ => Ok(()),
+    /// A part that keeps its place must keep its size.
+    fn check_pinned(&self, step: Region, actual: u64) -> Result<()> {
+        let Region { part, place: FileSection { size: planned, .. } } = step;
+        if self.plan.pinned && part != Part::Gap && planned != actual {
+            return Err(Error::Overlap { part, planned, actual });
         }
+        Ok(())
     }
 
     fn copy_gap(&mut self, place: FileSection) -> Result<()> {
@@ -294,7 +295,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
 
     /// In a file whose parts overlap each has its own place; elsewhere each follows the one before.
     fn go_to(&mut self, step: Region) -> Result<()> {
-        if self.plan.is_pinned() {
+        if self.plan.pinned {
             self.here = self.out.seek(SeekFrom::Start(step.place.offset)).map_err(Error::io("file"))?;
         }
         Ok(())

@@ -12,6 +12,8 @@ pub struct FilePlan {
     pub(crate) steps: Vec<Region>,
     /// The recording that the plan was made from, if any.
     pub(crate) found: Option<FileArrangement>,
+    /// Whether every part keeps its place, since parts of the file share bytes.
+    pub(crate) pinned: bool,
 }
 
 impl FilePlan {
@@ -28,22 +30,17 @@ impl FilePlan {
 
     fn of(parts: &[Part]) -> Self {
         let steps = parts.iter().map(|&part| Region { part, place: FileSection::default() }).collect();
-        FilePlan { steps, found: None }
+        FilePlan { steps, found: None, pinned: false }
     }
 
     /// The arrangement of an existing file, with its gaps.
     pub fn exact(found: &FileArrangement) -> Self {
-        FilePlan { steps: found.regions.clone(), found: Some(found.clone()) }
+        FilePlan { steps: found.regions.clone(), found: Some(found.clone()), pinned: found.overlaps() }
     }
 
     /// Of which words the feature bitmap is made.
     pub(crate) fn words(&self) -> WordSize {
         self.found.as_ref().map_or(WordSize::Bits64, |found| found.words)
-    }
-
-    /// Whether every part keeps its place, since parts of the file share bytes.
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.found.as_ref().is_some_and(FileArrangement::overlaps)
     }
 
     /// The header as found, or an empty one of today's size.
@@ -70,19 +67,23 @@ impl FilePlan {
     /// Brings the ids in line with the events that the recording has now; ids stand before the attributes. An event
     /// without ids has a place of no length, except in files that give it none.
     pub(crate) fn settle_events(&mut self, recording: &Recording) {
-        let wanted = |event: usize| match recording.events.get(event) {
-            Some(event) => self.found.is_none() || !event.ids.is_empty(),
-            None => false,
+        let count = recording.events.len();
+        let mut wanted: Vec<bool> =
+            recording.events.iter().map(|event| self.found.is_none() || !event.ids.is_empty()).collect();
+        // What stays is no longer wanted.
+        self.steps.retain(|step| match step.part {
+            Part::Ids(event) => wanted.get_mut(event).is_some_and(std::mem::take),
+            _ => true,
+        });
+        let last = self.steps.iter().rposition(|step| matches!(step.part, Part::Ids(_)));
+        let at = match last {
+            Some(last) => last + 1,
+            None => self.position(Part::Attrs).unwrap_or(self.steps.len()),
         };
-        let wanted: Vec<usize> = (0..recording.events.len()).filter(|&event| wanted(event)).collect();
-        self.steps.retain(|step| !matches!(step.part, Part::Ids(event) if !wanted.contains(&event)));
-        for event in wanted {
-            if self.position(Part::Ids(event)).is_none() {
-                let at = self.steps.iter().rposition(|step| matches!(step.part, Part::Ids(_)));
-                let attrs = self.position(Part::Attrs).and_then(|at| at.checked_sub(1));
-                self.insert_behind(at.or(attrs), Part::Ids(event));
-            }
-        }
+        let place = self.end_before(at);
+        let missing = (0..count).filter(|&event| wanted.get(event) == Some(&true));
+        let missing: Vec<Region> = missing.map(|event| Region { part: Part::Ids(event), place }).collect();
+        self.steps.splice(at..at, missing);
     }
 
     /// Brings the steps behind the records in line with the features that the recording has now: sections that it
@@ -121,11 +122,15 @@ impl FilePlan {
     }
 
     fn insert_behind(&mut self, at: Option<usize>, part: Part) {
-        let at = at.map_or(self.steps.len(), |at| at + 1);
-        // The new part stands where the one before it ended.
-        let offset = at.checked_sub(1).and_then(|before| self.steps.get(before)).and_then(|step| step.place.end());
-        let place = FileSection { offset: offset.unwrap_or(0), size: 0 };
-        self.steps.insert(at.min(self.steps.len()), Region { part, place });
+        let at = at.map_or(self.steps.len(), |at| at + 1).min(self.steps.len());
+        let place = self.end_before(at);
+        self.steps.insert(at, Region { part, place });
+    }
+
+    /// Where the part before step `at` ended: the place of a new part.
+    fn end_before(&self, at: usize) -> FileSection {
+        let before = at.checked_sub(1).and_then(|before| self.steps.get(before));
+        FileSection { offset: before.and_then(|step| step.place.end()).unwrap_or(0), size: 0 }
     }
 }
 
