@@ -26,6 +26,18 @@ pub enum Command {
     Convert(ConvertArgs),
     /// Turn a pipe stream (perf record -o -) into a seekable file
     Pipe2file(ConvertArgs),
+    /// Say what is in a recording: header, events, feature sections, and how many records of which type
+    Info(InfoArgs),
+}
+
+/// Arguments of `info`.
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// Recording to read; - is standard input
+    pub input: PathBuf,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A byte order.

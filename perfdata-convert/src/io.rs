@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{RecordingReader, Source, SourceReader};
+use perfdata_core::read::{Head, RecordingReader, Source, SourceReader};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
@@ -67,12 +67,22 @@ impl Input {
     /// # Errors
     /// It is none, or its metadata is damaged.
     pub fn reader(self) -> Result<(RecordingReader<InputReader>, InputSource)> {
+        self.reader_with(Head::Read)
+    }
+
+    /// The same, with a choice of what becomes of the head of a pipe.
+    ///
+    /// # Errors
+    /// As [`reader`](Self::reader).
+    pub fn reader_with(self, head: Head) -> Result<(RecordingReader<InputReader>, InputSource)> {
         match self {
             Input::File(file) => {
-                let reader = RecordingReader::open(file.clone())?.map_input(InputReader::File);
+                let reader = RecordingReader::open_with(file.clone(), head)?.map_input(InputReader::File);
                 Ok((reader, InputSource(Some(file))))
             }
-            Input::Stream(stream) => Ok((RecordingReader::pipe(InputReader::Stream(stream))?, InputSource(None))),
+            Input::Stream(stream) => {
+                Ok((RecordingReader::pipe_with(InputReader::Stream(stream), head)?, InputSource(None)))
+            }
         }
     }
 }

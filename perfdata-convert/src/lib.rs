@@ -5,5 +5,7 @@ pub mod cmd;
 pub mod convert;
 pub mod error;
 pub mod io;
+pub mod show;
+pub mod walk;
 
 pub use error::{Error, Result};

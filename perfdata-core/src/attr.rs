@@ -15,6 +15,40 @@ codes! {
     }
 }
 
+codes! {
+    /// `config` of a hardware event, `enum perf_hw_id`, with the name that perf gives it.
+    pub struct HardwareEvent: u64 {
+        0 CPU_CYCLES "cycles",
+        1 INSTRUCTIONS "instructions",
+        2 CACHE_REFERENCES "cache-references",
+        3 CACHE_MISSES "cache-misses",
+        4 BRANCH_INSTRUCTIONS "branches",
+        5 BRANCH_MISSES "branch-misses",
+        6 BUS_CYCLES "bus-cycles",
+        7 STALLED_CYCLES_FRONTEND "stalled-cycles-frontend",
+        8 STALLED_CYCLES_BACKEND "stalled-cycles-backend",
+        9 REF_CPU_CYCLES "ref-cycles",
+    }
+}
+
+codes! {
+    /// `config` of a software event, `enum perf_sw_ids`, with the name that perf gives it.
+    pub struct SoftwareEvent: u64 {
+        0 CPU_CLOCK "cpu-clock",
+        1 TASK_CLOCK "task-clock",
+        2 PAGE_FAULTS "page-faults",
+        3 CONTEXT_SWITCHES "context-switches",
+        4 CPU_MIGRATIONS "cpu-migrations",
+        5 PAGE_FAULTS_MIN "minor-faults",
+        6 PAGE_FAULTS_MAJ "major-faults",
+        7 ALIGNMENT_FAULTS "alignment-faults",
+        8 EMULATION_FAULTS "emulation-faults",
+        9 DUMMY "dummy",
+        10 BPF_OUTPUT "bpf-output",
+        11 CGROUP_SWITCHES "cgroup-switches",
+    }
+}
+
 flags! {
     /// What a SAMPLE holds, `enum perf_event_sample_format`.
     pub struct SampleType: u64 {

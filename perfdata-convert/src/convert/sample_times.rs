@@ -52,7 +52,7 @@ impl SampleTimes {
 }
 
 /// The most bytes that one compressed record of `recording` may decode to.
-fn limit(recording: &Recording) -> usize {
+pub(crate) fn limit(recording: &Recording) -> usize {
     match recording.feature(FeatureId::COMPRESSED) {
         Some(Ok(Section { value: Feature::Compressed(params), .. })) if params.mmap_len > 0 => params.mmap_len as usize,
         _ => DEFAULT_LIMIT,

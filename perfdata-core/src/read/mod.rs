@@ -15,10 +15,20 @@ use std::io::Read;
 
 use binrw::Endian;
 
-use crate::arrangement::{Arrangement, Part};
+use crate::arrangement::{Arrangement, Part, PipeArrangement};
 use crate::error::{Error, Result};
 use crate::header::{ContainerKind, FileSection, Magic, PipeHeader};
 use crate::recording::Recording;
+
+/// What becomes of the metadata records at the head of a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Head {
+    /// They are read when the recording is opened: the model and the arrangement say what they say.
+    #[default]
+    Read,
+    /// They pass as records like all others, and enter the model one by one.
+    Pass,
+}
 
 /// An open recording.
 #[derive(Debug)]
@@ -35,12 +45,20 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
     /// # Errors
     /// Bytes that are not a recording, or whose header or attributes are damaged.
     pub fn open(source: S) -> Result<Self> {
+        Self::open_with(source, Head::Read)
+    }
+
+    /// The same, with a choice of what becomes of the head of a pipe.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(source: S, head: Head) -> Result<Self> {
         let mut first = [0; ContainerKind::SNIFF];
         let got =
             read_start(&mut SourceReader::new(source.clone(), FileSection { offset: 0, size: u64::MAX }), &mut first)?;
         let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
         if kind == ContainerKind::Pipe {
-            return Self::pipe(SourceReader::new(source, FileSection { offset: 0, size: u64::MAX }));
+            return Self::pipe_with(SourceReader::new(source, FileSection { offset: 0, size: u64::MAX }), head);
         }
         let (recording, file) = file::read_metadata(&source, endian)?;
         let data = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
@@ -66,7 +84,15 @@ impl<R: Read> RecordingReader<R> {
     ///
     /// # Errors
     /// A stream that is not a recording in pipe mode, or with damaged attributes.
-    pub fn pipe(mut input: R) -> Result<Self> {
+    pub fn pipe(input: R) -> Result<Self> {
+        Self::pipe_with(input, Head::Read)
+    }
+
+    /// The same, with a choice of what becomes of the head.
+    ///
+    /// # Errors
+    /// As [`pipe`](Self::pipe).
+    pub fn pipe_with(mut input: R, head: Head) -> Result<Self> {
         let mut first = [0; PipeHeader::SIZE as usize];
         let got = read_start(&mut input, &mut first)?;
         let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
@@ -77,7 +103,10 @@ impl<R: Read> RecordingReader<R> {
         let mut recording = Recording { magic, ..Recording::new(endian) };
         let mut records = RecordStream::new(input, endian, PipeHeader::SIZE);
         let mut collector = Collector::default();
-        let head = pipe::read_head(&mut records, &mut recording, &mut collector)?;
+        let head = match head {
+            Head::Read => pipe::read_head(&mut records, &mut recording, &mut collector)?,
+            Head::Pass => PipeArrangement::default(),
+        };
         Ok(RecordingReader { recording, arrangement: Arrangement::Pipe(head), records, collector })
     }
 
@@ -109,11 +138,19 @@ impl<R: Read> RecordingReader<R> {
     // Not an iterator: a piece borrows from the reader.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Piece<'_>>> {
-        let piece = self.records.next()?;
-        if let (Some(piece), Arrangement::Pipe(_)) = (&piece, &self.arrangement) {
-            self.collector.piece(&mut self.recording, piece)?;
+        Ok(self.next_with_model()?.map(|(piece, _)| piece))
+    }
+
+    /// The next piece together with the model, which knows what the piece says.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn next_with_model(&mut self) -> Result<Option<(Piece<'_>, &Recording)>> {
+        let Some(piece) = self.records.next()? else { return Ok(None) };
+        if let Arrangement::Pipe(_) = &self.arrangement {
+            self.collector.piece(&mut self.recording, &piece)?;
         }
-        Ok(piece)
+        Ok(Some((piece, &self.recording)))
     }
 }
 

@@ -21,7 +21,7 @@ pub use maps::*;
 pub use sample::*;
 pub use schedstat::*;
 pub use stat::*;
-pub use table::{Body, RecordInfo, RecordType, TABLE};
+pub use table::{Body, CpuMode, RecordInfo, RecordType, TABLE};
 pub use user::*;
 
 use binrw::Endian;

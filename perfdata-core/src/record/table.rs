@@ -4,7 +4,7 @@ use binrw::Endian;
 
 use super::{auxtrace::*, auxtrace_info::*, kernel::*, maps::*, sample::*, schedstat::*, stat::*, user::*};
 use crate::codes::codes;
-use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::wire::Wire;
@@ -18,8 +18,8 @@ pub struct RecordInfo {
     pub name: &'static str,
     /// The first release of kernel or perf that writes it.
     pub since: &'static str,
-    /// Names of the bits of `misc` above the CPU mode.
-    pub misc: &'static [(u32, &'static str)],
+    /// The flags in `misc` above the CPU mode.
+    pub misc: &'static [Field],
 }
 
 /// Makes the type code, the body enum and all dispatch from one line per record type.
@@ -37,7 +37,7 @@ macro_rules! records {
             kind: RecordType($number),
             name: stringify!($constant),
             since: $since,
-            misc: &[$($(($bit, $flag)),*)?],
+            misc: &[$($(Field { bit: $bit, width: 1, name: $flag }),*)?],
         }),*];
 
         /// The fields of a record, by type.
@@ -130,7 +130,40 @@ records! {
     86 SCHEDSTAT_DOMAIN SchedstatDomain(SchedstatDomain) since "7.0",
 }
 
+codes! {
+    /// What ran when a record was made: bits 0 to 2 of its `misc`, `PERF_RECORD_MISC_CPUMODE_MASK`.
+    pub struct CpuMode: u16 {
+        0 UNKNOWN "UNKNOWN",
+        1 KERNEL "KERNEL",
+        2 USER "USER",
+        3 HYPERVISOR "HYPERVISOR",
+        4 GUEST_KERNEL "GUEST_KERNEL",
+        5 GUEST_USER "GUEST_USER",
+    }
+}
+
+impl CpuMode {
+    /// Bits of `misc` that are the mode.
+    pub const MASK: u16 = 0b111;
+
+    /// The mode in the `misc` of a record.
+    pub const fn of(misc: u16) -> Self {
+        Self(misc & Self::MASK)
+    }
+}
+
 impl RecordType {
+    /// The type called `name`, in capitals or not.
+    pub fn by_name(name: &str) -> Option<Self> {
+        TABLE.iter().find(|info| info.name.eq_ignore_ascii_case(name)).map(|info| info.kind)
+    }
+
+    /// The flags that are set in `misc`, the CPU mode left out; bits without a name come last, in place, as `unknown`.
+    pub fn misc_flags(self, misc: u16) -> impl Iterator<Item = (&'static str, u64)> {
+        let fields = self.info().map_or(&[][..], |info| info.misc);
+        set_fields(u64::from(misc & !CpuMode::MASK), fields)
+    }
+
     /// Whether the kernel's records, not the perf tool's, are numbered like this.
     pub const fn is_kernel(self) -> bool {
         self.0 < Self::HEADER_ATTR.0

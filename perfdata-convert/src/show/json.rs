@@ -1,0 +1,268 @@
+//! Values as JSON; `docs/json.md` says how each kind of value looks.
+
+use std::fmt::Write as _;
+
+use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
+use perfdata_core::wire::until_nul;
+
+use super::{is_filling, signed, text};
+
+/// Writes JSON piece by piece, without holding values.
+#[derive(Debug, Default)]
+pub struct Json {
+    /// The text so far.
+    pub out: String,
+    /// What is open: structures, lists, and structures whose fields belong to what they are in.
+    frames: Vec<Frame>,
+    /// Whether something stands before in the innermost structure or list.
+    comma: bool,
+    /// Whether the text has lines and indentation.
+    pretty: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    Object,
+    List,
+    Flat,
+}
+
+impl Json {
+    /// Text without line breaks.
+    pub fn compact() -> Self {
+        Self::default()
+    }
+
+    /// Text for people, too.
+    pub fn pretty() -> Self {
+        Json { pretty: true, ..Self::default() }
+    }
+
+    fn depth(&self) -> usize {
+        self.frames.iter().filter(|&&frame| frame != Frame::Flat).count()
+    }
+
+    fn new_line(&mut self) {
+        if self.pretty {
+            self.out.push('\n');
+            for _ in 0..self.depth() {
+                self.out.push_str("  ");
+            }
+        }
+    }
+
+    /// Begins an element of the innermost list, or a field of the innermost structure.
+    fn key(&mut self, name: &str) {
+        if self.comma {
+            self.out.push(',');
+        }
+        self.comma = true;
+        let outer = self.frames.iter().rev().find(|&&frame| frame != Frame::Flat).copied();
+        if outer.is_some() {
+            self.new_line();
+        }
+        if outer == Some(Frame::Object) {
+            // Only the content of what is unknown has no name.
+            push_string(&mut self.out, if name.is_empty() { b"bytes" } else { name.as_bytes() });
+            self.out.push(':');
+            if self.pretty {
+                self.out.push(' ');
+            }
+        }
+    }
+
+    fn open(&mut self, frame: Frame, bracket: char) {
+        self.out.push(bracket);
+        self.frames.push(frame);
+        self.comma = false;
+    }
+
+    /// Begins an object, as the field `name` of the object around it.
+    pub fn object(&mut self, name: &str) {
+        self.key(name);
+        self.open(Frame::Object, '{');
+    }
+
+    /// Begins a list, as the field `name` of the object around it.
+    pub fn list(&mut self, name: &str) {
+        self.key(name);
+        self.open(Frame::List, '[');
+    }
+
+    /// Ends what was begun last.
+    pub fn close(&mut self) {
+        let frame = self.frames.pop();
+        if let Some(Frame::Flat) | None = frame {
+            return;
+        }
+        if self.comma {
+            self.new_line();
+        }
+        self.out.push(if frame == Some(Frame::Object) { '}' } else { ']' });
+        self.comma = true;
+    }
+
+    /// A number.
+    pub fn number(&mut self, name: &str, number: u64) {
+        self.key(name);
+        let _ = write!(self.out, "{number}");
+    }
+
+    /// A text, which may be any bytes.
+    pub fn text(&mut self, name: &str, text: &[u8]) {
+        self.key(name);
+        push_string(&mut self.out, text);
+    }
+
+    /// A truth value.
+    pub fn boolean(&mut self, name: &str, value: bool) {
+        self.key(name);
+        let _ = write!(self.out, "{value}");
+    }
+
+    /// A list of texts.
+    pub fn texts(&mut self, name: &str, texts: impl IntoIterator<Item = impl AsRef<[u8]>>) {
+        self.list(name);
+        texts.into_iter().for_each(|item| self.text("", item.as_ref()));
+        self.close();
+    }
+
+    /// A described value as the field `name`.
+    pub fn value(&mut self, name: &'static str, value: &(impl Describe + ?Sized)) {
+        value.describe(name, Style::Plain, self);
+    }
+}
+
+impl Visitor for Json {
+    fn begin(&mut self, name: &'static str) {
+        let in_object = self.frames.iter().rev().find(|&&frame| frame != Frame::Flat) == Some(&Frame::Object);
+        if name.is_empty() && in_object { self.frames.push(Frame::Flat) } else { self.object(name) }
+    }
+
+    fn begin_list(&mut self, name: &'static str, _: usize) {
+        self.list(name);
+    }
+
+    fn end(&mut self) {
+        self.close();
+    }
+
+    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+        if is_filling(&value) {
+            return;
+        }
+        self.key(name);
+        let _ = match value {
+            Leaf::Uint(word, style) => match (signed(word, size, style), style) {
+                (Some(number), _) => write!(self.out, "{number}"),
+                (None, Style::Hex | Style::Opaque) => write!(self.out, "\"{word:#x}\""),
+                _ => write!(self.out, "{word}"),
+            },
+            Leaf::Int(number) => write!(self.out, "{number}"),
+            // JSON has no infinity.
+            Leaf::Float(number) if number.is_finite() => write!(self.out, "{number}"),
+            Leaf::Float(number) => write!(self.out, "\"{number}\""),
+            Leaf::Code(_, Some(code)) => {
+                push_string(&mut self.out, code.as_bytes());
+                Ok(())
+            }
+            Leaf::Code(number, None) | Leaf::Count(number) => write!(self.out, "{number}"),
+            Leaf::Flags { word, fields, .. } => {
+                self.flags(word, fields);
+                Ok(())
+            }
+            Leaf::Text(bytes) => {
+                push_string(&mut self.out, until_nul(bytes));
+                Ok(())
+            }
+            Leaf::Bytes(bytes) | Leaf::Pad(bytes) | Leaf::Opaque(bytes) => {
+                self.out.push('"');
+                text::push_hex(&mut self.out, bytes);
+                self.out.push('"');
+                Ok(())
+            }
+        };
+    }
+}
+
+impl Json {
+    /// Flags are a list of names; where pieces have several bits, an object of numbers.
+    fn flags(&mut self, word: u64, fields: &'static [Field]) {
+        let numbers = fields.iter().any(|field| field.width > 1);
+        if numbers {
+            self.open(Frame::Object, '{')
+        } else {
+            self.open(Frame::List, '[')
+        }
+        for (name, value) in set_fields(word, fields) {
+            match (numbers, name) {
+                (true, "unknown") => self.text(name, format!("{value:#x}").as_bytes()),
+                (true, _) => self.number(name, value),
+                (false, "unknown") => self.text("", format!("{value:#x}").as_bytes()),
+                (false, _) => self.text("", name.as_bytes()),
+            }
+        }
+        self.close();
+    }
+}
+
+/// Appends a JSON string of any bytes: a byte that is not UTF-8 is written as U+FFFD and its two hexadecimal digits,
+/// and so are the three bytes of U+FFFD itself, so that nothing is lost. What a terminal would obey is escaped.
+fn push_string(out: &mut String, bytes: &[u8]) {
+    out.push('"');
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' | '\\' => out.extend(['\\', c]),
+                '\u{fffd}' => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_byte(out, byte)),
+                ' '..='~' => out.push(c),
+                // A printable character escapes to itself.
+                c if c.escape_debug().len() == 1 => out.push(c),
+                c => {
+                    for unit in c.encode_utf16(&mut [0; 2]) {
+                        let _ = write!(out, "\\u{unit:04x}");
+                    }
+                }
+            }
+        }
+        chunk.invalid().iter().for_each(|&byte| push_byte(out, byte));
+    }
+    out.push('"');
+}
+
+fn push_byte(out: &mut String, byte: u8) {
+    let _ = write!(out, "\u{fffd}{byte:02x}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_lose_nothing() {
+        let mut out = String::new();
+        push_string(&mut out, "a\"\\é\n\u{9b}\u{1f600}".as_bytes());
+        assert_eq!(out, "\"a\\\"\\\\é\\u000a\\u009b\u{1f600}\"");
+        assert_eq!(serde_json::from_str::<String>(&out).expect("JSON"), "a\"\\é\n\u{9b}\u{1f600}");
+        out.clear();
+        push_string(&mut out, b"\xff|\xef\xbf\xbd");
+        assert_eq!(out, "\"\u{fffd}ff|\u{fffd}ef\u{fffd}bf\u{fffd}bd\"");
+    }
+
+    #[test]
+    fn pretty_text_is_the_same_value() {
+        let write = |mut json: Json| {
+            json.object("");
+            json.number("a", 1);
+            json.list("empty");
+            json.close();
+            json.texts("b", ["x", "y"]);
+            json.close();
+            json.out
+        };
+        let (compact, pretty) = (write(Json::compact()), write(Json::pretty()));
+        assert_eq!(compact, r#"{"a":1,"empty":[],"b":["x","y"]}"#);
+        let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+        assert_eq!(parse(&compact), parse(&pretty));
+    }
+}

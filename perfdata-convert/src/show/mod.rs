@@ -1,0 +1,69 @@
+//! Showing recordings: visitors over the declarations of `perfdata-core`, for people and for programs.
+
+pub mod json;
+pub mod names;
+pub mod overview;
+pub mod text;
+
+use perfdata_core::Endian;
+use perfdata_core::describe::{Leaf, Style};
+use perfdata_core::record::{CpuMode, RecordType};
+
+/// A word in its style, where that is a number with a sign: all ones mean "none" in a [`Style::Pid`].
+fn signed(word: u64, size: usize, style: Style) -> Option<i64> {
+    let ones = u64::MAX.checked_shr(64_u32.saturating_sub(8 * u32::try_from(size).unwrap_or(8))).unwrap_or(u64::MAX);
+    (style == Style::Pid && word == ones).then_some(-1)
+}
+
+/// Whether a value is of interest only beside its bytes.
+fn is_filling(leaf: &Leaf<'_>) -> bool {
+    matches!(leaf, Leaf::Count(_) | Leaf::Pad(_) | Leaf::Uint(_, Style::Pad))
+}
+
+/// The names of what is set in the `misc` word of a record: CPU mode, then flags; bits without a name as one number.
+pub fn misc_names(kind: RecordType, misc: u16) -> Vec<String> {
+    let mode = CpuMode::of(misc);
+    let mode = match mode.name() {
+        Some(_) if mode == CpuMode::UNKNOWN => None,
+        Some(name) => Some(name.to_owned()),
+        None => Some(format!("{:#x}", mode.0)),
+    };
+    let flag = |(name, value)| match name {
+        "unknown" => format!("{value:#x}"),
+        name => str::to_owned(name),
+    };
+    mode.into_iter().chain(kind.misc_flags(misc).map(flag)).collect()
+}
+
+/// The name of a byte order.
+pub fn endian_name(endian: Endian) -> &'static str {
+    match endian {
+        Endian::Little => "little-endian",
+        Endian::Big => "big-endian",
+    }
+}
+
+/// Nanoseconds as seconds.
+pub fn seconds(nanoseconds: u64) -> String {
+    format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misc_is_told_by_name() {
+        assert_eq!(misc_names(RecordType::SAMPLE, 0x4002), ["USER", "EXACT_IP"]);
+        assert_eq!(misc_names(RecordType::FINISHED_ROUND, 0), [""; 0]);
+        assert_eq!(misc_names(RecordType::COMM, 0x2807), ["0x7", "COMM_EXEC", "0x800"]);
+    }
+
+    #[test]
+    fn none_is_minus_one_in_its_own_width() {
+        assert_eq!(signed(0xffff_ffff, 4, Style::Pid), Some(-1));
+        assert_eq!(signed(0xffff_ffff, 8, Style::Pid), None);
+        assert_eq!(signed(u64::MAX, 8, Style::Pid), Some(-1));
+        assert_eq!(signed(0xffff_ffff, 4, Style::Plain), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Names of events: what a recording calls them, else what perf would.
+
+use std::collections::HashMap;
+
+use perfdata_core::Recording;
+use perfdata_core::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::read::is_metadata;
+use perfdata_core::record::{Body, EventUpdateValue, RawRecord, Record, RecordType};
+
+/// The names of a recording's events, by their place in the list.
+#[derive(Debug, Default)]
+pub struct EventNames {
+    names: Vec<Vec<u8>>,
+    /// Names in EVENT_UPDATE records, by event id.
+    updates: HashMap<u64, Vec<u8>>,
+    known: bool,
+}
+
+impl EventNames {
+    /// Learns what a record says of names.
+    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        if is_metadata(record.kind) {
+            self.known = false;
+        } else if record.kind == RecordType::EVENT_UPDATE
+            && let Ok(record) = Record::decode(record, &recording.events.layout_of(record))
+            && let Body::EventUpdate(update) = record.body
+            && let EventUpdateValue::Name(name) = update.update
+        {
+            self.updates.insert(update.id, name.text().to_vec());
+            self.known = false;
+        }
+    }
+
+    /// The name of the event at `at` in the list of `recording`.
+    pub fn get(&mut self, at: usize, recording: &Recording) -> Option<&[u8]> {
+        if !self.known || self.names.len() != recording.events.len() {
+            self.learn(recording);
+        }
+        self.names.get(at).map(Vec::as_slice)
+    }
+
+    fn learn(&mut self, recording: &Recording) {
+        let descs = match recording.feature(FeatureId::EVENT_DESC) {
+            Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => descs.events.0,
+            _ => Vec::new(),
+        };
+        let pmus = match recording.feature(FeatureId::PMU_MAPPINGS) {
+            Some(Ok(Section { value: Feature::PmuMappings(pmus), .. })) => pmus.into_inner(),
+            _ => Vec::new(),
+        };
+        let name = |at: usize, event: &perfdata_core::Event| {
+            let shares_id = |ids: &[u64]| ids.first().is_some_and(|id| event.ids.contains(id));
+            let by_id = descs.iter().find(|desc| shares_id(&desc.ids));
+            let by_place = || descs.get(at).filter(|desc| desc.ids.is_empty() || event.ids.is_empty());
+            let described = by_id.or_else(by_place).map(|desc| desc.name.text().to_vec());
+            let updated = || event.ids.iter().find_map(|id| self.updates.get(id).cloned());
+            let typed = || {
+                let types = recording.event_types.iter();
+                let mut same = types.filter(|known| known.event_id == event.attr.config);
+                same.next().map(|known| known.name.text().to_vec()).filter(|_| same.next().is_none())
+            };
+            let pmu = || pmus.iter().find(|pmu| pmu.kind == event.attr.kind.0).map(|pmu| pmu.name.to_string());
+            described.or_else(updated).or_else(typed).unwrap_or_else(|| made_up(&event.attr, pmu()).into_bytes())
+        };
+        let names = recording.events.iter().enumerate().map(|(at, event)| name(at, event)).collect();
+        self.names = names;
+        self.known = true;
+    }
+}
+
+/// A name for an event of which the recording says nothing: perf's for what the kernel counts itself, else what one
+/// would write on perf's command line.
+fn made_up(attr: &Attr, pmu: Option<String>) -> String {
+    let known = match attr.kind {
+        EventType::HARDWARE => HardwareEvent(attr.config).name(),
+        EventType::SOFTWARE => SoftwareEvent(attr.config).name(),
+        _ => None,
+    };
+    match (known, pmu) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(pmu)) => format!("{pmu}/config={:#x}/", attr.config),
+        (None, None) => format!("{}:{:#x}", attr.kind, attr.config),
+    }
+}

@@ -1,0 +1,308 @@
+//! A recording as a whole: what `perfconv info` shows.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use perfdata_core::Recording;
+use perfdata_core::arrangement::{Arrangement, FileArrangement, Part};
+use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
+use perfdata_core::feature::{FeatureId, SampleTime, Section};
+use perfdata_core::read::Head;
+use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
+
+use super::json::Json;
+use super::names::EventNames;
+use super::text::{Limits, Tree, escaped};
+use super::{endian_name, seconds};
+use crate::error::Result;
+use crate::io::Input;
+use crate::walk::{Item, walk};
+
+/// What one pass over a recording tells.
+#[derive(Debug)]
+pub struct Overview {
+    recording: Recording,
+    arrangement: Arrangement,
+    names: EventNames,
+    /// Where in a pipe each feature's section is.
+    sections: BTreeMap<u32, u64>,
+    /// Records in the stream, by type.
+    records: BTreeMap<RecordType, Tally>,
+    /// Records inside compressed ones.
+    inner: BTreeMap<RecordType, Tally>,
+    /// Bytes behind records, outside their size.
+    payload: u64,
+    times: Option<SampleTime>,
+    /// What keeps parts of the recording from being read.
+    damage: Vec<String>,
+}
+
+/// Number and size of some records.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    count: u64,
+    bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, bytes: usize) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+}
+
+impl Overview {
+    /// Reads `input` from start to end.
+    ///
+    /// # Errors
+    /// The input cannot be read, or is no recording.
+    pub fn of(input: Input) -> Result<Self> {
+        let (mut reader, _) = input.reader_with(Head::Pass)?;
+        let mut overview = Overview {
+            recording: Recording::new(reader.recording().endian),
+            arrangement: reader.arrangement().clone(),
+            names: EventNames::default(),
+            sections: BTreeMap::new(),
+            records: BTreeMap::new(),
+            inner: BTreeMap::new(),
+            payload: 0,
+            times: None,
+            damage: Vec::new(),
+        };
+        let mut unreadable = 0_u64;
+        walk(&mut reader, |item, recording| {
+            match item {
+                Item::Record(record) => {
+                    overview.records.entry(record.kind).or_default().add(record.bytes.len());
+                    overview.see(&record, recording);
+                }
+                Item::Inner(record, _) => {
+                    overview.inner.entry(record.kind).or_default().add(record.bytes.len());
+                    overview.see(&record, recording);
+                }
+                Item::Payload(bytes) => overview.payload = overview.payload.saturating_add(bytes.len() as u64),
+                Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
+                Item::Undecodable(error) => overview.damage.push(error.to_string()),
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let Some(damage) = reader.damage() {
+            let lost = if unreadable > 0 {
+                format!("; {unreadable} bytes from there on are no records")
+            } else {
+                String::new()
+            };
+            overview.damage.push(format!("{damage}{lost}"));
+        }
+        overview.recording = reader.recording().clone();
+        if let Arrangement::File(file) = &overview.arrangement {
+            overview.damage.extend(damage_of(file));
+        }
+        Ok(overview)
+    }
+
+    fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        self.names.see(record, recording);
+        match record.kind {
+            RecordType::SAMPLE => {
+                if let Some(time) = recording.events.sample_time(record) {
+                    let known = self.times.get_or_insert(SampleTime { first: time, last: time });
+                    (known.first, known.last) = (known.first.min(time), known.last.max(time));
+                }
+            }
+            RecordType::HEADER_FEATURE => {
+                let id = record.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok());
+                // Behind the feature's number.
+                self.sections.extend(id.map(|id| (id, record.offset.saturating_add(RecordHeader::SIZE as u64 + 8))));
+            }
+            RecordType::HEADER_TRACING_DATA => {
+                let end = record.offset.saturating_add(record.bytes.len() as u64);
+                self.sections.insert(FeatureId::TRACING_DATA.0, end);
+            }
+            _ => {}
+        }
+    }
+
+    fn container(&self) -> &'static str {
+        match self.arrangement {
+            Arrangement::File(_) => "file",
+            Arrangement::Pipe(_) => "pipe",
+        }
+    }
+
+    /// Where the section of a feature is.
+    fn offset(&self, id: u32) -> Option<u64> {
+        match &self.arrangement {
+            Arrangement::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
+            Arrangement::Pipe(_) => self.sections.get(&id).copied(),
+        }
+    }
+
+    fn section(&self, id: u32) -> Option<perfdata_core::Result<Section>> {
+        let offset = self.offset(id).unwrap_or(0);
+        self.recording.feature(FeatureId(id)).map(|section| section.map_err(|e| e.within(offset)))
+    }
+
+    /// For people.
+    pub fn text(mut self) -> String {
+        let mut out = String::new();
+        let magic = escaped(self.recording.magic.bytes(self.recording.endian));
+        let _ = writeln!(out, "{}, {}, {magic}", self.container(), endian_name(self.recording.endian));
+        if let Arrangement::File(file) = &self.arrangement {
+            out.push_str(&Tree::of(&file.header, "header", 0));
+        }
+        let _ = writeln!(out, "\nevents: {}", self.recording.events.len());
+        for (at, event) in self.recording.events.iter().enumerate() {
+            let name = self.names.get(at, &self.recording).map(escaped).unwrap_or_default();
+            let rate = match (event.attr.frequency(), event.attr.period()) {
+                (Some(frequency), _) => format!("{frequency} samples per second"),
+                (None, Some(0)) => "counted".into(),
+                (None, period) => format!("a sample every {}", period.unwrap_or(0)),
+            };
+            let _ = writeln!(out, "  {name}: {rate}");
+            let mut tree = Tree::new(2, Limits::BRIEF);
+            event.attr.describe("", Style::Plain, &mut tree);
+            event.ids.describe("ids", Style::Id, &mut tree);
+            out.push_str(&tree.out);
+        }
+        let _ = writeln!(out, "\nfeatures: {}", self.recording.features.len());
+        for (&id, bytes) in &self.recording.features {
+            let _ = write!(out, "  {}, {} bytes", FeatureId(id), bytes.len());
+            let _ = self.offset(id).map(|offset| write!(out, " at {offset:#x}"));
+            out.push('\n');
+            match self.section(id) {
+                Some(Ok(section)) => {
+                    let mut tree = Tree::new(2, Limits::BRIEF);
+                    describe_section(&section, "", &mut tree);
+                    out.push_str(&tree.out);
+                }
+                Some(Err(error)) => {
+                    let _ = writeln!(out, "    damaged: {error}");
+                }
+                None => {}
+            }
+        }
+        text_of_records(&mut out, "records", &self.records);
+        if self.payload > 0 {
+            let _ = writeln!(out, "  and {} bytes of payload behind records", self.payload);
+        }
+        if !self.inner.is_empty() {
+            text_of_records(&mut out, "records inside compressed ones", &self.inner);
+        }
+        if let Some(times) = &self.times {
+            let _ = writeln!(out, "\nsamples from {} to {} s", seconds(times.first), seconds(times.last));
+        }
+        for damage in &self.damage {
+            let _ = writeln!(out, "\ndamaged: {damage}");
+        }
+        out
+    }
+
+    /// For programs.
+    pub fn json(mut self) -> String {
+        let mut json = Json::pretty();
+        json.object("");
+        json.text("container", self.container().as_bytes());
+        json.text("byte_order", endian_name(self.recording.endian).as_bytes());
+        json.text("magic", self.recording.magic.bytes(self.recording.endian));
+        if let Arrangement::File(file) = &self.arrangement {
+            json.value("header", &file.header);
+        }
+        json.list("events");
+        for (at, event) in self.recording.events.iter().enumerate() {
+            json.object("");
+            if let Some(name) = self.names.get(at, &self.recording) {
+                json.text("name", name);
+            }
+            match event.attr.frequency() {
+                Some(frequency) => json.number("frequency", frequency),
+                None => json.number("period", event.attr.sample_period),
+            }
+            json.value("attr", &event.attr);
+            json.value("ids", &event.ids);
+            json.close();
+        }
+        json.close();
+        if !self.recording.event_types.is_empty() {
+            json.value("event_types", &*self.recording.event_types);
+        }
+        json.list("features");
+        for (&id, bytes) in &self.recording.features {
+            json.object("");
+            json.number("id", u64::from(id));
+            if let Some(name) = FeatureId(id).name() {
+                json.text("name", name.as_bytes());
+            }
+            if let Some(offset) = self.offset(id) {
+                json.number("offset", offset);
+            }
+            json.number("size", bytes.len() as u64);
+            match self.section(id) {
+                Some(Ok(section)) => describe_section(&section, "value", &mut json),
+                Some(Err(error)) => json.text("error", error.to_string().as_bytes()),
+                None => {}
+            }
+            json.close();
+        }
+        json.close();
+        json_of_records(&mut json, "records", &self.records);
+        json.number("payload_bytes", self.payload);
+        json_of_records(&mut json, "compressed_records", &self.inner);
+        if let Some(times) = &self.times {
+            json.value("sample_time", times);
+        }
+        json.texts("damage", &self.damage);
+        json.close();
+        json.out.push('\n');
+        json.out
+    }
+}
+
+/// The content of a section under `name`, and what is behind it.
+fn describe_section(section: &Section, name: &'static str, visitor: &mut dyn Visitor) {
+    section.value.describe(name, Style::Plain, visitor);
+    if !section.tail.is_empty() {
+        visitor.leaf("tail", section.tail.len(), Leaf::Opaque(&section.tail));
+    }
+}
+
+fn text_of_records(out: &mut String, title: &str, records: &BTreeMap<RecordType, Tally>) {
+    let (count, bytes) = records.values().fold((0, 0_u64), |sum, tally| (sum.0 + tally.count, sum.1 + tally.bytes));
+    let _ = writeln!(out, "\n{title}: {count}, {bytes} bytes");
+    for (kind, tally) in records {
+        let _ = writeln!(out, "  {:<20} {:>10} {:>14} bytes", kind.to_string(), tally.count, tally.bytes);
+    }
+}
+
+fn json_of_records(json: &mut Json, name: &str, records: &BTreeMap<RecordType, Tally>) {
+    json.list(name);
+    for (kind, tally) in records {
+        json.object("");
+        json.value("type", kind);
+        json.number("count", tally.count);
+        json.number("bytes", tally.bytes);
+        json.close();
+    }
+    json.close();
+}
+
+/// What is wrong with the places of a file's parts.
+fn damage_of(file: &FileArrangement) -> Vec<String> {
+    let mut damage = Vec::new();
+    let data = file.header.data;
+    if data.size == 0 {
+        damage.push("the recording was not finished: its header gives the records no size".into());
+    } else if data.end().is_none_or(|end| end > file.len) {
+        damage.push(format!("the header gives the records {} bytes, more than the file has", data.size));
+    }
+    if file.unexplained {
+        damage.push("the header announces feature sections, but there is no table of them".into());
+    }
+    if file.overlaps() {
+        damage.push("parts of the file overlap".into());
+    }
+    let lost = file.table.iter().filter(|(id, place)| place.size > 0 && file.place(Part::Feature(*id)).is_none());
+    damage.extend(lost.map(|(id, _)| format!("the section of feature {} is not inside the file", FeatureId(*id))));
+    damage
+}

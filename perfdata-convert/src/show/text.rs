@@ -1,0 +1,417 @@
+//! Values as text: on one line, or as a tree.
+
+use std::fmt::Write as _;
+
+use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
+use perfdata_core::wire::until_nul;
+
+use super::{is_filling, seconds, signed};
+
+/// Bytes in quotes. What a terminal would obey, and what is not UTF-8, is escaped as in a Rust string, so that no two
+/// texts look alike.
+pub fn quoted(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() + 2);
+    out.push('"');
+    push_escaped(&mut out, bytes);
+    out.push('"');
+    out
+}
+
+/// Bytes without quotes, escaped alike.
+pub fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    push_escaped(&mut out, bytes);
+    out
+}
+
+fn push_escaped(out: &mut String, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '\'' { out.push(c) } else { out.extend(c.escape_debug()) }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+}
+
+/// Appends bytes in hexadecimal.
+pub fn push_hex(out: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(2 * bytes.len());
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            out.push(DIGITS.get(usize::from(digit)).map_or('?', |&d| char::from(d)));
+        }
+    }
+}
+
+/// How much of a long value is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of a text or blob.
+    pub bytes: usize,
+    /// Elements of a list of numbers.
+    pub items: usize,
+}
+
+impl Limits {
+    /// All of it.
+    pub const NONE: Limits = Limits { bytes: usize::MAX, items: usize::MAX };
+    /// As much as a reader of an overview wants.
+    pub const BRIEF: Limits = Limits { bytes: 72, items: 64 };
+}
+
+/// Appends a value that takes `size` bytes on the wire.
+pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: Limits) {
+    let cut = |bytes: usize| bytes > limits.bytes;
+    let head = |bytes: &'_ [u8]| bytes.get(..limits.bytes.min(bytes.len())).unwrap_or_default().to_vec();
+    let _ = match leaf {
+        Leaf::Uint(word, style) => match (signed(word, size, style), style) {
+            (Some(number), _) => write!(out, "{number}"),
+            (None, Style::Hex | Style::Opaque) => write!(out, "{word:#x}"),
+            (None, Style::Time) => {
+                out.push_str(&seconds(word));
+                Ok(())
+            }
+            _ => write!(out, "{word}"),
+        },
+        Leaf::Int(number) => write!(out, "{number}"),
+        Leaf::Float(number) => write!(out, "{number}"),
+        Leaf::Count(number) => write!(out, "{number}"),
+        Leaf::Code(_, Some(name)) => {
+            out.push_str(name);
+            Ok(())
+        }
+        Leaf::Code(number, None) => write!(out, "{number}"),
+        Leaf::Flags { word, fields, .. } => {
+            push_flags(out, word, fields);
+            Ok(())
+        }
+        Leaf::Text(bytes) => {
+            let text = until_nul(bytes);
+            out.push_str(&quoted(&head(text)));
+            if cut(text.len()) { write!(out, "… ({} bytes)", text.len()) } else { Ok(()) }
+        }
+        Leaf::Bytes(bytes) | Leaf::Pad(bytes) | Leaf::Opaque(bytes) => {
+            push_hex(out, &head(bytes));
+            if cut(bytes.len()) { write!(out, "… ({} bytes)", bytes.len()) } else { Ok(()) }
+        }
+    };
+}
+
+/// `A|B`, or with pieces of several bits `A|B=2`; 0 when nothing is set.
+fn push_flags(out: &mut String, word: u64, fields: &'static [Field]) {
+    let start = out.len();
+    for (name, value) in set_fields(word, fields) {
+        if out.len() > start {
+            out.push('|');
+        }
+        let _ = match (name, value) {
+            ("unknown", bits) => write!(out, "{bits:#x}"),
+            (name, 1) => out.write_str(name),
+            (name, value) => write!(out, "{name}={value}"),
+        };
+    }
+    if out.len() == start {
+        out.push('0');
+    }
+}
+
+/// Where the walk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    /// In a structure that has braces.
+    Struct,
+    /// In a list that has shown so many elements.
+    List(usize),
+    /// In a structure whose fields are shown as those of what it is in.
+    Flat,
+}
+
+/// Writes a value on one line: `name=value other={a=1 b=2} list=[1 2 3]`.
+#[derive(Debug)]
+pub struct Line {
+    /// The line so far.
+    pub out: String,
+    limits: Limits,
+    frames: Vec<Frame>,
+}
+
+impl Line {
+    /// An empty line.
+    pub fn new(limits: Limits) -> Self {
+        Line { out: String::new(), limits, frames: Vec::new() }
+    }
+
+    /// Counts an element of a list; whether it is shown, and the separator before it.
+    fn element(&mut self) -> bool {
+        if let Some(Frame::List(count)) = self.frames.last_mut() {
+            *count = count.saturating_add(1);
+            if *count > self.limits.items {
+                return false;
+            }
+        }
+        if !self.out.is_empty() && !self.out.ends_with(['{', '[', ' ']) {
+            self.out.push(' ');
+        }
+        true
+    }
+
+    fn name(&mut self, name: &str) {
+        if !name.is_empty() {
+            self.out.push_str(name);
+            self.out.push('=');
+        }
+    }
+}
+
+impl Visitor for Line {
+    fn begin(&mut self, name: &'static str) {
+        if name.is_empty() && !matches!(self.frames.last(), Some(Frame::List(_))) {
+            self.frames.push(Frame::Flat);
+            return;
+        }
+        self.element();
+        self.name(name);
+        self.out.push('{');
+        self.frames.push(Frame::Struct);
+    }
+
+    fn begin_list(&mut self, name: &'static str, _: usize) {
+        self.element();
+        self.name(name);
+        self.out.push('[');
+        self.frames.push(Frame::List(0));
+    }
+
+    fn end(&mut self) {
+        match self.frames.pop() {
+            Some(Frame::Struct) => self.out.push('}'),
+            Some(Frame::List(count)) if count > self.limits.items => {
+                let _ = write!(self.out, " … ({count})]");
+            }
+            Some(Frame::List(_)) => self.out.push(']'),
+            Some(Frame::Flat) | None => {}
+        }
+    }
+
+    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+        if !is_filling(&value) && self.element() {
+            self.name(name);
+            push_leaf(&mut self.out, size, value, self.limits);
+        }
+    }
+}
+
+/// Writes a value as a tree: a line for each field, structures indented below their name. The elements of a list go on
+/// the line of its name or, where they are structures, on a line each.
+#[derive(Debug)]
+pub struct Tree {
+    /// The lines so far.
+    pub out: String,
+    indent: usize,
+    limits: Limits,
+    /// Structures around what comes next; `true` where they are indented.
+    frames: Vec<bool>,
+    list: Option<List>,
+}
+
+/// A list of a tree.
+#[derive(Debug)]
+struct List {
+    /// Its elements, or the one that is being walked.
+    line: Line,
+    /// How deep the walk is in it: 1 between elements.
+    depth: usize,
+    named: bool,
+    /// Whether elements have lines of their own.
+    lines: bool,
+}
+
+impl Tree {
+    /// A tree whose lines are indented by `indent` steps.
+    pub fn new(indent: usize, limits: Limits) -> Self {
+        Tree { out: String::new(), indent, limits, frames: Vec::new(), list: None }
+    }
+
+    /// `value` as lines.
+    pub fn of(value: &(impl Describe + ?Sized), name: &'static str, indent: usize) -> String {
+        let mut tree = Tree::new(indent, Limits::BRIEF);
+        value.describe(name, Style::Plain, &mut tree);
+        tree.out
+    }
+
+    fn margin(&mut self, more: usize) {
+        for _ in 0..self.indent + more {
+            self.out.push_str("  ");
+        }
+    }
+
+    fn label(&mut self, name: &str) {
+        self.margin(0);
+        self.out.push_str(name);
+        self.out.push(':');
+    }
+
+    /// The end of a list: its elements, where they share a line.
+    fn finish_list(&mut self, list: List) {
+        if list.lines {
+            return;
+        }
+        if list.named {
+            self.out.push(' ')
+        } else {
+            self.margin(0)
+        }
+        self.out.push_str(if list.line.out.is_empty() { "none" } else { &list.line.out });
+        if let Some(Frame::List(count)) = list.line.frames.last()
+            && *count > self.limits.items
+        {
+            let _ = write!(self.out, " … ({count})");
+        }
+        self.out.push('\n');
+    }
+}
+
+impl Visitor for Tree {
+    fn begin(&mut self, name: &'static str) {
+        match self.list.take() {
+            Some(mut list) if list.depth == 1 => {
+                if list.named && !list.lines {
+                    self.out.push('\n');
+                }
+                (list.lines, list.depth, list.line) = (true, 2, Line::new(self.limits));
+                self.margin(usize::from(list.named));
+                self.out.push_str("- ");
+                self.list = Some(list);
+            }
+            Some(mut list) => {
+                list.depth += 1;
+                list.line.begin(name);
+                self.list = Some(list);
+            }
+            None => {
+                if !name.is_empty() {
+                    self.label(name);
+                    self.out.push('\n');
+                    self.indent += 1;
+                }
+                self.frames.push(!name.is_empty());
+            }
+        }
+    }
+
+    fn begin_list(&mut self, name: &'static str, len: usize) {
+        if let Some(list) = &mut self.list {
+            list.depth += 1;
+            list.line.begin_list(name, len);
+            return;
+        }
+        let named = !name.is_empty();
+        if named {
+            self.label(name);
+        }
+        // The line is that of a list without brackets.
+        let mut line = Line::new(self.limits);
+        line.frames.push(Frame::List(0));
+        self.list = Some(List { line, depth: 1, named, lines: false });
+    }
+
+    fn end(&mut self) {
+        let Some(mut list) = self.list.take() else {
+            if self.frames.pop() == Some(true) {
+                self.indent = self.indent.saturating_sub(1);
+            }
+            return;
+        };
+        list.depth = list.depth.saturating_sub(1);
+        match list.depth {
+            0 => return self.finish_list(list),
+            1 if list.lines => {
+                self.out.push_str(&list.line.out);
+                self.out.push('\n');
+            }
+            _ => list.line.end(),
+        }
+        self.list = Some(list);
+    }
+
+    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+        if let Some(list) = &mut self.list {
+            list.line.leaf(name, size, value);
+        } else if !is_filling(&value) {
+            if name.is_empty() {
+                self.margin(0)
+            } else {
+                self.label(name)
+            }
+            if !name.is_empty() {
+                self.out.push(' ');
+            }
+            push_leaf(&mut self.out, size, value, self.limits);
+            self.out.push('\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A structure with a list of numbers, an empty list, and a list of structures that hold a list.
+    fn walk(visitor: &mut dyn Visitor) {
+        let number = |v: &mut dyn Visitor, name, word| v.leaf(name, 4, Leaf::Uint(word, Style::Plain));
+        visitor.begin("outer");
+        visitor.leaf("count", 4, Leaf::Count(2));
+        visitor.begin_list("numbers", 2);
+        number(visitor, "", 1);
+        number(visitor, "", 2);
+        visitor.end();
+        visitor.begin_list("empty", 0);
+        visitor.end();
+        visitor.begin_list("parts", 2);
+        for part in 3..5 {
+            visitor.begin("");
+            number(visitor, "a", part);
+            visitor.begin_list("b", 1);
+            number(visitor, "", part);
+            visitor.end();
+            visitor.begin("c");
+            visitor.leaf("text", 8, Leaf::Text(b"x\0stale\0"));
+            visitor.end();
+            visitor.end();
+        }
+        visitor.end();
+        visitor.end();
+    }
+
+    #[test]
+    fn on_one_line() {
+        let mut line = Line::new(Limits::NONE);
+        walk(&mut line);
+        let parts = r#"[{a=3 b=[3] c={text="x"}} {a=4 b=[4] c={text="x"}}]"#;
+        assert_eq!(line.out, format!("outer={{numbers=[1 2] empty=[] parts={parts}}}"));
+    }
+
+    #[test]
+    fn as_a_tree() {
+        let mut tree = Tree::new(1, Limits { bytes: 9, items: 1 });
+        walk(&mut tree);
+        let lines = [
+            "  outer:",
+            "    numbers: 1 … (2)",
+            "    empty: none",
+            "    parts:",
+            r#"      - a=3 b=[3] c={text="x"}"#,
+            r#"      - a=4 b=[4] c={text="x"}"#,
+        ];
+        assert_eq!(tree.out.lines().collect::<Vec<_>>(), lines);
+    }
+
+    #[test]
+    fn nothing_reaches_the_terminal_unescaped() {
+        assert_eq!(quoted(b"it's\x1b[31m \xff\"\\"), r#""it's\u{1b}[31m \xff\"\\""#);
+        assert_eq!(escaped("a\u{202e}b".as_bytes()), r"a\u{202e}b");
+    }
+}

@@ -1,0 +1,101 @@
+//! The loop over the records of an input for commands that look but write no recording: one pass, and into
+//! compressed records.
+
+use std::ops::ControlFlow;
+
+use perfdata_core::Recording;
+use perfdata_core::read::{Decompressor, Piece, RecordingReader};
+use perfdata_core::record::{RawRecord, RecordType};
+
+use crate::convert::sample_times::limit;
+use crate::error::Result;
+use crate::io::InputReader;
+
+/// What a walk comes across.
+#[derive(Debug)]
+pub enum Item<'a> {
+    /// A record of the stream.
+    Record(RawRecord<'a>),
+    /// A record inside a compressed one, whose offset it has, with its place among the records that came out of it.
+    Inner(RawRecord<'a>, usize),
+    /// A part of what follows the last record outside its size.
+    Payload(&'a [u8]),
+    /// Bytes at the end of the stream that are no records.
+    Unreadable(&'a [u8]),
+    /// Compressed data that could not be decoded; no more of it will be.
+    Undecodable(perfdata_core::Error),
+}
+
+/// What a walk is told to do next.
+pub type Flow = Result<ControlFlow<()>>;
+
+/// Shows `see` everything behind the metadata that `reader` has read, with the model that knows what it means. The
+/// model of a pipe grows on the way.
+///
+/// # Errors
+/// The input cannot be read, or an error of `see`.
+pub fn walk(
+    reader: &mut RecordingReader<InputReader>,
+    mut see: impl FnMut(Item<'_>, &Recording) -> Flow,
+) -> Result<()> {
+    let mut inner = Compressed::Untouched;
+    while let Some((piece, recording)) = reader.next_with_model()? {
+        let flow = match piece {
+            Piece::Record(record) => {
+                let mut flow = see(Item::Record(record), recording)?;
+                if flow.is_continue() && matches!(record.kind, RecordType::COMPRESSED | RecordType::COMPRESSED2) {
+                    flow = inner.look_into(&record, recording, &mut see)?;
+                }
+                flow
+            }
+            Piece::Payload(bytes) => see(Item::Payload(bytes), recording)?,
+            Piece::Unreadable(bytes) => see(Item::Unreadable(bytes), recording)?,
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The compressed records of a stream, which hold one stream of their own.
+enum Compressed {
+    Untouched,
+    Open(Decompressor),
+    Broken,
+}
+
+impl Compressed {
+    fn look_into(
+        &mut self,
+        record: &RawRecord<'_>,
+        recording: &Recording,
+        see: &mut impl FnMut(Item<'_>, &Recording) -> Flow,
+    ) -> Flow {
+        if let Compressed::Untouched = self {
+            *self = Compressed::Open(Decompressor::new(recording.endian, limit(recording))?);
+        }
+        let Compressed::Open(stream) = self else { return Ok(ControlFlow::Continue(())) };
+        let mut next = stream.push(record);
+        let mut place = 0;
+        while next.is_ok() {
+            match stream.next(record.offset) {
+                Ok(Some(record)) => {
+                    if see(Item::Inner(record, place), recording)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    place += 1;
+                }
+                Ok(None) => return Ok(ControlFlow::Continue(())),
+                Err(error) => next = Err(error),
+            }
+        }
+        match next {
+            Err(error) => {
+                *self = Compressed::Broken;
+                see(Item::Undecodable(error), recording)
+            }
+            Ok(()) => Ok(ControlFlow::Continue(())),
+        }
+    }
+}
