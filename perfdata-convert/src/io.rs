@@ -13,6 +13,7 @@ use perfdata_core::read::{Head, RecordingReader, Source, SourceReader};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
+use crate::interrupt::Temporary;
 
 /// The name that stands for standard input or output.
 const STANDARD: &str = "-";
@@ -138,6 +139,8 @@ pub enum Output {
         file: NamedTempFile,
         /// Its name to be.
         target: PathBuf,
+        /// Removes the new file when a signal ends the process.
+        guard: Temporary,
     },
     /// Something that cannot be replaced: written from start to end.
     Direct(Direct),
@@ -197,7 +200,8 @@ impl Output {
             .suffix(".tmp")
             .tempfile_in(directory)
             .map_err(Error::io(path))?;
-        Ok(Output::Replace { file, target: path.to_owned() })
+        let guard = Temporary::new(file.path());
+        Ok(Output::Replace { file, target: path.to_owned(), guard })
     }
 
     /// Writes by `write` to something that can seek, and makes the result visible.
@@ -206,9 +210,10 @@ impl Output {
     /// Those of `write`, and the operating system's.
     pub fn write_seekable<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
         match self {
-            Output::Replace { mut file, target } => {
+            Output::Replace { mut file, target, guard } => {
                 let result = write(file.as_file_mut())?;
                 file.persist(&target).map_err(|e| Error::io(&target)(e.error))?;
+                drop(guard);
                 Ok(result)
             }
             Output::Direct(direct) => {

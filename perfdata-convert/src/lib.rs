@@ -4,6 +4,7 @@ pub mod cli;
 pub mod cmd;
 pub mod convert;
 pub mod error;
+pub mod interrupt;
 pub mod io;
 pub mod show;
 pub mod walk;

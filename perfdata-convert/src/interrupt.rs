@@ -1,0 +1,51 @@
+//! Ending by a signal: temporary files go, and the target stays as it was.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// The temporary files of this process.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A file or directory that is removed when a signal ends the process. As long as the value lives; who made the file
+/// removes or renames it in all other cases.
+#[derive(Debug)]
+pub struct Temporary(PathBuf);
+
+impl Temporary {
+    /// Registers `path`.
+    pub fn new(path: &Path) -> Self {
+        list(|all| all.push(path.to_owned()));
+        Temporary(path.to_owned())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        list(|all| all.retain(|path| *path != self.0));
+    }
+}
+
+fn list<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
+    change(&mut TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Cleans up when SIGINT, SIGTERM or SIGHUP comes, and then lets the signal do what it does by default. A thread of
+/// its own: the others may wait for input that never comes.
+pub fn watch() {
+    // Without the thread signals do what they always did.
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            list(|all| {
+                for path in all.iter() {
+                    // Nothing is left to do about a file that cannot be removed.
+                    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+                }
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            });
+        }
+    });
+}
