@@ -79,6 +79,12 @@ impl FileSection {
     /// Bytes of a section's description.
     pub const SIZE: u64 = 16;
 
+    /// Whether the two sections have a byte in common.
+    pub fn overlaps(&self, other: &FileSection) -> bool {
+        let holds = |a: &FileSection, b: &FileSection| b.offset >= a.offset && b.offset - a.offset < a.size;
+        self.size > 0 && other.size > 0 && (holds(self, other) || holds(other, self))
+    }
+
     /// The offset behind the section; nothing where it is beyond all numbers.
     pub fn end(&self) -> Option<u64> {
         self.offset.checked_add(self.size)

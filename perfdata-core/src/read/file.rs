@@ -176,7 +176,9 @@ fn load(
 ) -> BTreeMap<u32, Vec<u8>> {
     let mut features = BTreeMap::new();
     for &(id, place) in entries {
-        if !budget.take(place.size) {
+        // perf inject (6.12, 7.2) writes attributes over the first section: what shares bytes with another part is not
+        // the section that was meant. Its bytes belong to that part, or stay as a gap.
+        if file.regions.iter().any(|region| region.place.overlaps(&place)) || !budget.take(place.size) {
             continue;
         }
         // What is empty has no place that could be outside of a cut file.
