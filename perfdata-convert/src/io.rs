@@ -131,7 +131,7 @@ impl Source for InputSource {
     }
 }
 
-/// Where a command's output goes. It becomes visible by [`commit`](Self::commit).
+/// Where a command's output goes. It becomes visible when it is complete.
 pub enum Output {
     /// A file beside the target, which takes its name in the end.
     Replace {
