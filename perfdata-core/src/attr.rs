@@ -179,7 +179,8 @@ bitfield! {
 
 wire! {
     /// `struct perf_event_attr`. What a shorter, older form does not have is `None`; what a longer, newer one has
-    /// more is kept in `tail`.
+    /// more is kept in `tail`. The default is a cycle counter of the oldest form.
+    #[derive(Default)]
     pub struct Attr(layout) {
         /// Kind of the event.
         pub kind: EventType,

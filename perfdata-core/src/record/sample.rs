@@ -273,7 +273,8 @@ impl Layout {
 }
 
 wire! {
-    /// One event that happened. Parts in file order.
+    /// One event that happened (2.6.31). Parts in file order; which of them there are, the event's `sample_type` says.
+    #[derive(Default)]
     pub struct Sample(layout) {
         /// Event id at a fixed place (3.12).
         #[br(if(layout.sample_type.has(SampleType::IDENTIFIER)))]

@@ -1,0 +1,73 @@
+//! Builds a recording from nothing: one event, one process, three samples with callchains. perf reads the result:
+//!
+//!     cargo run -p perfdata-write --example build -- built.data && perf script -i built.data
+
+use std::{env, error::Error, fs::File};
+
+use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};
+use perfdata_core::feature::{Feature, FeatureId};
+use perfdata_core::record::{Body, Comm, RawRecord, Record, RecordType, Sample, SampleId, Tid};
+use perfdata_core::wire::{Str, Text};
+use perfdata_core::{Endian, Event, Recording};
+use perfdata_write::{FilePlan, FileWriter, RecordSink};
+
+const PID: u32 = 42;
+/// `misc` of what happens in user space.
+const USER: u16 = 2;
+/// Opens the user part of a callchain.
+const CONTEXT_USER: u64 = -512_i64 as u64;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = env::args_os().nth(1).ok_or("usage: build OUTPUT")?;
+
+    // The model: what is not a record.
+    let mut recording = Recording::new(Endian::NATIVE);
+    let parts = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::CALLCHAIN | SampleType::PERIOD;
+    let attr = Attr {
+        kind: EventType::SOFTWARE,
+        size: Attr::MIN_SIZE,
+        config: SoftwareEvent::CPU_CLOCK.0,
+        sample_period: 1_000_000,
+        sample_type: parts,
+        flags: AttrFlags::default().with("sample_id_all", 1).ok_or("no such flag")?,
+        ..Attr::default()
+    };
+    recording.events.push(Event { attr, ids: vec![1] });
+    recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(Str::new(b"nowhere")))?;
+    recording.set_feature(FeatureId::ARCH, Feature::Arch(Str::new(b"x86_64")))?;
+
+    // The records. Nothing is copied from another file, so there are no gaps to fill.
+    let no_gaps: Vec<u8> = Vec::new();
+    let mut writer = FileWriter::begin(File::create(path)?, FilePlan::standard(), &recording, &no_gaps)?;
+    let tid = Tid { pid: PID, tid: PID };
+    let comm = Comm { pid: PID, tid: PID, comm: Text::padded(b"example", 8) };
+    let trailer =
+        SampleId { tid: Some(tid.clone()), time: Some(0), id: None, stream_id: None, cpu: None, identifier: None };
+    put(&mut writer, RecordType::COMM, 0, Body::Comm(comm), Some(trailer))?;
+    for (time, stack) in [[0x1010, 0x1000], [0x1020, 0x1000], [0x1010, 0x1000]].into_iter().enumerate() {
+        let sample = Sample {
+            ip: Some(stack[0]),
+            tid: Some(tid.clone()),
+            time: Some((time as u64 + 1) * 1_000_000),
+            period: Some(1_000_000),
+            callchain: Some([CONTEXT_USER].into_iter().chain(stack).collect::<Vec<u64>>().into()),
+            ..Sample::default()
+        };
+        put(&mut writer, RecordType::SAMPLE, USER, Body::Sample(sample), None)?;
+    }
+    writer.finish(&recording)?;
+    Ok(())
+}
+
+/// Writes one record.
+fn put(
+    sink: &mut impl RecordSink,
+    kind: RecordType,
+    misc: u16,
+    body: Body,
+    sample_id: Option<SampleId>,
+) -> Result<(), Box<dyn Error>> {
+    let bytes = Record { kind, misc, body, tail: Vec::new(), sample_id }.encode(Endian::NATIVE)?;
+    sink.record(&RawRecord::first(&bytes, Endian::NATIVE, 0)?)?;
+    Ok(())
+}
