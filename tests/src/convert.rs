@@ -18,6 +18,7 @@ use perfdata_core::{
     arrangement::Arrangement,
     header::ContainerKind,
     read::{Piece, RecordingReader, SourceReader},
+    record::RecordType,
 };
 use tempfile::TempDir;
 
@@ -85,7 +86,9 @@ pub struct Whole {
     /// Records with their payloads, in order; behind them bytes that are none.
     pub stream: Vec<u8>,
     /// Where in `stream` each record starts, and its type.
-    pub records: Vec<(usize, perfdata_core::record::RecordType)>,
+    pub records: Vec<(usize, RecordType)>,
+    /// Where in `stream` the last record and what follows it ends, and bytes that are no records begin.
+    pub records_end: usize,
 }
 
 impl Whole {
@@ -95,17 +98,23 @@ impl Whole {
     /// It is none, or its metadata is damaged.
     pub fn read(bytes: Vec<u8>) -> perfdata_core::Result<Self> {
         let mut reader = open(bytes)?;
-        let (mut stream, mut records) = (Vec::new(), Vec::new());
+        let (mut stream, mut records, mut records_end) = (Vec::new(), Vec::new(), 0);
         while let Some(piece) = reader.next()? {
             match piece {
                 Piece::Record(record) => {
                     records.push((stream.len(), record.kind));
                     stream.extend_from_slice(record.bytes);
+                    records_end = stream.len();
                 }
-                Piece::Payload(bytes) | Piece::Unreadable(bytes) => stream.extend_from_slice(bytes),
+                Piece::Payload(bytes) => {
+                    stream.extend_from_slice(bytes);
+                    records_end = stream.len();
+                }
+                Piece::Unreadable(bytes) => stream.extend_from_slice(bytes),
             }
         }
-        Ok(Whole { recording: reader.recording().clone(), arrangement: reader.arrangement().clone(), stream, records })
+        let (recording, arrangement) = (reader.recording().clone(), reader.arrangement().clone());
+        Ok(Whole { recording, arrangement, stream, records, records_end })
     }
 
     /// Reads the recording at `path` to its end.
