@@ -28,6 +28,8 @@ pub enum Command {
     Pipe2file(ConvertArgs),
     /// Say what is in a recording: header, events, feature sections, and how many records of which type
     Info(InfoArgs),
+    /// Show every record with all its fields, those in compressed records too
+    Dump(DumpArgs),
 }
 
 /// Arguments of `info`.
@@ -74,4 +76,23 @@ pub struct ConvertArgs {
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// Arguments of `dump`.
+#[derive(Debug, Args)]
+pub struct DumpArgs {
+    /// Recording to read; - is standard input
+    pub input: PathBuf,
+    /// A JSON object for each record, one a line
+    #[arg(long)]
+    pub json: bool,
+    /// Show the bytes of each field, and those of everything around the records
+    #[arg(long)]
+    pub hex: bool,
+    /// Show only records of this type (repeatable), such as MMAP2 or sample
+    #[arg(long = "type", value_name = "NAME")]
+    pub types: Vec<String>,
+    /// Stop after N records
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
 }

@@ -10,6 +10,7 @@ pub mod judge;
 pub mod manifest;
 pub mod perf;
 pub mod recordings;
+pub mod snapshot;
 pub mod synth;
 
 include!(concat!(env!("OUT_DIR"), "/fixtures.rs"));

@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod convert;
+mod dump;
 mod info;
 
 use std::io::Write;
@@ -10,21 +11,42 @@ use perfdata_core::header::ContainerKind;
 use crate::cli::{Cli, Command};
 use crate::error::{Error, Result};
 
-/// Runs the command.
-///
-/// # Errors
-/// What the command could not do; see [`Error::exit_code`].
-pub fn run(cli: Cli) -> Result<()> {
-    match (cli.command, cli.convert) {
-        (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None),
-        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(ContainerKind::File)),
-        (Some(Command::Info(args)), _) => info::run(&args),
-        (None, None) => Err(Error::Usage("no input given; see perfconv --help".into())),
+/// What a command that went well has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is done.
+    Done,
+    /// The report tells of something that is wrong, or differs.
+    Found,
+}
+
+impl Outcome {
+    /// The exit status.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Outcome::Done => 0,
+            Outcome::Found => 1,
+        }
     }
 }
 
-/// Writes a report to standard output.
-fn print(report: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(report.as_bytes()).and_then(|()| out.flush()).map_err(Error::io("standard output"))
+/// Runs the command, whose report goes to `out`.
+///
+/// # Errors
+/// What the command could not do; see [`Error::exit_code`].
+pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
+    match (cli.command, cli.convert) {
+        (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None)?,
+        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(ContainerKind::File))?,
+        (Some(Command::Info(args)), _) => info::run(&args, out)?,
+        (Some(Command::Dump(args)), _) => dump::run(&args, out)?,
+        (None, None) => return Err(Error::Usage("no input given; see perfconv --help".into())),
+    }
+    out.flush().map_err(Error::io("standard output"))?;
+    Ok(Outcome::Done)
+}
+
+/// Writes a report.
+fn print(out: &mut dyn Write, report: &str) -> Result<()> {
+    out.write_all(report.as_bytes()).map_err(Error::io("standard output"))
 }

@@ -33,6 +33,11 @@ impl Json {
         Self::default()
     }
 
+    /// The same, behind `out`.
+    pub fn compact_in(out: String) -> Self {
+        Json { out, ..Self::default() }
+    }
+
     /// Text for people, too.
     pub fn pretty() -> Self {
         Json { pretty: true, ..Self::default() }

@@ -1,8 +1,11 @@
 //! Showing recordings: visitors over the declarations of `perfdata-core`, for people and for programs.
 
+pub mod dump;
+pub mod hex;
 pub mod json;
 pub mod names;
 pub mod overview;
+pub mod record;
 pub mod text;
 
 use perfdata_core::Endian;

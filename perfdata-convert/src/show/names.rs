@@ -32,11 +32,15 @@ impl EventNames {
         }
     }
 
-    /// The name of the event at `at` in the list of `recording`.
-    pub fn get(&mut self, at: usize, recording: &Recording) -> Option<&[u8]> {
+    /// Brings the names up to date with `recording`.
+    pub fn update(&mut self, recording: &Recording) {
         if !self.known || self.names.len() != recording.events.len() {
             self.learn(recording);
         }
+    }
+
+    /// The name of the event at `at` in the list, as of the last [`update`](Self::update).
+    pub fn get(&self, at: usize) -> Option<&[u8]> {
         self.names.get(at).map(Vec::as_slice)
     }
 

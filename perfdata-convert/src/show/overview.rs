@@ -96,6 +96,7 @@ impl Overview {
             overview.damage.push(format!("{damage}{lost}"));
         }
         overview.recording = reader.recording().clone();
+        overview.names.update(&overview.recording);
         if let Arrangement::File(file) = &overview.arrangement {
             overview.damage.extend(damage_of(file));
         }
@@ -145,7 +146,7 @@ impl Overview {
     }
 
     /// For people.
-    pub fn text(mut self) -> String {
+    pub fn text(&self) -> String {
         let mut out = String::new();
         let magic = escaped(self.recording.magic.bytes(self.recording.endian));
         let _ = writeln!(out, "{}, {}, {magic}", self.container(), endian_name(self.recording.endian));
@@ -154,7 +155,7 @@ impl Overview {
         }
         let _ = writeln!(out, "\nevents: {}", self.recording.events.len());
         for (at, event) in self.recording.events.iter().enumerate() {
-            let name = self.names.get(at, &self.recording).map(escaped).unwrap_or_default();
+            let name = self.names.get(at).map(escaped).unwrap_or_default();
             let rate = match (event.attr.frequency(), event.attr.period()) {
                 (Some(frequency), _) => format!("{frequency} samples per second"),
                 (None, Some(0)) => "counted".into(),
@@ -200,7 +201,7 @@ impl Overview {
     }
 
     /// For programs.
-    pub fn json(mut self) -> String {
+    pub fn json(&self) -> String {
         let mut json = Json::pretty();
         json.object("");
         json.text("container", self.container().as_bytes());
@@ -212,7 +213,7 @@ impl Overview {
         json.list("events");
         for (at, event) in self.recording.events.iter().enumerate() {
             json.object("");
-            if let Some(name) = self.names.get(at, &self.recording) {
+            if let Some(name) = self.names.get(at) {
                 json.text("name", name);
             }
             match event.attr.frequency() {

@@ -129,19 +129,27 @@ enum Frame {
     Flat,
 }
 
+/// The name of the event that has an id, for showing it beside the id.
+pub type EventOfId<'a> = &'a dyn Fn(u64) -> Option<&'a [u8]>;
+
 /// Writes a value on one line: `name=value other={a=1 b=2} list=[1 2 3]`.
-#[derive(Debug)]
-pub struct Line {
+pub struct Line<'a> {
     /// The line so far.
     pub out: String,
     limits: Limits,
     frames: Vec<Frame>,
+    event: Option<EventOfId<'a>>,
 }
 
-impl Line {
+impl<'a> Line<'a> {
     /// An empty line.
     pub fn new(limits: Limits) -> Self {
-        Line { out: String::new(), limits, frames: Vec::new() }
+        Line { out: String::new(), limits, frames: Vec::new(), event: None }
+    }
+
+    /// A line that goes on behind `out`, and names the event of each id.
+    pub fn with_events(out: String, event: EventOfId<'a>) -> Self {
+        Line { out, limits: Limits::NONE, frames: Vec::new(), event: Some(event) }
     }
 
     /// Counts an element of a list; whether it is shown, and the separator before it.
@@ -166,7 +174,7 @@ impl Line {
     }
 }
 
-impl Visitor for Line {
+impl Visitor for Line<'_> {
     fn begin(&mut self, name: &'static str) {
         if name.is_empty() && !matches!(self.frames.last(), Some(Frame::List(_))) {
             self.frames.push(Frame::Flat);
@@ -200,13 +208,19 @@ impl Visitor for Line {
         if !is_filling(&value) && self.element() {
             self.name(name);
             push_leaf(&mut self.out, size, value, self.limits);
+            if let (Leaf::Uint(id, Style::Id), Some(event)) = (value, self.event)
+                && let Some(name) = event(id)
+            {
+                self.out.push('(');
+                push_escaped(&mut self.out, name);
+                self.out.push(')');
+            }
         }
     }
 }
 
 /// Writes a value as a tree: a line for each field, structures indented below their name. The elements of a list go on
 /// the line of its name or, where they are structures, on a line each.
-#[derive(Debug)]
 pub struct Tree {
     /// The lines so far.
     pub out: String,
@@ -218,10 +232,9 @@ pub struct Tree {
 }
 
 /// A list of a tree.
-#[derive(Debug)]
 struct List {
     /// Its elements, or the one that is being walked.
-    line: Line,
+    line: Line<'static>,
     /// How deep the walk is in it: 1 between elements.
     depth: usize,
     named: bool,

@@ -1,0 +1,229 @@
+//! Everything in a recording, in file order: what `perfconv dump` shows.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use perfdata_core::Recording;
+use perfdata_core::arrangement::{Arrangement, FileArrangement, Part, Region};
+use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
+use perfdata_core::feature::FeatureId;
+use perfdata_core::header::{FileSection, PipeHeader};
+use perfdata_core::read::{Head, Source, SourceReader};
+use perfdata_core::record::{RawRecord, RecordType, TABLE};
+use perfdata_core::wire::Wire;
+
+use super::hex;
+use super::json::Json;
+use super::names::EventNames;
+use super::record::Shown;
+use crate::error::{Error, Result};
+use crate::io::{Input, InputSource};
+use crate::walk::{Item, walk};
+
+/// What is shown, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Dump {
+    /// JSON instead of text.
+    pub json: bool,
+    /// The bytes of every field, and what is around the records.
+    pub hex: bool,
+    /// Types of records to show; all if there are none.
+    pub types: Vec<RecordType>,
+    /// The most records to show.
+    pub limit: Option<u64>,
+}
+
+impl Dump {
+    /// The record type that a user calls `name`.
+    ///
+    /// # Errors
+    /// There is none; the error names those that are.
+    pub fn type_of(name: &str) -> Result<RecordType> {
+        let number = || name.parse().ok().map(RecordType);
+        RecordType::by_name(name).or_else(number).ok_or_else(|| {
+            let known: Vec<_> = TABLE.iter().map(|info| info.name).collect();
+            Error::Usage(format!("{name} is no type of record; there are {}", known.join(", ")))
+        })
+    }
+
+    /// Writes `input` to `out`, and returns what keeps parts of it from being read.
+    ///
+    /// # Errors
+    /// The input cannot be read, or the output not be written.
+    pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
+        let (mut reader, source) = input.reader_with(Head::Pass)?;
+        let mut printer = Printer { dump: self, out, text: String::new(), names: EventNames::default(), shown: 0 };
+        let arrangement = reader.arrangement().clone();
+        let model = reader.recording().clone();
+        match &arrangement {
+            Arrangement::File(file) if self.hex => printer.parts(file, &model, &source, true)?,
+            Arrangement::Pipe(_) if self.hex && self.types.is_empty() => printer.pipe_header(&model)?,
+            _ => {}
+        }
+        let mut damage = Vec::new();
+        let mut unreadable = 0;
+        walk(&mut reader, |item, recording| {
+            match item {
+                Item::Record(record) => return printer.record(&record, None, recording),
+                Item::Inner(record, place) => return printer.record(&record, Some(place), recording),
+                Item::Payload(_) => {}
+                Item::Unreadable(bytes) => unreadable += bytes.len(),
+                Item::Undecodable(error) => damage.push(error.to_string()),
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let Some(error) = reader.damage() {
+            damage.push(format!("the last {unreadable} bytes are no whole record: {error}"));
+        }
+        if let Arrangement::File(file) = &arrangement
+            && self.hex
+        {
+            printer.parts(file, &model, &source, false)?;
+        }
+        Ok(damage)
+    }
+}
+
+struct Printer<'a> {
+    dump: &'a Dump,
+    out: &'a mut dyn Write,
+    /// What is being made ready for the output.
+    text: String,
+    names: EventNames,
+    shown: u64,
+}
+
+impl Printer<'_> {
+    fn flush(&mut self) -> Result<()> {
+        self.out.write_all(self.text.as_bytes()).map_err(Error::io("standard output"))?;
+        self.text.clear();
+        Ok(())
+    }
+
+    fn record(&mut self, raw: &RawRecord<'_>, inner: Option<usize>, recording: &Recording) -> Result<ControlFlow<()>> {
+        let limit = self.dump.limit.unwrap_or(u64::MAX);
+        if self.shown >= limit {
+            return Ok(ControlFlow::Break(()));
+        }
+        self.names.see(raw, recording);
+        if !self.dump.types.is_empty() && !self.dump.types.contains(&raw.kind) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.names.update(recording);
+        let shown = Shown::new(raw, inner, recording, &self.names);
+        if self.dump.json {
+            let mut json = Json::compact_in(std::mem::take(&mut self.text));
+            shown.json(&mut json, self.dump.hex);
+            json.out.push('\n');
+            self.text = json.out;
+        } else if self.dump.hex {
+            shown.hex(&mut self.text);
+        } else {
+            shown.text(&mut self.text);
+        }
+        self.flush()?;
+        self.shown += 1;
+        Ok(if self.shown >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn pipe_header(&mut self, model: &Recording) -> Result<()> {
+        let header = PipeHeader { magic: model.magic, size: PipeHeader::SIZE };
+        let bytes = header.encode(model.endian)?;
+        self.part("header", 0, &bytes, |v| header.describe("", Style::Plain, v))
+    }
+
+    /// Shows the parts of a file before, or behind, its records. Those who ask for some types of records want no parts.
+    fn parts(&mut self, file: &FileArrangement, model: &Recording, source: &InputSource, before: bool) -> Result<()> {
+        if !self.dump.types.is_empty() {
+            return Ok(());
+        }
+        let data = file.regions.iter().position(|region| region.part == Part::Data).unwrap_or(file.regions.len());
+        let (front, behind) = file.regions.split_at_checked(data).unwrap_or((&file.regions, &[]));
+        for region in if before { front } else { behind } {
+            self.region(region, file, model, source)?;
+        }
+        Ok(())
+    }
+
+    fn region(
+        &mut self,
+        region: &Region,
+        file: &FileArrangement,
+        model: &Recording,
+        source: &InputSource,
+    ) -> Result<()> {
+        let Region { part, place } = *region;
+        if part == Part::Data {
+            return Ok(());
+        }
+        let bytes = read(source, place)?;
+        let opaque = |v: &mut dyn Visitor| v.leaf("bytes", bytes.len(), Leaf::Opaque(&bytes));
+        let title = match part {
+            Part::Header => "header".to_owned(),
+            Part::Ids(event) => format!("ids of event {event}"),
+            Part::Attrs => "attributes".into(),
+            Part::EventTypes => "event types".into(),
+            Part::Data => "records".into(),
+            Part::FeatureTable => "feature table".into(),
+            Part::Feature(id) => format!("feature {}", FeatureId(id)),
+            Part::Gap => "gap".into(),
+        };
+        self.part(&title, place.offset, &bytes, |v| match part {
+            Part::Header => file.header.describe("", Style::Plain, v),
+            Part::Ids(event) => match model.events.get(event) {
+                Some(event) => event.ids.describe("ids", Style::Id, v),
+                None => opaque(v),
+            },
+            Part::Attrs => {
+                v.begin_list("attrs", model.events.len());
+                for (event, ids) in model.events.iter().zip(&file.ids) {
+                    v.begin("");
+                    event.attr.describe("attr", Style::Plain, v);
+                    ids.describe("ids", Style::Plain, v);
+                    v.end();
+                }
+                v.end();
+            }
+            Part::EventTypes => model.event_types.describe("event_types", Style::Plain, v),
+            Part::FeatureTable => {
+                for (id, place) in &file.table {
+                    place.describe(FeatureId(*id).name().unwrap_or("unknown"), Style::Plain, v);
+                }
+            }
+            Part::Feature(id) => match model.feature(FeatureId(id)) {
+                Some(Ok(section)) => section.describe("", Style::Plain, v),
+                _ => opaque(v),
+            },
+            Part::Data | Part::Gap => opaque(v),
+        })
+    }
+
+    /// Shows a part that is no record.
+    fn part(&mut self, title: &str, offset: u64, bytes: &[u8], describe: impl Fn(&mut dyn Visitor)) -> Result<()> {
+        let spans = hex::spans(&describe);
+        if self.dump.json {
+            let mut json = Json::compact_in(std::mem::take(&mut self.text));
+            json.object("");
+            json.number("offset", offset);
+            json.text("part", title.as_bytes());
+            json.number("size", bytes.len() as u64);
+            hex::push_json(&mut json, &spans, bytes);
+            json.close();
+            json.out.push('\n');
+            self.text = json.out;
+        } else {
+            let _ = writeln!(self.text, "{offset:#x} {title}, {} bytes", bytes.len());
+            hex::push_text(&mut self.text, &spans, bytes, Some(offset));
+        }
+        self.flush()
+    }
+}
+
+/// The bytes at `place`.
+fn read(source: &InputSource, place: FileSection) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut SourceReader::new(source as &dyn Source, place), &mut bytes)
+        .map_err(Error::io("input"))?;
+    Ok(bytes)
+}

@@ -1,0 +1,174 @@
+//! Bytes beside the fields that they are.
+
+use std::fmt::Write as _;
+
+use perfdata_core::describe::{Leaf, Visitor};
+
+use super::json::Json;
+use super::text::{Limits, push_hex, push_leaf};
+
+/// A run of bytes that is one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Where it starts, in bytes from the start of what is shown.
+    pub at: usize,
+    /// Number of bytes.
+    pub size: usize,
+    /// Name of the field with the names of what it is in, outermost first, and places in lists: `attr.ids[2]`.
+    pub field: String,
+    /// The value as text; empty where it is but bytes.
+    pub value: String,
+}
+
+/// The fields of what `describe` tells, in file order; those without bytes are left out.
+pub fn spans(describe: impl FnOnce(&mut dyn Visitor)) -> Vec<Span> {
+    let mut finder = Finder::default();
+    describe(&mut finder);
+    finder.spans
+}
+
+#[derive(Debug, Default)]
+struct Finder {
+    path: String,
+    /// Structures and lists around: length of the path in front of each, and the elements that a list has shown.
+    frames: Vec<(usize, Option<usize>)>,
+    at: usize,
+    spans: Vec<Span>,
+}
+
+impl Finder {
+    /// Adds a step to the path and returns the length that it had.
+    fn step(&mut self, name: &str) -> usize {
+        let before = self.path.len();
+        if let Some((_, Some(count))) = self.frames.last_mut() {
+            let _ = write!(self.path, "[{count}]");
+            *count = count.saturating_add(1);
+        }
+        if !name.is_empty() {
+            if !self.path.is_empty() {
+                self.path.push('.');
+            }
+            self.path.push_str(name);
+        }
+        before
+    }
+}
+
+impl Visitor for Finder {
+    fn begin(&mut self, name: &'static str) {
+        let before = self.step(name);
+        self.frames.push((before, None));
+    }
+
+    fn begin_list(&mut self, name: &'static str, _: usize) {
+        let before = self.step(name);
+        self.frames.push((before, Some(0)));
+    }
+
+    fn end(&mut self) {
+        if let Some((before, _)) = self.frames.pop() {
+            self.path.truncate(before);
+        }
+    }
+
+    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+        let before = self.step(name);
+        if size > 0 {
+            let mut field = if self.path.is_empty() { "bytes".to_owned() } else { self.path.clone() };
+            let mut shown = String::new();
+            match value {
+                Leaf::Count(count) => {
+                    field.push_str(".len()");
+                    let _ = write!(shown, "{count}");
+                }
+                Leaf::Bytes(_) | Leaf::Opaque(_) | Leaf::Pad(_) => {}
+                value => push_leaf(&mut shown, size, value, Limits::NONE),
+            }
+            self.spans.push(Span { at: self.at, size, field, value: shown });
+        }
+        self.at = self.at.saturating_add(size);
+        self.path.truncate(before);
+    }
+}
+
+/// Bytes on one line of text.
+const ROW: usize = 16;
+
+/// Appends lines of text: place, bytes, field and value. `bytes` begin at `offset` of the input; those inside
+/// compressed data have no place there, so they are counted from the start of their record.
+pub fn push_text(out: &mut String, spans: &[Span], bytes: &[u8], offset: Option<u64>) {
+    for span in spans {
+        let content = bytes.get(span.at..).unwrap_or_default();
+        let content = content.get(..span.size).unwrap_or(content);
+        for (number, row) in content.chunks(ROW).enumerate() {
+            let at = (span.at + number * ROW) as u64;
+            let _ = match offset {
+                Some(offset) => write!(out, "  {:#010x} ", offset.saturating_add(at)),
+                None => write!(out, "  {at:+#9x} "),
+            };
+            let start = out.len();
+            for byte in row {
+                out.push(' ');
+                push_hex(out, std::slice::from_ref(byte));
+            }
+            if number == 0 {
+                let width = out.len() - start;
+                let _ = write!(out, "{:pad$}  {}", "", span.field, pad = (3 * 8_usize).saturating_sub(width));
+                if !span.value.is_empty() {
+                    let _ = write!(out, " = {}", span.value);
+                }
+            }
+            out.push('\n');
+        }
+    }
+}
+
+/// The list `spans` in JSON.
+pub fn push_json(json: &mut Json, spans: &[Span], bytes: &[u8]) {
+    json.list("spans");
+    for span in spans {
+        json.object("");
+        json.number("at", span.at as u64);
+        json.number("size", span.size as u64);
+        json.text("field", span.field.as_bytes());
+        let mut hex = String::new();
+        push_hex(&mut hex, bytes.get(span.at..).and_then(|rest| rest.get(..span.size)).unwrap_or_default());
+        json.text("bytes", hex.as_bytes());
+        json.close();
+    }
+    json.close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perfdata_core::describe::Style;
+
+    #[test]
+    fn every_byte_has_a_name() {
+        let bytes = [7, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+        let spans = spans(|v| {
+            v.begin("");
+            v.leaf("a", 2, Leaf::Uint(7, Style::Hex));
+            v.leaf("list", 1, Leaf::Count(2));
+            v.begin_list("list", 2);
+            v.leaf("", 1, Leaf::Uint(0, Style::Plain));
+            v.begin("");
+            v.leaf("b", 2, Leaf::Text(b"\0\0"));
+            v.end();
+            v.end();
+            v.leaf("pad", 4, Leaf::Pad(&[0; 4]));
+            v.end();
+        });
+        let names: Vec<_> = spans.iter().map(|span| (span.at, span.field.as_str(), span.value.as_str())).collect();
+        let expected =
+            [(0, "a", "0x7"), (2, "list.len()", "2"), (3, "list[0]", "0"), (4, "list[1].b", "\"\""), (6, "pad", "")];
+        assert_eq!(names, expected);
+        let mut text = String::new();
+        push_text(&mut text, &spans[..2], &bytes, Some(0x100));
+        assert_eq!(
+            text,
+            "  0x00000100  07 00                     a = 0x7\n  0x00000102  01                        list.len() = 2\n"
+        );
+    }
+}

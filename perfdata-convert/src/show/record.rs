@@ -1,0 +1,205 @@
+//! One record as text, as JSON, and with its bytes.
+
+use std::fmt::Write as _;
+
+use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
+use perfdata_core::feature::{FeatureId, Section};
+use perfdata_core::record::{Body, RawRecord, Record, RecordHeader};
+use perfdata_core::wire::Wire;
+use perfdata_core::{Layout, Recording};
+
+use super::hex::{self, Span};
+use super::json::Json;
+use super::misc_names;
+use super::names::EventNames;
+use super::text::{Line, push_hex};
+
+/// A record with what its recording says of it.
+pub struct Shown<'a> {
+    raw: &'a RawRecord<'a>,
+    /// Place among the records that came out of the compressed record, if it was in one.
+    inner: Option<usize>,
+    recording: &'a Recording,
+    names: &'a EventNames,
+    record: perfdata_core::Result<Record>,
+    /// The section that a HEADER_FEATURE record holds.
+    section: Option<Section>,
+}
+
+impl<'a> Shown<'a> {
+    /// Decodes `raw`. `names` are up to date with `recording`.
+    pub fn new(raw: &'a RawRecord<'a>, inner: Option<usize>, recording: &'a Recording, names: &'a EventNames) -> Self {
+        let record = Record::decode(raw, &recording.events.layout_of(raw));
+        let section = record.as_ref().ok().and_then(|record| section_of(record, raw, recording));
+        Shown { raw, inner, recording, names, record, section }
+    }
+
+    /// The name of the event that the record belongs to, by the event's id in it. Where records carry no id there is
+    /// one event, or none can be told.
+    fn event(&self) -> Option<&[u8]> {
+        let events = &self.recording.events;
+        let id = match &self.record {
+            _ if self.raw.kind.is_kernel() => events.id_of(self.raw),
+            Ok(record) => first_id(record),
+            Err(_) => None,
+        };
+        let only = || (self.raw.kind.is_kernel() && events.len() == 1).then_some(0);
+        self.names.get(id.map_or_else(only, |id| self.event_of(id))?)
+    }
+
+    /// The place of the event that has the id. Records of what was before the recording have id 0 and no event.
+    fn event_of(&self, id: u64) -> Option<usize> {
+        self.recording.events.by_id(id).filter(|_| id != 0)
+    }
+
+    /// Tells `visitor` the fields, without the record's header.
+    fn describe(&self, record: &Record, visitor: &mut dyn Visitor) {
+        match (&record.body, &self.section) {
+            (Body::HeaderFeature(feature), Some(section)) => {
+                let name = u32::try_from(feature.feat_id).ok().and_then(|id| FeatureId(id).name());
+                visitor.leaf("feat_id", size_of_val(&feature.feat_id), Leaf::Code(feature.feat_id, name));
+                section.value.describe("section", Style::Plain, visitor);
+                if !section.tail.is_empty() {
+                    visitor.leaf("tail", section.tail.len(), Leaf::Opaque(&section.tail));
+                }
+            }
+            (body, _) => body.describe("", Style::Plain, visitor),
+        }
+        if !record.tail.is_empty() {
+            visitor.leaf("tail", record.tail.len(), Leaf::Opaque(&record.tail));
+        }
+    }
+
+    /// The record on one line.
+    pub fn text(&self, out: &mut String) {
+        self.title(out);
+        out.push(':');
+        match &self.record {
+            Ok(record) => {
+                let event = |id| self.names.get(self.event_of(id)?);
+                let mut line = Line::with_events(std::mem::take(out), &event);
+                self.describe(record, &mut line);
+                record.sample_id.describe("sample_id", Style::Plain, &mut line);
+                *out = line.out;
+            }
+            Err(error) => {
+                let _ = write!(out, " undecodable=\"{error}\" bytes=");
+                push_hex(out, self.raw.body());
+            }
+        }
+        out.push('\n');
+    }
+
+    /// Offset, type, size, misc and event.
+    fn title(&self, out: &mut String) {
+        let _ = write!(out, "{:#x}", self.raw.offset);
+        if let Some(place) = self.inner {
+            let _ = write!(out, "[{place}]");
+        }
+        let misc = misc_names(self.raw.kind, self.raw.misc);
+        let misc = if misc.is_empty() { "0".to_owned() } else { misc.join("|") };
+        let _ = write!(out, " {} size={} misc={misc}", self.raw.kind, self.raw.bytes.len());
+        if let Some(name) = self.event() {
+            let _ = write!(out, " event={}", super::text::quoted(name));
+        }
+    }
+
+    /// The record on a line, with its bytes below.
+    pub fn hex(&self, out: &mut String) {
+        self.title(out);
+        if let Err(error) = &self.record {
+            let _ = write!(out, " undecodable=\"{error}\"");
+        }
+        out.push('\n');
+        let offset = if self.inner.is_some() { None } else { Some(self.raw.offset) };
+        hex::push_text(out, &self.spans(), self.raw.bytes, offset);
+    }
+
+    /// The record as an object, with its bytes if `with_bytes`.
+    pub fn json(&self, json: &mut Json, with_bytes: bool) {
+        json.object("");
+        json.number("offset", self.raw.offset);
+        if let Some(place) = self.inner {
+            json.number("inner", place as u64);
+        }
+        json.value("type", &self.raw.kind);
+        json.number("size", self.raw.bytes.len() as u64);
+        json.texts("misc", misc_names(self.raw.kind, self.raw.misc));
+        if let Some(name) = self.event() {
+            json.text("event", name);
+        }
+        match &self.record {
+            Ok(record) => {
+                json.object("fields");
+                self.describe(record, json);
+                json.close();
+                json.value("sample_id", &record.sample_id);
+            }
+            Err(error) => {
+                json.text("error", error.to_string().as_bytes());
+                let mut bytes = String::new();
+                push_hex(&mut bytes, self.raw.body());
+                json.text("bytes", bytes.as_bytes());
+            }
+        }
+        if with_bytes {
+            hex::push_json(json, &self.spans(), self.raw.bytes);
+        }
+        json.close();
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        hex::spans(|visitor| {
+            let header = self.raw.bytes.get(..RecordHeader::SIZE).unwrap_or_default();
+            if let Ok((header, _)) = RecordHeader::decode(header, self.raw.endian, Layout::default()) {
+                header.describe("header", Style::Plain, visitor);
+            }
+            match &self.record {
+                Ok(record) => {
+                    self.describe(record, visitor);
+                    record.sample_id.describe("sample_id", Style::Plain, visitor);
+                }
+                Err(_) => visitor.leaf("bytes", self.raw.body().len(), Leaf::Opaque(self.raw.body())),
+            }
+        })
+    }
+}
+
+/// The feature section in a HEADER_FEATURE record, if it can be understood.
+fn section_of(record: &Record, raw: &RawRecord<'_>, recording: &Recording) -> Option<Section> {
+    let Body::HeaderFeature(feature) = &record.body else { return None };
+    let id = FeatureId(u32::try_from(feature.feat_id).ok()?);
+    id.info()?;
+    let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
+    Section::decode(id, &feature.section.0, raw.endian, &layout).ok()
+}
+
+/// The first event id among the fields of a record itself, not of the lists in it.
+fn first_id(record: &Record) -> Option<u64> {
+    #[derive(Default)]
+    struct Finder {
+        lists: usize,
+        open: Vec<bool>,
+        found: Option<u64>,
+    }
+    impl Visitor for Finder {
+        fn begin(&mut self, _: &'static str) {
+            self.open.push(false);
+        }
+        fn begin_list(&mut self, _: &'static str, _: usize) {
+            self.open.push(true);
+            self.lists += 1;
+        }
+        fn end(&mut self) {
+            self.lists -= usize::from(self.open.pop() == Some(true));
+        }
+        fn leaf(&mut self, _: &'static str, _: usize, value: Leaf<'_>) {
+            if let (0, None, Leaf::Uint(id, Style::Id)) = (self.lists, self.found, value) {
+                self.found = Some(id);
+            }
+        }
+    }
+    let mut finder = Finder::default();
+    record.body.describe("", Style::Plain, &mut finder);
+    finder.found
+}
