@@ -1,26 +1,64 @@
-//! Prints the events of a recording and all its records with their fields:
+//! Prints all records of a recording with their fields, one a line:
 //!
 //!     cargo run -p perfdata-core --example print -- perf.data
 
-use std::{env, error::Error, fs::File, sync::Arc};
+use std::{
+    env,
+    error::Error,
+    fmt::Write as _,
+    fs::File,
+    io::{self, Write as _},
+    sync::Arc,
+};
 
+use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::read::{Piece, RecordingReader};
 use perfdata_core::record::Record;
+use perfdata_core::wire::until_nul;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os().nth(1).ok_or("usage: print RECORDING")?;
+    let mut out = io::stdout().lock();
     let mut reader = RecordingReader::open(Arc::new(File::open(path)?))?;
-    for event in reader.recording().events.iter() {
-        println!("event of kind {}, config {:#x}, {} ids", event.attr.kind, event.attr.config, event.ids.len());
-    }
     // A pipe may bring attributes late, so the model comes with each piece.
     while let Some((piece, recording)) = reader.next_with_model()? {
         let Piece::Record(raw) = piece else { continue };
         let record = Record::decode(&raw, &recording.events.layout_of(&raw))?;
-        println!("{:#x} {} {:?}", raw.offset, raw.kind, record.body);
+        let mut line = Line(format!("{:#x} {}", raw.offset, raw.kind));
+        record.describe("", Style::Plain, &mut line);
+        writeln!(out, "{}", line.0)?;
     }
     match reader.damage() {
         Some(damage) => Err(damage.to_string().into()),
         None => Ok(()),
+    }
+}
+
+/// Adds the fields of a value to a line. It knows no record: the declarations tell it theirs.
+struct Line(String);
+
+impl Visitor for Line {
+    fn begin(&mut self, _: &'static str) {}
+
+    fn begin_list(&mut self, name: &'static str, len: usize) {
+        let _ = write!(self.0, " {name}[{len}]");
+    }
+
+    fn end(&mut self) {}
+
+    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+        // Writing to a string does not fail.
+        let _ = match value {
+            Leaf::Count(_) | Leaf::Pad(_) => Ok(()),
+            Leaf::Uint(number, Style::Hex) => write!(self.0, " {name}={number:#x}"),
+            Leaf::Uint(number, _) => write!(self.0, " {name}={number}"),
+            Leaf::Int(number) => write!(self.0, " {name}={number}"),
+            Leaf::Float(number) => write!(self.0, " {name}={number}"),
+            Leaf::Code(_, Some(code)) => write!(self.0, " {name}={code}"),
+            Leaf::Code(number, None) => write!(self.0, " {name}={number}"),
+            Leaf::Flags { word, .. } => write!(self.0, " {name}={word:#x}"),
+            Leaf::Text(text) => write!(self.0, " {name}={:?}", String::from_utf8_lossy(until_nul(text))),
+            Leaf::Bytes(_) | Leaf::Opaque(_) => write!(self.0, " {name}=({size} bytes)"),
+        };
     }
 }

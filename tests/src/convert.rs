@@ -130,12 +130,21 @@ impl Whole {
 /// The `perfconv` command, built by the profile that these tests were built by.
 pub fn perfconv() -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    Command::new(PROGRAM.get_or_init(|| build().expect("perfconv can be built")))
+    let build = || build("perfdata-convert", "--bin", "perfconv").expect("perfconv can be built");
+    Command::new(PROGRAM.get_or_init(build))
 }
 
-/// Only the package of a command knows its binary, and only if its own tests were asked for: cargo builds it anew if
+/// The example `name` of `package`, built likewise.
+///
+/// # Errors
+/// It cannot be built.
+pub fn example(package: &str, name: &str) -> io::Result<Command> {
+    build(package, "--example", name).map(Command::new)
+}
+
+/// Only the package of a program knows where it is, and only if its own tests were asked for: cargo builds it anew if
 /// anything has changed, and else says at once that it is there.
-fn build() -> io::Result<PathBuf> {
+fn build(package: &str, kind: &str, name: &str) -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     // target/debug/deps/suite-0123
     let (Some(out), Some(target)) = (own.ancestors().nth(2), own.ancestors().nth(3)) else {
@@ -146,12 +155,12 @@ fn build() -> io::Result<PathBuf> {
         Some(profile) => profile,
     };
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", "perfdata-convert", "--bin", "perfconv", "--profile", profile])
+        .args(["build", "--quiet", "--package", package, kind, name, "--profile", profile])
         .arg("--target-dir")
         .arg(target)
         .current_dir(crate::recordings::root())
         .status()?;
-    let program = out.join("perfconv");
+    let program = if kind == "--example" { out.join("examples").join(name) } else { out.join(name) };
     if !status.success() {
         return Err(io::Error::other("cargo build failed"));
     }

@@ -14,3 +14,8 @@ pub mod snapshot;
 pub mod synth;
 
 include!(concat!(env!("OUT_DIR"), "/fixtures.rs"));
+
+/// The example in README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
