@@ -1,4 +1,42 @@
 //! Conversions of Linux `perf.data` recordings, and the `perfconv` command.
+//!
+//! ```text
+//!     Input ──► RecordingReader ──► Stage ──► Stage ──► FileWriter or PipeWriter ──► Output
+//!               file or pipe        one conversion each                               appears when it is complete
+//! ```
+//!
+//! A [`Conversion`](convert::Conversion) is a choice of stages and of the container to write; there is one loop over the
+//! records. A conversion of one's own is a [`Stage`](convert::Stage): it sees the model before the first record, then each
+//! record, and the model again at the end. What it does not change it hands on.
+//!
+//! ```
+//! use perfdata_convert::convert::{Conversion, Link, Stage};
+//! use perfdata_convert::io::Output;
+//! use perfdata_core::record::{RawRecord, RecordType};
+//! use std::path::Path;
+//!
+//! /// Leaves out the records of one type.
+//! struct Without(RecordType);
+//!
+//! impl Stage for Without {
+//!     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> perfdata_convert::Result<()> {
+//!         if record.kind == self.0 { Ok(()) } else { next.record(record) }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let output = folder.path().join("without.data");
+//! # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-default.data");
+//! let input = Path::new(input);
+//! let stages: Vec<Box<dyn Stage>> = vec![Box::new(Without(RecordType::COMM))];
+//! Conversion { stages, to: None }.run(input, Output::create(&output, input, false)?)?;
+//! # assert!(std::fs::metadata(&output)?.len() < std::fs::metadata(input)?.len());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The command line is defined once, in [`cli`]; each subcommand is a file in [`cmd`].
 
 pub mod cli;
 pub mod cmd;

@@ -40,7 +40,7 @@ pub enum Problem {
         /// What may stand there.
         expected: Cow<'static, str>,
     },
-    /// A value above one of the [`Limits`](crate::read::Limits).
+    /// A value above the limit that the reader was given, for instance what a compressed record may grow to.
     Limit {
         /// What the input asks for.
         found: u64,

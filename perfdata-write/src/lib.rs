@@ -1,8 +1,58 @@
 //! Putting a Linux `perf.data` recording down: as a seekable file or as a pipe stream.
 //!
-//! A writer takes the model ([`Recording`](perfdata_core::Recording)) and then the records as a stream. In which
-//! order and where things stand is a plan: the one of `perf record`, or that of an existing recording, which makes
-//! the output byte-identical as long as nothing was changed.
+//! ```text
+//!     Recording ─────────┐
+//!     records   ──────►  FileWriter   header, ids, attributes │ records │ feature table, feature sections
+//!                │   or  PipeWriter   header, HEADER_ATTR, HEADER_FEATURE … │ records
+//!     plan ──────┘
+//! ```
+//!
+//! A writer takes the model ([`Recording`](perfdata_core::Recording)) and then the records as a stream ([`RecordSink`]).
+//! In which order and where things stand is a plan ([`FilePlan`], [`PipePlan`]): the one of `perf record`, or that of an
+//! existing recording, which makes the output byte-identical as long as nothing was changed. Whatever depends on places,
+//! from the header to the index of AUX data, is written last.
+//!
+//! ```
+//! use perfdata_core::attr::{Attr, EventType, SampleType, SoftwareEvent};
+//! use perfdata_core::read::RecordingReader;
+//! use perfdata_core::record::{Body, RawRecord, Record, RecordType, Sample};
+//! use perfdata_core::{Endian, Event, Recording};
+//! use perfdata_write::{FilePlan, FileWriter, RecordSink};
+//! use std::io::Cursor;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A recording in the byte order of s390x, on whatever machine this runs.
+//! let mut recording = Recording::new(Endian::Big);
+//! let attr = Attr {
+//!     kind: EventType::SOFTWARE,
+//!     config: SoftwareEvent::CPU_CLOCK.0,
+//!     size: Attr::MIN_SIZE,
+//!     sample_type: SampleType::IP | SampleType::TIME,
+//!     ..Attr::default()
+//! };
+//! recording.events.push(Event { attr, ids: vec![1] });
+//!
+//! let no_gaps: Vec<u8> = Vec::new();
+//! let mut writer = FileWriter::begin(Cursor::new(Vec::new()), FilePlan::standard(), &recording, &no_gaps)?;
+//! let sample = Sample { ip: Some(0x1000), time: Some(5), ..Sample::default() };
+//! let record = Record {
+//!     kind: RecordType::SAMPLE,
+//!     misc: 2,
+//!     body: Body::Sample(sample),
+//!     tail: Vec::new(),
+//!     sample_id: None,
+//! };
+//! let bytes = record.encode(recording.endian)?;
+//! writer.record(&RawRecord::first(&bytes, recording.endian, 0)?)?;
+//! let file = writer.finish(&recording)?.into_inner();
+//!
+//! assert!(file.starts_with(b"2ELIFREP"));
+//! let mut reader = RecordingReader::open(&file)?;
+//! assert_eq!(reader.recording().events.len(), 1);
+//! assert!(reader.next()?.is_some());
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 

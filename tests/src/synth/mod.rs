@@ -11,7 +11,7 @@
 //!
 //! * [`record::cases`]: every record type in every variant, one record each.
 //! * [`feature::cases`]: every feature section in every revision.
-//! * [`file`], [`pipe`], [`dir`]: builders of whole recordings, and [`sink`]: one valid recording
+//! * [`mod@file`], [`pipe`], [`dir`]: builders of whole recordings, and [`sink`]: one valid recording
 //!   with every record type and feature in it.
 
 pub mod attr;
