@@ -30,6 +30,9 @@ pub enum Command {
     Info(InfoArgs),
     /// Show every record with all its fields, those in compressed records too
     Dump(DumpArgs),
+    /// Check that a recording is whole and consistent, and that writing it again gives the same bytes
+    #[command(after_help = "Exit status: 0 nothing is wrong; 1 something is; 2 usage or I/O.")]
+    Verify(VerifyArgs),
 }
 
 /// Arguments of `info`.
@@ -95,4 +98,14 @@ pub struct DumpArgs {
     /// Stop after N records
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
+}
+
+/// Arguments of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// Recording to read; - is standard input
+    pub input: PathBuf,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
 }

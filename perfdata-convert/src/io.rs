@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use perfdata_core::header::ContainerKind;
+use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::{Head, RecordingReader, Source, SourceReader};
 use tempfile::NamedTempFile;
 
@@ -118,6 +118,19 @@ impl InputSource {
             Some(file) => Ok(Some(Input::File(file.clone()).reader()?.0)),
             None => Ok(None),
         }
+    }
+}
+
+impl InputSource {
+    /// The bytes at `place`, as far as they exist.
+    ///
+    /// # Errors
+    /// The input cannot be read.
+    pub fn bytes(&self, place: FileSection) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut reader = SourceReader::new(self as &dyn Source, place);
+        reader.read_to_end(&mut bytes).map_err(Error::io("input"))?;
+        Ok(bytes)
     }
 }
 

@@ -45,6 +45,7 @@ pub mod error;
 pub mod interrupt;
 pub mod io;
 pub mod show;
+pub mod verify;
 pub mod walk;
 
 pub use error::{Error, Result};

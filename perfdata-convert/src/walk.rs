@@ -30,14 +30,15 @@ pub enum Item<'a> {
 pub type Flow = Result<ControlFlow<()>>;
 
 /// Shows `see` everything behind the metadata that `reader` has read, with the model that knows what it means. The
-/// model of a pipe grows on the way.
+/// model of a pipe grows on the way. Returns the number of bytes at the end of compressed data that make no whole
+/// record.
 ///
 /// # Errors
 /// The input cannot be read, or an error of `see`.
 pub fn walk(
     reader: &mut RecordingReader<InputReader>,
     mut see: impl FnMut(Item<'_>, &Recording) -> Flow,
-) -> Result<()> {
+) -> Result<usize> {
     let mut inner = Compressed::Untouched;
     while let Some((piece, recording)) = reader.next_with_model()? {
         let flow = match piece {
@@ -55,7 +56,7 @@ pub fn walk(
             break;
         }
     }
-    Ok(())
+    Ok(if let Compressed::Open(stream) = inner { stream.pending() } else { 0 })
 }
 
 /// The compressed records of a stream, which hold one stream of their own.

@@ -3,6 +3,7 @@
 mod convert;
 mod dump;
 mod info;
+mod verify;
 
 use std::io::Write;
 
@@ -35,15 +36,17 @@ impl Outcome {
 /// # Errors
 /// What the command could not do; see [`Error::exit_code`].
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
+    let mut outcome = Outcome::Done;
     match (cli.command, cli.convert) {
         (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None)?,
         (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(ContainerKind::File))?,
         (Some(Command::Info(args)), _) => info::run(&args, out)?,
         (Some(Command::Dump(args)), _) => dump::run(&args, out)?,
+        (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out)?,
         (None, None) => return Err(Error::Usage("no input given; see perfconv --help".into())),
     }
     out.flush().map_err(Error::io("standard output"))?;
-    Ok(Outcome::Done)
+    Ok(outcome)
 }
 
 /// Writes a report.

@@ -8,8 +8,8 @@ use perfdata_core::Recording;
 use perfdata_core::arrangement::{Arrangement, FileArrangement, Part, Region};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::header::{FileSection, PipeHeader};
-use perfdata_core::read::{Head, Source, SourceReader};
+use perfdata_core::header::PipeHeader;
+use perfdata_core::read::Head;
 use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::wire::Wire;
 
@@ -157,7 +157,7 @@ impl Printer<'_> {
         if part == Part::Data {
             return Ok(());
         }
-        let bytes = read(source, place)?;
+        let bytes = source.bytes(place)?;
         let opaque = |v: &mut dyn Visitor| v.leaf("bytes", bytes.len(), Leaf::Opaque(&bytes));
         let title = match part {
             Part::Header => "header".to_owned(),
@@ -218,12 +218,4 @@ impl Printer<'_> {
         }
         self.flush()
     }
-}
-
-/// The bytes at `place`.
-fn read(source: &InputSource, place: FileSection) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut SourceReader::new(source as &dyn Source, place), &mut bytes)
-        .map_err(Error::io("input"))?;
-    Ok(bytes)
 }

@@ -1,0 +1,16 @@
+//! `perfconv verify`: whether a recording is whole and consistent.
+
+use std::io::Write;
+
+use super::Outcome;
+use crate::cli::VerifyArgs;
+use crate::error::Result;
+use crate::io::Input;
+use crate::verify::Report;
+
+/// Checks the recording by `args`.
+pub fn run(args: &VerifyArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let report = Report::of(Input::open(&args.input)?)?;
+    super::print(out, &if args.json { report.json() } else { report.text() })?;
+    Ok(if report.is_clean() { Outcome::Done } else { Outcome::Found })
+}

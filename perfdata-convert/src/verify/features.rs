@@ -1,0 +1,125 @@
+//! The feature sections, and whether they agree with each other, with the attributes and with the records.
+
+use perfdata_core::Recording;
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::feature::{Feature, FeatureId, Section};
+
+use super::records::Records;
+use super::{Report, Severity, difference};
+
+/// Checks all sections.
+pub(super) fn check(report: &mut Report, recording: &Recording, arrangement: &Arrangement, records: &Records) {
+    for (&id, bytes) in &recording.features {
+        let offset = match arrangement {
+            Arrangement::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
+            Arrangement::Pipe(_) => records.sections.get(&id).copied(),
+        };
+        let offset = offset.unwrap_or(0);
+        let id = FeatureId(id);
+        let section = match recording.feature(id) {
+            Some(Ok(section)) => section,
+            Some(Err(error)) => {
+                report.blame(&error, offset);
+                continue;
+            }
+            None => continue,
+        };
+        match section.encode(recording.endian) {
+            Ok(again) => {
+                if let Some(what) = difference(bytes, &again) {
+                    report.add(Severity::Error, offset, format!("{id}: {what}"));
+                }
+            }
+            Err(error) => report.blame(&error, offset),
+        }
+        if !section.tail.is_empty() {
+            let meaning = format!("{id}: {} bytes behind the last known field", section.tail.len());
+            report.add(Severity::Note, offset, meaning);
+        }
+        // perf 7.2 counts events in a group that it then leaves out.
+        let severity = if id == FeatureId::GROUP_DESC { Severity::Warning } else { Severity::Error };
+        let mut wrong = |meaning: String| report.add(severity, offset, format!("{id}: {meaning}"));
+        content(&section, recording, records, arrangement, &mut wrong);
+        if let Feature::Unknown(_) = section.value {
+            report.add(Severity::Note, offset, format!("feature {id} is not known"));
+        }
+    }
+}
+
+/// What a section says, against the rest of the recording.
+fn content(
+    section: &Section,
+    recording: &Recording,
+    records: &Records,
+    arrangement: &Arrangement,
+    wrong: &mut dyn FnMut(String),
+) {
+    match &section.value {
+        Feature::NrCpus(cpus) if cpus.online > cpus.available => {
+            wrong(format!("{} CPUs are online, {} available", cpus.online, cpus.available));
+        }
+        Feature::CpuTopology(topology) => {
+            let lists = topology.package_siblings.iter().chain(topology.core_siblings.iter());
+            check_cpus(lists.map(|list| list.text()), recording.nr_cpus_available(), wrong);
+        }
+        Feature::NumaTopology(nodes) => {
+            check_cpus(nodes.iter().map(|node| node.cpus.text()), recording.nr_cpus_available(), wrong);
+        }
+        Feature::EventDescs(descs) => {
+            let events = recording.events.len();
+            if descs.events.len() != events {
+                return wrong(format!("describes {} events, there are {events}", descs.events.len()));
+            }
+            for (at, (desc, event)) in descs.events.iter().zip(recording.events.iter()).enumerate() {
+                if *desc.ids != event.ids {
+                    wrong(format!("event {at} has other ids than its attribute"));
+                }
+                let key = |attr: &perfdata_core::attr::Attr| (attr.kind, attr.config, attr.sample_type);
+                if key(&desc.attr) != key(&event.attr) {
+                    wrong(format!("event {at} has another attribute"));
+                }
+            }
+        }
+        Feature::GroupDescs(groups) => {
+            let events = recording.events.len() as u64;
+            for group in groups.iter() {
+                if u64::from(group.leader_idx) + u64::from(group.nr_members) > events {
+                    wrong(format!("a group ends at event {}, there are {events}", group.leader_idx + group.nr_members));
+                }
+            }
+        }
+        Feature::AuxtraceIndex(index) if matches!(arrangement, Arrangement::File(_)) => {
+            if index.len() != records.auxtrace.len() {
+                wrong(format!("{} entries, there are {} AUXTRACE records", index.len(), records.auxtrace.len()));
+            }
+            for entry in index.iter().filter(|entry| records.auxtrace.binary_search(&entry.file_offset).is_err()) {
+                wrong(format!("no AUXTRACE record is at {:#x}", entry.file_offset));
+            }
+        }
+        Feature::SampleTime(said) if (said.first, said.last) != (0, 0) => {
+            if let Some(found) = &records.times
+                && (found.first < said.first || found.last > said.last)
+            {
+                wrong(format!(
+                    "samples from {} to {} ns, there are some from {} to {}",
+                    said.first, said.last, found.first, found.last
+                ));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Lists of CPUs such as `0-3,8` must name CPUs that the machine can have.
+fn check_cpus<'a>(lists: impl Iterator<Item = &'a [u8]>, available: u32, wrong: &mut dyn FnMut(String)) {
+    let numbers = lists.flat_map(|list| list.split(|byte| !byte.is_ascii_digit())).filter_map(|digits| {
+        let digits = std::str::from_utf8(digits).ok()?;
+        digits.parse::<u32>().ok()
+    });
+    if let Some(highest) = numbers.max()
+        && available > 0
+        && highest >= available
+    {
+        wrong(format!("names CPU {highest}, NRCPUS says {available}"));
+    }
+}

@@ -1,0 +1,132 @@
+//! Each record by itself, and what they say together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use perfdata_core::Recording;
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::attr::SampleType;
+use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
+use perfdata_core::feature::SampleTime;
+use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
+
+use super::{Report, Severity, difference, features, without_place};
+
+/// What the records have said so far.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    scratch: Vec<u8>,
+    /// Where the AUXTRACE records are, ascending.
+    pub(super) auxtrace: Vec<u64>,
+    pub(super) times: Option<SampleTime>,
+    /// Where in a pipe each feature's section is.
+    pub(super) sections: BTreeMap<u32, u64>,
+    compressed: Option<u64>,
+    /// The first record that an attribute is needed for.
+    of_event: Option<u64>,
+    unknown: HashSet<RecordType>,
+}
+
+impl Records {
+    /// Offset of the last compressed record.
+    pub(super) fn last_compressed(&self) -> u64 {
+        self.compressed.unwrap_or(0)
+    }
+
+    /// Checks one record, which may be inside a compressed one.
+    pub(super) fn check(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool, recording: &Recording) {
+        report.records += 1;
+        self.note_kind(report, raw, inner);
+        let record = match Record::decode(raw, &recording.events.layout_of(raw)) {
+            Ok(record) => record,
+            // Inside compressed data there are no offsets.
+            Err(error) if inner => return report.add(Severity::Error, raw.offset, without_place(&error)),
+            Err(error) => return report.blame(&error, 0),
+        };
+        self.scratch.clear();
+        match record.encode_into(&mut self.scratch, raw.endian) {
+            Ok(()) => {
+                if let Some(what) = difference(raw.bytes, &self.scratch) {
+                    report.add(Severity::Error, raw.offset, format!("{} record: {what}", raw.kind));
+                }
+            }
+            Err(error) => report.blame(&error, raw.offset),
+        }
+        if record.tail.iter().any(|&byte| byte != 0) {
+            let meaning = format!("{} record: {} bytes behind the last known field", raw.kind, record.tail.len());
+            report.add(Severity::Note, raw.offset, meaning);
+        }
+        self.check_ids(report, raw, &record, recording);
+        self.check_time(report, raw, recording);
+    }
+
+    fn note_kind(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool) {
+        if raw.kind.info().is_none() && self.unknown.insert(raw.kind) {
+            report.add(Severity::Note, raw.offset, format!("type {}: records of a type that is not known", raw.kind));
+        }
+        if raw.kind.is_kernel() {
+            self.of_event.get_or_insert(raw.offset);
+        }
+        if raw.kind.is_kernel() && !raw.bytes.len().is_multiple_of(8) {
+            report.add(Severity::Warning, raw.offset, format!("{} record: its size is no multiple of 8", raw.kind));
+        }
+        match raw.kind {
+            RecordType::AUXTRACE if !inner => self.auxtrace.push(raw.offset),
+            RecordType::COMPRESSED | RecordType::COMPRESSED2 => self.compressed = Some(raw.offset),
+            RecordType::HEADER_FEATURE => {
+                let id = raw.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok());
+                // Behind the feature's number.
+                self.sections.extend(id.map(|id| (id, raw.offset.saturating_add(RecordHeader::SIZE as u64 + 8))));
+            }
+            _ => {}
+        }
+    }
+
+    /// Every event id in a record must be one of the recording's events. Records about the time before the recording
+    /// have id 0; attributes in a pipe bring their ids with them.
+    fn check_ids(&self, report: &mut Report, raw: &RawRecord<'_>, record: &Record, recording: &Recording) {
+        struct Ids<'a>(&'a Recording, Option<u64>);
+        impl Visitor for Ids<'_> {
+            fn begin(&mut self, _: &'static str) {}
+            fn begin_list(&mut self, _: &'static str, _: usize) {}
+            fn end(&mut self) {}
+            fn leaf(&mut self, _: &'static str, _: usize, value: Leaf<'_>) {
+                if let Leaf::Uint(id, Style::Id) = value
+                    && self.0.events.by_id(id).is_none()
+                {
+                    self.1 = Some(id);
+                }
+            }
+        }
+        // One event needs no ids.
+        if matches!(record.body, Body::HeaderAttr(_)) || recording.events.iter().all(|event| event.ids.is_empty()) {
+            return;
+        }
+        let mut ids = Ids(recording, None);
+        record.describe("", Style::Plain, &mut ids);
+        if let Some(id) = ids.1 {
+            let meaning = format!("{} record: no event has the id {id}", raw.kind);
+            report.add(Severity::Error, raw.offset, meaning);
+        }
+    }
+
+    fn check_time(&mut self, report: &mut Report, raw: &RawRecord<'_>, recording: &Recording) {
+        if raw.kind != RecordType::SAMPLE || !recording.events.layout_of(raw).sample_type.has(SampleType::TIME) {
+            return;
+        }
+        match recording.events.sample_time(raw) {
+            Some(time) if time != 0 => {
+                let known = self.times.get_or_insert(SampleTime { first: time, last: time });
+                (known.first, known.last) = (known.first.min(time), known.last.max(time));
+            }
+            _ => report.add(Severity::Warning, raw.offset, "SAMPLE record: has no time, though its event asks for it"),
+        }
+    }
+
+    /// Checks what can be known only at the end.
+    pub(super) fn finish(self, report: &mut Report, recording: &Recording, arrangement: &Arrangement) {
+        if let Some(offset) = self.of_event.filter(|_| recording.events.is_empty()) {
+            report.add(Severity::Error, offset, "there are no attributes, so no record can be understood");
+        }
+        features::check(report, recording, arrangement, &self);
+    }
+}
