@@ -70,6 +70,9 @@ pub struct ConvertArgs {
     /// Write this byte order
     #[arg(long, value_name = "ORDER")]
     pub endian: Option<ByteOrder>,
+    /// Write the records of `perf record -z` plain, in the order of the stream
+    #[arg(long)]
+    pub decompress: bool,
     /// What to do with records, features and fields whose meaning a conversion needs and nobody knows
     #[arg(long, value_name = "WHAT", default_value = "error")]
     pub unknown: Unknown,

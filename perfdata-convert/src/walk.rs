@@ -4,10 +4,9 @@
 use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
-use perfdata_core::read::{Decompressor, Piece, RecordingReader};
-use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::read::{Decompressor, Piece, RecordingReader, is_compressed};
+use perfdata_core::record::RawRecord;
 
-use crate::convert::sample_times::limit;
 use crate::error::Result;
 use crate::io::InputReader;
 
@@ -44,7 +43,7 @@ pub fn walk(
         let flow = match piece {
             Piece::Record(record) => {
                 let mut flow = see(Item::Record(record), recording)?;
-                if flow.is_continue() && matches!(record.kind, RecordType::COMPRESSED | RecordType::COMPRESSED2) {
+                if flow.is_continue() && is_compressed(record.kind) {
                     flow = inner.look_into(&record, recording, &mut see)?;
                 }
                 flow
@@ -74,13 +73,13 @@ impl Compressed {
         see: &mut impl FnMut(Item<'_>, &Recording) -> Flow,
     ) -> Flow {
         if let Compressed::Untouched = self {
-            *self = Compressed::Open(Decompressor::new(recording.endian, limit(recording))?);
+            *self = Compressed::Open(Decompressor::of(recording)?);
         }
         let Compressed::Open(stream) = self else { return Ok(ControlFlow::Continue(())) };
         let mut next = stream.push(record);
         let mut place = 0;
         while next.is_ok() {
-            match stream.next(record.offset) {
+            match stream.next() {
                 Ok(Some(record)) => {
                     if see(Item::Inner(record, place), recording)?.is_break() {
                         return Ok(ControlFlow::Break(()));

@@ -4,6 +4,7 @@ use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 
 use crate::cli::{ByteOrder, ConvertArgs};
+use crate::convert::decompress::Decompress;
 use crate::convert::swap::{Swap, Target};
 use crate::convert::{Conversion, Stage};
 use crate::error::Result;
@@ -28,6 +29,9 @@ pub fn run(args: &ConvertArgs, to: Option<ContainerKind>) -> Result<()> {
 /// The stages that the options ask for, in the order in which they see a record.
 fn stages(args: &ConvertArgs) -> Vec<Box<dyn Stage>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    if args.decompress {
+        stages.push(Box::new(Decompress::default()));
+    }
     let order = args.endian.map(|order| match order {
         ByteOrder::Little => Target::Order(Endian::Little),
         ByteOrder::Big => Target::Order(Endian::Big),

@@ -3,6 +3,7 @@
 //! Every command that makes a recording out of a recording is a [`Conversion`]: a choice of stages and of the
 //! container to write. There is one loop over the records, here.
 
+pub mod decompress;
 pub mod sample_times;
 pub mod swap;
 mod to_file;

@@ -1,7 +1,7 @@
 //! Times of the first and the last sample of a stream, those in compressed records included.
 
-use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
-use perfdata_core::read::{DEFAULT_LIMIT, Decompressor};
+use perfdata_core::feature::SampleTime;
+use perfdata_core::read::Decompressor;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Error, Recording};
 
@@ -23,10 +23,10 @@ impl SampleTimes {
             RecordType::COMPRESSED | RecordType::COMPRESSED2 => {
                 let mut inner = match self.decompressor.take() {
                     Some(decompressor) => decompressor,
-                    None => Decompressor::new(recording.endian, limit(recording))?,
+                    None => Decompressor::of(recording)?,
                 };
                 inner.push(record)?;
-                while let Some(record) = inner.next(record.offset)? {
+                while let Some(record) = inner.next()? {
                     if record.kind == RecordType::SAMPLE {
                         self.sample(&record, recording);
                     }
@@ -48,13 +48,5 @@ impl SampleTimes {
     /// Earliest and latest time seen, in nanoseconds on the recording's clock.
     pub fn range(&self) -> Option<SampleTime> {
         self.range.map(|(first, last)| SampleTime { first, last })
-    }
-}
-
-/// The most bytes that one compressed record of `recording` may decode to.
-pub(crate) fn limit(recording: &Recording) -> usize {
-    match recording.feature(FeatureId::COMPRESSED) {
-        Some(Ok(Section { value: Feature::Compressed(params), .. })) if params.mmap_len > 0 => params.mmap_len as usize,
-        _ => DEFAULT_LIMIT,
     }
 }

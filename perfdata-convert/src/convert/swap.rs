@@ -7,7 +7,7 @@ use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::WordSize;
-use perfdata_core::read::{Collector, DEFAULT_LIMIT, Decompressor, Piece};
+use perfdata_core::read::{Collector, Decompressor, Piece, is_compressed};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{Endian, Events, Layout, Recording, describe};
@@ -161,7 +161,7 @@ impl Swap {
         inner.push(raw)?;
         let mut plain = std::mem::take(&mut self.buffer);
         plain.clear();
-        while let Some(record) = inner.next(raw.offset)? {
+        while let Some(record) = inner.next()? {
             self.convert(&record, from, &mut plain)?;
         }
         if !plain.is_empty() {
@@ -173,13 +173,12 @@ impl Swap {
     }
 
     fn open_stream(&self, kind: RecordType, from: &Recording) -> Result<(Decompressor, Compressor)> {
-        let (limit, level) = match from.feature(FeatureId::COMPRESSED) {
-            Some(Ok(Section { value: Feature::Compressed(params), .. })) => (params.mmap_len as usize, params.level),
-            _ => (DEFAULT_LIMIT, 1),
+        let level = match from.feature(FeatureId::COMPRESSED) {
+            Some(Ok(Section { value: Feature::Compressed(params), .. })) => params.level,
+            _ => 1,
         };
-        let limit = if limit == 0 { DEFAULT_LIMIT } else { limit };
         let level = i32::try_from(level).unwrap_or(1);
-        Ok((Decompressor::new(from.endian, limit)?, Compressor::new(kind, self.endian, level)?))
+        Ok((Decompressor::of(from)?, Compressor::new(kind, self.endian, level)?))
     }
 
     /// The parts of a pipe's head that are not in the model.
@@ -257,7 +256,7 @@ impl Stage for Swap {
         let Some(mut from) = self.model.take() else { return next.record(raw) };
         self.collector.piece(&mut from, &Piece::Record(*raw))?;
         self.dropped = false;
-        if matches!(raw.kind, RecordType::COMPRESSED | RecordType::COMPRESSED2) {
+        if is_compressed(raw.kind) {
             self.recompress(raw, &from, next)?;
         } else {
             let mut bytes = std::mem::take(&mut self.buffer);

@@ -5,26 +5,40 @@
 //! perf_session__process_compressed_event).
 
 use binrw::Endian;
-use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Problem, Result};
+use crate::feature::{Feature, FeatureId, Section};
 use crate::layout::Layout;
 use crate::record::{Compressed, Compressed2, RawRecord, RecordHeader, RecordType};
+use crate::recording::Recording;
 
-/// Decodes the compressed records of one stream, in order.
+/// Decodes the compressed records of one stream, in order. However much a record decodes to, only a block of it is in
+/// memory at a time.
 pub struct Decompressor {
     decoder: Decoder<'static>,
     endian: Endian,
-    /// Decoded bytes; those before `start` are handed out.
+    /// The payload of the last compressed record; the bytes before `taken` are decoded.
+    input: Vec<u8>,
+    taken: usize,
+    /// Whether the decoder may hold back bytes for which there was no room.
+    held: bool,
+    /// Whether it stands inside a frame, between two blocks.
+    between_blocks: bool,
+    /// Room for decoded bytes, of which those from `start` to `end` are decoded but not handed out.
     buffer: Vec<u8>,
     start: usize,
-    /// The most bytes that one compressed record may decode to.
-    limit: usize,
+    end: usize,
+    /// Bytes that the last compressed record decoded to so far, and the most that it may.
+    decoded: u64,
+    limit: u64,
+    /// Type and offset of the last compressed record.
+    place: (RecordType, u64),
 }
 
 impl std::fmt::Debug for Decompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decompressor").field("buffered", &self.buffer.len()).field("limit", &self.limit).finish()
+        f.debug_struct("Decompressor").field("pending", &self.pending()).field("limit", &self.limit).finish()
     }
 }
 
@@ -32,8 +46,22 @@ impl std::fmt::Debug for Decompressor {
 /// buffers are far smaller.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
 
-/// Bytes decoded at once.
-const STEP: usize = 128 << 10;
+/// Room for decoded bytes: one block of zstd, and the part of a record before it.
+const BUFFER: usize = 192 << 10;
+
+/// The largest window of a stream, as a power of two: that of zstd's highest level, and all that zstd in perf takes.
+const WINDOW_LOG_MAX: u32 = 27;
+
+/// The first bytes of a frame. A block cannot start with them: it would be larger than blocks may be.
+const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
+
+/// The decoder's hint between blocks: bytes of a block's header.
+const BLOCK_HEADER: usize = 3;
+
+/// Whether records of this type hold compressed ones.
+pub fn is_compressed(kind: RecordType) -> bool {
+    matches!(kind, RecordType::COMPRESSED | RecordType::COMPRESSED2)
+}
 
 impl Decompressor {
     /// A decoder for the stream of a recording in byte order `endian`. One compressed record may decode to `limit`
@@ -42,77 +70,136 @@ impl Decompressor {
     /// # Errors
     /// zstd cannot be set up.
     pub fn new(endian: Endian, limit: usize) -> Result<Self> {
-        let decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
-        Ok(Decompressor { decoder, endian, buffer: Vec::new(), start: 0, limit })
+        let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
+        decoder
+            .set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))
+            .map_err(|e| Error::io("zstd decoder", e))?;
+        Ok(Decompressor {
+            decoder,
+            endian,
+            input: Vec::new(),
+            taken: 0,
+            held: false,
+            between_blocks: false,
+            buffer: vec![0; BUFFER],
+            start: 0,
+            end: 0,
+            decoded: 0,
+            limit: limit as u64,
+            place: (RecordType::COMPRESSED, 0),
+        })
     }
 
-    /// Decodes the payload of `raw`, a compressed record; [`next`](Self::next) then gives the records.
+    /// A decoder for the stream of `recording`, with the limit that its COMPRESSED feature gives.
     ///
     /// # Errors
-    /// A payload that is not zstd, or decodes to more than the limit.
+    /// zstd cannot be set up.
+    pub fn of(recording: &Recording) -> Result<Self> {
+        let limit = match recording.feature(FeatureId::COMPRESSED) {
+            Some(Ok(Section { value: Feature::Compressed(params), .. })) => params.mmap_len,
+            _ => 0,
+        };
+        let limit = usize::try_from(limit).ok().filter(|&limit| limit > 0);
+        Self::new(recording.endian, limit.unwrap_or(DEFAULT_LIMIT))
+    }
+
+    /// Takes the payload of `raw`, a compressed record; [`next`](Self::next) then gives the records in it, and must be
+    /// called until it has no more.
+    ///
+    /// # Errors
+    /// A record that is too short for its payload.
     pub fn push(&mut self, raw: &RawRecord<'_>) -> Result<()> {
         let layout = Layout { len: raw.body().len() as u64, ..Layout::default() };
         let payload = match raw.kind {
             RecordType::COMPRESSED2 => raw.decode_body::<Compressed2>(layout)?.data,
             _ => raw.decode_body::<Compressed>(layout)?.data,
         };
-        self.buffer.drain(..self.start);
-        self.start = 0;
-        let most = self.buffer.len().saturating_add(self.limit);
-        let place = || format!("{} record", raw.kind);
-        let mut input = InBuffer::around(&payload.0);
-        loop {
-            let filled = self.buffer.len();
-            self.buffer.resize(filled + STEP, 0);
-            let mut output = OutBuffer::around_pos(&mut self.buffer, filled);
-            let hint = self.decoder.run(&mut input, &mut output);
-            let end = output.pos();
-            self.buffer.truncate(end);
-            match hint {
-                Err(e) => {
-                    return Err(Error::new(place(), Problem::Unknown(format!("zstd: {e}").into())).at(raw.offset));
-                }
-                // A writer that lost its context begins a new frame.
-                Ok(0) => self.decoder.reinit().map_err(|e| Error::io("zstd decoder", e))?,
-                Ok(_) => {}
-            }
-            if end > most {
-                let found = (end - filled.min(most)) as u64;
-                return Err(Error::new(place(), Problem::Limit { found, limit: self.limit as u64 }).at(raw.offset));
-            }
-            // All input taken and room left in the output: nothing is held back.
-            if input.pos() == payload.0.len() && end < filled + STEP {
-                return Ok(());
-            }
+        self.input = payload.0;
+        self.taken = 0;
+        self.decoded = 0;
+        self.place = (raw.kind, raw.offset);
+        if self.between_blocks && self.input.starts_with(&FRAME_MAGIC) {
+            // A writer that lost its context begins a new frame without ending the old one.
+            self.restart()?;
         }
+        Ok(())
     }
 
-    /// The next whole record that is decoded; its offset is `offset`, that of the compressed record.
+    fn restart(&mut self) -> Result<()> {
+        self.held = false;
+        self.between_blocks = false;
+        self.decoder.reinit().map_err(|e| Error::io("zstd decoder", e))
+    }
+
+    /// The next whole record in the stream; its offset is that of the compressed record that ends it.
     ///
     /// # Errors
-    /// A size below 8.
+    /// A payload that is not zstd, or decodes to more than the limit; a record with a size below 8, or one that is
+    /// itself compressed or has a payload behind it.
     // Not an iterator: a record borrows from the decoder.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self, offset: u64) -> Result<Option<RawRecord<'_>>> {
-        let bytes = self.buffer.get(self.start..).unwrap_or_default();
-        let Some(header) = RecordHeader::parse(bytes, self.endian) else { return Ok(None) };
-        if usize::from(header.size) > bytes.len() {
-            return Ok(None);
+    pub fn next(&mut self) -> Result<Option<RawRecord<'_>>> {
+        while !self.has_record() {
+            if !self.decode()? {
+                return Ok(None);
+            }
         }
-        let record = RawRecord::first(bytes, self.endian, offset)?;
+        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let record = RawRecord::first(bytes, self.endian, self.place.1)?;
+        if is_compressed(record.kind) || record.payload_len()? > 0 {
+            let (kind, offset) = self.place;
+            let found = format!("a compressed {} record", record.kind);
+            return Err(Error::invalid(format!("{kind} record"), "data", found, "records of the kernel").at(offset));
+        }
         self.start += record.bytes.len();
         Ok(Some(record))
     }
 
+    fn has_record(&self) -> bool {
+        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+        RecordHeader::parse(bytes, self.endian).is_some_and(|header| usize::from(header.size) <= bytes.len())
+    }
+
+    /// Decodes more of the payload, as far as there is room; false at its end.
+    fn decode(&mut self) -> Result<bool> {
+        if self.taken == self.input.len() && !self.held {
+            return Ok(false);
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let (kind, offset) = self.place;
+        let fault = |problem| Error::new(format!("{kind} record"), problem).at(offset);
+        let mut input = InBuffer::around(self.input.get(self.taken..).unwrap_or_default());
+        let mut output = OutBuffer::around_pos(self.buffer.as_mut_slice(), self.end);
+        let hint = self
+            .decoder
+            .run(&mut input, &mut output)
+            .map_err(|e| fault(Problem::Unknown(format!("zstd: {e}").into())))?;
+        let (read, end) = (input.pos(), output.pos());
+        self.taken += read;
+        self.decoded += (end - self.end) as u64;
+        self.end = end;
+        self.held = end == self.buffer.len();
+        self.between_blocks = hint == BLOCK_HEADER;
+        if self.decoded > self.limit {
+            return Err(fault(Problem::Limit { found: self.decoded, limit: self.limit }));
+        }
+        if hint == 0 {
+            self.restart()?;
+        }
+        Ok(true)
+    }
+
     /// Takes out the decoded bytes that make no whole record yet.
     pub fn take_pending(&mut self) -> Vec<u8> {
-        let bytes = self.buffer.split_off(self.start.min(self.buffer.len()));
-        self.start = self.buffer.len();
+        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default().to_vec();
+        self.start = self.end;
         bytes
     }
 
     /// Number of decoded bytes that make no whole record yet.
     pub fn pending(&self) -> usize {
-        self.buffer.len().saturating_sub(self.start)
+        self.end - self.start
     }
 }

@@ -6,7 +6,7 @@ mod pipe;
 mod records;
 mod source;
 
-pub use decompress::{DEFAULT_LIMIT, Decompressor};
+pub use decompress::{DEFAULT_LIMIT, Decompressor, is_compressed};
 pub use pipe::{Collector, is_metadata};
 pub use records::{Piece, RecordStream};
 pub use source::{Source, SourceReader};
