@@ -71,9 +71,7 @@ impl Decompressor {
     /// zstd cannot be set up.
     pub fn new(endian: Endian, limit: usize) -> Result<Self> {
         let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
-        decoder
-            .set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))
-            .map_err(|e| Error::io("zstd decoder", e))?;
+        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(|e| Error::io("zstd decoder", e))?;
         Ok(Decompressor {
             decoder,
             endian,

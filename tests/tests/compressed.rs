@@ -1,0 +1,249 @@
+//! Recordings of `perf record -z`: what `--decompress` and `--compress` make of them.
+
+use std::{fs, io::Write as _};
+
+use perfdata_convert::convert::{Stage, decompress::Decompress};
+use perfdata_core::{
+    feature::FeatureId,
+    header::ContainerKind,
+    read::is_compressed,
+    record::{Compressed2, RawRecord, RecordType},
+};
+use perfdata_tests::{
+    convert::{Converted, Whole, convert},
+    golden::{ANY, Allowed, Difference, Tally},
+    judge,
+    perf::Question,
+    recordings::{self, Container, Form, Recording},
+    synth::{self, Buf, feature_system, kind, sink, user, zstd::Stream},
+};
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+const ALLOWED: &[Allowed] = &[
+    Allowed {
+        name: "compressed",
+        reason: "nothing in it is compressed any more",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# compressed : ")),
+    },
+    Allowed {
+        name: "places",
+        reason: "plain records take more room",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| {
+            ["# data size ", "# feat offset "].iter().any(|start| difference.changed_after(start).is_some())
+        },
+    },
+    Allowed {
+        name: "missing features",
+        reason: "COMPRESSED is one more",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| difference.changed_after("# missing features: ").is_some(),
+    },
+    Allowed {
+        name: "objects without build id",
+        reason: "perf buildid-list does not open compressed records",
+        question: Question::BuildIds,
+        recordings: ANY,
+        applies: |difference| matches!(difference, Difference::New(line) if line.starts_with(NO_BUILD_ID)),
+    },
+];
+
+/// How `perf buildid-list` begins the line of an object without.
+const NO_BUILD_ID: &str = "                                         ";
+
+fn decompress() -> Vec<Box<dyn Stage>> {
+    vec![Box::new(Decompress::default())]
+}
+
+fn decompressed(recording: &Recording) -> Result<Converted, String> {
+    convert(&recording.path, None, decompress()).map_err(|error| error.to_string())
+}
+
+/// The recordings in files and pipes that hold compressed records.
+fn compressed() -> Vec<Recording> {
+    let mut all = recordings::all();
+    all.retain(|recording| {
+        !recording.name.starts_with("crashers/")
+            && matches!(recording.form, Some(Form { container: Container::File | Container::Pipe, .. }))
+            && Whole::read_file(&recording.path).is_ok_and(|whole| whole.records.iter().any(|(_, k)| is_compressed(*k)))
+    });
+    assert!(all.len() >= 20, "{} compressed recordings", all.len());
+    all
+}
+
+/// The record stream of a recording with every piece of its zstd stream opened, by other code than the converter's.
+fn opened(whole: &Whole) -> Result<Vec<u8>, String> {
+    let mut decoder = Decoder::new().map_err(|error| error.to_string())?;
+    let (mut plain, mut carried) = (Vec::new(), Vec::new());
+    let ends = whole.records.iter().skip(1).map(|(at, _)| *at).chain([whole.stream.len()]);
+    for ((at, kind), end) in whole.records.iter().zip(ends) {
+        let bytes = &whole.stream[*at..end];
+        if !is_compressed(*kind) {
+            plain.extend_from_slice(bytes);
+            continue;
+        }
+        let record = RawRecord::first(bytes, whole.recording.endian, 0).map_err(|error| error.to_string())?;
+        let payload = match record.kind {
+            RecordType::COMPRESSED => record.body().to_vec(),
+            _ => record.decode_body::<Compressed2>(Default::default()).map_err(|error| error.to_string())?.data.0,
+        };
+        let mut room = vec![0; 4 << 20];
+        let (mut input, mut output) = (InBuffer::around(&payload), OutBuffer::around(room.as_mut_slice()));
+        while input.pos() < payload.len() {
+            decoder.run(&mut input, &mut output).map_err(|error| error.to_string())?;
+        }
+        let len = output.pos();
+        assert!(len < room.len());
+        carried.extend_from_slice(&room[..len]);
+        let mut whole_records = 0;
+        while let Ok(record) = RawRecord::first(&carried[whole_records..], whole.recording.endian, 0) {
+            whole_records += record.bytes.len();
+        }
+        plain.extend(carried.drain(..whole_records));
+    }
+    Ok(plain)
+}
+
+#[test]
+fn the_records_come_out_in_the_order_of_the_stream() {
+    recordings::check_all(&compressed(), |recording| {
+        let old = Whole::read_file(&recording.path)?;
+        let new = Whole::read_file(&decompressed(recording)?.path())?;
+        if opened(&old)? != new.stream {
+            return Err("the record streams differ".into());
+        }
+        if let Some((_, kind)) = new.records.iter().find(|(_, kind)| is_compressed(*kind)) {
+            return Err(format!("a {kind} record is left"));
+        }
+        let mut features = old.recording.features.clone();
+        features.remove(&FeatureId::COMPRESSED.0);
+        if features != new.recording.features {
+            return Err("other features than COMPRESSED changed".into());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn perf_reads_the_same_records() {
+    let tally = Tally::default();
+    recordings::check_all(&compressed(), |recording| {
+        let plain = decompressed(recording)?;
+        let mut faults = Vec::new();
+        for perf in judge::judges(recording)? {
+            match judge::compare(recording, &plain.path(), perf, ALLOWED) {
+                Ok(uses) => tally.add(&uses),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    });
+    eprint!("{}", tally.describe(ALLOWED));
+}
+
+/// In one pass with the way from pipe to file.
+#[test]
+fn a_compressed_pipe_becomes_a_plain_file() {
+    let mut pipes = compressed();
+    pipes.retain(|recording| matches!(recording.form, Some(Form { container: Container::Pipe, .. })));
+    recordings::check_all(&pipes, |pipe| {
+        let whole = convert(&pipe.path, Some(ContainerKind::File), decompress()).map_err(|error| error.to_string())?;
+        let halfway = decompressed(pipe)?;
+        let twice = convert(&halfway.path(), Some(ContainerKind::File), Vec::new()).map_err(|e| e.to_string())?;
+        if whole.bytes() == twice.bytes() { Ok(()) } else { Err("two steps make another file than one".into()) }
+    });
+}
+
+/// A stream of one raw zstd block a piece, cut where it may be: every record comes out, whole.
+#[test]
+fn records_straddle_compressed_records() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("straddling.data");
+    for big in [false, true] {
+        for packed in [kind::COMPRESSED, kind::COMPRESSED2] {
+            fs::write(&path, sink::compressed_file(big, packed).bytes()).expect("a temporary file");
+            let old = Whole::read_file(&path).expect("the independent writer's recording");
+            let new = convert(&path, None, decompress()).expect("it can be decompressed");
+            assert_eq!(new.summary.notes, Vec::<String>::new());
+            let new = Whole::read_file(&new.path()).expect("the output is a recording");
+            assert!(opened(&old).expect("zstd") == new.stream);
+            assert!(new.records.len() > old.records.len());
+        }
+    }
+}
+
+/// A file of the independent writer whose records are `pieces` of zstd in a compressed record each.
+fn file_of(pieces: &[Vec<u8>]) -> synth::file::File {
+    let records: Vec<u8> = pieces
+        .iter()
+        .flat_map(|piece| {
+            let body = user::compressed(Buf::new(false), kind::COMPRESSED2, piece);
+            synth::record::frame(false, kind::COMPRESSED2, 0, &body.bytes)
+        })
+        .collect();
+    let mut file = synth::file::basic(false);
+    file.data = records;
+    file.set_feature(FeatureId::COMPRESSED.0, feature_system::compressed(Buf::new(false)).bytes);
+    file
+}
+
+/// Decompresses what [`file_of`] makes.
+fn decompress_pieces(pieces: &[Vec<u8>]) -> Result<(Vec<u8>, Vec<String>), String> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("made.data");
+    fs::write(&path, file_of(pieces).bytes()).expect("a temporary file");
+    let new = convert(&path, None, decompress()).map_err(|error| error.to_string())?;
+    Ok((Whole::read_file(&new.path())?.stream, new.summary.notes))
+}
+
+/// A COMM record of `len` bytes.
+fn comm(len: usize) -> Vec<u8> {
+    synth::record::frame(false, kind::COMM, 0, &vec![b'x'; len - 8])
+}
+
+#[test]
+fn a_frame_may_begin_anew() {
+    let record = comm(64);
+    // A writer that lost its context begins a new frame where the old one has no end.
+    let lost = [Stream::default().pack(&record), Stream::default().pack(&record)];
+    assert_eq!(decompress_pieces(&lost), Ok((record.repeat(2), vec![])));
+    // Frames with an end may even follow each other in one record.
+    let frame = zstd::bulk::compress(&record, 1).expect("zstd");
+    assert_eq!(decompress_pieces(&[frame.repeat(2), frame]), Ok((record.repeat(3), vec![])));
+}
+
+#[test]
+fn data_that_ends_inside_a_record_is_told() {
+    let record = comm(64);
+    let (stream, notes) = decompress_pieces(&[Stream::default().pack(&[&record[..], &record[..40]].concat())])
+        .expect("the whole record is there");
+    assert_eq!(stream, record);
+    assert_eq!(notes, ["the compressed data ends inside a record: its first 40 bytes are left out"]);
+}
+
+/// 65,528 bytes of zstd can hold 2 GiB.
+#[test]
+fn a_bomb_is_refused() {
+    let record = comm(1 << 15);
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 19).expect("zstd");
+    for _ in 0..1 << 13 {
+        encoder.write_all(&record).expect("zstd");
+    }
+    let bomb = encoder.finish().expect("zstd");
+    assert!(bomb.len() < 60_000, "{} bytes", bomb.len());
+    let error = decompress_pieces(&[bomb]).expect_err("256 MiB in one record");
+    assert!(error.contains("COMPRESSED2 record") && error.contains("above the limit of "), "{error}");
+}
+
+#[test]
+fn what_is_no_zstd_is_refused() {
+    let error = decompress_pieces(&[vec![0x55; 100]]).expect_err("no zstd");
+    assert!(error.contains("COMPRESSED2 record: zstd: Unknown frame descriptor"), "{error}");
+    let nested = synth::record::frame(false, kind::COMPRESSED, 0, &Stream::default().pack(&comm(64)));
+    let error = decompress_pieces(&[Stream::default().pack(&nested)]).expect_err("compressed twice");
+    assert!(error.contains("a compressed COMPRESSED record"), "{error}");
+}
