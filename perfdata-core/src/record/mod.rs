@@ -1,7 +1,12 @@
 //! Records: what the data section of a file, or a pipe, is made of.
 //!
 //! A [`RawRecord`] borrows the bytes of one record; [`Record`] is its typed form. All types of record are lines of
-//! one table, `records!` below.
+//! one table, [`TABLE`].
+//!
+//! The kernel's records (1 to 63) are declared in include/uapi/linux/perf_event.h, `enum perf_event_type`; perf's own
+//! (from 64 on) in tools/lib/perf/include/perf/event.h, `enum perf_user_event_type`. What AUXTRACE_INFO holds is declared
+//! beside each decoder in tools/perf/util, what the records of `perf sched stats` hold in schedstat-v15.h to -v17.h beside
+//! event.h.
 
 mod auxtrace;
 mod auxtrace_info;

@@ -47,7 +47,7 @@ macro_rules! records {
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Body {
-            $(#[doc = concat!("`", stringify!($constant), "`, ", stringify!($number), ".")] $variant($body),)*
+            $(#[doc = concat!("`", stringify!($constant), "`, ", stringify!($number), ", since Linux ", $since, ".")] $variant($body),)*
             /// A type that this version does not know.
             Unknown(Vec<u8>),
         }
