@@ -41,8 +41,8 @@ pub struct FileArrangement {
     pub words: WordSize,
     /// Bytes of the file.
     pub len: u64,
-    /// Every part that is there and takes room, by offset. Gaps fill the rest of the file; only parts of a damaged
-    /// file overlap.
+    /// Every part that is there and takes room, and the records even if there are none, by offset. Gaps fill the rest
+    /// of the file; only parts of a damaged file overlap.
     pub regions: Vec<Region>,
     /// The place of each event's ids as found, also where there are none.
     pub ids: Vec<FileSection>,

@@ -251,19 +251,30 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     fn attrs(&self, recording: &Recording) -> Result<Vec<u8>> {
         let room = self.attr_room(recording)?;
         let mut bytes = Vec::new();
-        let mut running = self.placed.get(&Part::Ids(0)).map_or(0, |place| place.offset);
+        // perf gives an event without ids the place where they would stand.
+        let mut running = Self::ids_start(recording.events.len(), |part| self.placed.get(&part).copied());
+        let found = self.plan.found.as_ref();
+        let mut running_found = found.map(|found| Self::ids_start(found.ids.len(), |part| found.place(part)));
         for (at, event) in recording.events.iter().enumerate() {
             bytes.extend(encode_attr(&event.attr, room, self.endian)?);
-            let found = self.plan.found.as_ref().and_then(|found| found.ids.get(at));
-            let place = match (self.placed.get(&Part::Ids(at)), found) {
+            let found = found.and_then(|found| found.ids.get(at));
+            let elsewhere = found.filter(|was| was.size == 0 && Some(was.offset) != running_found);
+            let place = match (self.placed.get(&Part::Ids(at)), elsewhere) {
                 (Some(place), _) => *place,
-                (None, Some(was)) => FileSection { offset: self.moved(was.offset), ..*was },
+                (None, Some(was)) => FileSection { offset: self.moved(was.offset), size: 0 },
                 (None, None) => FileSection { offset: running, size: 0 },
             };
+            running_found = found.and_then(FileSection::end);
             running = place.offset.wrapping_add(place.size);
             place.encode_into(&mut bytes, self.endian)?;
         }
         Ok(bytes)
+    }
+
+    /// Where the first ids stand, or would stand: before the attributes.
+    fn ids_start(events: usize, place: impl Fn(Part) -> Option<FileSection>) -> u64 {
+        let ids = (0..events).find_map(|event| place(Part::Ids(event)));
+        ids.or_else(|| place(Part::Attrs)).unwrap_or_default().offset
     }
 
     /// A part that keeps its place must keep its size.

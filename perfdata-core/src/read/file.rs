@@ -155,7 +155,10 @@ fn read_features(
         // Never finished, or cut: the records run to the end of the file, and there are no sections behind them.
         FileSection { offset: data.offset, size: file.len.saturating_sub(data.offset) }
     };
-    add_region(file, Part::Data, whole_data);
+    // Also without records, since what follows them moves with it.
+    if whole_data.offset <= file.len {
+        file.regions.push(Region { part: Part::Data, place: whole_data });
+    }
     let Some((words, entries)) = table else {
         file.unexplained = bitmap != FeatureBitmap::default();
         return;
