@@ -54,10 +54,10 @@ impl Compressor {
             // Bytes that zstd still holds after a flush into the room that is left.
             let held = if input.pos() == plain.len() { self.encoder.flush(&mut output).map_err(&zstd)? } else { 1 };
             let len = output.pos();
-            self.compressed += len as u64;
             if len > 0 {
                 let bytes =
                     self.record(payload.get(..len).unwrap_or_default()).encode(self.endian).map_err(Error::from)?;
+                self.compressed += bytes.len() as u64;
                 sink(&RawRecord::first(&bytes, self.endian, 0).map_err(Error::from)?)?;
             }
             if held == 0 {
@@ -67,7 +67,8 @@ impl Compressor {
         }
     }
 
-    /// Plain bytes for each compressed one, rounded, as the COMPRESSED feature has it; 0 before the first push.
+    /// Plain bytes for each byte of the records, headers and all, rounded, as the COMPRESSED feature has it; 0 before
+    /// the first push.
     pub fn ratio(&self) -> u32 {
         let rounded = (self.plain + self.compressed / 2).checked_div(self.compressed).unwrap_or(0);
         u32::try_from(rounded).unwrap_or(u32::MAX)

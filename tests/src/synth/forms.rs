@@ -39,6 +39,7 @@ pub fn forms(big: bool) -> Vec<(String, File)> {
     forms.extend([0].into_iter().chain(SIZES).chain([FUTURE_SIZE]).map(|size| {
         let mut file = basic();
         file.events[0].attr = Attr { size, tail: (144..size).map(|at| at as u8).collect(), ..Attr::rich(144) };
+        file.data = record::stream(&basic_records(big, &file.events[0]));
         file.features.retain(|feature| feature.0 != feature_events::EVENT_DESC);
         (format!("attributes of {size}"), file)
     }));
