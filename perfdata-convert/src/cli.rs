@@ -26,6 +26,8 @@ pub enum Command {
     Convert(ConvertArgs),
     /// Turn a pipe stream (perf record -o -) into a seekable file
     Pipe2file(ConvertArgs),
+    /// Turn a file into a pipe stream, for tools that read one
+    File2pipe(ConvertArgs),
     /// Say what is in a recording: header, events, feature sections, and how many records of which type
     Info(InfoArgs),
     /// Show every record with all its fields, those in compressed records too
@@ -43,6 +45,15 @@ pub struct InfoArgs {
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+/// A container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Container {
+    /// A seekable file, as perf record makes it
+    File,
+    /// A stream, as perf record -o - makes it
+    Pipe,
 }
 
 /// A byte order.
@@ -64,6 +75,9 @@ pub struct ConvertArgs {
     /// Recording to write; - is standard output
     #[arg(short, long)]
     pub output: PathBuf,
+    /// Container of OUTPUT; without it, that of INPUT
+    #[arg(long, value_name = "CONTAINER")]
+    pub to: Option<Container>,
     /// Write the byte order that INPUT does not have
     #[arg(long, conflicts_with = "endian")]
     pub swap_endian: bool,

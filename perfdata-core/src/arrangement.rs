@@ -1,5 +1,6 @@
 //! Where everything stands in a container: what a recording's model does not say, but an exact copy needs.
 
+use crate::feature::FeatureId;
 use crate::header::{FileHeader, FileSection, WordSize};
 
 /// A thing in a file that has a place of its own.
@@ -112,10 +113,58 @@ pub enum SlotContent {
         /// The padding word, where there is one.
         pad: Option<u32>,
     },
+    /// The build ids (feature 2), each in a HEADER_BUILD_ID record. No pipe is read as this: a later reader finds the
+    /// records in the stream.
+    BuildIds,
     /// A name of an event, by its place in the list.
     EventType(usize),
     /// A whole record that a later one made void.
     Verbatim(Vec<u8>),
+}
+
+impl Slot {
+    /// A record without padding.
+    pub fn new(content: SlotContent) -> Self {
+        Slot { content, misc: 0, padding: Vec::new() }
+    }
+
+    /// The record that holds the `section` of a feature. Nothing for those that perf takes from a file only, and for
+    /// empty ones: perf takes a record without a section for the end of the features.
+    pub fn of_feature(id: FeatureId, section: &[u8]) -> Option<Self> {
+        let slot = match id {
+            FeatureId::TRACING_DATA => {
+                let padding = vec![0; section.len().next_multiple_of(8) - section.len()];
+                Slot { padding, ..Slot::new(SlotContent::TracingData { pad: Some(0) }) }
+            }
+            FeatureId::BUILD_ID => Slot::new(SlotContent::BuildIds),
+            _ if id.info().is_none_or(|info| info.from_pipe) => Slot::new(SlotContent::Feature(id.0)),
+            _ => return None,
+        };
+        (!section.is_empty()).then_some(slot)
+    }
+
+    /// The feature section that it holds.
+    pub fn feature(&self) -> Option<FeatureId> {
+        match self.content {
+            SlotContent::Feature(id) => Some(FeatureId(id)),
+            SlotContent::TracingData { .. } => Some(FeatureId::TRACING_DATA),
+            SlotContent::BuildIds => Some(FeatureId::BUILD_ID),
+            _ => None,
+        }
+    }
+}
+
+impl SlotContent {
+    /// Where it stands among the others: ascending in the pipes of today's perf.
+    pub fn order(&self) -> impl Ord {
+        match self {
+            SlotContent::Attr(_) | SlotContent::EventType(_) | SlotContent::Verbatim(_) => (0, 0),
+            SlotContent::Feature(id) => (1, *id),
+            SlotContent::EndOfFeatures(_) => (2, 0),
+            SlotContent::TracingData { .. } => (3, 0),
+            SlotContent::BuildIds => (4, 0),
+        }
+    }
 }
 
 /// The head of a pipe: metadata records before the first other one.

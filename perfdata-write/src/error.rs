@@ -32,6 +32,14 @@ pub enum Error {
         /// The most that fit.
         max: usize,
     },
+    /// A section whose parts become records of a pipe, and which cannot be read.
+    #[error("feature {name} cannot be made into records: {source}")]
+    Section {
+        /// The feature's name.
+        name: String,
+        /// What is wrong with it.
+        source: perfdata_core::Error,
+    },
     /// A changed recording whose parts share bytes: nothing can move.
     #[error("{part:?} changed its size from {planned} to {actual} bytes in a damaged file whose parts overlap")]
     Overlap {

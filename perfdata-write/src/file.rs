@@ -239,13 +239,13 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         }
     }
 
-    /// Bytes of an attribute in the file: as found, or of the longest one.
+    /// Bytes of an attribute in the file: as found, or of the longest one; of today's where there is none.
     fn attr_room(&self, recording: &Recording) -> Result<u64> {
         let mut room = self.plan.found.as_ref().map_or(0, |found| found.header.attr_size - FileSection::SIZE);
         for event in recording.events.iter() {
             room = room.max(event.attr.encode(self.endian)?.len() as u64);
         }
-        Ok(room)
+        Ok(if room == 0 { u64::from(Attr::KNOWN_SIZE) } else { room })
     }
 
     fn attrs(&self, recording: &Recording) -> Result<Vec<u8>> {

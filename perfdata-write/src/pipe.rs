@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 
 use perfdata_core::arrangement::{Slot, SlotContent};
-use perfdata_core::feature::FeatureId;
+use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::PipeHeader;
 use perfdata_core::record::{Body, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Rest, ToEnd, Wire};
@@ -25,15 +25,16 @@ impl<W: Write> PipeWriter<W> {
     /// Begins a stream by `plan`.
     ///
     /// # Errors
-    /// The output cannot be written, or metadata not be encoded: a section too large for a record.
-    pub fn begin(out: W, plan: &PipePlan, recording: &Recording) -> Result<Self> {
-        let mut writer = PipeWriter { out: BufWriter::with_capacity(BLOCK, out) };
-        let header = PipeHeader { magic: recording.magic, size: PipeHeader::SIZE };
-        writer.write("pipe header", &header.encode(recording.endian)?)?;
+    /// The output cannot be written, or metadata not be encoded: a section too large for a record. Nothing is written
+    /// then.
+    pub fn begin(out: W, mut plan: PipePlan, recording: &Recording) -> Result<Self> {
+        plan.settle_features(recording);
+        let mut head = PipeHeader { magic: recording.magic, size: PipeHeader::SIZE }.encode(recording.endian)?;
         for slot in &plan.head.slots {
-            let bytes = encode_slot(slot, recording)?;
-            writer.write("metadata record", &bytes)?;
+            head.extend(encode_slot(slot, recording)?);
         }
+        let mut writer = PipeWriter { out: BufWriter::with_capacity(BLOCK, out) };
+        writer.write("head of the pipe", &head)?;
         Ok(writer)
     }
 
@@ -100,11 +101,23 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
             }
             None => Ok(Vec::new()),
         },
+        SlotContent::BuildIds => {
+            build_ids(recording).map_err(|source| Error::Section { name: FeatureId::BUILD_ID.to_string(), source })
+        }
         SlotContent::TracingData { pad } => match recording.features.get(&FeatureId::TRACING_DATA.0) {
             Some(data) => tracing_data(data, *pad, slot, recording.endian),
             None => Ok(Vec::new()),
         },
     }
+}
+
+/// The records of all build ids.
+fn build_ids(recording: &Recording) -> perfdata_core::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(Feature::BuildIds(ids)) = recording.feature(FeatureId::BUILD_ID).transpose()?.map(|s| s.value) {
+        ids.0.iter().try_for_each(|entry| entry.to_record().encode_into(&mut bytes, recording.endian))?;
+    }
+    Ok(bytes)
 }
 
 /// The record of tracing data, which counts neither the data nor its padding in its own size, and the data.

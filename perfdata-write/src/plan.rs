@@ -1,7 +1,8 @@
 //! In which order, and with what between, the parts of a recording are put down.
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::{FileArrangement, Part, PipeArrangement, Region};
+use perfdata_core::arrangement::{FileArrangement, Part, PipeArrangement, Region, Slot, SlotContent};
+use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{FileHeader, FileSection, WordSize};
 
 /// The order of a file's parts.
@@ -138,11 +139,68 @@ impl FilePlan {
 #[derive(Debug, Clone)]
 pub struct PipePlan {
     pub(crate) head: PipeArrangement,
+    /// The number that ends the features where nothing else says one.
+    end: FeatureId,
 }
 
 impl PipePlan {
+    /// perf 5.14 to 6.19 know the features below, and their `report` stops at any other number that ends them; later
+    /// ones take every number above those of the features.
+    pub const END: FeatureId = FeatureId(32);
+
     /// The records of an existing pipe.
     pub fn exact(found: &PipeArrangement) -> Self {
-        PipePlan { head: found.clone() }
+        PipePlan { head: found.clone(), end: Self::END }
+    }
+
+    /// The order of `perf record -o -` (tools/perf/builtin-record.c, record__synthesize): attributes, features by
+    /// number, tracing data; then the build ids. The record that ends the features bears the number `end`, if that is
+    /// above theirs.
+    pub fn standard(recording: &Recording, end: FeatureId) -> Self {
+        let attrs = (0..recording.events.len()).map(SlotContent::Attr);
+        let names = (0..recording.event_types.len()).map(SlotContent::EventType);
+        let slots = attrs.chain(names).map(Slot::new).collect();
+        PipePlan { head: PipeArrangement { slots }, end }
+    }
+
+    /// Brings the records in line with the features that the recording has now: those of lost ones go, new ones stand
+    /// in the order of their numbers.
+    pub(crate) fn settle_features(&mut self, recording: &Recording) {
+        let mut added = false;
+        let slots = &mut self.head.slots;
+        slots.retain(|slot| slot.feature().is_none_or(|id| recording.features.contains_key(&id.0)));
+        for (&id, section) in &recording.features {
+            if slots.iter().any(|slot| slot.feature() == Some(FeatureId(id))) {
+                continue;
+            }
+            if let Some(slot) = Slot::of_feature(FeatureId(id), section) {
+                let at = slots.iter().rposition(|other| other.content.order() < slot.content.order());
+                slots.insert(at.map_or(0, |at| at + 1), slot);
+                added = true;
+            }
+        }
+        // The records of an existing pipe stay as they are, whatever ends its features.
+        if added {
+            self.settle_end();
+        }
+    }
+
+    /// Features need an end with a number above theirs: perf takes any other for a feature.
+    fn settle_end(&mut self) {
+        let slots = &mut self.head.slots;
+        let is_feature = |slot: &Slot| matches!(slot.content, SlotContent::Feature(_));
+        let Some(last) = slots.iter().rposition(is_feature) else { return };
+        let highest = slots.iter().filter(|slot| is_feature(slot)).filter_map(Slot::feature).max();
+        let least = highest.map_or(0, |id| u64::from(id.0) + 1);
+        let mut ends = slots.iter_mut().filter_map(|slot| match &mut slot.content {
+            SlotContent::EndOfFeatures(id) => Some(id),
+            _ => None,
+        });
+        match ends.next_back() {
+            Some(id) => *id = least.max(*id),
+            None => {
+                slots.insert(last + 1, Slot::new(SlotContent::EndOfFeatures(least.max(u64::from(self.end.0)))));
+            }
+        }
     }
 }

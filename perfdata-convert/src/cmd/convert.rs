@@ -3,15 +3,22 @@
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 
-use crate::cli::{ByteOrder, ConvertArgs};
+use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::decompress::Decompress;
 use crate::convert::swap::{Swap, Target};
 use crate::convert::{Conversion, Stage};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::Output;
 
 /// Converts by `args`; `to` is the container that the command's name asks for.
-pub fn run(args: &ConvertArgs, to: Option<ContainerKind>) -> Result<()> {
+pub fn run(args: &ConvertArgs, to: Option<Container>) -> Result<()> {
+    if to.is_some() && args.to.is_some_and(|other| to != Some(other)) {
+        return Err(Error::Usage("--to asks for another container than the command does".into()));
+    }
+    let to = to.or(args.to).map(|to| match to {
+        Container::File => ContainerKind::File,
+        Container::Pipe => ContainerKind::Pipe,
+    });
     let output = Output::create(&args.output, &args.input, args.force)?;
     let summary = Conversion { stages: stages(args), to }.run(&args.input, output)?;
     if let Some((bytes, why)) = summary.unreadable {

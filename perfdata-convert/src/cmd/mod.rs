@@ -7,9 +7,7 @@ mod verify;
 
 use std::io::Write;
 
-use perfdata_core::header::ContainerKind;
-
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Container};
 use crate::error::{Error, Result};
 
 /// What a command that went well has found.
@@ -39,7 +37,8 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
     let mut outcome = Outcome::Done;
     match (cli.command, cli.convert) {
         (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None)?,
-        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(ContainerKind::File))?,
+        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(Container::File))?,
+        (Some(Command::File2pipe(args)), _) => convert::run(&args, Some(Container::Pipe))?,
         (Some(Command::Info(args)), _) => info::run(&args, out)?,
         (Some(Command::Dump(args)), _) => dump::run(&args, out)?,
         (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out)?,

@@ -7,6 +7,7 @@ pub mod decompress;
 pub mod sample_times;
 pub mod swap;
 mod to_file;
+mod to_pipe;
 
 use std::path::Path;
 
@@ -175,9 +176,7 @@ impl Conversion {
         let to = self.to.unwrap_or(found);
         match (found, to) {
             (ContainerKind::Pipe, ContainerKind::File) => self.stages.push(Box::new(to_file::ToFile::default())),
-            (ContainerKind::File, ContainerKind::Pipe) => {
-                return Err(Error::Refused("a file cannot be converted to a pipe yet".into()));
-            }
+            (ContainerKind::File, ContainerKind::Pipe) => self.stages.push(Box::new(to_pipe::ToPipe::default())),
             _ => {}
         }
         match to {
@@ -216,9 +215,9 @@ impl Conversion {
         let (mut recording, arrangement) = self.begin(&reader)?;
         let plan = match &arrangement {
             Arrangement::Pipe(found) => PipePlan::exact(found),
-            Arrangement::File(_) => return Err(Error::Refused("a file cannot be converted to a pipe yet".into())),
+            Arrangement::File(_) => PipePlan::standard(&recording, PipePlan::END),
         };
-        let mut writer = PipeWriter::begin(out, &plan, &recording)?;
+        let mut writer = PipeWriter::begin(out, plan, &recording).map_err(to_pipe::with_way_out)?;
         let summary = self.pump(&mut reader, &mut recording, &mut writer)?;
         writer.finish()?;
         Ok(summary)

@@ -1,13 +1,13 @@
 //! Pipe to file: metadata records become the parts of a file that its header points at.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
-use perfdata_core::feature::{BuildIdEntry, EventDescs, Feature, FeatureId};
+use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
 use perfdata_core::read::{Collector, Piece, is_metadata};
-use perfdata_core::record::{Body, BuildId, EventUpdateValue, RawRecord, Record, RecordType};
-use perfdata_core::wire::{Str, Text, Wire};
+use perfdata_core::record::{Body, EventUpdateValue, RawRecord, Record, RecordType};
+use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Layout, Recording};
 
 use super::sample_times::SampleTimes;
@@ -26,9 +26,11 @@ pub(super) struct ToFile {
     early_events: usize,
     /// Whether the last record was metadata, whose payload does not go into the file either.
     taken: bool,
-    build_ids: Vec<u8>,
+    build_ids: Vec<BuildIdEntry>,
     names: HashMap<u64, Vec<u8>>,
     has_stat: bool,
+    /// Whether there are records that nobody understands without attributes.
+    needs_events: bool,
     /// Whether the times of the samples are looked for: the recorder left room for them.
     wants_times: bool,
     times: SampleTimes,
@@ -53,8 +55,12 @@ impl Stage for ToFile {
             self.collector.piece(model, &Piece::Record(*record))?;
             return Ok(());
         }
+        self.needs_events |= record.kind.is_kernel();
         match record.kind {
-            RecordType::HEADER_BUILD_ID => return take_build_id(record, model, &mut self.build_ids),
+            RecordType::HEADER_BUILD_ID => {
+                self.build_ids.extend(build_id(record, model)?);
+                return Ok(());
+            }
             RecordType::EVENT_UPDATE => learn_name(record, &mut self.names)?,
             RecordType::STAT => self.has_stat = true,
             _ => {}
@@ -82,7 +88,7 @@ impl Stage for ToFile {
 
     fn finish(&mut self, recording: &mut Recording, _next: &mut Link<'_>) -> Result<()> {
         let Some(model) = self.model.take() else { return Ok(()) };
-        if model.events.is_empty() {
+        if model.events.is_empty() && self.needs_events {
             return Err(Error::Refused("the recording has no attributes, so nothing in it can be understood".into()));
         }
         if self.early_events != 0 && self.early_events != model.events.len() {
@@ -106,13 +112,28 @@ impl ToFile {
         if recording.events.iter().any(|event| event.attr.sample_type.has(SampleType::BRANCH_STACK)) {
             recording.features.entry(FeatureId::BRANCH_STACK.0).or_default();
         }
-        if !self.build_ids.is_empty() {
-            recording.features.entry(FeatureId::BUILD_ID.0).or_default().append(&mut self.build_ids);
-        }
+        self.add_build_ids(recording)?;
         if !recording.features.contains_key(&FeatureId::EVENT_DESC.0)
             && let Some(section) = self.event_desc(recording)
         {
             recording.set_feature(FeatureId::EVENT_DESC, Feature::EventDescs(section))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the build ids of records to the section, each once: a file that perf inject made may have both.
+    fn add_build_ids(&mut self, recording: &mut Recording) -> Result<()> {
+        let known = match recording.feature(FeatureId::BUILD_ID) {
+            Some(Ok(Section { value: Feature::BuildIds(BuildIds(known)), .. })) => known,
+            _ => Vec::new(),
+        };
+        let key = |entry: &BuildIdEntry| {
+            (entry.build_id.pid, entry.build_id.build_id, entry.build_id.filename.text().to_vec())
+        };
+        let mut seen: HashSet<_> = known.iter().map(key).collect();
+        for entry in self.build_ids.drain(..).filter(|entry| seen.insert(key(entry))) {
+            let section = recording.features.entry(FeatureId::BUILD_ID.0).or_default();
+            entry.encode_into(section, recording.endian)?;
         }
         Ok(())
     }
@@ -139,15 +160,10 @@ fn learn_name(record: &RawRecord<'_>, names: &mut HashMap<u64, Vec<u8>>) -> Resu
     Ok(())
 }
 
-/// Adds the build id of a record to those of the section, as perf writes them since 6.12: type 0, no trailer, the name
-/// padded to 8.
-fn take_build_id(record: &RawRecord<'_>, model: &Recording, section: &mut Vec<u8>) -> Result<()> {
+/// The build id of a record as an entry of the section: type 0, no trailer.
+fn build_id(record: &RawRecord<'_>, model: &Recording) -> Result<Option<BuildIdEntry>> {
     let record = Record::decode(record, &model.events.layout_of(record))?;
-    if let Body::HeaderBuildId(found) = record.body {
-        let filename = Text::padded(found.filename.text(), 8);
-        let entry = BuildIdEntry::new(record.misc, BuildId { filename, ..found });
-        let too_long = || Error::Refused("a build id's file name is too long for the BUILD_ID section".into());
-        entry.ok_or_else(too_long)?.encode_into(section, model.endian)?;
-    }
-    Ok(())
+    let Body::HeaderBuildId(found) = record.body else { return Ok(None) };
+    let too_long = || Error::Refused("a build id's file name is too long for the BUILD_ID section".into());
+    BuildIdEntry::new(record.misc, found).map(Some).ok_or_else(too_long)
 }

@@ -7,8 +7,8 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::describe::{Describe, Style, Visitor, WireSize};
 use crate::layout::Layout;
-use crate::record::{BuildId, RecordHeader, RecordType};
-use crate::wire::{LayoutToEnd, Room, Text, Wire, wire};
+use crate::record::{Body, BuildId, CpuMode, Record, RecordHeader, RecordType};
+use crate::wire::{LayoutToEnd, Room, Text, Wire, until_nul, wire};
 
 wire! {
     /// A file and its build id, in the form of a record.
@@ -22,15 +22,36 @@ wire! {
 }
 
 impl BuildIdEntry {
-    /// An entry for `build_id` in the form of perf 6.12: with the name in a room of 8, 16, … bytes. Nothing if the name
-    /// is too long for an entry. Of `misc`, the record's header, the CPU mode and the flag of a valid size count.
+    /// An entry for `build_id`, with the name in the room that it has, rounded to a multiple of 8 that holds it: perf
+    /// rounds up to 64, since 6.12 to 8. Nothing if the name is too long for an entry. Of `misc`, the record's header,
+    /// the CPU mode and the flag of a valid size count.
     pub fn new(misc: u16, mut build_id: BuildId) -> Option<Self> {
-        build_id.filename = Text::padded(build_id.filename.text(), 8);
+        let Text(name) = &mut build_id.filename;
+        let needed = until_nul(name).len() + 1;
+        let room = (name.len() / 8 * 8).max(needed.next_multiple_of(8));
+        name.resize(room, 0);
         let mut size = WireSize(RecordHeader::SIZE);
         build_id.describe("", Style::Plain, &mut size);
         let size = u16::try_from(size.0).ok()?;
         Some(BuildIdEntry { header: RecordHeader { kind: RecordType(0), misc, size }, build_id: Room(build_id) })
     }
+
+    /// The HEADER_BUILD_ID record that says the same in a pipe. Its size is a multiple of 8, on which perf 7.2 insists,
+    /// so the name has a room that is 4 bytes longer than in a section.
+    pub fn to_record(&self) -> Record {
+        let RecordHeader { misc, .. } = self.header;
+        let mut build_id = BuildId::clone(&self.build_id);
+        let is_guest = matches!(CpuMode::of(misc), CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER);
+        build_id.pid = Some(build_id.pid.unwrap_or(if is_guest { 0 } else { -1 }));
+        let Text(name) = &mut build_id.filename;
+        let without_name = BuildIdEntry::FIXED;
+        name.resize((without_name + name.len().max(until_nul(name).len() + 1)).next_multiple_of(8) - without_name, 0);
+        let body = Body::HeaderBuildId(build_id);
+        Record { kind: RecordType::HEADER_BUILD_ID, misc, body, tail: Vec::new(), sample_id: None }
+    }
+
+    /// Bytes in front of the name.
+    const FIXED: usize = RecordHeader::SIZE + 28;
 }
 
 /// The build ids, the kernel's first.

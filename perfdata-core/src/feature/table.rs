@@ -20,12 +20,17 @@ pub struct FeatureInfo {
     pub since: &'static str,
     /// Whether perf sends it through a pipe in a HEADER_FEATURE record.
     pub in_pipe: bool,
+    /// Whether perf takes it from a HEADER_FEATURE record.
+    pub from_pipe: bool,
 }
 
-/// Makes the number, the value enum and all dispatch from one line per feature.
+/// Makes the number, the value enum and all dispatch from one line per feature. `pipe` says whether perf sends it in a
+/// HEADER_FEATURE record: `yes`, `no`, or no but it is `taken` from one.
 macro_rules! features {
-    (@pipe yes) => { true };
-    (@pipe no) => { false };
+    (@sent yes) => { true };
+    (@sent $other:ident) => { false };
+    (@taken no) => { false };
+    (@taken $other:ident) => { true };
     ($($(#[$meta:meta])* $number:literal $constant:ident $variant:ident($value:ty) since $since:literal pipe $pipe:ident),* $(,)?) => {
         codes! {
             /// Number of a feature.
@@ -39,7 +44,8 @@ macro_rules! features {
             id: FeatureId($number),
             name: stringify!($constant),
             since: $since,
-            in_pipe: features!(@pipe $pipe),
+            in_pipe: features!(@sent $pipe),
+            from_pipe: features!(@taken $pipe),
         }),*];
 
         /// The fields of a feature section, by number.
@@ -125,7 +131,7 @@ features! {
     /// A flag: the data are STAT records (`write_stat`).
     19 STAT Stat(Flag) since "4.5" pipe no,
     /// Caches of the processors (`write_cache`).
-    20 CACHE Cache(CacheTopology) since "4.6" pipe no,
+    20 CACHE Cache(CacheTopology) since "4.6" pipe taken,
     /// Times of the first and the last sample (`write_sample_time`).
     21 SAMPLE_TIME SampleTime(SampleTime) since "4.16" pipe yes,
     /// Which memory blocks belong to which node (`write_mem_topology`).
@@ -145,7 +151,7 @@ features! {
     /// The recording's clock and the wall clock at one moment (`write_clock_data`).
     29 CLOCK_DATA ClockData(ClockData) since "5.9" pipe yes,
     /// Which CPUs belong to which core PMU of a hybrid processor (`write_hybrid_topology`).
-    30 HYBRID_TOPOLOGY HybridTopology(Counted<u32, HybridPmu>) since "5.14" pipe no,
+    30 HYBRID_TOPOLOGY HybridTopology(Counted<u32, HybridPmu>) since "5.14" pipe taken,
     /// Capabilities of PMUs: of a hybrid processor's core PMUs, since 5.19 of all (`write_pmu_caps`).
     31 PMU_CAPS PmuCaps(Counted<u32, PmuCaps>) since "5.14" pipe yes,
     /// Scheduler domains of each CPU (`write_cpu_domain_info`).

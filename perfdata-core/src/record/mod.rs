@@ -231,7 +231,7 @@ impl Record {
 
 /// Bytes of the body of `raw` and of its trailer, which need not be all. Every kernel record but SAMPLE has a trailer
 /// if its attribute says so. The build ids that perf inject writes since 6.12 have one in any case; their size, a
-/// multiple of 8, tells them from older ones.
+/// multiple of 8, tells them from older ones, and its values from zeros behind the name.
 fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
     let len = raw.body().len();
     let trailer = match raw.kind {
@@ -241,7 +241,8 @@ fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
         RecordType::HEADER_BUILD_ID if len.is_multiple_of(8) => {
             let body = BuildId::aligned_len(raw.body()).unwrap_or(len).min(len);
             let trailer = SampleId::len(layout.sample_type);
-            return Ok((body, if body + trailer == len { trailer } else { 0 }));
+            let is_filling = raw.body().get(body..).unwrap_or_default().iter().all(|&byte| byte == 0);
+            return Ok(if body + trailer == len && !is_filling { (body, trailer) } else { (len, 0) });
         }
         _ => 0,
     };
