@@ -141,6 +141,9 @@ impl ToFile {
     /// The names that EVENT_UPDATE records give to the events. perf matches the section's entries with the events by
     /// their order, so it is made only when every event has a name.
     fn event_desc(&self, recording: &Recording) -> Option<EventDescs> {
+        if recording.events.is_empty() {
+            return None;
+        }
         let entry = |event: &perfdata_core::Event| {
             let name = event.ids.iter().find_map(|id| self.names.get(id))?;
             Some((event.attr.clone(), Str::new(name), event.ids.clone()))
@@ -165,5 +168,5 @@ fn build_id(record: &RawRecord<'_>, model: &Recording) -> Result<Option<BuildIdE
     let record = Record::decode(record, &model.events.layout_of(record))?;
     let Body::HeaderBuildId(found) = record.body else { return Ok(None) };
     let too_long = || Error::Refused("a build id's file name is too long for the BUILD_ID section".into());
-    BuildIdEntry::new(record.misc, found).map(Some).ok_or_else(too_long)
+    BuildIdEntry::of_record(record.misc, found).map(Some).ok_or_else(too_long)
 }

@@ -22,10 +22,16 @@ wire! {
 }
 
 impl BuildIdEntry {
-    /// An entry for `build_id`, with the name in the room that it has, rounded to a multiple of 8 that holds it: perf
-    /// rounds up to 64, since 6.12 to 8. Nothing if the name is too long for an entry. Of `misc`, the record's header,
-    /// the CPU mode and the flag of a valid size count.
-    pub fn new(misc: u16, mut build_id: BuildId) -> Option<Self> {
+    /// An entry for `build_id` in the form of perf 6.12: with the name in a room of 8, 16, … bytes. Nothing if the name
+    /// is too long for an entry. Of `misc`, the record's header, the CPU mode and the flag of a valid size count.
+    pub fn new(misc: u16, build_id: BuildId) -> Option<Self> {
+        let filename = Text::padded(build_id.filename.text(), 8);
+        Self::of_record(misc, BuildId { filename, ..build_id })
+    }
+
+    /// The entry that says what a HEADER_BUILD_ID record says in a pipe; the name keeps its room, down to a multiple of
+    /// 8 (before 6.12 that is one of 64). Nothing if the name is too long for an entry.
+    pub fn of_record(misc: u16, mut build_id: BuildId) -> Option<Self> {
         let Text(name) = &mut build_id.filename;
         let needed = until_nul(name).len() + 1;
         let room = (name.len() / 8 * 8).max(needed.next_multiple_of(8));
@@ -45,7 +51,8 @@ impl BuildIdEntry {
         build_id.pid = Some(build_id.pid.unwrap_or(if is_guest { 0 } else { -1 }));
         let Text(name) = &mut build_id.filename;
         let without_name = BuildIdEntry::FIXED;
-        name.resize((without_name + name.len().max(until_nul(name).len() + 1)).next_multiple_of(8) - without_name, 0);
+        let needed = name.len().max(until_nul(name).len() + 1);
+        name.resize((without_name + needed).next_multiple_of(8) - without_name, 0);
         let body = Body::HeaderBuildId(build_id);
         Record { kind: RecordType::HEADER_BUILD_ID, misc, body, tail: Vec::new(), sample_id: None }
     }

@@ -4,7 +4,7 @@
 use perfdata_core::attr::Attr;
 use perfdata_core::describe::{Describe, Style, WireSize};
 use perfdata_core::feature::*;
-use perfdata_core::record::BuildId;
+use perfdata_core::record::{Body, BuildId};
 use perfdata_core::wire::{Str, Text};
 use perfdata_core::{Endian, Layout};
 
@@ -190,4 +190,14 @@ fn a_build_id_entry_takes_its_size_from_the_name() {
     assert_eq!(size(b"/bin/ls\0stale bytes"), Some(44));
     assert_eq!(size(b"/bin/cat"), Some(52));
     assert_eq!(size(&[b'x'; 70_000]), None);
+
+    // In a record the name has 4 bytes more, so that the size is a multiple of 8; the entry has its own size again.
+    for name in [&b"/bin/ls"[..], b"/bin/cat", b"/lib/x86_64-linux-gnu/libc.so.6"] {
+        let entry = BuildIdEntry::new(0, build_id(name)).expect("a short name");
+        let record = entry.to_record();
+        let bytes = record.encode(Endian::Little).expect("a short name");
+        assert_eq!(bytes.len(), usize::from(entry.header.size) + 4);
+        let Body::HeaderBuildId(found) = record.body else { panic!("another record: {:?}", record.body) };
+        assert_eq!(BuildIdEntry::of_record(record.misc, found), Some(entry));
+    }
 }
