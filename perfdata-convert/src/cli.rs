@@ -35,6 +35,9 @@ pub enum Command {
     /// Check that a recording is whole and consistent, and that writing it again gives the same bytes
     #[command(after_help = "Exit status: 0 nothing is wrong; 1 something is; 2 usage or I/O.")]
     Verify(VerifyArgs),
+    /// Say what differs between two recordings, whatever containers and byte orders they have
+    #[command(after_help = "Exit status: 0 nothing differs; 1 something does; 2 trouble.")]
+    Diff(DiffArgs),
 }
 
 /// Arguments of `info`.
@@ -123,6 +126,18 @@ pub struct VerifyArgs {
     /// Recording to read; - is standard input
     pub input: PathBuf,
     /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// A recording
+    pub a: PathBuf,
+    /// Another one
+    pub b: PathBuf,
+    /// A JSON object for each difference, one a line
     #[arg(long)]
     pub json: bool,
 }

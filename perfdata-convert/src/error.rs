@@ -22,6 +22,14 @@ pub enum Error {
     /// The command line asks for something that cannot be.
     #[error("{0}")]
     Usage(String),
+    /// One of two recordings cannot be compared.
+    #[error("{}: {source}", path.display())]
+    Compared {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: Box<Error>,
+    },
     /// The operating system refused.
     #[error("{}: {source}", path.display())]
     Io {
@@ -45,7 +53,7 @@ impl Error {
             Error::Read(e) if e.is_io() => 2,
             Error::Write(perfdata_write::Error::Io { .. }) => 2,
             Error::Read(_) | Error::Write(_) | Error::Refused(_) => 1,
-            Error::Usage(_) | Error::Io { .. } => 2,
+            Error::Usage(_) | Error::Compared { .. } | Error::Io { .. } => 2,
         }
     }
 

@@ -41,6 +41,7 @@
 pub mod cli;
 pub mod cmd;
 pub mod convert;
+pub mod diff;
 pub mod error;
 pub mod interrupt;
 pub mod io;

@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod convert;
+mod diff;
 mod dump;
 mod info;
 mod verify;
@@ -41,6 +42,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
         (Some(Command::File2pipe(args)), _) => convert::run(&args, Some(Container::Pipe))?,
         (Some(Command::Info(args)), _) => info::run(&args, out)?,
         (Some(Command::Dump(args)), _) => dump::run(&args, out)?,
+        (Some(Command::Diff(args)), _) => outcome = diff::run(&args, out)?,
         (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out)?,
         (None, None) => return Err(Error::Usage("no input given; see perfconv --help".into())),
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use perfdata_core::describe::{Leaf, Visitor};
 
 use super::json::Json;
+use super::paths::Paths;
 use super::text::{Limits, push_hex, push_leaf};
 
 /// A run of bytes that is one field.
@@ -22,59 +23,11 @@ pub struct Span {
 
 /// The fields of what `describe` tells, in file order; those without bytes are left out.
 pub fn spans(describe: impl FnOnce(&mut dyn Visitor)) -> Vec<Span> {
-    let mut finder = Finder::default();
-    describe(&mut finder);
-    finder.spans
-}
-
-#[derive(Debug, Default)]
-struct Finder {
-    path: String,
-    /// Structures and lists around: length of the path in front of each, and the elements that a list has shown.
-    frames: Vec<(usize, Option<usize>)>,
-    at: usize,
-    spans: Vec<Span>,
-}
-
-impl Finder {
-    /// Adds a step to the path and returns the length that it had.
-    fn step(&mut self, name: &str) -> usize {
-        let before = self.path.len();
-        if let Some((_, Some(count))) = self.frames.last_mut() {
-            let _ = write!(self.path, "[{count}]");
-            *count = count.saturating_add(1);
-        }
-        if !name.is_empty() {
-            if !self.path.is_empty() {
-                self.path.push('.');
-            }
-            self.path.push_str(name);
-        }
-        before
-    }
-}
-
-impl Visitor for Finder {
-    fn begin(&mut self, name: &'static str) {
-        let before = self.step(name);
-        self.frames.push((before, None));
-    }
-
-    fn begin_list(&mut self, name: &'static str, _: usize) {
-        let before = self.step(name);
-        self.frames.push((before, Some(0)));
-    }
-
-    fn end(&mut self) {
-        if let Some((before, _)) = self.frames.pop() {
-            self.path.truncate(before);
-        }
-    }
-
-    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
-        let before = self.step(name);
+    let mut spans = Vec::new();
+    let mut at = 0_usize;
+    describe(&mut Paths::new(|path: &str, size, value: Leaf<'_>| {
         if size > 0 {
-            let mut field = if self.path.is_empty() { "bytes".to_owned() } else { self.path.clone() };
+            let mut field = if path.is_empty() { "bytes" } else { path }.to_owned();
             let mut shown = String::new();
             match value {
                 Leaf::Count(count) => {
@@ -84,11 +37,11 @@ impl Visitor for Finder {
                 Leaf::Bytes(_) | Leaf::Opaque(_) | Leaf::Pad(_) => {}
                 value => push_leaf(&mut shown, size, value, Limits::NONE),
             }
-            self.spans.push(Span { at: self.at, size, field, value: shown });
+            spans.push(Span { at, size, field, value: shown });
         }
-        self.at = self.at.saturating_add(size);
-        self.path.truncate(before);
-    }
+        at = at.saturating_add(size);
+    }));
+    spans
 }
 
 /// Bytes on one line of text.
@@ -168,7 +121,7 @@ mod tests {
         push_text(&mut text, &spans[..2], &bytes, Some(0x100));
         assert_eq!(
             text,
-            "  0x00000100  07 00                     a = 0x7\n  0x00000102  01                        list.len() = 2\n"
+            "  0x00000100  07 00                    a = 0x7\n  0x00000102  01                       list.len() = 2\n"
         );
     }
 }

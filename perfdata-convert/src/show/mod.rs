@@ -5,6 +5,7 @@ pub mod hex;
 pub mod json;
 pub mod names;
 pub mod overview;
+pub mod paths;
 pub mod record;
 pub mod text;
 

@@ -9,7 +9,7 @@ use perfdata_core::read::is_metadata;
 use perfdata_core::record::{Body, EventUpdateValue, RawRecord, Record, RecordType};
 
 /// The names of a recording's events, by their place in the list.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct EventNames {
     names: Vec<Vec<u8>>,
     /// Names in EVENT_UPDATE records, by event id.

@@ -177,7 +177,7 @@ impl Report {
 }
 
 /// What an error of the library says behind its offset.
-fn without_place(error: &perfdata_core::Error) -> String {
+pub(crate) fn without_place(error: &perfdata_core::Error) -> String {
     let text = error.to_string();
     match (error.offset(), text.split_once(": ")) {
         (Some(_), Some((_, rest))) => rest.to_owned(),

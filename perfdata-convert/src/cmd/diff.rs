@@ -1,0 +1,14 @@
+//! `perfconv diff`: what two recordings say differently.
+
+use std::io::Write;
+
+use super::Outcome;
+use crate::cli::DiffArgs;
+use crate::diff;
+use crate::error::Result;
+
+/// Compares the recordings by `args`.
+pub fn run(args: &DiffArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let differs = diff::run(&args.a, &args.b, args.json, out)?;
+    Ok(if differs { Outcome::Found } else { Outcome::Done })
+}

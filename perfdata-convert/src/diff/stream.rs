@@ -1,0 +1,298 @@
+//! Two streams of records, side by side.
+
+use std::cell::OnceCell;
+use std::collections::VecDeque;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::describe::{Describe, Style};
+use perfdata_core::read::{RecordingReader, is_metadata};
+use perfdata_core::record::{RawRecord, Record, RecordType};
+use perfdata_core::{Endian, Layout};
+
+use super::model::Side;
+use super::{Difference, compare_fields};
+use crate::error::Result;
+use crate::io::InputReader;
+use crate::show::misc_names;
+use crate::show::paths::fields;
+use crate::show::text::{Limits, Line, push_hex};
+use crate::verify::without_place;
+use crate::walk::{Item, walk};
+
+/// Something in a stream that is compared.
+#[derive(Debug)]
+pub(super) struct Entry {
+    offset: u64,
+    inner: Option<usize>,
+    endian: Endian,
+    layout: Layout,
+    /// The whole record; or what is no record.
+    bytes: Vec<u8>,
+    /// Number of bytes behind the record outside its size, and a hash of them.
+    payload: (u64, u64),
+    record: OnceCell<Option<Box<Record>>>,
+    /// Why the stream could not be read on.
+    end: Option<String>,
+}
+
+impl Entry {
+    fn new(raw: &RawRecord<'_>, inner: Option<usize>, layout: Layout) -> Self {
+        Entry {
+            offset: raw.offset,
+            inner,
+            endian: raw.endian,
+            layout,
+            bytes: raw.bytes.to_vec(),
+            payload: (0, 0),
+            record: OnceCell::new(),
+            end: None,
+        }
+    }
+
+    fn raw(&self) -> Option<RawRecord<'_>> {
+        RawRecord::first(&self.bytes, self.endian, self.offset).ok().filter(|_| self.end.is_none())
+    }
+
+    fn kind(&self) -> Option<RecordType> {
+        Some(self.raw()?.kind)
+    }
+
+    fn record(&self) -> Option<&Record> {
+        self.record.get_or_init(|| Record::decode(&self.raw()?, &self.layout).ok().map(Box::new)).as_deref()
+    }
+
+    /// Whether two entries say the same.
+    fn same(&self, other: &Entry) -> bool {
+        if self.payload != other.payload || self.end != other.end {
+            return false;
+        }
+        if self.endian == other.endian && self.bytes == other.bytes && self.layout == other.layout {
+            return true;
+        }
+        match (self.record(), other.record()) {
+            (Some(a), Some(b)) => a == b || (a.kind == b.kind && a.misc == b.misc && fields(a) == fields(b)),
+            (None, None) => self.bytes == other.bytes,
+            _ => false,
+        }
+    }
+
+    fn place(&self) -> String {
+        match self.inner {
+            Some(inner) => format!("{:#x}[{inner}]", self.offset),
+            None => format!("{:#x}", self.offset),
+        }
+    }
+
+    /// All of the entry on one line, with its place.
+    fn text(&self) -> String {
+        match (&self.end, self.record()) {
+            (Some(why), _) => why.clone(),
+            (None, Some(record)) => {
+                let mut line = Line::new(Limits::BRIEF);
+                record.describe("", Style::Plain, &mut line);
+                format!("at {}: {}", self.place(), line.out)
+            }
+            (None, None) => format!("at {}: undecodable", self.place()),
+        }
+    }
+
+    fn title(&self) -> String {
+        self.kind().map_or("end of the records".to_owned(), |kind| format!("{kind} record"))
+    }
+
+    fn only(self, in_a: bool) -> Difference {
+        let text = Some(self.text());
+        let (a, b) = if in_a { (text, None) } else { (None, text) };
+        Difference { what: self.title(), field: String::new(), a, b }
+    }
+}
+
+pub(super) fn is_pipe(reader: &RecordingReader<InputReader>) -> bool {
+    matches!(reader.arrangement(), Arrangement::Pipe(_))
+}
+
+/// Sends all that is compared in the stream of `reader`, and returns the model. Nobody may be listening any more.
+pub(super) fn read(mut reader: RecordingReader<InputReader>, across: bool, send: SyncSender<Entry>) -> Result<Side> {
+    let mut side = Side::default();
+    // A record waits for the payload behind it.
+    let mut waiting: Option<Entry> = None;
+    let mut hasher = DefaultHasher::new();
+    let mut unreadable = (0_u64, DefaultHasher::new());
+    let mut end = None;
+    let undecoded = walk(&mut reader, |item, recording| {
+        let (raw, inner) = match &item {
+            Item::Record(raw) => (raw, None),
+            Item::Inner(raw, place) => (raw, Some(*place)),
+            Item::Payload(bytes) => {
+                if let Some(entry) = &mut waiting {
+                    hasher.write(bytes);
+                    entry.payload = (entry.payload.0 + bytes.len() as u64, hasher.finish());
+                }
+                return Ok(ControlFlow::Continue(()));
+            }
+            Item::Unreadable(bytes) => {
+                unreadable.0 += bytes.len() as u64;
+                unreadable.1.write(bytes);
+                return Ok(ControlFlow::Continue(()));
+            }
+            Item::Undecodable(error) => {
+                end = Some(without_place(error));
+                return Ok(ControlFlow::Continue(()));
+            }
+        };
+        if let Some(entry) = waiting.take()
+            && send.send(entry).is_err()
+        {
+            return Ok(ControlFlow::Break(()));
+        }
+        side.names.see(raw, recording);
+        match raw.kind {
+            kind if is_metadata(kind) => {}
+            RecordType::COMPRESSED | RecordType::COMPRESSED2 => {}
+            RecordType::HEADER_BUILD_ID if across => side.see_build_id(raw, recording),
+            _ => {
+                waiting = Some(Entry::new(raw, inner, recording.events.layout_of(raw)));
+                hasher = DefaultHasher::new();
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if let Some(entry) = waiting.take() {
+        let _ = send.send(entry);
+    }
+    if unreadable.0 > 0 {
+        end = Some(format!("{} bytes that are no records, with the hash {:016x}", unreadable.0, unreadable.1.finish()));
+    } else if let Some(error) = reader.damage() {
+        end = Some(without_place(error));
+    } else if undecoded > 0 {
+        end = Some(format!("{undecoded} bytes of compressed data that make no whole record"));
+    }
+    if let Some(end) = end {
+        let last = RawRecord { offset: 0, kind: RecordType(0), misc: 0, bytes: &[], endian: Endian::Little };
+        let _ = send.send(Entry { end: Some(end), ..Entry::new(&last, None, Layout::default()) });
+    }
+    side.recording = Some(reader.recording().clone());
+    Ok(side)
+}
+
+/// Entries in which the streams are searched for the place where they agree again.
+const REACH: usize = 32;
+
+/// What comes next in both streams.
+pub(super) struct Window {
+    sources: [Receiver<Entry>; 2],
+    next: [VecDeque<Entry>; 2],
+}
+
+impl Window {
+    pub(super) fn new(a: Receiver<Entry>, b: Receiver<Entry>) -> Self {
+        Window { sources: [a, b], next: [VecDeque::new(), VecDeque::new()] }
+    }
+
+    /// Makes `count` entries of each stream available, if there are so many.
+    fn fill(&mut self, count: usize) {
+        for (source, next) in self.sources.iter().zip(&mut self.next) {
+            while next.len() < count
+                && let Ok(entry) = source.recv()
+            {
+                next.push_back(entry);
+            }
+        }
+    }
+
+    /// Reports what differs, up to the end of both streams.
+    pub(super) fn compare(mut self, report: &mut dyn FnMut(Difference) -> Result<()>) -> Result<()> {
+        loop {
+            self.fill(1);
+            let [a, b] = &self.next;
+            match (a.front(), b.front()) {
+                (None, None) => return Ok(()),
+                (Some(a), Some(b)) if a.same(b) => {
+                    self.next.iter_mut().for_each(|next| drop(next.pop_front()));
+                }
+                _ => {
+                    self.fill(REACH);
+                    let (skip_a, skip_b) = self.agreement();
+                    self.skip(skip_a, skip_b, report)?;
+                }
+            }
+        }
+    }
+
+    /// How many entries of each to skip until they agree again; all in reach if they do not.
+    fn agreement(&self) -> (usize, usize) {
+        let [a, b] = &self.next;
+        let most = a.len() + b.len();
+        // The nearest first; of equally near ones that which skips as much of each.
+        let places = (1..most).flat_map(|sum| {
+            let (half, odd) = (sum / 2, sum % 2);
+            (0..=half).flat_map(move |off| [(half - off, half + odd + off), (half + odd + off, half - off)])
+        });
+        let same = |&(i, j): &(usize, usize)| match (a.get(i), b.get(j)) {
+            (Some(a), Some(b)) => a.same(b),
+            _ => false,
+        };
+        places.filter(|&(i, j)| i < a.len() && j < b.len()).find(same).unwrap_or((a.len(), b.len()))
+    }
+
+    /// Reports the first entries of each. Those of the same type are taken for one that changed.
+    fn skip(&mut self, mut a: usize, mut b: usize, report: &mut dyn FnMut(Difference) -> Result<()>) -> Result<()> {
+        let [next_a, next_b] = &mut self.next;
+        while a > 0 && b > 0 {
+            let (kind_a, kind_b) = (next_a.front().and_then(Entry::kind), next_b.front().and_then(Entry::kind));
+            let ahead =
+                |next: &VecDeque<Entry>, len: usize, kind| next.iter().take(len).any(|entry| entry.kind() == kind);
+            if kind_a == kind_b {
+                if let (Some(a), Some(b)) = (next_a.pop_front(), next_b.pop_front()) {
+                    changed(&a, &b, report)?;
+                }
+                (a, b) = (a - 1, b - 1);
+            } else if !ahead(next_b, b, kind_a) {
+                next_a.pop_front().map_or(Ok(()), |entry| report(entry.only(true)))?;
+                a -= 1;
+            } else {
+                next_b.pop_front().map_or(Ok(()), |entry| report(entry.only(false)))?;
+                b -= 1;
+            }
+        }
+        for _ in 0..a {
+            next_a.pop_front().map_or(Ok(()), |entry| report(entry.only(true)))?;
+        }
+        for _ in 0..b {
+            next_b.pop_front().map_or(Ok(()), |entry| report(entry.only(false)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reports in what two records of one type differ.
+fn changed(a: &Entry, b: &Entry, report: &mut dyn FnMut(Difference) -> Result<()>) -> Result<()> {
+    let what = match a.end {
+        Some(_) => a.title(),
+        None => format!("{} at {}, {}", a.title(), a.place(), b.place()),
+    };
+    let described = |entry: &Entry| match (&entry.end, entry.record()) {
+        (Some(end), _) => vec![(String::new(), end.clone())],
+        (None, Some(record)) => {
+            let mut all = vec![("misc".to_owned(), misc_names(record.kind, record.misc).join("|"))];
+            all.extend(fields(record));
+            if entry.payload.0 > 0 {
+                all.push((
+                    "payload".into(),
+                    format!("{} bytes with the hash {:016x}", entry.payload.0, entry.payload.1),
+                ));
+            }
+            all
+        }
+        (None, None) => {
+            let mut bytes = String::new();
+            push_hex(&mut bytes, &entry.bytes);
+            vec![("undecodable".into(), bytes)]
+        }
+    };
+    compare_fields(&what, &described(a), &described(b), report)
+}
