@@ -1,4 +1,4 @@
-//! Inputs and outputs of a command: files, standard input and output.
+//! Inputs and outputs of a command: files, directories, standard input and output.
 //!
 //! An output file appears whole or not at all: it is written beside its target and renamed when it is complete.
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perfdata_core::header::{ContainerKind, FileSection};
-use perfdata_core::read::{Head, RecordingReader, Source, SourceReader};
+use perfdata_core::read::{DataFile, Head, Merged, RecordingReader, Source, SourceReader};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
@@ -24,10 +24,61 @@ pub enum Input {
     File(Arc<File>),
     /// A stream in pipe mode.
     Stream(Box<dyn Read + Send>),
+    /// A directory of `perf record --threads` or `--kcore`.
+    Directory(Directory),
+}
+
+/// The files of a directory.
+#[derive(Clone)]
+pub struct Directory {
+    data: Arc<File>,
+    files: Vec<DataFile<Arc<File>>>,
+    /// Names of what has no place in a file: `kcore_dir`, `kcore_dir__<pid>`.
+    extras: Vec<String>,
+}
+
+impl Directory {
+    fn open(path: &Path) -> Result<Directory> {
+        let open = |name: &str| {
+            let path = path.join(name);
+            File::open(&path).map(Arc::new).map_err(Error::io(path))
+        };
+        let mut names = Vec::new();
+        for entry in fs::read_dir(path).map_err(Error::io(path))? {
+            names.extend(entry.map_err(Error::io(path))?.file_name().into_string().ok());
+        }
+        // data.2 before data.10.
+        names.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        let (files, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.starts_with("data."));
+        let file = |name: String| Ok(DataFile { source: open(&name)?, name });
+        Ok(Directory {
+            data: open("data")?,
+            files: files.into_iter().map(file).collect::<Result<_>>()?,
+            extras: others.into_iter().filter(|name| name.starts_with("kcore_dir")).collect(),
+        })
+    }
+
+    /// Whether the records stand in several files.
+    pub fn is_split(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// Names of what has no place in a file: `kcore_dir`, the recorded kernel's image and symbols.
+    pub fn extras(&self) -> &[String] {
+        &self.extras
+    }
+
+    fn reader(&self) -> Result<RecordingReader<InputReader>> {
+        if self.files.is_empty() {
+            return Ok(RecordingReader::open(self.data.clone())?.map_input(InputReader::File));
+        }
+        let reader = RecordingReader::directory(self.data.clone(), self.files.clone())?;
+        Ok(reader.map_input(|merged| InputReader::Merged(Box::new(merged))))
+    }
 }
 
 impl Input {
-    /// Opens `path`, or standard input for `-`. A file-mode recording that comes as a stream is first put into a
+    /// Opens `path`, a file or directory, or standard input for `-`. A file-mode recording that comes as a stream is first put into a
     /// temporary file, since its header points at what stands behind the records.
     ///
     /// # Errors
@@ -41,8 +92,7 @@ impl Input {
         };
         let meta = file.metadata().map_err(Error::io(path))?;
         if meta.is_dir() {
-            let what = "a directory; recordings of `perf record --threads` or `--kcore` cannot be read yet";
-            return Err(Error::Refused(format!("{}: {what}", path.display())));
+            return Ok(Input::Directory(Directory::open(path)?));
         }
         if meta.is_file() && (&file).stream_position().is_ok_and(|at| at == 0) {
             return Ok(Input::File(Arc::new(file)));
@@ -79,11 +129,12 @@ impl Input {
         match self {
             Input::File(file) => {
                 let reader = RecordingReader::open_with(file.clone(), head)?.map_input(InputReader::File);
-                Ok((reader, InputSource(Some(file))))
+                Ok((reader, InputSource::File(file)))
             }
             Input::Stream(stream) => {
-                Ok((RecordingReader::pipe_with(InputReader::Stream(stream), head)?, InputSource(None)))
+                Ok((RecordingReader::pipe_with(InputReader::Stream(stream), head)?, InputSource::Stream))
             }
+            Input::Directory(directory) => Ok((directory.reader()?, InputSource::Directory(directory))),
         }
     }
 }
@@ -94,6 +145,8 @@ pub enum InputReader {
     File(SourceReader<Arc<File>>),
     /// A stream.
     Stream(Box<dyn Read + Send>),
+    /// The files of a directory.
+    Merged(Box<Merged<Arc<File>>>),
 }
 
 impl Read for InputReader {
@@ -101,12 +154,20 @@ impl Read for InputReader {
         match self {
             InputReader::File(file) => file.read(buf),
             InputReader::Stream(stream) => stream.read(buf),
+            InputReader::Merged(files) => files.read(buf),
         }
     }
 }
 
-/// The input once more, for what the model does not hold; a stream has no such bytes.
-pub struct InputSource(Option<Arc<File>>);
+/// The input once more, for what the model does not hold.
+pub enum InputSource {
+    /// A file.
+    File(Arc<File>),
+    /// A stream has no such bytes.
+    Stream,
+    /// A directory, whose `data` has them.
+    Directory(Directory),
+}
 
 impl InputSource {
     /// A second reader of the input; nothing for a stream.
@@ -114,9 +175,26 @@ impl InputSource {
     /// # Errors
     /// As [`Input::reader`].
     pub fn reopen(&self) -> Result<Option<RecordingReader<InputReader>>> {
-        match &self.0 {
-            Some(file) => Ok(Some(Input::File(file.clone()).reader()?.0)),
-            None => Ok(None),
+        match self {
+            InputSource::File(file) => Ok(Some(Input::File(file.clone()).reader()?.0)),
+            InputSource::Stream => Ok(None),
+            InputSource::Directory(directory) => Ok(Some(directory.reader()?)),
+        }
+    }
+
+    /// The directory that the input is.
+    pub fn directory(&self) -> Option<&Directory> {
+        match self {
+            InputSource::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    fn file(&self) -> Option<&File> {
+        match self {
+            InputSource::File(file) => Some(file),
+            InputSource::Stream => None,
+            InputSource::Directory(directory) => Some(&directory.data),
         }
     }
 }
@@ -136,11 +214,11 @@ impl InputSource {
 
 impl Source for InputSource {
     fn len(&self) -> io::Result<u64> {
-        self.0.as_ref().map_or(Ok(0), |file| Source::len(&**file))
+        self.file().map_or(Ok(0), Source::len)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.as_ref().map_or(Ok(0), |file| Source::read_at(&**file, buf, offset))
+        self.file().map_or(Ok(0), |file| Source::read_at(file, buf, offset))
     }
 }
 

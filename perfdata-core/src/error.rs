@@ -105,6 +105,13 @@ impl Error {
         self
     }
 
+    /// Says which file of a directory the offset is in.
+    #[must_use]
+    pub(crate) fn inside(mut self, file: &str) -> Self {
+        self.0.structure = format!("{file}: {}", self.0.structure).into();
+        self
+    }
+
     /// Absolute offset in the input in bytes, where one is known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset

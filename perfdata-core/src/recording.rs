@@ -175,6 +175,18 @@ impl Events {
         (record.kind == RecordType::SAMPLE && parts.has(SampleType::TIME)).then(|| record.word(at)).flatten()
     }
 
+    /// The time of a record of the kernel, in nanoseconds on the recording's clock, without decoding the rest of it.
+    pub fn time(&self, record: &RawRecord<'_>) -> Option<u64> {
+        if record.kind == RecordType::SAMPLE {
+            return self.sample_time(record);
+        }
+        let layout = self.layout_of(record);
+        let behind = SampleType::ID.0 | SampleType::STREAM_ID.0 | SampleType::CPU.0 | SampleType::IDENTIFIER.0;
+        let from_end = 8 + 8 * (layout.sample_type.0 & behind).count_ones() as usize;
+        let timed = record.kind.is_kernel() && layout.sample_id_all && layout.sample_type.has(SampleType::TIME);
+        if timed { record.word(record.bytes.len().checked_sub(from_end)?) } else { None }
+    }
+
     /// The layout of `record`: its event's, or the first event's where the id is not known (the trailer of a record
     /// is the same for all events that perf records together).
     pub fn layout_of(&self, record: &RawRecord<'_>) -> Layout {

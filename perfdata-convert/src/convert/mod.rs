@@ -4,6 +4,7 @@
 //! container to write. There is one loop over the records, here.
 
 pub mod decompress;
+mod from_directory;
 pub mod sample_times;
 pub mod swap;
 mod to_file;
@@ -168,6 +169,9 @@ impl Conversion {
         if reader.recording().events.is_empty() && self.stages.iter().any(|stage| stage.needs_events()) {
             let events = late_events(&source)?;
             self.stages.iter_mut().for_each(|stage| stage.late_events(&events));
+        }
+        if let Some(directory) = source.directory() {
+            self.stages.insert(0, Box::new(from_directory::FromDirectory::new(directory)));
         }
         let found = match reader.arrangement() {
             Arrangement::File(_) => ContainerKind::File,

@@ -1,12 +1,14 @@
 //! Reading recordings: [`RecordingReader`] opens a container, gives the model at once and the records one by one.
 
 mod decompress;
+mod dir;
 mod file;
 mod pipe;
 mod records;
 mod source;
 
 pub use decompress::{DEFAULT_LIMIT, Decompressor, is_compressed};
+pub use dir::{DataFile, Merged};
 pub use pipe::{Collector, is_metadata};
 pub use records::{Piece, RecordStream};
 pub use source::{Source, SourceReader};
@@ -68,6 +70,25 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
             records: RecordStream::new(SourceReader::new(source, data), endian, data.offset),
             collector: Collector::default(),
         })
+    }
+}
+
+impl<S: Source + Clone> RecordingReader<Merged<S>> {
+    /// Opens a directory of `perf record --threads`: its `data` and the files of records beside it. The model and the
+    /// arrangement are those of `data`.
+    ///
+    /// # Errors
+    /// `data` is not a recording in file mode, or a file is damaged at its start.
+    pub fn directory(data: S, files: Vec<DataFile<S>>) -> Result<Self> {
+        let RecordingReader { recording, arrangement, collector, .. } = RecordingReader::open(data.clone())?;
+        let Arrangement::File(file) = &arrangement else {
+            let found = "the header of a pipe";
+            return Err(Error::invalid("data: header", "size", found, "the header of a file").at(8));
+        };
+        let place = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
+        let merged = Merged::new(&recording, data, place, files)?;
+        let records = RecordStream::new(merged, recording.endian, place.offset);
+        Ok(RecordingReader { recording, arrangement, records, collector })
     }
 }
 

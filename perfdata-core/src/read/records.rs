@@ -48,10 +48,15 @@ impl<R> RecordStream<R> {
 impl<R: Read> RecordStream<R> {
     /// Records from `input`, whose first byte has the absolute offset `offset`.
     pub fn new(input: R, endian: Endian, offset: u64) -> Self {
+        Self::with_block(input, endian, offset, BLOCK)
+    }
+
+    /// The same with `block` bytes read at once, or more where a record is larger.
+    pub(super) fn with_block(input: R, endian: Endian, offset: u64, block: usize) -> Self {
         RecordStream {
             input,
             endian,
-            buffer: vec![0; BLOCK],
+            buffer: vec![0; block],
             start: 0,
             end: 0,
             offset,
@@ -69,6 +74,11 @@ impl<R: Read> RecordStream<R> {
     /// Why the stream could not be read as records up to its end.
     pub fn damage(&self) -> Option<&Error> {
         self.damage.as_ref()
+    }
+
+    /// Takes out [`damage`](Self::damage), when the stream is at its end.
+    pub(super) fn take_damage(&mut self) -> Option<Error> {
+        self.damage.take()
     }
 
     /// The next piece; `None` at the end of the input.
@@ -157,13 +167,15 @@ impl<R: Read> RecordStream<R> {
                 self.buffer.copy_within(self.start..self.end, 0);
                 self.end -= self.start;
                 self.start = 0;
+                self.buffer.resize(self.buffer.len().max(len), 0);
             }
             let room = self.buffer.get_mut(self.end..).unwrap_or_default();
             match self.input.read(room) {
                 Ok(0) => self.at_end = true,
                 Ok(got) => self.end = (self.end + got).min(self.buffer.len()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::io("record stream", e).at(self.offset)),
+                // A reader of this crate says what is wrong, and where.
+                Err(e) => return Err(e.downcast().unwrap_or_else(|e| Error::io("record stream", e).at(self.offset))),
             }
         }
         Ok(self.end - self.start >= len)

@@ -1,0 +1,36 @@
+//! Directory to file: the records of all its files are one stream.
+
+use perfdata_core::Recording;
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::feature::FeatureId;
+
+use super::Stage;
+use crate::error::Result;
+use crate::io::Directory;
+
+/// Takes out of the model what is true of a directory only. The records come merged and decompressed.
+pub(super) struct FromDirectory {
+    is_split: bool,
+    extras: Vec<String>,
+}
+
+impl FromDirectory {
+    pub(super) fn new(directory: &Directory) -> Self {
+        FromDirectory { is_split: directory.is_split(), extras: directory.extras().to_vec() }
+    }
+}
+
+impl Stage for FromDirectory {
+    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
+        recording.features.remove(&FeatureId::DIR_FORMAT.0);
+        if self.is_split {
+            recording.features.remove(&FeatureId::COMPRESSED.0);
+        }
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let note = |name| format!("{name} is left out: a file has no place for the kernel's image and symbols");
+        self.extras.iter().map(note).collect()
+    }
+}

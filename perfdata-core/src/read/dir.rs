@@ -1,0 +1,165 @@
+//! Reading directories: `data`, a recording in file mode, and with `perf record --threads` one file `data.N` of bare
+//! records for each ring buffer (tools/perf/util/session.c, __perf_session__process_dir_events).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Read};
+
+use crate::error::{Error, Problem, Result};
+use crate::header::FileSection;
+use crate::read::decompress::{Decompressor, is_compressed};
+use crate::read::records::{Piece, RecordStream};
+use crate::read::source::{Source, SourceReader};
+use crate::record::{RawRecord, RecordType};
+use crate::recording::{Events, Recording};
+
+/// A file beside `data` in a directory.
+#[derive(Debug, Clone)]
+pub struct DataFile<S> {
+    /// `data.0`, …
+    pub name: String,
+    /// Its bytes.
+    pub source: S,
+}
+
+/// The records of all files of a directory as one stream: by time, those of one file in their order. Records without
+/// a time stay behind the one before them.
+///
+/// Compressed files, each a zstd stream of its own, are decoded. FINISHED_ROUND records are left out: each speaks of
+/// one file only. Memory is bounded: a block of each file, and what zstd needs.
+#[derive(Debug)]
+pub struct Merged<S> {
+    files: Vec<DataStream<S>>,
+    recording: Recording,
+    /// The next record of each file that has one: time, and place among the files.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+    block: Vec<u8>,
+    /// Bytes of the block that are handed out.
+    taken: usize,
+}
+
+/// Bytes of records merged at once.
+const BLOCK: usize = 64 << 10;
+
+/// Bytes of one file read at once: there may be a thousand files.
+const FILE_BLOCK: usize = 16 << 10;
+
+impl<S: Source> Merged<S> {
+    /// The records of `data`, whose metadata is `recording` and whose records are at `place`, and of `files`.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is damaged.
+    pub(super) fn new(recording: &Recording, data: S, place: FileSection, files: Vec<DataFile<S>>) -> Result<Self> {
+        let whole = FileSection { offset: 0, size: u64::MAX };
+        let mut streams = vec![DataStream::new("data".into(), data, place, recording)];
+        streams.extend(files.into_iter().map(|file| DataStream::new(file.name, file.source, whole, recording)));
+        let mut merged = Merged {
+            next: BinaryHeap::with_capacity(streams.len()),
+            files: streams,
+            recording: recording.clone(),
+            block: Vec::new(),
+            taken: 0,
+        };
+        (0..merged.files.len()).try_for_each(|at| merged.advance(at))?;
+        Ok(merged)
+    }
+
+    /// Reads the next record of the file at `at`.
+    fn advance(&mut self, at: usize) -> Result<()> {
+        let Some(file) = self.files.get_mut(at) else { return Ok(()) };
+        if file.advance(&self.recording)? {
+            self.next.push(Reverse((file.time, at)));
+        }
+        Ok(())
+    }
+
+    /// Fills the block; it stays empty at the end.
+    fn fill(&mut self) -> Result<()> {
+        self.block.clear();
+        self.taken = 0;
+        while self.block.len() < BLOCK {
+            let Some(Reverse((_, at))) = self.next.pop() else { break };
+            self.block.extend_from_slice(self.files.get(at).map(|file| file.record.as_slice()).unwrap_or_default());
+            self.advance(at)?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Source> Read for Merged<S> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.block.len() {
+            self.fill().map_err(io::Error::other)?;
+        }
+        let got = self.block.get(self.taken..).unwrap_or_default().read(buf)?;
+        self.taken += got;
+        Ok(got)
+    }
+}
+
+/// One file of a directory.
+#[derive(Debug)]
+struct DataStream<S> {
+    name: String,
+    stream: RecordStream<SourceReader<S>>,
+    zstd: Option<Decompressor>,
+    /// The next record, and the time by which it is merged.
+    record: Vec<u8>,
+    time: u64,
+}
+
+impl<S: Source> DataStream<S> {
+    fn new(name: String, source: S, place: FileSection, recording: &Recording) -> Self {
+        let input = SourceReader::new(source, place);
+        let stream = RecordStream::with_block(input, recording.endian, place.offset, FILE_BLOCK);
+        DataStream { name, stream, zstd: None, record: Vec::new(), time: 0 }
+    }
+
+    /// Reads the next record; false at the end of the file.
+    fn advance(&mut self, recording: &Recording) -> Result<bool> {
+        self.read(recording).map_err(|error| error.inside(&self.name))
+    }
+
+    fn read(&mut self, recording: &Recording) -> Result<bool> {
+        loop {
+            if let Some(zstd) = &mut self.zstd
+                && let Some(record) = zstd.next()?
+            {
+                take(&record, &recording.events, &mut self.record, &mut self.time);
+                return Ok(true);
+            }
+            match self.stream.next()? {
+                Some(Piece::Record(record)) if is_compressed(record.kind) => match &mut self.zstd {
+                    Some(zstd) => zstd.push(&record)?,
+                    none => none.insert(Decompressor::of(recording)?).push(&record)?,
+                },
+                Some(Piece::Record(record)) if record.kind == RecordType::FINISHED_ROUND => {}
+                Some(Piece::Record(record)) if record.payload_len()? > 0 => {
+                    let what = "AUX data cannot be merged: perf record --threads does not write it";
+                    let kind = format!("{} record", record.kind);
+                    return Err(Error::new(kind, Problem::Unknown(what.into())).at(record.offset));
+                }
+                Some(Piece::Record(record)) => {
+                    take(&record, &recording.events, &mut self.record, &mut self.time);
+                    return Ok(true);
+                }
+                Some(Piece::Payload(_) | Piece::Unreadable(_)) => {}
+                None => break,
+            }
+        }
+        if let Some(damage) = self.stream.take_damage() {
+            return Err(damage);
+        }
+        match self.zstd.as_ref().map_or(0, Decompressor::pending) {
+            0 => Ok(false),
+            rest => Err(Error::truncated("compressed record stream", rest as u64 + 1, rest as u64)),
+        }
+    }
+}
+
+/// Copies `record`. A time of 0 or of all ones says nothing: perf takes such a record as it comes.
+fn take(record: &RawRecord<'_>, events: &Events, bytes: &mut Vec<u8>, time: &mut u64) {
+    bytes.clear();
+    bytes.extend_from_slice(record.bytes);
+    *time = events.time(record).filter(|&time| time != 0 && time != u64::MAX).unwrap_or(*time);
+}

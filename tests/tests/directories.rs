@@ -1,0 +1,232 @@
+//! Recordings of `perf record --threads` and `--kcore`: what becomes of a directory.
+
+use std::{fs, path::Path};
+
+use perfdata_convert::convert::swap::{Swap, Target, Unknown};
+use perfdata_core::{
+    feature::FeatureId,
+    read::{Decompressor, Piece, RecordStream, is_compressed},
+    record::RecordType,
+};
+use perfdata_tests::{
+    convert::{Converted, Whole, convert, open},
+    golden::{ANY, Allowed, Difference, Tally},
+    judge,
+    perf::Question,
+    recordings::{self, Container, Form, Recording},
+    synth,
+};
+
+const ALLOWED: &[Allowed] = &[
+    Allowed {
+        name: "directory",
+        reason: "it is a file",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# directory data version : ")),
+    },
+    Allowed {
+        name: "compressed",
+        reason: "each file of a directory is a zstd stream of its own, so the records of all are plain",
+        question: Question::Header,
+        recordings: |recording| recording.name.ends_with("-z"),
+        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# compressed : ")),
+    },
+    Allowed {
+        name: "places",
+        reason: "the records of all files are in one",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| {
+            ["# data size ", "# feat offset "].iter().any(|start| difference.changed_after(start).is_some())
+        },
+    },
+    Allowed {
+        name: "missing features",
+        reason: "DIR_FORMAT is one more, and COMPRESSED another",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| difference.changed_after("# missing features: ").is_some(),
+    },
+];
+
+fn directories() -> Vec<Recording> {
+    let mut all = recordings::fixtures();
+    all.extend(recordings::shared());
+    all.retain(|recording| matches!(recording.form, Some(Form { container: Container::Directory, .. })));
+    all
+}
+
+fn merged(path: &Path) -> Result<Converted, String> {
+    convert(path, None, Vec::new()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn perf_reads_the_file_as_the_directory() {
+    let tally = Tally::default();
+    recordings::check_all(&directories(), |recording| {
+        let file = merged(&recording.path)?;
+        let judges = judge::judges(recording)?;
+        let mut faults = Vec::new();
+        for perf in judges {
+            match judge::compare(recording, &file.path(), perf, ALLOWED) {
+                Ok(uses) => tally.add(&uses),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    });
+    eprint!("{}", tally.describe(ALLOWED));
+}
+
+/// The records of the bare file at `path`, opened if they are compressed.
+fn bare(path: &Path, whole: &Whole) -> Vec<Vec<u8>> {
+    let file = fs::File::open(path).expect("a file of the directory");
+    let mut stream = RecordStream::new(file, whole.recording.endian, 0);
+    let mut zstd = Decompressor::of(&whole.recording).expect("zstd");
+    let mut records = Vec::new();
+    while let Some(piece) = stream.next().expect("a readable file") {
+        let Piece::Record(record) = piece else { panic!("{}: {piece:?}", path.display()) };
+        if !is_compressed(record.kind) {
+            records.push(record.bytes.to_vec());
+            continue;
+        }
+        zstd.push(&record).expect("zstd");
+        while let Some(record) = zstd.next().expect("zstd") {
+            records.push(record.bytes.to_vec());
+        }
+    }
+    records
+}
+
+fn whole_records(whole: &Whole) -> Vec<Vec<u8>> {
+    let ends = whole.records.iter().skip(1).map(|(at, _)| *at).chain([whole.stream.len()]);
+    whole.records.iter().zip(ends).map(|((at, _), end)| whole.stream[*at..end].to_vec()).collect()
+}
+
+/// All records of all files, those of each in their order, and no later one before an earlier one.
+fn check_merge(path: &Path) -> Result<(), String> {
+    let data = Whole::read_file(&path.join("data"))?;
+    let file = merged(path)?;
+    assert_eq!(file.summary.unreadable, None);
+    let new = Whole::read_file(&file.path())?;
+    let mut parts = vec![whole_records(&data)];
+    for n in 0.. {
+        let part = path.join(format!("data.{n}"));
+        if !part.exists() {
+            break;
+        }
+        parts.push(bare(&part, &data));
+    }
+    if parts.len() > 1 {
+        // It speaks of one file only.
+        let mut kinds = data.records.iter().map(|(_, kind)| *kind);
+        parts[0].retain(|_| kinds.next() != Some(RecordType::FINISHED_ROUND));
+    }
+    let records = whole_records(&new);
+    let mut sorted = records.clone();
+    sorted.sort();
+    let mut expected = parts.concat();
+    expected.sort();
+    if sorted != expected {
+        return Err(format!("{} records of {}", records.len(), expected.len()));
+    }
+    for part in &parts {
+        // Some records are twice the same: each is looked for behind the one before.
+        let mut rest = records.iter();
+        if let Some(lost) = part.iter().position(|record| !rest.any(|other| other == record)) {
+            return Err(format!("record {lost} of a file is not in its place"));
+        }
+    }
+    let mut features = data.recording.features.clone();
+    features.remove(&FeatureId::DIR_FORMAT.0);
+    if parts.len() > 1 {
+        features.remove(&FeatureId::COMPRESSED.0);
+    }
+    if new.recording.features != features { Err("other features changed".into()) } else { Ok(()) }
+}
+
+#[test]
+fn every_record_of_every_file_is_there() {
+    recordings::check_all(&directories(), |recording| check_merge(&recording.path));
+}
+
+/// Writes the directory of the independent writer into `folder`.
+fn synthetic(folder: &Path, big: bool, compressed: bool) {
+    fs::create_dir_all(folder).expect("a temporary folder");
+    for (name, bytes) in synth::dir::files(big, compressed) {
+        fs::write(folder.join(name), bytes).expect("a temporary file");
+    }
+}
+
+#[test]
+fn directories_of_the_independent_writer_are_merged() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for big in [false, true] {
+        for compressed in [false, true] {
+            let path = folder.path().join(format!("{big}-{compressed}.data"));
+            synthetic(&path, big, compressed);
+            check_merge(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    }
+}
+
+/// Samples come out by time, whichever file they were in.
+#[test]
+fn samples_are_in_the_order_of_time() {
+    let mut split = directories();
+    split.retain(|recording| recording.path.join("data.0").exists());
+    assert!(!split.is_empty());
+    recordings::check_all(&split, |recording| {
+        let mut reader = open(merged(&recording.path)?.bytes()).map_err(|error| error.to_string())?;
+        let (mut last, mut samples, mut back) = (0, 0, 0);
+        while let Some((piece, model)) = reader.next_with_model().map_err(|error| error.to_string())? {
+            let Piece::Record(record) = piece else { continue };
+            if record.kind == RecordType::SAMPLE {
+                let time = model.events.sample_time(&record).ok_or("a sample without time")?;
+                samples += 1;
+                back += usize::from(time < last);
+                last = last.max(time);
+            }
+        }
+        if samples == 0 || back > 0 { Err(format!("{back} of {samples} samples come late")) } else { Ok(()) }
+    });
+}
+
+/// Every conversion sees the merged stream.
+#[test]
+fn directories_are_swapped() {
+    recordings::check_all(&directories(), |recording| {
+        let swap = || vec![Box::new(Swap::new(Target::Other, Unknown::Error)) as _];
+        let at_once = convert(&recording.path, None, swap()).map_err(|error| error.to_string())?;
+        let file = merged(&recording.path)?;
+        let in_two_steps = convert(&file.path(), None, swap()).map_err(|error| error.to_string())?;
+        if at_once.bytes() == in_two_steps.bytes() { Ok(()) } else { Err("one step differs from two".into()) }
+    });
+}
+
+#[test]
+fn the_kernel_that_is_left_out_is_named() {
+    for recording in directories() {
+        let file = merged(&recording.path).unwrap_or_else(|error| panic!("{}: {error}", recording.name));
+        let named = file.summary.notes.iter().any(|note| note.starts_with("kcore_dir is left out"));
+        assert_eq!(named, recording.path.join("kcore_dir").exists(), "{}", recording.name);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for compressed in [false, true] {
+        let path = folder.path().join(format!("{compressed}.data"));
+        synthetic(&path, false, compressed);
+        let part = path.join("data.1");
+        let bytes = fs::read(&part).expect("a file of the directory");
+        fs::write(&part, &bytes[..bytes.len() - 4]).expect("a temporary file");
+        let error = merged(&path).expect_err("data.1 is cut");
+        assert!(error.contains("data.1: "), "{error}");
+        fs::remove_file(path.join("data")).expect("a file of the directory");
+        let error = merged(&path).expect_err("there is no data");
+        assert!(error.contains("/data: "), "{error}");
+    }
+}
