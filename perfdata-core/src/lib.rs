@@ -19,6 +19,8 @@
 //!       └───────────────────┘
 //! ```
 //!
+//! With `perf record --threads` it is a directory: a file, and beside it files of bare records.
+//!
 //! Whatever holds it, a [`Recording`] is the model: byte order, [`Events`] (attributes with their ids) and feature
 //! sections. [`RecordingReader`](read::RecordingReader) gives it at once, and the records one by one. What neither says but
 //! an exact copy needs, it keeps as an [`Arrangement`](arrangement::Arrangement).
