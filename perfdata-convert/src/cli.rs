@@ -93,6 +93,15 @@ pub struct ConvertArgs {
     /// What to do with records, features and fields whose meaning a conversion needs and nobody knows
     #[arg(long, value_name = "WHAT", default_value = "error")]
     pub unknown: Unknown,
+    /// Set a feature section (repeatable): text, a number, or JSON as info prints it
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = "Feature sections")]
+    pub set: Vec<(String, String)>,
+    /// Set a feature section to the bytes of FILE (repeatable)
+    #[arg(long, value_name = "NAME=FILE", value_parser = named, help_heading = "Feature sections")]
+    pub set_raw: Vec<(String, String)>,
+    /// Leave a feature section out (repeatable): its name or number
+    #[arg(long, value_name = "NAME", help_heading = "Feature sections")]
+    pub drop: Vec<String>,
     /// Overwrite OUTPUT if it exists
     #[arg(short, long)]
     pub force: bool,
@@ -140,4 +149,10 @@ pub struct DiffArgs {
     /// A JSON object for each difference, one a line
     #[arg(long)]
     pub json: bool,
+}
+
+/// Takes `NAME=VALUE` apart.
+fn named(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("no = behind the name")?;
+    Ok((name.to_owned(), value.to_owned()))
 }

@@ -44,7 +44,7 @@ fn events_and_ids_are_read() {
             );
             assert_eq!(read.attr.own_size() as usize, written.attr.room(), "{name}");
             assert_eq!(read.attr.tail.0, written.attr.tail, "{name}");
-            assert_eq!(read.attr.flags.precise_ip(), written.attr.has("precise_ip=1").into(), "{name}");
+            assert_eq!(read.attr.flags.precise_ip(), u64::from(written.attr.has("precise_ip=1")), "{name}");
         }
         let types = whole.recording.event_types.iter().map(|entry| entry.event_id);
         assert!(types.eq(file.event_types.iter().map(|entry| entry.0)), "{name}");

@@ -5,6 +5,7 @@ use perfdata_core::header::ContainerKind;
 
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::decompress::Decompress;
+use crate::convert::edit::{Change, Edit};
 use crate::convert::swap::{Swap, Target};
 use crate::convert::{Conversion, Stage};
 use crate::error::{Error, Result};
@@ -20,7 +21,7 @@ pub fn run(args: &ConvertArgs, to: Option<Container>) -> Result<()> {
         Container::Pipe => ContainerKind::Pipe,
     });
     let output = Output::create(&args.output, &args.input, args.force)?;
-    let summary = Conversion { stages: stages(args), to }.run(&args.input, output)?;
+    let summary = Conversion { stages: stages(args)?, to }.run(&args.input, output)?;
     if let Some((bytes, why)) = summary.unreadable {
         eprintln!("perfconv: warning: the last {bytes} bytes are no whole record: {why}");
     }
@@ -34,7 +35,7 @@ pub fn run(args: &ConvertArgs, to: Option<Container>) -> Result<()> {
 }
 
 /// The stages that the options ask for, in the order in which they see a record.
-fn stages(args: &ConvertArgs) -> Vec<Box<dyn Stage>> {
+fn stages(args: &ConvertArgs) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if args.decompress {
         stages.push(Box::new(Decompress::default()));
@@ -47,5 +48,20 @@ fn stages(args: &ConvertArgs) -> Vec<Box<dyn Stage>> {
     if let Some(target) = order.or(args.swap_endian.then_some(Target::Other)) {
         stages.push(Box::new(Swap::new(target, args.unknown)));
     }
-    stages
+    let changes = changes(args)?;
+    if !changes.is_empty() {
+        stages.push(Box::new(Edit::new(changes)?));
+    }
+    Ok(stages)
+}
+
+/// The feature sections to change.
+fn changes(args: &ConvertArgs) -> Result<Vec<(String, Change)>> {
+    let set = args.set.iter().map(|(name, value)| Ok((name.clone(), Change::Set(value.clone()))));
+    let raw = args.set_raw.iter().map(|(name, file)| {
+        let bytes = std::fs::read(file).map_err(Error::io(file))?;
+        Ok((name.clone(), Change::Raw(bytes)))
+    });
+    let drop = args.drop.iter().map(|name| Ok((name.clone(), Change::Drop)));
+    set.chain(raw).chain(drop).collect()
 }

@@ -4,6 +4,7 @@
 //! container to write. There is one loop over the records, here.
 
 pub mod decompress;
+pub mod edit;
 mod from_directory;
 pub mod sample_times;
 pub mod swap;
@@ -31,6 +32,11 @@ pub trait Stage {
 
     /// Whether the stage may refuse a record in the middle of the stream.
     fn may_refuse(&self) -> bool {
+        false
+    }
+
+    /// Whether the stage changes what the output's container has, and so stands behind the change of container.
+    fn is_behind_container(&self) -> bool {
         false
     }
 
@@ -178,11 +184,13 @@ impl Conversion {
             Arrangement::Pipe(_) => ContainerKind::Pipe,
         };
         let to = self.to.unwrap_or(found);
-        match (found, to) {
-            (ContainerKind::Pipe, ContainerKind::File) => self.stages.push(Box::new(to_file::ToFile::default())),
-            (ContainerKind::File, ContainerKind::Pipe) => self.stages.push(Box::new(to_pipe::ToPipe::default())),
-            _ => {}
-        }
+        let change: Option<Box<dyn Stage>> = match (found, to) {
+            (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
+            (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
+            _ => None,
+        };
+        let at = self.stages.iter().position(|stage| stage.is_behind_container()).unwrap_or(self.stages.len());
+        self.stages.splice(at..at, change);
         match to {
             ContainerKind::File => output.write_seekable(|file| self.write_file(reader, &source, file)),
             // A refusal comes before anything is written, also where the output cannot be taken back.

@@ -1,0 +1,123 @@
+//! A changed feature section is changed, and nothing else is.
+
+use perfdata_convert::convert::edit::{Change, Edit};
+use perfdata_core::Endian;
+use perfdata_core::arrangement::{Arrangement, Part, SlotContent};
+use perfdata_core::feature::{FeatureId, TABLE};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::wire::{Str, Wire};
+use perfdata_tests::convert::{Whole, convert};
+use perfdata_tests::per_fixture;
+use perfdata_tests::recordings::{Container, Form, Recording, fixture};
+
+per_fixture!(only_the_section_changes);
+
+fn edited(recording: &Recording, to: Option<ContainerKind>, changes: &[(&str, Change)]) -> Result<Whole, String> {
+    let changes = changes.iter().map(|(name, change)| ((*name).to_owned(), change.clone()));
+    let edit = Edit::new(changes).map_err(|error| error.to_string())?;
+    let converted = convert(&recording.path, to, vec![Box::new(edit)]).map_err(|error| error.to_string())?;
+    Whole::read(converted.bytes()).map_err(|error| error.to_string())
+}
+
+/// Drops two sections, changes one, adds a known one and an unknown one.
+fn only_the_section_changes(recording: &Recording) -> Result<(), String> {
+    let is_pipe = match recording.form {
+        Some(Form { container: Container::File, .. }) => false,
+        Some(Form { container: Container::Pipe, .. }) => true,
+        _ => return Ok(()),
+    };
+    let mut expected = Whole::read_file(&recording.path)?;
+    if let Arrangement::File(file) = &expected.arrangement
+        && (file.overlaps() || file.unexplained || expected.records.iter().any(|(_, kind)| kind.0 == 80))
+    {
+        return Ok(());
+    }
+    let changes = [
+        ("osrelease", Change::Drop),
+        ("CMDLINE", Change::Drop),
+        ("HostName", Change::Set("elsewhere".into())),
+        ("CLN_SIZE", Change::Set("77".into())),
+        ("60", Change::Raw(b"from the future".to_vec())),
+    ];
+    let found = edited(recording, None, &changes)?;
+
+    let features = &mut expected.recording.features;
+    for id in [FeatureId::OSRELEASE, FeatureId::CMDLINE] {
+        features.remove(&id.0);
+    }
+    let endian = found.recording.endian;
+    let number = if endian == Endian::Little { 77u32.to_le_bytes() } else { 77u32.to_be_bytes() };
+    let name = Str::new(b"elsewhere").encode(endian).map_err(|error| error.to_string())?;
+    features.insert(FeatureId::HOSTNAME.0, name);
+    features.insert(FeatureId::CLN_SIZE.0, number.to_vec());
+    features.insert(60, b"from the future".to_vec());
+    if found.recording.features != *features {
+        return Err("the features are not those expected".into());
+    }
+    if found.recording.events[..] != expected.recording.events[..] {
+        return Err("the events changed".into());
+    }
+    let is_late = expected.records.iter().any(|(_, kind)| kind.0 == 80);
+    if found.stream != expected.stream && !(is_pipe && is_late) {
+        return Err("the records changed".into());
+    }
+    in_order(&found)
+}
+
+/// Sections stand behind the data by number; in a pipe before the record that ends them, which has a higher number.
+fn in_order(whole: &Whole) -> Result<(), String> {
+    let ids: Vec<u64> = match &whole.arrangement {
+        Arrangement::File(file) => {
+            let sections = file.regions.iter().filter_map(|region| match region.part {
+                Part::Feature(id) => Some(u64::from(id)),
+                _ => None,
+            });
+            sections.collect()
+        }
+        Arrangement::Pipe(head) => {
+            let records = head.slots.iter().filter_map(|slot| match slot.content {
+                SlotContent::Feature(id) => Some(u64::from(id)),
+                SlotContent::EndOfFeatures(id) => Some(id),
+                _ => None,
+            });
+            records.collect()
+        }
+    };
+    if ids.is_sorted() && ids.len() > 2 { Ok(()) } else { Err(format!("the sections stand in the order {ids:?}")) }
+}
+
+/// Every feature can be set by its bytes, and dropped again, in both containers.
+#[test]
+fn every_feature_can_be_set_and_dropped() {
+    for name in ["6.1-x86_64-file-default", "7.2-s390x-file-default"] {
+        let recording = fixture(name);
+        for info in TABLE {
+            let set = edited(&recording, None, &[(info.name, Change::Raw(vec![1; 24]))]).expect("a change");
+            assert_eq!(set.recording.features.get(&info.id.0), Some(&vec![1; 24]), "{name}: {}", info.name);
+            let dropped = edited(&recording, None, &[(info.name, Change::Drop)]).expect("a change");
+            assert_eq!(dropped.recording.features.get(&info.id.0), None, "{name}: {}", info.name);
+        }
+    }
+}
+
+/// What the change of container adds is changed, too.
+#[test]
+fn changes_come_behind_the_change_of_container() {
+    let stat = fixture("6.1-i386-pipe-stat");
+    let file = Some(ContainerKind::File);
+    assert!(edited(&stat, file, &[]).expect("a file").recording.features.contains_key(&FeatureId::STAT.0));
+    let found = edited(&stat, file, &[("STAT", Change::Drop), ("EVENT_DESC", Change::Drop)]).expect("a file");
+    assert!(found.recording.features.keys().all(|&id| id != FeatureId::STAT.0 && id != FeatureId::EVENT_DESC.0));
+}
+
+/// What does not fit into a record of a pipe is named, with the way out.
+#[test]
+fn sections_too_large_for_a_pipe_are_named() {
+    let recording = fixture("6.1-x86_64-file-default");
+    let pipe = Some(ContainerKind::Pipe);
+    let large = |len| edited(&recording, pipe, &[("BPF_BTF", Change::Raw(vec![0; len]))]).map(drop);
+    assert_eq!(large(65_519), Ok(()));
+    let error = large(65_520).expect_err("too large");
+    assert!(error.contains("BPF_BTF has 65520 bytes") && error.contains("--drop BPF_BTF"), "{error}");
+    assert_eq!(edited(&recording, pipe, &[("BPF_BTF", Change::Drop)]).map(drop), Ok(()));
+}

@@ -1,0 +1,58 @@
+//! What a recording says of the machine that recorded does not change on a machine with another name.
+
+use std::path::Path;
+use std::process::Command;
+
+use perfdata_tests::convert::{Whole, perfconv};
+use perfdata_tests::recordings::{Container, Form, fixtures};
+
+/// Runs `perfconv` in a UTS namespace where the host has another name; whether it went well.
+fn elsewhere(arguments: &[&str], input: &Path, output: &Path) -> bool {
+    let program = perfconv().get_program().to_owned();
+    let mut command = Command::new("unshare");
+    command.args(["--uts", "sh", "-c", "hostname elsewhere && exec \"$@\"", "sh"]);
+    let status = command.arg(program).args(arguments).arg(input).arg("-qo").arg(output).status();
+    status.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn no_conversion_takes_anything_from_the_machine() {
+    let allowed = Command::new("unshare").args(["--uts", "hostname", "elsewhere"]).status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no UTS namespace can be made here (root, and unshare, are needed)");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    let mut converted = 0;
+    for recording in fixtures().into_iter().step_by(4) {
+        let back = match recording.form {
+            Some(Form { container: Container::File, .. }) => "--to=file",
+            Some(Form { container: Container::Pipe, .. }) => "--to=pipe",
+            _ => continue,
+        };
+        let there = if back == "--to=file" { "--to=pipe" } else { "--to=file" };
+        let before = Whole::read_file(&recording.path).expect("a fixture").recording.features;
+        for arguments in [vec![], vec![there], vec!["--swap-endian", "--unknown=keep"]] {
+            let mut home = vec![back];
+            home.extend(arguments.iter().filter(|argument| argument.starts_with("--s") || argument.starts_with("--u")));
+            let _ = std::fs::remove_file(&first);
+            let _ = std::fs::remove_file(&second);
+            // What cannot be swapped is refused.
+            if !elsewhere(&arguments, &recording.path, &first) {
+                continue;
+            }
+            assert!(elsewhere(&home, &first, &second), "{}: {home:?}", recording.name);
+            let after = Whole::read_file(&second).expect("a recording").recording.features;
+            for (id, section) in &before {
+                // The places of records, and times that a pipe does not know.
+                if matches!(id, 18 | 21) || section.is_empty() {
+                    continue;
+                }
+                assert!(after.get(id) == Some(section), "{} {arguments:?}: feature {id} changed", recording.name);
+            }
+            converted += 1;
+        }
+    }
+    assert!(converted > 80, "only {converted} conversions");
+}
