@@ -134,3 +134,21 @@ fn every_kind_of_damage_is_found() {
     find(found_after(Part::Feature(21), 0, number(u64::MAX)), "samples from 18446744073709551615");
     find(found_after(Part::Data, 6, |bytes| bytes[0] = 7), "field size: found 7");
 }
+
+#[test]
+fn what_cannot_be_decompressed_is_found() {
+    let original = recordings::fixture("7.2-x86_64-file-z").path;
+    let mut bytes = fs::read(original).expect("a fixture");
+    let magic = bytes.windows(4).position(|window| window == [0x28, 0xb5, 0x2f, 0xfd]).expect("zstd's magic");
+    bytes[magic] ^= 1;
+    let damaged = tempfile::NamedTempFile::new().expect("a temporary file");
+    fs::write(damaged.path(), bytes).expect("it can be written");
+    let report = Report::of(Input::open(damaged.path()).expect("it is there")).expect("it is still a recording");
+    assert!(!report.is_clean());
+    assert!(
+        matches!(&bad(&report)[..], [only] if only.starts_with("COMPRESSED2 record: zstd: ")),
+        "{:#?}",
+        bad(&report)
+    );
+    assert!(report.text().starts_with("error   0x"), "{}", report.text());
+}
