@@ -13,6 +13,8 @@ use std::{
     process::Command,
 };
 
+use clap::CommandFactory;
+use perfdata_convert::cli::Cli;
 use perfdata_tests::{convert, perf, recordings};
 
 /// Commands of cargo build the project, so they are not run again from within its tests: `run` is what it would run,
@@ -189,6 +191,29 @@ fn the_checks_of_a_clone_are_those_of_the_readme() {
     let tests: Vec<String> = commands.filter(|line| line.starts_with("cargo test")).collect();
     assert_eq!(tests, ["cargo test --workspace"]);
     assert!(script.lines().any(|line| line == tests[0]), ".ci/run does not run {:?}", tests[0]);
+}
+
+/// Every subcommand and every option is in README.md or docs/.
+#[test]
+fn every_word_of_the_command_line_is_explained() {
+    let texts = documents().expect("docs/ can be read").into_iter().map(fs::read_to_string);
+    let text = texts.collect::<Result<Vec<_>, _>>().expect("a document can be read").concat();
+    let mut missing = Vec::new();
+    let mut command = Cli::command();
+    command.build();
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        let name = subcommand.get_name();
+        if name != "help" && !text.contains(&format!("perfconv {name}")) && !text.contains(&format!("`{name}`")) {
+            missing.push(name.to_owned());
+        }
+        for option in subcommand.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let long = option.get_long().filter(|long| !matches!(*long, "help" | "version" | "output"));
+            missing.extend(long.map(|long| format!("--{long}")).filter(|long| !text.contains(long)));
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    assert!(missing.is_empty(), "not explained: {missing:?}");
 }
 
 /// GitHub and crates.io show no error for a link that leads nowhere.
