@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::feature::{Feature, FeatureId, Section};
 use crate::header::Magic;
 use crate::layout::Layout;
-use crate::record::{EventTypeName, RawRecord, RecordType};
+use crate::record::{EventTypeName, Glimpse, RawRecord, RecordType, SampleOffsets};
 
 /// An attribute with the ids of its instances (one for each CPU or task).
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +82,7 @@ impl Recording {
 pub struct Events {
     list: Vec<Event>,
     layouts: Vec<Layout>,
+    offsets: Vec<SampleOffsets>,
     by_id: HashMap<u64, usize>,
     position: IdPosition,
 }
@@ -119,7 +120,9 @@ impl Events {
         for &id in &event.ids {
             self.by_id.entry(id).or_insert(self.list.len());
         }
-        self.layouts.push(Layout::of_attr(&event.attr));
+        let layout = Layout::of_attr(&event.attr);
+        self.offsets.push(SampleOffsets::of(&layout));
+        self.layouts.push(layout);
         self.list.push(event);
     }
 
@@ -165,14 +168,18 @@ impl Events {
         self.layouts.windows(2).all(|pair| pair.first() == pair.last())
     }
 
+    /// Where and when a SAMPLE was taken, without decoding the rest of it; `None` for other records, and where the
+    /// event is not known.
+    #[inline]
+    pub fn glimpse<'a>(&self, record: &RawRecord<'a>) -> Option<Glimpse<'a>> {
+        let offsets = self.offsets.get(self.of_record(record)?)?;
+        (record.kind == RecordType::SAMPLE).then(|| offsets.look(record))
+    }
+
     /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
     #[inline]
     pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {
-        let layout = self.layouts.get(self.of_record(record)?)?;
-        let parts = layout.sample_type;
-        let before = parts.0 & (SampleType::IDENTIFIER.0 | SampleType::IP.0 | SampleType::TID.0);
-        let at = 8 + 8 * before.count_ones() as usize;
-        (record.kind == RecordType::SAMPLE && parts.has(SampleType::TIME)).then(|| record.word(at)).flatten()
+        self.glimpse(record)?.time
     }
 
     /// The time of a record of the kernel, in nanoseconds on the recording's clock, without decoding the rest of it.

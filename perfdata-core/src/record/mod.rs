@@ -11,6 +11,7 @@
 mod auxtrace;
 mod auxtrace_info;
 mod choice;
+mod glimpse;
 mod kernel;
 mod maps;
 mod sample;
@@ -21,6 +22,7 @@ mod user;
 
 pub use auxtrace::*;
 pub use auxtrace_info::*;
+pub use glimpse::{Glimpse, SampleOffsets};
 pub use kernel::*;
 pub use maps::*;
 pub use sample::*;

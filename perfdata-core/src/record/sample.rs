@@ -258,15 +258,7 @@ impl Layout {
             parts.0 &= SampleType::KNOWN.0 & !SampleType::AUX.0;
         }
         if parts.has(SampleType::READ) && self.read_format.unknown() != 0 {
-            parts.0 &= SampleType::IDENTIFIER.0
-                | SampleType::IP.0
-                | SampleType::TID.0
-                | SampleType::TIME.0
-                | SampleType::ADDR.0
-                | SampleType::ID.0
-                | SampleType::STREAM_ID.0
-                | SampleType::CPU.0
-                | SampleType::PERIOD.0;
+            parts.0 &= super::glimpse::WORDS.iter().fold(0, |all, part| all | part.0);
         }
         parts
     }
