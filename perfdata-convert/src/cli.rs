@@ -1,9 +1,14 @@
 //! The command line: its definition gives parsing, help, manual page and completions.
 
+mod inject;
+
+pub use inject::{InjectArgs, OnlyInPerf};
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::convert::build_ids::Select;
 use crate::convert::swap::Unknown;
 
 /// Read, write and convert Linux perf.data recordings without losing a byte.
@@ -28,6 +33,8 @@ pub enum Command {
     Pipe2file(ConvertArgs),
     /// Turn a file into a pipe stream, for tools that read one
     File2pipe(ConvertArgs),
+    /// Add build ids, by the words of perf inject; from standard input to standard output if nothing else is said
+    Inject(InjectArgs),
     /// Say what is in a recording: header, events, feature sections, and how many records of which type
     Info(InfoArgs),
     /// Show every record with all its fields, those in compressed records too
@@ -70,6 +77,9 @@ pub enum ByteOrder {
     Native,
 }
 
+/// Heading of the options about build ids.
+const BUILD_IDS: &str = "Build ids";
+
 /// Arguments of everything that makes a recording out of a recording.
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
@@ -102,6 +112,22 @@ pub struct ConvertArgs {
     /// Leave a feature section out (repeatable): its name or number
     #[arg(long, value_name = "NAME", help_heading = "Feature sections")]
     pub drop: Vec<String>,
+    /// Add the build ids of the objects that samples hit, or of all that are mapped
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "hit")]
+    #[arg(help_heading = BUILD_IDS)]
+    pub build_ids: Option<Select>,
+    /// Put them into the MMAP2 records, in place of inodes
+    #[arg(long, help_heading = BUILD_IDS)]
+    pub mmap2_build_ids: bool,
+    /// Look for objects and debug files in this folder, not on this machine
+    #[arg(long, value_name = "DIR", help_heading = BUILD_IDS)]
+    pub sysroot: Option<PathBuf>,
+    /// Build ids told: "ID PATH" pairs between commas, or file://PATH of what perf buildid-list wrote
+    #[arg(long, value_name = "LIST", help_heading = BUILD_IDS)]
+    pub known_build_ids: Option<String>,
+    /// The image of the recording's kernel
+    #[arg(long, value_name = "FILE", help_heading = BUILD_IDS)]
+    pub vmlinux: Option<PathBuf>,
     /// Overwrite OUTPUT if it exists
     #[arg(short, long)]
     pub force: bool,

@@ -106,11 +106,20 @@ impl Input {
         let kind = ContainerKind::recognise(&first);
         let mut whole = Cursor::new(first).chain(file);
         if kind.is_some_and(|(kind, _)| kind == ContainerKind::File) {
-            let mut spool = tempfile::tempfile().map_err(Error::io("temporary file"))?;
-            io::copy(&mut whole, &mut spool).map_err(Error::io(path))?;
-            return Ok(Input::File(Arc::new(spool)));
+            return spool(&mut whole);
         }
         Ok(Input::Stream(Box::new(whole)))
+    }
+
+    /// This input as one that can be read twice: a stream is put into a temporary file.
+    ///
+    /// # Errors
+    /// The stream cannot be read, or the file not be written.
+    pub fn into_seekable(self) -> Result<Input> {
+        match self {
+            Input::Stream(mut stream) => spool(&mut stream),
+            other => Ok(other),
+        }
     }
 
     /// The recording in the input.
@@ -137,6 +146,13 @@ impl Input {
             Input::Directory(directory) => Ok((directory.reader()?, InputSource::Directory(directory))),
         }
     }
+}
+
+/// Puts a stream into a temporary file.
+fn spool(stream: &mut dyn Read) -> Result<Input> {
+    let mut spool = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+    io::copy(stream, &mut spool).map_err(Error::io("input"))?;
+    Ok(Input::File(Arc::new(spool)))
 }
 
 /// The record stream of an input.

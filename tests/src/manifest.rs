@@ -65,6 +65,7 @@ fn line_for(folder: &Path, path: &str) -> io::Result<String> {
             Container::Directory => "directory",
         },
         _ if is_recording => "unknown",
+        _ if path.starts_with("elf/") => "elf",
         _ => "text",
     };
     let facts = if full.is_dir() {

@@ -4,10 +4,11 @@ use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 
 use crate::cli::{ByteOrder, Container, ConvertArgs};
+use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
 use crate::convert::decompress::Decompress;
 use crate::convert::edit::{Change, Edit};
 use crate::convert::swap::{Swap, Target};
-use crate::convert::{Conversion, Stage};
+use crate::convert::{Conversion, Stage, Summary};
 use crate::error::{Error, Result};
 use crate::io::Output;
 
@@ -22,16 +23,21 @@ pub fn run(args: &ConvertArgs, to: Option<Container>) -> Result<()> {
     });
     let output = Output::create(&args.output, &args.input, args.force)?;
     let summary = Conversion { stages: stages(args)?, to }.run(&args.input, output)?;
-    if let Some((bytes, why)) = summary.unreadable {
+    report(&summary, args.quiet);
+    Ok(())
+}
+
+/// Says what a conversion did.
+pub fn report(summary: &Summary, quiet: bool) {
+    if let Some((bytes, why)) = &summary.unreadable {
         eprintln!("perfconv: warning: the last {bytes} bytes are no whole record: {why}");
     }
     for note in &summary.notes {
         eprintln!("perfconv: note: {note}");
     }
-    if !args.quiet {
+    if !quiet {
         eprintln!("perfconv: {} records", summary.records);
     }
-    Ok(())
 }
 
 /// The stages that the options ask for, in the order in which they see a record.
@@ -39,6 +45,9 @@ fn stages(args: &ConvertArgs) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if args.decompress {
         stages.push(Box::new(Decompress::default()));
+    }
+    if let Some(build_ids) = build_ids(args)? {
+        stages.push(Box::new(build_ids));
     }
     let order = args.endian.map(|order| match order {
         ByteOrder::Little => Target::Order(Endian::Little),
@@ -64,4 +73,25 @@ fn changes(args: &ConvertArgs) -> Result<Vec<(String, Change)>> {
     });
     let drop = args.drop.iter().map(|name| Ok((name.clone(), Change::Drop)));
     set.chain(raw).chain(drop).collect()
+}
+
+/// The stage that adds build ids, if they are asked for.
+fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
+    let place = if args.mmap2_build_ids { Place::Mmap2 } else { Place::Table };
+    if args.build_ids.is_none() && place == Place::Table {
+        let sources = [
+            ("--sysroot", args.sysroot.is_some()),
+            ("--known-build-ids", args.known_build_ids.is_some()),
+            ("--vmlinux", args.vmlinux.is_some()),
+        ];
+        return match sources.iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                Err(Error::Usage(format!("{option} says where build ids come from: --build-ids asks for them")))
+            }
+            None => Ok(None),
+        };
+    }
+    let known = args.known_build_ids.as_deref().map(Known::parse).transpose()?.unwrap_or_default();
+    let resolver = Resolver::new(known, Sysroot::new(args.sysroot.clone()), args.vmlinux.clone());
+    Ok(Some(BuildIds::new(args.build_ids.unwrap_or_default(), place, resolver)))
 }

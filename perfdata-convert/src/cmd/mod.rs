@@ -4,6 +4,7 @@ mod convert;
 mod diff;
 mod dump;
 mod info;
+mod inject;
 mod verify;
 
 use std::io::Write;
@@ -40,6 +41,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
         (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None)?,
         (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(Container::File))?,
         (Some(Command::File2pipe(args)), _) => convert::run(&args, Some(Container::Pipe))?,
+        (Some(Command::Inject(args)), _) => inject::run(&args)?,
         (Some(Command::Info(args)), _) => info::run(&args, out)?,
         (Some(Command::Dump(args)), _) => dump::run(&args, out)?,
         (Some(Command::Diff(args)), _) => outcome = diff::run(&args, out)?,

@@ -3,6 +3,7 @@
 //! Every command that makes a recording out of a recording is a [`Conversion`]: a choice of stages and of the
 //! container to write. There is one loop over the records, here.
 
+pub mod build_ids;
 pub mod decompress;
 pub mod edit;
 mod from_directory;
@@ -42,6 +43,19 @@ pub trait Stage {
 
     /// Takes the events of a pipe that has none at its head.
     fn late_events(&mut self, _events: &Events) {}
+
+    /// Whether the stage must have seen all records before the first one goes into a container `to`.
+    fn needs_look_ahead(&self, _to: ContainerKind) -> bool {
+        false
+    }
+
+    /// Reads the whole input ahead, for what the stage must know.
+    ///
+    /// # Errors
+    /// The input cannot be read.
+    fn look_ahead(&mut self, _source: &InputSource) -> Result<()> {
+        Ok(())
+    }
 
     /// Sees, and may change, the model before the first record, and how it stood in the input.
     ///
@@ -171,7 +185,12 @@ impl Conversion {
     /// # Errors
     /// The input cannot be read or converted, or the output not be written. There is no output then.
     pub fn run(mut self, input: &Path, output: Output) -> Result<Summary> {
-        let (reader, source) = Input::open(input)?.reader()?;
+        let mut input = Input::open(input)?;
+        // A stream is a pipe.
+        if self.stages.iter().any(|stage| stage.needs_look_ahead(self.to.unwrap_or(ContainerKind::Pipe))) {
+            input = input.into_seekable()?;
+        }
+        let (reader, source) = input.reader()?;
         if reader.recording().events.is_empty() && self.stages.iter().any(|stage| stage.needs_events()) {
             let events = late_events(&source)?;
             self.stages.iter_mut().for_each(|stage| stage.late_events(&events));
@@ -184,6 +203,8 @@ impl Conversion {
             Arrangement::Pipe(_) => ContainerKind::Pipe,
         };
         let to = self.to.unwrap_or(found);
+        let mut ahead = self.stages.iter_mut().filter(|stage| stage.needs_look_ahead(to));
+        ahead.try_for_each(|stage| stage.look_ahead(&source))?;
         let change: Option<Box<dyn Stage>> = match (found, to) {
             (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
             (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
@@ -258,12 +279,12 @@ impl Conversion {
             }
             Link { stages: &mut self.stages, writer }.piece(&piece)?;
         }
-        summary.notes = self.stages.iter().flat_map(|stage| stage.notes()).collect();
         summary.unreadable = reader.damage().map(|damage| (unreadable, damage.to_string()));
         for at in 0..self.stages.len() {
             let Some((stage, rest)) = self.stages.get_mut(at..).and_then(<[_]>::split_first_mut) else { break };
             stage.finish(recording, &mut Link { stages: rest, writer })?;
         }
+        summary.notes = self.stages.iter().flat_map(|stage| stage.notes()).collect();
         Ok(summary)
     }
 }

@@ -114,6 +114,15 @@ wire! {
     }
 }
 
+/// `misc` bit 13 of MMAP and MMAP2: the mapping is not executable.
+pub const MISC_MMAP_DATA: u16 = 1 << 13;
+
+/// `misc` bit 13 of COMM: the name comes from a new program (3.16).
+pub const MISC_COMM_EXEC: u16 = 1 << 13;
+
+/// `misc` bit 13 of FORK, made by perf: the process has mappings of its own, which follow (4.20).
+pub const MISC_FORK_EXEC: u16 = 1 << 13;
+
 /// `misc` bit 14 of MMAP2: the record carries a build id instead of an inode (5.12).
 pub const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 

@@ -1,0 +1,40 @@
+//! `perfconv inject`: what `perf inject` does with build ids, by its words.
+
+use std::path::Path;
+
+use perfdata_core::header::ContainerKind;
+
+use super::convert::report;
+use crate::cli::InjectArgs;
+use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
+use crate::convert::{Conversion, Stage};
+use crate::error::{Error, Result};
+use crate::io::Output;
+
+/// Copies the recording, with the build ids that `args` ask for. Like perf it writes a pipe to standard output, and a
+/// file to everything else.
+pub fn run(args: &InjectArgs) -> Result<()> {
+    if let Some((option, what)) = args.elsewhere.given {
+        return Err(Error::Usage(format!("--{option}: {what} is what perf inject does, and perfconv does not")));
+    }
+    let known = args.known_build_ids.as_deref().map(Known::parse).transpose()?.unwrap_or_default();
+    let resolver = Resolver::new(known, Sysroot::new(args.sysroot.clone()), args.vmlinux.clone());
+    let asked = asked(args).map(|(select, place)| BuildIds::new(select, place, resolver));
+    let stages = asked.map(|stage| Box::new(stage) as Box<dyn Stage>).into_iter().collect();
+    let to = if args.output == Path::new("-") { ContainerKind::Pipe } else { ContainerKind::File };
+    let output = Output::create(&args.output, &args.input, true)?;
+    let summary = Conversion { stages, to: Some(to) }.run(&args.input, output)?;
+    report(&summary, args.verbose == 0);
+    Ok(())
+}
+
+/// Which build ids are to go where; of several words the widest counts, and records before the table.
+fn asked(args: &InjectArgs) -> Option<(Select, Place)> {
+    let words = [
+        (args.mmap2_buildid_all, Select::All, Place::Mmap2),
+        (args.mmap2_buildids, Select::Hit, Place::Mmap2),
+        (args.buildid_all, Select::All, Place::Table),
+        (args.build_ids, Select::Hit, Place::Table),
+    ];
+    words.into_iter().find(|(given, ..)| *given).map(|(_, select, place)| (select, place))
+}

@@ -1,0 +1,124 @@
+//! What an ELF file says of itself: its build id, and where its debug information went.
+//!
+//! Only headers, notes and the link are read. What they claim is compared with the file before it is believed.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use object::elf::{ELF_NOTE_GNU, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, SHT_NOBITS};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
+use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
+
+use super::objects::Id;
+
+/// The section with the name of the file that holds the debug information.
+const DEBUGLINK: &[u8] = b".gnu_debuglink";
+
+/// The most bytes of notes, or of a link, that are read: real ones are a few hundred.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The most section headers: the format's own limit for files that are not made of one section per function.
+const MOST_SECTIONS: u32 = 1 << 20;
+
+/// What is found in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Its build id.
+    Id(Id),
+    /// No build id, but the name of a debug file, and the CRC-32 of that.
+    Link(DebugLink),
+    /// Neither.
+    Nothing,
+}
+
+/// Where the debug information of a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DebugLink {
+    /// Name of the file, without its folder.
+    pub name: Vec<u8>,
+    /// CRC-32 of all of its bytes.
+    pub crc32: u32,
+}
+
+/// Looks into the file at `path`.
+///
+/// # Errors
+/// Why the file cannot be read, or is no ELF file.
+pub fn read(path: &Path) -> Result<Found, String> {
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+        return Err("not a regular file".into());
+    }
+    parse(&ReadCache::new(BufReader::new(file)))
+}
+
+/// Looks into an ELF file.
+///
+/// # Errors
+/// Why it is none, or how it is damaged.
+pub fn parse<'data>(data: impl ReadRef<'data>) -> Result<Found, String> {
+    match FileKind::parse(data) {
+        Ok(FileKind::Elf32) => look::<FileHeader32<Endianness>>(data),
+        Ok(FileKind::Elf64) => look::<FileHeader64<Endianness>>(data),
+        _ => return Err("not an ELF file".into()),
+    }
+    .map_err(|e| format!("damaged ELF file: {e}"))
+}
+
+/// The build id in bare notes, of this machine's byte order.
+pub fn id_in_notes(notes: &[u8]) -> Option<Id> {
+    let notes = NoteIterator::<FileHeader64<Endianness>>::new(Endianness::default(), 4, notes).ok()?;
+    id_in::<FileHeader64<Endianness>>(notes, Endianness::default())
+}
+
+/// Sections first: a debug file keeps the program headers of the file that it was made from, but not what they point
+/// at. Programs without sections have the notes in a segment.
+fn look<'data, Elf: FileHeader<Endian = Endianness>>(data: impl ReadRef<'data>) -> object::read::Result<Found> {
+    let header = Elf::parse(data)?;
+    let endian = header.endian()?;
+    let mut link = None;
+    if header.shnum(endian, data)? < MOST_SECTIONS {
+        let sections = header.sections(endian, data)?;
+        for section in sections.iter() {
+            let is_small = section.sh_size(endian).into() <= MOST_BYTES;
+            if !is_small || section.sh_type(endian) == SHT_NOBITS {
+                continue;
+            }
+            if let Some(notes) = section.notes(endian, data)?
+                && let Some(id) = id_in::<Elf>(notes, endian)
+            {
+                return Ok(Found::Id(id));
+            }
+            if link.is_none() && sections.section_name(endian, section) == Ok(DEBUGLINK) {
+                link = debuglink(section.data(endian, data)?, endian);
+            }
+        }
+    }
+    for segment in header.program_headers(endian, data)? {
+        if segment.p_filesz(endian).into() <= MOST_BYTES
+            && let Ok(Some(notes)) = segment.notes(endian, data)
+            && let Some(id) = id_in::<Elf>(notes, endian)
+        {
+            return Ok(Found::Id(id));
+        }
+    }
+    Ok(link.map_or(Found::Nothing, Found::Link))
+}
+
+fn id_in<Elf: FileHeader>(mut notes: NoteIterator<'_, Elf>, endian: Elf::Endian) -> Option<Id> {
+    while let Ok(Some(note)) = notes.next() {
+        if note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID {
+            return Id::new(note.desc());
+        }
+    }
+    None
+}
+
+/// Name, NUL, filling to a multiple of 4, CRC-32.
+fn debuglink(section: &[u8], endian: Endianness) -> Option<DebugLink> {
+    let name = section.split(|&byte| byte == 0).next()?;
+    let at = (name.len() + 1).next_multiple_of(4);
+    let crc32 = endian.read_u32(*section.get(at..)?.first_chunk()?);
+    (!name.is_empty() && !name.contains(&b'/')).then(|| DebugLink { name: name.to_vec(), crc32 })
+}

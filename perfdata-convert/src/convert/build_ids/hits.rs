@@ -1,0 +1,263 @@
+//! Which objects a recording's samples hit, or its processes map.
+
+use perfdata_core::read::Decompressor;
+use perfdata_core::record::{
+    Body, CallchainContext, CpuMode, MISC_COMM_EXEC, MISC_FORK_EXEC, MISC_MMAP_DATA, Mmap, Mmap2, RawRecord, Record,
+    RecordType, Task,
+};
+use perfdata_core::{Events, Recording};
+
+use super::maps::{Change, Maps, Owner};
+use super::objects::{Id, Kind, Machine, Object, Objects, classify};
+use super::timeline::{Addresses, Moment, Timeline};
+use crate::error::Result;
+
+/// Which objects get a build id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Select {
+    /// Those that a sample falls into, by its instruction pointer or its callchain
+    #[default]
+    Hit,
+    /// All that are mapped to be executed
+    All,
+}
+
+/// Watches the records of a stream go by, those in compressed records included.
+#[derive(Debug)]
+pub struct Hits {
+    select: Select,
+    timeline: Timeline,
+    state: State,
+    decompressor: Option<Decompressor>,
+}
+
+/// What is mapped at the moment up to which the timeline is complete, and what was hit until then.
+#[derive(Debug)]
+struct State {
+    objects: Objects,
+    maps: Maps,
+    seen: Seen,
+}
+
+impl Hits {
+    /// Looks for the objects that `select` says.
+    pub fn new(select: Select) -> Self {
+        let state = State { objects: Objects::default(), maps: Maps::default(), seen: Seen::new() };
+        Hits { select, timeline: Timeline::default(), state, decompressor: None }
+    }
+
+    /// Looks at a record of `recording`, whatever it is.
+    ///
+    /// # Errors
+    /// A compressed record that cannot be decompressed, a mapping that cannot be read.
+    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording, events: &Events) -> Result<()> {
+        match record.kind {
+            RecordType::SAMPLE if self.select == Select::Hit => self.sample(record, events),
+            RecordType::CALLCHAIN_DEFERRED if self.select == Select::Hit => self.deferred(record, events)?,
+            RecordType::FINISHED_ROUND => self.timeline.end_round(|moment| self.state.take(moment)),
+            RecordType::MMAP | RecordType::MMAP2 | RecordType::COMM | RecordType::FORK | RecordType::EXIT => {
+                self.change(record, events)?;
+            }
+            RecordType::KSYMBOL if self.select == Select::Hit => self.change(record, events)?,
+            RecordType::COMPRESSED | RecordType::COMPRESSED2 => {
+                let mut inner = match self.decompressor.take() {
+                    Some(decompressor) => decompressor,
+                    None => Decompressor::of(recording)?,
+                };
+                inner.push(record)?;
+                while let Some(record) = inner.next()? {
+                    self.see(&record, recording, events)?;
+                }
+                self.decompressor = Some(inner);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The objects, those first seen first.
+    pub fn finish(mut self) -> Vec<Object> {
+        self.timeline.finish(|moment| self.state.take(moment));
+        self.state.objects.into_vec()
+    }
+
+    fn sample(&mut self, record: &RawRecord<'_>, events: &Events) {
+        let Some(sample) = events.glimpse(record) else { return };
+        let place = (CpuMode::of(record.misc), sample.tid.as_ref().map_or(0, |tid| tid.pid));
+        let words = sample.ip.into_iter().chain(sample.callchain());
+        self.timeline.sample(at(sample.time), place, words, |moment| self.state.take(moment));
+    }
+
+    /// The user part of a callchain that came later.
+    fn deferred(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<()> {
+        let decoded = Record::decode(record, &events.layout_of(record))?;
+        let Body::CallchainDeferred(chain) = decoded.body else { return Ok(()) };
+        let Some(id) = decoded.sample_id else { return Ok(()) };
+        let place = (CpuMode::USER, id.tid.map_or(0, |tid| tid.pid));
+        self.timeline.sample(at(id.time), place, chain.callchain.iter().copied(), |moment| self.state.take(moment));
+        Ok(())
+    }
+
+    /// A record that may change what is mapped.
+    fn change(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<()> {
+        let mode = CpuMode::of(record.misc);
+        let decoded = Record::decode(record, &events.layout_of(record))?;
+        let is_guest = matches!(mode, CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER);
+        let process = |pid: u32| if is_guest { Owner::GuestProcess(pid) } else { Owner::Process(pid) };
+        let change = match decoded.body {
+            Body::Mmap(map) => self.map(Mapping::from(map), record.misc),
+            Body::Mmap2(map) => self.map(Mapping::from(map), record.misc),
+            Body::Comm(comm) if record.misc & MISC_COMM_EXEC != 0 => Some(Change::Exec(process(comm.pid))),
+            // Threads share their process's address space; perf synthesizes FORK for processes with mappings of
+            // their own, and marks it.
+            Body::Fork(Task { pid, ppid, .. }) if pid != ppid && record.misc & MISC_FORK_EXEC == 0 => {
+                Some(Change::Fork { child: process(pid), parent: process(ppid) })
+            }
+            Body::Exit(Task { pid, tid, .. }) if pid == tid => Some(Change::Exit(process(pid))),
+            Body::Ksymbol(symbol) => Some(Change::Map {
+                owner: Owner::Kernel(Machine::HOST),
+                range: (symbol.addr, symbol.addr.saturating_add(u64::from(symbol.len))),
+                object: None,
+            }),
+            _ => None,
+        };
+        if let Some(change) = change {
+            let time = decoded.sample_id.and_then(|id| at(id.time));
+            self.timeline.change(time, change, |moment| self.state.take(moment));
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, map: Mapping, misc: u16) -> Option<Change> {
+        let mode = CpuMode::of(misc);
+        let executable = misc & MISC_MMAP_DATA == 0;
+        let owner = Owner::of(mode, map.pid)?;
+        let object = object_of(&map, mode).filter(|_| executable).map(|object| self.state.objects.intern(object));
+        // perf lists what the kernel maps into every process whether a sample hits it or not.
+        let is_vdso = classify(&map.name, mode).is_some_and(|(kind, _)| kind == Kind::Vdso);
+        if let Some(object) = object.filter(|_| is_vdso || self.select == Select::All) {
+            self.state.objects.want(object);
+        }
+        let end = if map.len == 0 { u64::MAX } else { map.addr.saturating_add(map.len) };
+        Some(Change::Map { owner, range: (map.addr, end), object })
+    }
+}
+
+/// What the two records of a mapping say.
+pub struct Mapping {
+    pid: u32,
+    addr: u64,
+    len: u64,
+    name: Vec<u8>,
+    id: Option<Id>,
+    inode: Option<perfdata_core::record::Inode>,
+}
+
+impl From<Mmap> for Mapping {
+    fn from(map: Mmap) -> Self {
+        let Mmap { pid, addr, len, filename, .. } = map;
+        Mapping { pid, addr, len, name: filename.text().to_vec(), id: None, inode: None }
+    }
+}
+
+impl From<Mmap2> for Mapping {
+    fn from(map: Mmap2) -> Self {
+        let Mmap2 { pid, addr, len, filename, inode, build_id, .. } = map;
+        let id = build_id.and_then(|id| Id::new(id.build_id.get(..usize::from(id.build_id_size))?));
+        Mapping { pid, addr, len, name: filename.text().to_vec(), id, inode }
+    }
+}
+
+/// The object that a record in `mode` maps, if it is one.
+pub fn object_of(map: &Mapping, mode: CpuMode) -> Option<Object> {
+    let (kind, name) = classify(&map.name, mode)?;
+    let machine = match Owner::of(mode, map.pid)? {
+        Owner::Kernel(machine) => machine,
+        Owner::Process(_) => Machine::HOST,
+        Owner::GuestProcess(_) => Machine::DEFAULT_GUEST,
+    };
+    let inode = map.inode.clone().filter(|inode| kind == Kind::File && inode.ino != 0);
+    Some(Object { machine, kind, name: name.to_vec(), id: map.id, inode, wanted: false })
+}
+
+/// The time of a record; perf's own records of what was there before have none, or 0.
+fn at(time: Option<u64>) -> Option<u64> {
+    time.filter(|&time| time != 0 && time != u64::MAX)
+}
+
+impl State {
+    fn take(&mut self, moment: Moment<'_>) {
+        match moment {
+            Moment::Change(change) => self.maps.apply(change),
+            Moment::Sample(sample) => self.hit(sample),
+        }
+    }
+
+    fn hit(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
+        let mut space = Owner::of(mode, pid).and_then(|owner| self.maps.space(owner));
+        for &word in words {
+            if let Some(marker) = CallchainContext::of(word) {
+                space = mode_of(marker).and_then(|mode| Owner::of(mode, pid)).and_then(|owner| self.maps.space(owner));
+                continue;
+            }
+            let Some(space) = space else { continue };
+            if self.seen.has(space.version(), word) {
+                continue;
+            }
+            if let Some((range, object)) = space.find(word) {
+                if let Some(object) = object {
+                    self.objects.want(object);
+                }
+                self.seen.add(space.version(), word, &range);
+            }
+        }
+    }
+}
+
+/// The mode that a marker in a callchain announces.
+fn mode_of(marker: CallchainContext) -> Option<CpuMode> {
+    match marker {
+        CallchainContext::KERNEL => Some(CpuMode::KERNEL),
+        CallchainContext::USER => Some(CpuMode::USER),
+        CallchainContext::GUEST_KERNEL => Some(CpuMode::GUEST_KERNEL),
+        CallchainContext::GUEST_USER => Some(CpuMode::GUEST_USER),
+        // What follows is a cookie, or code of a hypervisor.
+        _ => None,
+    }
+}
+
+/// Pages of address spaces whose object is settled: most addresses of a recording lie in a few of them.
+#[derive(Debug)]
+struct Seen {
+    slots: Vec<(u64, u64)>,
+}
+
+impl Seen {
+    const PAGE: u64 = 4096;
+    const SLOTS: usize = 4096;
+
+    fn new() -> Self {
+        Seen { slots: vec![(0, 0); Self::SLOTS] }
+    }
+
+    fn slot(version: u64, page: u64) -> usize {
+        let mixed = (page ^ version.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 52) as usize
+    }
+
+    #[inline]
+    fn has(&self, version: u64, address: u64) -> bool {
+        let page = address / Self::PAGE;
+        self.slots.get(Self::slot(version, page)) == Some(&(version, page))
+    }
+
+    /// Notes the page of `address` if it is mapped as a whole.
+    fn add(&mut self, version: u64, address: u64, range: &std::ops::Range<u64>) {
+        let page = address / Self::PAGE;
+        let first = page * Self::PAGE;
+        let whole = range.start <= first && first.checked_add(Self::PAGE).is_some_and(|end| end <= range.end);
+        if let Some(slot) = self.slots.get_mut(Self::slot(version, page)).filter(|_| whole) {
+            *slot = (version, page);
+        }
+    }
+}

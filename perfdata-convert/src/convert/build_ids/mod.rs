@@ -1,0 +1,281 @@
+//! Build ids for the files that a recording's samples hit, so that it can be analysed where those files are not.
+//!
+//! In a file they stand in the BUILD_ID section behind the records, so one pass is enough. In a pipe they must come
+//! before the first sample, so the recording is read twice (a stream by way of a temporary file). So is it when MMAP2
+//! records are to carry the build ids of what samples hit.
+
+mod elf;
+mod hits;
+mod known;
+mod maps;
+mod objects;
+mod resolve;
+mod sysroot;
+mod timeline;
+mod watch;
+
+pub use hits::Select;
+pub use known::Known;
+pub use resolve::Resolver;
+pub use sysroot::Sysroot;
+
+use std::collections::HashSet;
+
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::feature::{BuildIdEntry, Feature, FeatureId, Section};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::{Piece, is_compressed};
+use perfdata_core::record::{
+    Body, BuildId, CpuMode, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId, RawRecord, Record,
+    RecordType,
+};
+use perfdata_core::wire::{Text, Wire};
+use perfdata_core::{Endian, Events, Recording};
+
+use super::{Link, Stage};
+use crate::error::{Error, Result};
+use crate::io::InputSource;
+use hits::object_of;
+use objects::{Id, Machine, Object};
+use watch::{Seen, Watch};
+
+/// Where the build ids are put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In the table of build ids, or records of their own in a pipe.
+    Table,
+    /// In the MMAP2 records of the objects, in place of their inodes.
+    Mmap2,
+}
+
+/// Adds build ids to a recording.
+#[derive(Debug)]
+pub struct BuildIds {
+    select: Select,
+    place: Place,
+    resolver: Resolver,
+    late_events: Option<Events>,
+    watch: Option<Watch>,
+    /// What reading ahead told.
+    ahead: Option<Seen>,
+    /// The objects whose MMAP2 records are rewritten; `None` for all.
+    names: Option<HashSet<(Machine, Vec<u8>)>>,
+    /// Entries that stand before the first record of a pipe.
+    first: Vec<BuildIdEntry>,
+    /// Whether the input is a pipe, where build ids are records; its byte order.
+    is_pipe: bool,
+    endian: Endian,
+    notes: Vec<String>,
+}
+
+impl BuildIds {
+    /// Build ids that `resolver` finds, of the objects that `select` says.
+    pub fn new(select: Select, place: Place, resolver: Resolver) -> Self {
+        BuildIds {
+            select,
+            place,
+            resolver,
+            late_events: None,
+            watch: None,
+            ahead: None,
+            names: None,
+            first: Vec::new(),
+            is_pipe: false,
+            endian: Endian::NATIVE,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The entries for what was seen; objects without a build id are noted.
+    fn entries(&mut self, seen: &Seen) -> Result<Vec<BuildIdEntry>> {
+        let mut entries = Vec::new();
+        for object in seen.wanted() {
+            if let Some(id) = self.find(object) {
+                entries.push(entry(object, id)?);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The build id of `object`; what is wrong with it is noted.
+    fn find(&mut self, object: &Object) -> Option<Id> {
+        let note = match self.resolver.find(object) {
+            Ok(id) => {
+                let change = self.resolver.change(object);
+                let note = change.map(|change| format!("{} is not the file recorded: {change}", object.shown()));
+                self.note(note);
+                return Some(id);
+            }
+            Err(why) => format!("no build id for {}: {why}", object.shown()),
+        };
+        self.note(Some(note));
+        None
+    }
+
+    fn note(&mut self, note: Option<String>) {
+        self.notes.extend(note.filter(|note| !self.notes.contains(note)));
+    }
+
+    /// `record` with a build id in place of the inode, if it maps an object that was asked for.
+    fn rewrite(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<Option<Vec<u8>>> {
+        let has = |flag| record.misc & flag != 0;
+        if record.kind != RecordType::MMAP2 || has(MISC_MMAP_DATA) || has(MISC_MMAP_BUILD_ID) {
+            return Ok(None);
+        }
+        let mut decoded = Record::decode(record, &events.layout_of(record))?;
+        let Body::Mmap2(map) = &mut decoded.body else { return Ok(None) };
+        let object = object_of(&map.clone().into(), CpuMode::of(record.misc));
+        let is_wanted = |object: &Object| match &self.names {
+            Some(names) => names.contains(&(object.machine, object.name.clone())),
+            None => true,
+        };
+        let Some(object) = object.filter(is_wanted) else { return Ok(None) };
+        let Some(id) = self.find(&object) else { return Ok(None) };
+        let (build_id, build_id_size) = id.padded();
+        map.inode = None;
+        map.build_id = Some(MappedBuildId { build_id_size, reserved_1: 0, reserved_2: 0, build_id });
+        decoded.misc |= MISC_MMAP_BUILD_ID;
+        Ok(Some(decoded.encode(record.endian)?))
+    }
+
+    /// Hands on entries as records.
+    fn send(&self, entries: Vec<BuildIdEntry>, next: &mut Link<'_>) -> Result<()> {
+        entries.into_iter().try_for_each(|entry| {
+            let bytes = entry.to_record().encode(self.endian)?;
+            next.record(&RawRecord::first(&bytes, self.endian, 0)?)
+        })
+    }
+}
+
+/// The entry for `object`, as perf writes it since 6.12.
+fn entry(object: &Object, id: Id) -> Result<BuildIdEntry> {
+    let (build_id, size) = id.padded();
+    let filename = Text::padded(&object.name, 8);
+    let pid = Some(object.machine.0);
+    let build_id = BuildId { pid, build_id, size, reserved_1: 0, reserved_2: 0, filename };
+    BuildIdEntry::new(object.cpu_mode().0 | MISC_BUILD_ID_SIZE, build_id)
+        .ok_or_else(|| Error::Refused(format!("{}: a name too long for the BUILD_ID section", object.shown())))
+}
+
+/// Adds `entries` behind those in the BUILD_ID section, which stay as they are; also in the form without process ids
+/// that perf had before 2.6.35.
+fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let has_pid = match recording.feature(FeatureId::BUILD_ID) {
+        Some(Ok(Section { value: Feature::BuildIds(ids), .. })) => {
+            ids.0.first().is_none_or(|entry| entry.build_id.pid.is_some())
+        }
+        _ => true,
+    };
+    let mut bytes = Vec::new();
+    for entry in entries {
+        let BuildIdEntry { header, build_id } = entry;
+        let pid = build_id.pid.filter(|_| has_pid);
+        if let Some(entry) = BuildIdEntry::new(header.misc, BuildId { pid, ..build_id.0 }) {
+            entry.encode_into(&mut bytes, recording.endian)?;
+        }
+    }
+    recording.features.entry(FeatureId::BUILD_ID.0).or_default().append(&mut bytes);
+    Ok(())
+}
+
+impl Stage for BuildIds {
+    fn needs_events(&self) -> bool {
+        true
+    }
+
+    fn late_events(&mut self, events: &Events) {
+        self.late_events = Some(events.clone());
+    }
+
+    fn needs_look_ahead(&self, to: ContainerKind) -> bool {
+        match self.place {
+            Place::Table => to == ContainerKind::Pipe,
+            Place::Mmap2 => self.select == Select::Hit,
+        }
+    }
+
+    fn look_ahead(&mut self, source: &InputSource) -> Result<()> {
+        let Some(mut reader) = source.reopen()? else { return Ok(()) };
+        let mut watch = Watch::new(self.select, reader.recording(), reader.arrangement(), self.late_events.clone())?;
+        while let Some(piece) = reader.next()? {
+            watch.piece(&piece)?;
+        }
+        // A pipe may say only at its end where it was recorded.
+        self.resolver.learn(watch.model());
+        self.ahead = Some(watch.finish());
+        Ok(())
+    }
+
+    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+        self.is_pipe = matches!(arrangement, Arrangement::Pipe(_));
+        self.endian = recording.endian;
+        match (self.place, self.ahead.take()) {
+            (Place::Table, Some(seen)) => {
+                let entries = self.entries(&seen)?;
+                match self.is_pipe {
+                    true => self.first = entries,
+                    false => append(recording, entries)?,
+                }
+            }
+            (_, ahead) => {
+                self.names = ahead.as_ref().map(Seen::names);
+                if self.names.is_none() {
+                    self.resolver.learn(recording);
+                }
+                self.watch = Some(Watch::new(self.select, recording, arrangement, self.late_events.take())?);
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        if !self.first.is_empty() {
+            let first = std::mem::take(&mut self.first);
+            self.send(first, next)?;
+        }
+        // What was read ahead need not be looked at again.
+        let Some(mut watch) = self.watch.take() else { return next.record(record) };
+        let rewritten = match self.place {
+            Place::Table => {
+                watch.piece(&Piece::Record(*record))?;
+                None
+            }
+            Place::Mmap2 if is_compressed(record.kind) => {
+                let what = "the MMAP2 records are compressed: --decompress lets them carry build ids";
+                return Err(Error::Refused(what.into()));
+            }
+            Place::Mmap2 => self.rewrite(record, watch.events())?,
+        };
+        self.watch = Some(watch);
+        match rewritten {
+            Some(bytes) => {
+                next.record(&RawRecord { offset: record.offset, ..RawRecord::first(&bytes, record.endian, 0)? })
+            }
+            None => next.record(record),
+        }
+    }
+
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        if let Some(watch) = &mut self.watch {
+            watch.piece(&Piece::Payload(bytes))?;
+        }
+        next.payload(bytes)
+    }
+
+    fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
+        let first = std::mem::take(&mut self.first);
+        self.send(first, next)?;
+        let Some(watch) = self.watch.take().filter(|_| self.place == Place::Table) else { return Ok(()) };
+        self.resolver.learn(watch.model());
+        let entries = self.entries(&watch.finish())?;
+        // The stage that makes a file of a pipe takes the records for the section.
+        if self.is_pipe { self.send(entries, next) } else { append(recording, entries) }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}

@@ -1,0 +1,253 @@
+//! Where build ids come from.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use perfdata_core::Recording;
+use perfdata_core::feature::{Feature, FeatureId, Section};
+
+use super::elf::{self, DebugLink, Found};
+use super::known::Known;
+use super::objects::{Id, Kind, Object};
+use super::sysroot::Sysroot;
+
+/// Where debug files of distributions are, each at the path of its object.
+const DEBUG_DIRECTORY: &str = "usr/lib/debug";
+
+/// The places of a kernel with symbols; the release comes in place of the star (tools/perf/util/symbol.c,
+/// vmlinux_path__init).
+const VMLINUX: [&str; 5] = [
+    "boot/vmlinux-*",
+    "usr/lib/debug/boot/vmlinux-*",
+    "lib/modules/*/build/vmlinux",
+    "usr/lib/debug/lib/modules/*/vmlinux",
+    "usr/lib/debug/boot/vmlinux-*.debug",
+];
+
+/// The places of the page that the kernel maps into 64-bit processes.
+const VDSO: [&str; 2] = ["lib/modules/*/vdso/vdso64.so", "lib/modules/*/vdso/vdso.so"];
+
+/// Finds build ids.
+#[derive(Debug)]
+pub struct Resolver {
+    known: Known,
+    sysroot: Sysroot,
+    vmlinux: Option<PathBuf>,
+    /// Release of the recording's kernel.
+    release: Option<String>,
+    /// Whether the recording is of this running kernel, and whether it is of this machine.
+    own_kernel: bool,
+    own_machine: bool,
+    /// Answers for the files that were looked into: many processes map the same ones.
+    files: HashMap<Vec<u8>, Result<Id, String>>,
+}
+
+impl Resolver {
+    /// Looks in `sysroot` and what the user tells.
+    pub fn new(known: Known, sysroot: Sysroot, vmlinux: Option<PathBuf>) -> Self {
+        Resolver {
+            known,
+            sysroot,
+            vmlinux,
+            release: None,
+            own_kernel: false,
+            own_machine: false,
+            files: HashMap::new(),
+        }
+    }
+
+    /// Learns from `recording` where it was made.
+    pub fn learn(&mut self, recording: &Recording) {
+        let text = |id| match recording.feature(id) {
+            Some(Ok(Section { value: Feature::OsRelease(text) | Feature::Hostname(text), .. })) => {
+                String::from_utf8(text.text().to_vec()).ok()
+            }
+            _ => None,
+        };
+        let own = |name: &str| fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok();
+        let same = |found: &Option<String>, name| {
+            let own = own(name);
+            found.is_some() && found.as_deref() == own.as_deref().map(str::trim_end)
+        };
+        self.release = text(FeatureId::OSRELEASE).filter(|release| !release.contains('/'));
+        self.own_kernel = self.sysroot.is_own() && same(&self.release, "osrelease");
+        self.own_machine = self.own_kernel && same(&text(FeatureId::HOSTNAME), "hostname");
+    }
+
+    /// The build id of `object`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn find(&mut self, object: &Object) -> Result<Id, String> {
+        if let Some(id) = object.id.or_else(|| self.known.get(&object.name)) {
+            return Ok(id);
+        }
+        if object.machine.is_guest() {
+            return Err("it ran in a guest, whose files are not here".into());
+        }
+        if let Some(answer) = self.files.get(&object.name) {
+            return answer.clone();
+        }
+        let answer = match object.kind {
+            Kind::Kernel => self.kernel(),
+            Kind::Module => self.module(&object.name),
+            Kind::Vdso => self.vdso(),
+            Kind::File => self.file(&object.name),
+        };
+        self.files.insert(object.name.clone(), answer.clone());
+        answer
+    }
+
+    /// What has become of the file of `object` since it was recorded on this machine; `None` if it is the same.
+    pub fn change(&self, object: &Object) -> Option<String> {
+        let then = object.inode.as_ref().filter(|_| self.own_machine)?;
+        let now = fs::metadata(as_path(&object.name)).ok()?;
+        // The kernel tells devices in the form of makedev(3).
+        let (maj, min) = (libc_major(now.dev()), libc_minor(now.dev()));
+        if (then.maj, then.min, then.ino) == (maj, min, now.ino()) {
+            return None;
+        }
+        let place = |maj, min, ino| format!("inode {ino} of device {maj}:{min}");
+        Some(format!("{} then, {} now", place(then.maj, then.min, then.ino), place(maj, min, now.ino())))
+    }
+
+    fn kernel(&self) -> Result<Id, String> {
+        if let Some(path) = &self.vmlinux {
+            return in_elf(path).map_err(|e| format!("{}: {e}", path.display()));
+        }
+        if self.own_kernel
+            && let Some(id) = fs::read("/sys/kernel/notes").ok().and_then(|notes| elf::id_in_notes(&notes))
+        {
+            return Ok(id);
+        }
+        self.released(&VMLINUX).ok_or_else(|| match (&self.release, self.own_kernel) {
+            (None, _) => "the recording does not say of which release it is; --vmlinux tells its image".into(),
+            (Some(release), false) => {
+                format!("it is release {release}, of which no image is found; --vmlinux tells it")
+            }
+            (Some(_), true) => "the running kernel does not tell it".into(),
+        })
+    }
+
+    /// The object at one of the places that depend on the kernel's release.
+    fn released(&self, places: &[&str]) -> Option<Id> {
+        let release = self.release.as_deref()?;
+        let path = |place: &&str| self.sysroot.locate(&Path::new("/").join(place.replace('*', release)));
+        places.iter().find_map(|place| in_elf(&path(place)).ok())
+    }
+
+    /// A module is named by its file, or by its name in brackets.
+    fn module(&self, name: &[u8]) -> Result<Id, String> {
+        let file = match name.starts_with(b"/") {
+            true => self.file(name),
+            false => Err("the recording does not say which file it was".into()),
+        };
+        file.or_else(|why| self.running_module(name).ok_or(why))
+    }
+
+    fn running_module(&self, name: &[u8]) -> Option<Id> {
+        let file = name.rsplit(|&byte| byte == b'/').next()?;
+        let stem = file.strip_prefix(b"[").unwrap_or(file).split(|&byte| byte == b'.' || byte == b']').next()?;
+        let stem = String::from_utf8(stem.to_vec()).ok()?.replace('-', "_");
+        let notes = Path::new("/sys/module").join(stem).join("notes/.note.gnu.build-id");
+        elf::id_in_notes(&fs::read(notes).ok().filter(|_| self.own_kernel)?)
+    }
+
+    fn vdso(&self) -> Result<Id, String> {
+        let own = || own_vdso().and_then(|image| found(elf::parse(image.as_slice())?));
+        let why = || "it is part of the kernel, of which no image is found".to_owned();
+        if self.own_kernel { own() } else { self.released(&VDSO).ok_or_else(why) }
+    }
+
+    fn file(&self, name: &[u8]) -> Result<Id, String> {
+        let path = as_path(name);
+        if !path.is_absolute() {
+            return Err("it is not the path of a file".into());
+        }
+        match elf::read(&self.sysroot.locate(path))? {
+            Found::Link(link) => self.linked(path, &link),
+            other => found(other),
+        }
+    }
+
+    /// The build id of the debug file of the object at `path`.
+    fn linked(&self, path: &Path, link: &DebugLink) -> Result<Id, String> {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let name = Path::new(std::ffi::OsStr::from_bytes(&link.name));
+        let debug = Path::new("/").join(DEBUG_DIRECTORY).join(folder.strip_prefix("/").unwrap_or(folder));
+        let mut why = format!("it has no build id, and its debug file {} is not found", name.display());
+        for place in [folder.to_owned(), folder.join(".debug"), debug] {
+            let place = self.sysroot.locate(&place.join(name));
+            match crc32(&place) {
+                Some(crc32) if crc32 == link.crc32 => {
+                    return in_elf(&place).map_err(|e| format!("its debug file {}: {e}", place.display()));
+                }
+                Some(crc32) => {
+                    why = format!(
+                        "it has no build id, and {} is not its debug file: CRC-32 {crc32:08x}, not {:08x}",
+                        place.display(),
+                        link.crc32
+                    );
+                }
+                None => {}
+            }
+        }
+        Err(why)
+    }
+}
+
+fn in_elf(path: &Path) -> Result<Id, String> {
+    found(elf::read(path)?)
+}
+
+fn found(found: Found) -> Result<Id, String> {
+    match found {
+        Found::Id(id) => Ok(id),
+        Found::Link(_) | Found::Nothing => Err("it has no build id".into()),
+    }
+}
+
+/// CRC-32 of a file, if there is one.
+fn crc32(path: &Path) -> Option<u32> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path).ok()?);
+    let mut hasher = crc32fast::Hasher::new();
+    let mut block = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut block).ok()? {
+            0 => return Some(hasher.finalize()),
+            len => hasher.update(block.get(..len)?),
+        }
+    }
+}
+
+/// The image that the running kernel maps into this process.
+fn own_vdso() -> Result<Vec<u8>, String> {
+    let maps = fs::read_to_string("/proc/self/maps").map_err(|e| e.to_string())?;
+    let range = maps.lines().find(|line| line.ends_with("[vdso]")).and_then(|line| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+    });
+    let (start, end) = range.ok_or("this process has none")?;
+    let mut image = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or(0)];
+    let memory = File::open("/proc/self/mem").map_err(|e| e.to_string())?;
+    memory.read_exact_at(&mut image, start).map_err(|e| e.to_string())?;
+    Ok(image)
+}
+
+fn as_path(name: &[u8]) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(name))
+}
+
+/// The device's major number, as glibc's `major` has it.
+fn libc_major(dev: u64) -> u32 {
+    ((dev >> 8 & 0xfff) | (dev >> 32 & !0xfff)) as u32
+}
+
+/// The device's minor number, as glibc's `minor` has it.
+fn libc_minor(dev: u64) -> u32 {
+    ((dev & 0xff) | (dev >> 12 & !0xff)) as u32
+}
