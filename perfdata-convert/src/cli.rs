@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::convert::build_ids::Select;
+use crate::convert::compress::Compress;
 use crate::convert::swap::Unknown;
 
 /// Read, write and convert Linux perf.data recordings without losing a byte.
@@ -100,6 +101,18 @@ pub struct ConvertArgs {
     /// Write the records of `perf record -z` plain, in the order of the stream
     #[arg(long)]
     pub decompress: bool,
+    /// Compress the records as `perf record -z` does, also those that are compressed at another level; perf reads
+    /// the result since 6.15
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        value_parser = clap::value_parser!(i32).range(Compress::LEVELS),
+        conflicts_with = "decompress"
+    )]
+    pub compress: Option<i32>,
     /// What to do with records, features and fields whose meaning a conversion needs and nobody knows
     #[arg(long, value_name = "WHAT", default_value = "error")]
     pub unknown: Unknown,

@@ -2,9 +2,9 @@
 
 use std::{fs, io::Write as _};
 
-use perfdata_convert::convert::{Stage, decompress::Decompress};
+use perfdata_convert::convert::{Stage, compress::Compress, decompress::Decompress};
 use perfdata_core::{
-    feature::FeatureId,
+    feature::{Compression, CompressionType, Feature, FeatureId},
     header::ContainerKind,
     read::is_compressed,
     record::{Compressed2, RawRecord, RecordType},
@@ -14,7 +14,7 @@ use perfdata_tests::{
     golden::{ANY, Allowed, Difference, Tally},
     judge,
     perf::Question,
-    recordings::{self, Container, Form, Recording},
+    recordings::{self, Container, Form, PerfVersion, Recording},
     synth::{self, Buf, feature_system, kind, sink, user, zstd::Stream},
 };
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
@@ -22,14 +22,14 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 const ALLOWED: &[Allowed] = &[
     Allowed {
         name: "compressed",
-        reason: "nothing in it is compressed any more",
+        reason: "nothing in it is compressed any more, or it is now, or otherwise",
         question: Question::Header,
         recordings: ANY,
-        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# compressed : ")),
+        applies: |difference| difference.all_lines(|line| line.starts_with("# compressed : ")),
     },
     Allowed {
         name: "places",
-        reason: "plain records take more room",
+        reason: "plain records take more room than compressed ones",
         question: Question::Header,
         recordings: ANY,
         applies: |difference| {
@@ -38,22 +38,42 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         name: "missing features",
-        reason: "COMPRESSED is one more",
+        reason: "COMPRESSED is one more, or one less",
         question: Question::Header,
         recordings: ANY,
         applies: |difference| difference.changed_after("# missing features: ").is_some(),
     },
     Allowed {
         name: "objects",
-        reason: "perf buildid-list does not open compressed records, so it knew of fewer objects",
+        reason: "perf buildid-list does not open compressed records, so it knows of fewer objects",
         question: Question::BuildIds,
         recordings: ANY,
-        applies: |difference| matches!(difference, Difference::New(_)),
+        applies: |difference| !matches!(difference, Difference::Changed(..)),
+    },
+];
+
+/// The same for what was compressed, of which some were directories.
+const COMPRESSED_ALLOWED: &[Allowed] = &[
+    ALLOWED[0],
+    ALLOWED[1],
+    ALLOWED[2],
+    ALLOWED[3],
+    Allowed {
+        name: "directory",
+        reason: "it is a file",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# directory data version : ")),
     },
 ];
 
 fn decompress() -> Vec<Box<dyn Stage>> {
     vec![Box::new(Decompress::default())]
+}
+
+/// What `--compress` does.
+fn compress(kind: RecordType, level: i32) -> Vec<Box<dyn Stage>> {
+    vec![Box::new(Decompress::default()), Box::new(Compress::new(kind, level))]
 }
 
 fn decompressed(recording: &Recording) -> Result<Converted, String> {
@@ -243,4 +263,102 @@ fn what_is_no_zstd_is_refused() {
     let nested = synth::record::frame(false, kind::COMPRESSED, 0, &Stream::default().pack(&comm(64)));
     let error = decompress_pieces(&[Stream::default().pack(&nested)]).expect_err("compressed twice");
     assert!(error.contains("a compressed COMPRESSED record"), "{error}");
+}
+
+const KINDS: [RecordType; 2] = [RecordType::COMPRESSED, RecordType::COMPRESSED2];
+
+/// The healthy recordings of all containers.
+fn healthy() -> Vec<Recording> {
+    let mut all = recordings::all();
+    all.retain(|recording| !recording.name.starts_with("crashers/") && recording.form.is_some());
+    all
+}
+
+/// The COMPRESSED feature of a recording.
+fn parameters(whole: &Whole) -> Option<Compression> {
+    match whole.recording.feature(FeatureId::COMPRESSED)?.expect("a whole section").value {
+        Feature::Compressed(parameters) => Some(parameters),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_compressed_comes_out_again() {
+    recordings::check_all(&healthy(), |recording| {
+        let text = |error: perfdata_convert::Error| error.to_string();
+        let plain = match convert(&recording.path, None, decompress()) {
+            Ok(plain) => plain,
+            // Published recordings may be damaged.
+            Err(_) if recording.recorder.is_none() => return Ok(()),
+            Err(error) if recording.name.contains("-crashed") && error.to_string().contains("never finished") => {
+                return Ok(());
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        for (kind, level) in KINDS.into_iter().zip([1, 9]) {
+            let packed = convert(&plain.path(), None, compress(kind, level)).map_err(text)?;
+            let again = convert(&packed.path(), None, decompress()).map_err(text)?;
+            if again.bytes() != plain.bytes()
+                && Whole::read_file(&again.path())?.stream != Whole::read_file(&plain.path())?.stream
+            {
+                return Err(format!("{kind} at level {level}: other records come out than went in"));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Compressing a recording of `perf record -z` anew: the same records are plain, the others in as many of the stream.
+#[test]
+fn only_what_perf_compresses_is_compressed() {
+    recordings::check_all(&compressed(), |recording| {
+        let old = Whole::read_file(&recording.path)?;
+        let kind = old.records.iter().map(|(_, kind)| *kind).find(|kind| is_compressed(*kind)).ok_or("none")?;
+        let new = convert(&recording.path, None, compress(kind, 3)).map_err(|error| error.to_string())?;
+        let new = Whole::read_file(&new.path())?;
+        if opened(&old)? != opened(&new)? {
+            return Err("the record streams differ".into());
+        }
+        let plain = |whole: &Whole| {
+            let kinds = whole.records.iter().map(|(_, kind)| *kind).filter(|kind| !is_compressed(*kind));
+            kinds.collect::<Vec<_>>()
+        };
+        let (old_plain, new_plain) = (plain(&old), plain(&new));
+        if recording.recorder.is_some() && old_plain != new_plain {
+            return Err(format!("other records are plain: {old_plain:?}, {new_plain:?}"));
+        }
+        let parameters = parameters(&new).ok_or("no COMPRESSED feature")?;
+        let is_pipe = matches!(recording.form, Some(Form { container: Container::Pipe, .. }));
+        let truth = (0, CompressionType::ZSTD, 3, is_pipe);
+        match (parameters.version, parameters.kind, parameters.level, parameters.ratio == 0) == truth {
+            true if parameters.mmap_len.is_multiple_of(4096) => Ok(()),
+            _ => Err(format!("{parameters:?}")),
+        }
+    });
+}
+
+/// Every perf takes COMPRESSED, and those since 6.15 COMPRESSED2.
+#[test]
+fn perf_reads_what_is_compressed() {
+    const KINDS_OF_RECORDING: [&str; 6] = ["-default", "-multi", "-tp", "-threads", "-z", "-odd-names"];
+    let mut fixtures = recordings::fixtures();
+    fixtures.retain(|recording| KINDS_OF_RECORDING.iter().any(|kind| recording.name.ends_with(kind)));
+    let tally = Tally::default();
+    recordings::check_all(&fixtures, |recording| {
+        let mut faults = Vec::new();
+        for kind in KINDS {
+            let packed = convert(&recording.path, None, compress(kind, 1)).map_err(|error| error.to_string())?;
+            for perf in judge::judges(recording)? {
+                if kind == RecordType::COMPRESSED2 && perf.version < (PerfVersion { major: 6, minor: 15 }) {
+                    continue;
+                }
+                match judge::compare(recording, &packed.path(), perf, COMPRESSED_ALLOWED) {
+                    Ok(uses) => tally.add(&uses),
+                    Err(fault) => faults.push(format!("{kind}: {fault}")),
+                }
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    });
+    eprint!("{}", tally.describe(COMPRESSED_ALLOWED));
 }

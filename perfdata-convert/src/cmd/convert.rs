@@ -2,9 +2,11 @@
 
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
+use perfdata_core::record::RecordType;
 
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
+use crate::convert::compress::Compress;
 use crate::convert::decompress::Decompress;
 use crate::convert::edit::{Change, Edit};
 use crate::convert::swap::{Swap, Target};
@@ -43,7 +45,7 @@ pub fn report(summary: &Summary, quiet: bool) {
 /// The stages that the options ask for, in the order in which they see a record.
 fn stages(args: &ConvertArgs) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    if args.decompress {
+    if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
     }
     if let Some(build_ids) = build_ids(args)? {
@@ -60,6 +62,9 @@ fn stages(args: &ConvertArgs) -> Result<Vec<Box<dyn Stage>>> {
     let changes = changes(args)?;
     if !changes.is_empty() {
         stages.push(Box::new(Edit::new(changes)?));
+    }
+    if let Some(level) = args.compress {
+        stages.push(Box::new(Compress::new(RecordType::COMPRESSED2, level)));
     }
     Ok(stages)
 }

@@ -1,13 +1,13 @@
 //! Compressed records become the records in them.
 
-use perfdata_core::arrangement::{Arrangement, Slot, SlotContent};
+use perfdata_core::arrangement::{Arrangement, Part, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::{Decompressor, is_compressed};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Endian, Recording};
 
 use super::{Link, Stage};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Puts the records of the zstd stream where its pieces stood, and drops the COMPRESSED feature.
 #[derive(Debug, Default)]
@@ -17,6 +17,7 @@ pub struct Decompress {
 
 impl Stage for Decompress {
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+        check_finished(arrangement)?;
         self.stream = Some(Decompressor::of(recording)?);
         recording.features.remove(&FeatureId::COMPRESSED.0);
         if let Arrangement::Pipe(head) = arrangement {
@@ -45,6 +46,17 @@ impl Stage for Decompress {
             0 => Vec::new(),
             rest => vec![format!("the compressed data ends inside a record: its first {rest} bytes are left out")],
         }
+    }
+}
+
+/// Refuses a file whose header does not say how many bytes of records there are: it could not say it of others.
+pub(super) fn check_finished(arrangement: &Arrangement) -> Result<()> {
+    match arrangement {
+        Arrangement::File(file) if file.place(Part::Data).is_some_and(|data| data.size != file.header.data.size) => {
+            let what = "the recording was never finished, or is cut: its records cannot be compressed or decompressed";
+            Err(Error::Refused(what.into()))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@
 //! container to write. There is one loop over the records, here.
 
 pub mod build_ids;
+pub mod compress;
 pub mod decompress;
 pub mod edit;
 mod from_directory;
