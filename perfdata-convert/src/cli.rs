@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use perfdata_core::Version;
+
 use crate::convert::build_ids::Select;
 use crate::convert::compress::Compress;
 use crate::convert::swap::Unknown;
@@ -116,6 +118,9 @@ pub struct ConvertArgs {
     /// What to do with records, features and fields whose meaning a conversion needs and nobody knows
     #[arg(long, value_name = "WHAT", default_value = "error")]
     pub unknown: Unknown,
+    /// Make OUTPUT readable for perf VERSION, such as 6.1
+    #[arg(long, value_name = "VERSION")]
+    pub compat: Option<Version>,
     /// Set a feature section (repeatable): text, a number, or JSON as info prints it
     #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = "Feature sections")]
     pub set: Vec<(String, String)>,

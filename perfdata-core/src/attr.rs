@@ -1,7 +1,12 @@
 //! `struct perf_event_attr`: what an event is and what its samples hold (include/uapi/linux/perf_event.h).
 
+use binrw::Endian;
+
 use crate::codes::{bitfield, codes, flags};
-use crate::wire::{Extent, Rest, wire};
+use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::wire::{Extent, Rest, Wire, wire};
 
 codes! {
     /// Kind of an event, `enum perf_type_id`; 6 and above are PMUs, named in the PMU_MAPPINGS feature.
@@ -250,7 +255,41 @@ wire! {
     }
 }
 
+/// Every size that the attribute has had, and the release that brought it (include/uapi/linux/perf_event.h,
+/// PERF_ATTR_SIZE_VER0 and the others).
+pub const SIZES: &[(u32, &str)] = &[
+    (64, "2.6.31"),
+    (72, "2.6.33"),
+    (80, "3.4"),
+    (96, "3.7"),
+    (104, "3.19"),
+    (112, "4.1"),
+    (120, "5.5"),
+    (128, "5.13"),
+    (136, "6.3"),
+    (144, "6.18"),
+];
+
 impl Attr {
+    /// The attribute in the form of `size` bytes, or as it is where it is not longer.
+    ///
+    /// # Errors
+    /// A field beyond `size` that is not 0.
+    pub fn cut_to(&self, size: u32) -> Result<Attr> {
+        let bytes = self.encode(Endian::Little)?;
+        let kept = size as usize;
+        let Some(start) = bytes.get(..kept).filter(|_| bytes.len() > kept) else { return Ok(self.clone()) };
+        let mut beyond = FieldBeyond { bytes: &bytes, from: kept, at: 0, found: None };
+        self.describe("", Style::Plain, &mut beyond);
+        if let Some(field) = beyond.found {
+            let expected = format!("0: the field stands beyond {size} bytes");
+            return Err(Error::invalid("attribute", field, "another value", expected));
+        }
+        let (mut attr, _) = Attr::decode(start, Endian::Little, Layout { attr_room: size, ..Layout::default() })?;
+        attr.size = size;
+        Ok(attr)
+    }
+
     /// Bytes of the oldest form (Linux 2.6.31).
     pub const MIN_SIZE: u32 = 64;
     /// Bytes of the newest form that is known by name (Linux 6.18).
@@ -272,7 +311,29 @@ impl Attr {
     }
 }
 
-impl crate::layout::Layout {
+/// Finds the first field from an offset on that is not 0.
+struct FieldBeyond<'a> {
+    bytes: &'a [u8],
+    from: usize,
+    at: usize,
+    found: Option<&'static str>,
+}
+
+impl Visitor for FieldBeyond<'_> {
+    fn begin(&mut self, _: &'static str) {}
+    fn begin_list(&mut self, _: &'static str, _: usize) {}
+    fn end(&mut self) {}
+    fn leaf(&mut self, name: &'static str, size: usize, _: Leaf<'_>) {
+        let end = self.at.saturating_add(size);
+        let is_set = self.bytes.get(self.at..end).is_some_and(|bytes| bytes.iter().any(|&byte| byte != 0));
+        if self.at >= self.from && is_set && self.found.is_none() {
+            self.found = Some(name);
+        }
+        self.at = end;
+    }
+}
+
+impl Layout {
     /// Where an attribute that says `size` ends: at the room that its container gives it, else at its own size.
     fn attr_end(&self, size: u32) -> u64 {
         u64::from(match (self.attr_room, size) {

@@ -91,9 +91,11 @@ pub mod layout;
 pub mod read;
 pub mod record;
 pub mod recording;
+pub mod version;
 pub mod wire;
 
 pub use binrw::Endian;
 pub use error::{Error, Result};
 pub use layout::Layout;
 pub use recording::{Event, Events, Recording};
+pub use version::Version;

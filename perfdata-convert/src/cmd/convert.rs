@@ -6,6 +6,7 @@ use perfdata_core::record::RecordType;
 
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
+use crate::convert::compat::Compat;
 use crate::convert::compress::Compress;
 use crate::convert::decompress::Decompress;
 use crate::convert::edit::{Change, Edit};
@@ -50,6 +51,9 @@ fn stages(args: &ConvertArgs) -> Result<Vec<Box<dyn Stage>>> {
     }
     if let Some(build_ids) = build_ids(args)? {
         stages.push(Box::new(build_ids));
+    }
+    if let Some(version) = args.compat {
+        stages.push(Box::new(Compat::new(version)));
     }
     let order = args.endian.map(|order| match order {
         ByteOrder::Little => Target::Order(Endian::Little),

@@ -4,6 +4,7 @@
 //! container to write. There is one loop over the records, here.
 
 pub mod build_ids;
+pub mod compat;
 pub mod compress;
 pub mod decompress;
 pub mod edit;
@@ -16,6 +17,7 @@ mod to_pipe;
 use std::path::Path;
 
 use perfdata_core::arrangement::Arrangement;
+use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Piece, RecordingReader};
 use perfdata_core::record::RawRecord;
@@ -40,6 +42,11 @@ pub trait Stage {
     /// Whether the stage changes what the output's container has, and so stands behind the change of container.
     fn is_behind_container(&self) -> bool {
         false
+    }
+
+    /// The number at the end of a pipe's features that the reader of the output wants.
+    fn end_of_features(&self) -> Option<FeatureId> {
+        None
     }
 
     /// Takes the events of a pipe that has none at its head.
@@ -249,7 +256,10 @@ impl Conversion {
         let (mut recording, arrangement) = self.begin(&reader)?;
         let plan = match &arrangement {
             Arrangement::Pipe(found) => PipePlan::exact(found),
-            Arrangement::File(_) => PipePlan::standard(&recording, PipePlan::END),
+            Arrangement::File(_) => {
+                let wanted = self.stages.iter().find_map(|stage| stage.end_of_features());
+                PipePlan::standard(&recording, wanted.unwrap_or(PipePlan::END))
+            }
         };
         let mut writer = PipeWriter::begin(out, plan, &recording).map_err(to_pipe::with_way_out)?;
         let summary = self.pump(&mut reader, &mut recording, &mut writer)?;

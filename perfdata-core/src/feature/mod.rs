@@ -31,6 +31,7 @@ use binrw::Endian;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::version::Version;
 
 /// One feature section with all its fields.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +95,11 @@ impl FeatureId {
         Some(info) => info.id.0 + 1,
         None => 1,
     });
+
+    /// The number that ends the features in a pipe of perf `version`: the first that it does not know.
+    pub fn end_in(version: Version) -> Self {
+        TABLE.iter().find(|info| !version.has(info.since)).map_or(Self::END, |info| info.id)
+    }
 
     /// The line of the table.
     pub fn info(self) -> Option<&'static FeatureInfo> {
