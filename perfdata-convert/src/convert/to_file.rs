@@ -29,6 +29,8 @@ pub(super) struct ToFile {
     build_ids: Vec<BuildIdEntry>,
     names: HashMap<u64, Vec<u8>>,
     has_stat: bool,
+    /// Whether there are records that can be understood without attributes, as those of `perf sched stats`.
+    has_plain_records: bool,
     /// Whether there are records that nobody understands without attributes.
     needs_events: bool,
     /// Whether the times of the samples are looked for: the recorder left room for them.
@@ -56,6 +58,7 @@ impl Stage for ToFile {
             return Ok(());
         }
         self.needs_events |= record.kind.is_kernel();
+        self.has_plain_records |= !record.kind.is_kernel();
         match record.kind {
             RecordType::HEADER_BUILD_ID => {
                 self.build_ids.extend(build_id(record, model)?);
@@ -88,7 +91,7 @@ impl Stage for ToFile {
 
     fn finish(&mut self, recording: &mut Recording, _next: &mut Link<'_>) -> Result<()> {
         let Some(model) = self.model.take() else { return Ok(()) };
-        if model.events.is_empty() && self.needs_events {
+        if model.events.is_empty() && (self.needs_events || !self.has_plain_records) {
             return Err(Error::Refused("the recording has no attributes, so nothing in it can be understood".into()));
         }
         if self.early_events != 0 && self.early_events != model.events.len() {
