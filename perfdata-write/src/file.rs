@@ -179,12 +179,11 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         let mut header = FileHeader { magic: recording.magic, ..self.plan.header(recording) };
         header.attr_size = self.attr_room(recording)? + FileSection::SIZE;
         if let Some(found) = &self.plan.found {
-            // Sizes in the header of a cut or unfinished file are not those of what is there: they stay, plus what
-            // was added.
+            // Sizes in the header of a cut or unfinished file are not those of what is there: they stay, and so the
+            // output is recognised as cut or unfinished, too.
             let adjust = |section: FileSection, part: Part| match (found.place(part), self.placed.get(&part)) {
-                (Some(was), Some(is)) => {
-                    FileSection { offset: is.offset, size: section.size.wrapping_add(is.size).wrapping_sub(was.size) }
-                }
+                (Some(was), Some(is)) if was.size == section.size => *is,
+                (Some(_), Some(is)) => FileSection { offset: is.offset, ..section },
                 _ => section,
             };
             header.attrs = adjust(header.attrs, Part::Attrs);

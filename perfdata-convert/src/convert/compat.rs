@@ -116,12 +116,18 @@ impl Compat {
         }
         let section = match id {
             FeatureId::EVENT_DESC | FeatureId::COMPRESSED => Section::decode(id, bytes, endian, &Layout::default()),
+            _ if bytes.is_empty() => Section::decode(id, bytes, endian, &Layout::default()),
             _ => return Ok(Some(bytes.to_vec())),
         };
         match section.map(|section| section.value) {
             // perf stat writes the section without compressing, and later ones refuse it.
             Ok(Feature::Compressed(Compression { mmap_len: 0, .. })) => {
                 self.count("feature COMPRESSED is left out, since nothing is compressed".into());
+                Ok(None)
+            }
+            // A recorder that had nothing to write.
+            Ok(Feature::Empty) => {
+                self.count(format!("feature {id} is left out, since it is empty"));
                 Ok(None)
             }
             Ok(Feature::EventDescs(descs)) if descs.attr_size > self.attr_size() => {
