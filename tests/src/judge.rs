@@ -162,7 +162,7 @@ pub fn compare_with_golden(recording: &Recording, texts: &Texts, allowed: &[Allo
 }
 
 /// A line of a callchain: nothing but an address.
-fn is_frame(line: &str) -> bool {
+pub fn is_frame(line: &str) -> bool {
     let address = line.trim_start();
     line.starts_with('\t') && !address.is_empty() && address.bytes().all(|b| b.is_ascii_hexdigit())
 }
