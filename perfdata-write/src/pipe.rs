@@ -28,6 +28,7 @@ impl<W: Write> PipeWriter<W> {
     /// The output cannot be written, or metadata not be encoded: a section too large for a record. Nothing is written
     /// then.
     pub fn begin(out: W, mut plan: PipePlan, recording: &Recording) -> Result<Self> {
+        plan.settle_events(recording);
         plan.settle_features(recording);
         let mut head = PipeHeader { magic: recording.magic, size: PipeHeader::SIZE }.encode(recording.endian)?;
         for slot in &plan.head.slots {

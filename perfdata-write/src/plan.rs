@@ -163,6 +163,19 @@ impl PipePlan {
         PipePlan { head: PipeArrangement { slots }, end }
     }
 
+    /// Brings the records in line with the events that the recording has now: new ones follow the others.
+    pub(crate) fn settle_events(&mut self, recording: &Recording) {
+        let slots = &mut self.head.slots;
+        let event = |slot: &Slot| match slot.content {
+            SlotContent::Attr(event) => Some(event),
+            _ => None,
+        };
+        slots.retain(|slot| event(slot).is_none_or(|event| event < recording.events.len()));
+        let known = slots.iter().filter_map(event).max().map_or(0, |last| last + 1);
+        let at = slots.iter().rposition(|slot| event(slot).is_some()).map_or(0, |at| at + 1);
+        slots.splice(at..at, (known..recording.events.len()).map(SlotContent::Attr).map(Slot::new));
+    }
+
     /// Brings the records in line with the features that the recording has now: those of lost ones go, new ones stand
     /// in the order of their numbers.
     pub(crate) fn settle_features(&mut self, recording: &Recording) {

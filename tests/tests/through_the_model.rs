@@ -207,7 +207,9 @@ fn pipe(file: &File) -> Vec<u8> {
     let mut features = file.features.clone();
     features.sort_by_key(|feature| feature.0);
     let pipe = features.iter().fold(pipe, |pipe, (bit, section)| pipe.feature(*bit, section));
-    let mut bytes = pipe.terminator(TERMINATOR).bytes;
+    // The number of the record that ends the features is above theirs.
+    let end = features.last().map_or(0, |feature| feature.0 + 1);
+    let mut bytes = pipe.terminator(end.max(TERMINATOR)).bytes;
     bytes.extend_from_slice(&file.data);
     bytes
 }
