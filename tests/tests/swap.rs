@@ -16,7 +16,7 @@ use perfdata_core::{
     record::{RawRecord, RecordType},
 };
 use perfdata_tests::{
-    convert::{Converted, Whole, convert},
+    convert::{Converted, Whole, convert, perfconv},
     recordings::{self, Recording},
     synth::{
         self,
@@ -264,4 +264,56 @@ fn every_feature_becomes_its_twin() {
         }
     }
     no_faults(faults);
+}
+
+/// What nobody knows is left out if that is wanted, and nothing else.
+#[test]
+fn unknown_things_can_be_dropped() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("unknown.data");
+    for big in [false, true] {
+        let mut with = file::basic(big);
+        let known = with.data.clone();
+        with.data = [record::stream(&record::unknown_cases(big)), known].concat();
+        with.set_feature(60, vec![1, 2, 3]);
+        fs::write(&path, with.bytes()).expect("a temporary file");
+        let dropped = swap(&path, Unknown::Drop).expect("decided");
+        let expected = file::basic(!big);
+        let found = Whole::read(dropped.bytes()).expect("a recording");
+        // A header alone has nothing that could be unknown.
+        let header_alone = record::unknown_cases(!big).into_iter().filter(|case| case.record.len() == 8);
+        let expected_data = [record::stream(&header_alone.collect::<Vec<_>>()), expected.data].concat();
+        assert!(found.stream == expected_data || found.stream == file::basic(!big).data);
+        assert!(found.recording.features.into_iter().eq(expected.features));
+    }
+}
+
+/// RAW data without a description tell their order nowhere: the user is told. Tracing data do describe them.
+#[test]
+fn raw_data_of_unknown_order_are_noted() {
+    for (name, notes) in [("7.2-x86_64-pipe-bpfoutput", 1), ("7.2-x86_64-pipe-tp", 0), ("7.2-x86_64-pipe-default", 0)] {
+        let swapped = swap(&recordings::fixture(name).path, Unknown::Error).expect("it can be converted");
+        assert_eq!(swapped.summary.notes.len(), notes, "{name}: {:?}", swapped.summary.notes);
+    }
+}
+
+/// A certain order is that, whatever the input's.
+#[test]
+fn the_command_takes_an_order() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (input, output) = (folder.path().join("input"), folder.path().join("output"));
+    for big in [false, true] {
+        fs::write(&input, file::basic(big).bytes()).expect("a temporary file");
+        let run = |arguments: &[&str]| {
+            let mut command = perfconv();
+            let status = command.arg(&input).args(arguments).args(["-q", "-f", "-o"]).arg(&output).status();
+            assert!(status.is_ok_and(|status| status.success()), "{arguments:?}");
+            fs::read(&output).expect("an output")
+        };
+        let is = |big: bool, bytes: Vec<u8>| same(&file::basic(big).bytes(), &bytes).unwrap_or_else(|e| panic!("{e}"));
+        is(!big, run(&["--swap-endian"]));
+        is(false, run(&["--endian", "little"]));
+        is(true, run(&["--endian", "big"]));
+        is(cfg!(target_endian = "big"), run(&["--endian", "native"]));
+    }
 }
