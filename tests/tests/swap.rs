@@ -273,18 +273,15 @@ fn unknown_things_can_be_dropped() {
     let path = folder.path().join("unknown.data");
     for big in [false, true] {
         let mut with = file::basic(big);
-        let known = with.data.clone();
-        with.data = [record::stream(&record::unknown_cases(big)), known].concat();
+        // Those below could be nothing but a trailer, and those without a body have nothing to be unknown.
+        let mut unknown = record::unknown_cases(big);
+        unknown.retain(|case| case.kind >= 64 && case.record.len() > 8);
+        assert_eq!(unknown.len(), 2);
+        with.data = [record::stream(&unknown), with.data].concat();
         with.set_feature(60, vec![1, 2, 3]);
         fs::write(&path, with.bytes()).expect("a temporary file");
         let dropped = swap(&path, Unknown::Drop).expect("decided");
-        let expected = file::basic(!big);
-        let found = Whole::read(dropped.bytes()).expect("a recording");
-        // A header alone has nothing that could be unknown.
-        let header_alone = record::unknown_cases(!big).into_iter().filter(|case| case.record.len() == 8);
-        let expected_data = [record::stream(&header_alone.collect::<Vec<_>>()), expected.data].concat();
-        assert!(found.stream == expected_data || found.stream == file::basic(!big).data);
-        assert!(found.recording.features.into_iter().eq(expected.features));
+        same(&file::basic(!big).bytes(), &dropped.bytes()).unwrap_or_else(|message| panic!("{message}"));
     }
 }
 
