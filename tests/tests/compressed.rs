@@ -362,3 +362,29 @@ fn perf_reads_what_is_compressed() {
     });
     eprint!("{}", tally.describe(COMPRESSED_ALLOWED));
 }
+
+/// The kind of record follows the release that is to read it, and where no kind fits the command says so.
+#[test]
+fn compressed_records_fit_the_wanted_release() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = folder.path().join("output.data");
+    let input = recordings::fixture("6.1-x86_64-file-default").main_file();
+    let compress = |compat: &[&str]| {
+        let mut command = perfdata_tests::convert::perfconv();
+        command.args(["convert", "--quiet", "--force", "--compress"]).args(compat).arg(&input).arg("-o").arg(&output);
+        command.output().expect("perfconv runs").status.code()
+    };
+    for (compat, kind) in [
+        (&[][..], RecordType::COMPRESSED2),
+        (&["--compat", "7.2"], RecordType::COMPRESSED2),
+        (&["--compat", "6.1"], RecordType::COMPRESSED),
+    ] {
+        assert_eq!(compress(compat), Some(0), "{compat:?}");
+        let bytes = fs::read(&output).expect("the output");
+        let records = Whole::read(bytes).expect("a recording").records;
+        let mut kinds: Vec<RecordType> = records.into_iter().map(|(_, kind)| kind).collect();
+        kinds.retain(|&kind| is_compressed(kind));
+        assert!(!kinds.is_empty() && kinds.iter().all(|&found| found == kind), "{compat:?}: {kinds:?}");
+    }
+    assert_eq!(compress(&["--compat", "4.19"]), Some(2), "perf 4.19 reads neither kind");
+}

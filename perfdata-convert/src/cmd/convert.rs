@@ -3,6 +3,7 @@
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::RecordType;
+use perfdata_core::version::Version;
 
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
@@ -68,9 +69,18 @@ fn stages(args: &ConvertArgs) -> Result<Vec<Box<dyn Stage>>> {
         stages.push(Box::new(Edit::new(changes)?));
     }
     if let Some(level) = args.compress {
-        stages.push(Box::new(Compress::new(RecordType::COMPRESSED2, level)));
+        stages.push(Box::new(Compress::new(compressed_kind(args.compat)?, level)));
     }
     Ok(stages)
+}
+
+/// The newest kind of compressed record that the wanted release of perf reads.
+fn compressed_kind(compat: Option<Version>) -> Result<RecordType> {
+    let kinds = [RecordType::COMPRESSED2, RecordType::COMPRESSED];
+    let Some(version) = compat else { return Ok(RecordType::COMPRESSED2) };
+    let reads = |kind: &RecordType| kind.info().is_some_and(|info| version.has(info.since));
+    let kind = kinds.into_iter().find(reads);
+    kind.ok_or_else(|| Error::Usage(format!("perf {version} reads no compressed records: --compress cannot serve it")))
 }
 
 /// The feature sections to change.
