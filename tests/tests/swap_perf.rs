@@ -96,7 +96,10 @@ fn swapped_recordings_read_as_the_originals() {
         Ok(())
     });
     eprint!("{}", tally.describe(&known));
-    if perf::all().len() == 6 {
-        assert_eq!(tally.unused(ALLOWED), [""; 0], "differences that do not occur any more");
+    if perf::all().len() == 6 && (!is_thorough || !recordings::shared().is_empty()) {
+        let mut unused = tally.unused(ALLOWED);
+        // The killed recording among the fixtures is one that both read alike.
+        unused.retain(|&name| is_thorough || name != "records taken for sections");
+        assert_eq!(unused, [""; 0], "differences that do not occur any more");
     }
 }
