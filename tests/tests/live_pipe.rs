@@ -77,7 +77,12 @@ fn spawn(mut command: Command) -> Child {
 /// Records through a real pipe into `perfconv`; `tee` keeps what went through.
 fn record_and_convert(perf: &Perf, event: &str, folder: &Path) -> (PathBuf, PathBuf) {
     let (through, file) = (folder.join("through"), folder.join("perf.data"));
-    let mut command = record(perf, event, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; true | cat");
+    // Time on the CPU for the clock, and waits for other processes for the scheduler's tracepoint.
+    let mut command = record(
+        perf,
+        event,
+        "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; for n in 1 2 3 4 5 6 7 8 9; do true | cat; done",
+    );
     command.stdout(Stdio::piped());
     let mut recorder = spawn(command);
     let mut command = Command::new("tee");
