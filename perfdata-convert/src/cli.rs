@@ -1,53 +1,205 @@
 //! The command line: its definition gives parsing, help, manual page and completions.
 
+mod examples;
 mod inject;
 
 pub use inject::{InjectArgs, OnlyInPerf};
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use perfdata_core::Version;
 
 use crate::convert::build_ids::Select;
 use crate::convert::compress::Compress;
 use crate::convert::swap::Unknown;
+use crate::messages::{Messages, Verbosity};
+use crate::suggest;
 
 /// Read, write and convert Linux perf.data recordings without losing a byte.
 #[derive(Debug, Parser)]
-#[command(name = "perfconv", version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(after_help = "Exit status: 0 done; 1 bad input or refused, nothing written; 2 usage or I/O.")]
+#[command(name = "perfconv", version, max_term_width = 100, subcommand_negates_reqs = true)]
+#[command(override_usage = "\
+    perfconv FILE                        what it is, and what can be done with it\n       \
+    perfconv [OPTIONS] INPUT -o OUTPUT   convert; without options, an exact copy\n       \
+    perfconv COMMAND …                   perfconv COMMAND -h says more")]
+#[command(after_help = after_short_help(), after_long_help = examples::TOP)]
+#[command(mut_args(at_top))]
 pub struct Cli {
-    /// What to do; without it, `convert`.
+    /// What to do; without it, `convert`, or with nothing but a name, `about`.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Arguments of `convert`.
     #[command(flatten)]
     pub convert: Option<ConvertArgs>,
+    /// How much to say.
+    #[command(flatten)]
+    pub messages: MessageArgs,
+}
+
+/// The end of `perfconv -h`: the options that have no room on one screen, by name.
+fn after_short_help() -> String {
+    let all = ConvertArgs::augment_args(clap::Command::new("convert"));
+    let longs = all.get_arguments().filter(|arg| is_conversion(arg)).filter_map(Arg::get_long);
+    let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
+    format!(
+        "Conversions: {}; perfconv convert -h explains them\n\n\
+         Exit status: 0 done; 1 bad input or refused, nothing written; 2 usage or I/O",
+        longs.join(", ")
+    )
+}
+
+/// Whether an argument of `convert` says what is to be converted.
+fn is_conversion(arg: &Arg) -> bool {
+    arg.get_help_heading().is_some()
+}
+
+/// An argument of `convert` where there is no word `convert`: with nothing but a name there is no output, but where
+/// there is an option of a conversion, there must be one.
+fn at_top(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "output" => arg.required(false),
+        "input" => arg.hide_short_help(true),
+        "quiet" | "verbose" => arg,
+        _ => {
+            let hidden = is_conversion(&arg);
+            arg.requires("output").hide_short_help(hidden)
+        }
+    }
+}
+
+/// How much to say, for all commands.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Messages")]
+pub struct MessageArgs {
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say what was read and written; -vv: also how many records of which type
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+impl From<MessageArgs> for Messages {
+    fn from(args: MessageArgs) -> Self {
+        let verbosity = match (args.quiet, args.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 0) => Verbosity::Normal,
+            (false, 1) => Verbosity::Verbose,
+            (false, _) => Verbosity::All,
+        };
+        Messages { verbosity }
+    }
+}
+
+impl Cli {
+    /// The command line in `args`, whose first is the name of the program.
+    ///
+    /// # Errors
+    /// It makes no sense; or it asks for help, which is an error by clap's ways.
+    pub fn from_args<A: Into<OsString> + Clone>(args: impl IntoIterator<Item = A>) -> Result<Self, clap::Error> {
+        let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(&args).map_err(|error| meant(&mut command, &args, error))?;
+        if let Some(name) = matches.subcommand_name() {
+            let given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+            let stray = command.get_arguments().filter(|arg| !arg.is_global_set()).find(given).map(Arg::to_string);
+            if let Some(stray) = stray {
+                let what = format!("'{stray}' stands before the command '{name}'; its place is behind");
+                return Err(command.error(ErrorKind::ArgumentConflict, what));
+            }
+        }
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// The error with the command that was meant, if the first word is nearly one: it was taken for a recording.
+fn meant(command: &mut clap::Command, args: &[OsString], error: clap::Error) -> clap::Error {
+    let words = || args.iter().skip(1).filter_map(|arg| arg.to_str()).filter(|arg| !arg.starts_with('-'));
+    let Some(word) = words().next().filter(|word| error.kind() == ErrorKind::UnknownArgument && !exists(word)) else {
+        return error;
+    };
+    let Some(near) = nearest_command(word).filter(|near| near != word) else { return error };
+    let mut error = clap::Error::new(ErrorKind::InvalidSubcommand).with_cmd(command);
+    error.insert(ContextKind::InvalidSubcommand, ContextValue::String(word.to_owned()));
+    error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near]));
+    error
+}
+
+fn exists(name: &str) -> bool {
+    std::path::Path::new(name).exists()
+}
+
+/// The subcommand that is nearly called `name`.
+pub fn nearest_command(name: &str) -> Option<String> {
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    suggest::nearest(name, names).map(str::to_owned)
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Convert a recording; without options, an exact copy
+    #[command(after_long_help = examples::CONVERT)]
     Convert(ConvertArgs),
     /// Turn a pipe stream (perf record -o -) into a seekable file
+    #[command(after_long_help = examples::PIPE2FILE)]
     Pipe2file(ConvertArgs),
     /// Turn a file into a pipe stream, for tools that read one
+    #[command(after_long_help = examples::FILE2PIPE)]
     File2pipe(ConvertArgs),
-    /// Add build ids, by the words of perf inject; from standard input to standard output if nothing else is said
+    /// Add build ids, by the words of perf inject
+    ///
+    /// From standard input to standard output if nothing else is said.
+    #[command(after_long_help = examples::INJECT)]
     Inject(InjectArgs),
-    /// Say what is in a recording: header, events, feature sections, and how many records of which type
+    /// Say what is in a recording
+    ///
+    /// Header, events with all their attributes, feature sections, and how many records of which type.
+    #[command(after_long_help = examples::INFO)]
     Info(InfoArgs),
-    /// Show every record with all its fields, those in compressed records too
+    /// Show every record with all its fields
+    ///
+    /// Those in compressed records, too.
+    #[command(after_long_help = examples::DUMP)]
     Dump(DumpArgs),
-    /// Check that a recording is whole and consistent, and that writing it again gives the same bytes
+    /// Check that a recording is whole and consistent
+    ///
+    /// And that writing it again gives the same bytes.
     #[command(after_help = "Exit status: 0 nothing is wrong; 1 something is; 2 usage or I/O.")]
+    #[command(after_long_help = examples::VERIFY)]
     Verify(VerifyArgs),
-    /// Say what differs between two recordings, whatever containers and byte orders they have
+    /// Say what differs between two recordings
+    ///
+    /// Whatever containers and byte orders they have.
     #[command(after_help = "Exit status: 0 nothing differs; 1 something does; 2 trouble.")]
+    #[command(after_long_help = examples::DIFF)]
     Diff(DiffArgs),
+    /// Print the manual page of perfconv, or of a command
+    #[command(after_long_help = examples::MAN)]
+    Man(ManArgs),
+    /// Print what makes a shell complete perfconv's words
+    #[command(after_long_help = examples::COMPLETIONS)]
+    Completions(CompletionsArgs),
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The command to explain; without it, perfconv
+    pub command: Option<String>,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
 }
 
 /// Arguments of `info`.
@@ -80,6 +232,10 @@ pub enum ByteOrder {
     Native,
 }
 
+/// Heading of what is changed in all of a recording.
+const CONVERSIONS: &str = "Conversions";
+/// Heading of the options about single feature sections.
+const FEATURES: &str = "Feature sections";
 /// Heading of the options about build ids.
 const BUILD_IDS: &str = "Build ids";
 
@@ -89,22 +245,27 @@ pub struct ConvertArgs {
     /// Recording to read; - is standard input
     pub input: PathBuf,
     /// Recording to write; - is standard output
+    #[arg(short, long, required = true)]
+    pub output: Option<PathBuf>,
+    /// Overwrite OUTPUT if it exists
     #[arg(short, long)]
-    pub output: PathBuf,
+    pub force: bool,
     /// Container of OUTPUT; without it, that of INPUT
-    #[arg(long, value_name = "CONTAINER")]
+    #[arg(long, value_name = "CONTAINER", help_heading = CONVERSIONS)]
     pub to: Option<Container>,
     /// Write the byte order that INPUT does not have
-    #[arg(long, conflicts_with = "endian")]
+    #[arg(long, conflicts_with = "endian", help_heading = CONVERSIONS)]
     pub swap_endian: bool,
     /// Write this byte order
-    #[arg(long, value_name = "ORDER")]
+    #[arg(long, value_name = "ORDER", help_heading = CONVERSIONS)]
     pub endian: Option<ByteOrder>,
     /// Write the records of `perf record -z` plain, in the order of the stream
-    #[arg(long)]
+    #[arg(long, help_heading = CONVERSIONS)]
     pub decompress: bool,
-    /// Compress the records as `perf record -z` does, also those that are compressed at another level; perf reads
-    /// the result since 6.15
+    /// Compress the records as `perf record -z` does
+    ///
+    /// Also those that are compressed at another level. perf reads the result since 6.15; with --compat, the release that
+    /// is named there.
     #[arg(
         long,
         value_name = "LEVEL",
@@ -112,23 +273,26 @@ pub struct ConvertArgs {
         require_equals = true,
         default_missing_value = "1",
         value_parser = clap::value_parser!(i32).range(Compress::LEVELS),
-        conflicts_with = "decompress"
+        conflicts_with = "decompress",
+        help_heading = CONVERSIONS
     )]
     pub compress: Option<i32>,
-    /// What to do with records, features and fields whose meaning a conversion needs and nobody knows
-    #[arg(long, value_name = "WHAT", default_value = "error")]
+    /// What to do with what nobody knows how to convert
+    ///
+    /// Records, features and fields whose meaning a conversion needs, and which are not known.
+    #[arg(long, value_name = "WHAT", default_value = "error", help_heading = CONVERSIONS)]
     pub unknown: Unknown,
     /// Make OUTPUT readable for perf VERSION, such as 6.1
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", help_heading = CONVERSIONS)]
     pub compat: Option<Version>,
     /// Set a feature section (repeatable): text, a number, or JSON as info prints it
-    #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = "Feature sections")]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = FEATURES)]
     pub set: Vec<(String, String)>,
     /// Set a feature section to the bytes of FILE (repeatable)
-    #[arg(long, value_name = "NAME=FILE", value_parser = named, help_heading = "Feature sections")]
+    #[arg(long, value_name = "NAME=FILE", value_parser = named, help_heading = FEATURES)]
     pub set_raw: Vec<(String, String)>,
     /// Leave a feature section out (repeatable): its name or number
-    #[arg(long, value_name = "NAME", help_heading = "Feature sections")]
+    #[arg(long, value_name = "NAME", help_heading = FEATURES)]
     pub drop: Vec<String>,
     /// Add the build ids of the objects that samples hit, or of all that are mapped
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "hit")]
@@ -146,12 +310,6 @@ pub struct ConvertArgs {
     /// The image of the recording's kernel
     #[arg(long, value_name = "FILE", help_heading = BUILD_IDS)]
     pub vmlinux: Option<PathBuf>,
-    /// Overwrite OUTPUT if it exists
-    #[arg(short, long)]
-    pub force: bool,
-    /// Say nothing but errors
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// Arguments of `dump`.

@@ -7,6 +7,7 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::{DataFile, Head, Merged, RecordingReader, Source, SourceReader};
@@ -18,8 +19,24 @@ use crate::interrupt::Temporary;
 /// The name that stands for standard input or output.
 const STANDARD: &str = "-";
 
+/// Sees how far an input has been read.
+pub trait Watch: Send + Sync {
+    /// A pass over the input begins; it has `total` bytes if that is known.
+    fn begin(&self, total: Option<u64>);
+
+    /// As many bytes more were read. Comes once for a block, not for a record.
+    fn advance(&self, bytes: u64);
+}
+
 /// An open input.
-pub enum Input {
+pub struct Input {
+    kind: Kind,
+    watch: Option<Arc<dyn Watch>>,
+    /// Bytes of a stream that were read.
+    streamed: Arc<AtomicU64>,
+}
+
+enum Kind {
     /// A file, which can be read at any place.
     File(Arc<File>),
     /// A stream in pipe mode.
@@ -68,12 +85,19 @@ impl Directory {
         &self.extras
     }
 
-    fn reader(&self) -> Result<RecordingReader<InputReader>> {
+    fn reader(&self, meter: Meter) -> Result<RecordingReader<InputReader>> {
         if self.files.is_empty() {
-            return Ok(RecordingReader::open(self.data.clone())?.map_input(InputReader::File));
+            let reader = RecordingReader::open(self.data.clone())?;
+            return Ok(reader.map_input(|file| meter.of(Stream::File(file))));
         }
         let reader = RecordingReader::directory(self.data.clone(), self.files.clone())?;
-        Ok(reader.map_input(|merged| InputReader::Merged(Box::new(merged))))
+        Ok(reader.map_input(|merged| meter.of(Stream::Merged(Box::new(merged)))))
+    }
+
+    /// Bytes of all files with records.
+    fn len(&self) -> io::Result<u64> {
+        let files = self.files.iter().map(|file| &file.source);
+        files.chain([&self.data]).try_fold(0_u64, |sum, file| Ok(sum.saturating_add(Source::len(file)?)))
     }
 }
 
@@ -92,10 +116,10 @@ impl Input {
         };
         let meta = file.metadata().map_err(Error::io(path))?;
         if meta.is_dir() {
-            return Ok(Input::Directory(Directory::open(path)?));
+            return Ok(Kind::Directory(Directory::open(path)?).into());
         }
         if meta.is_file() && (&file).stream_position().is_ok_and(|at| at == 0) {
-            return Ok(Input::File(Arc::new(file)));
+            return Ok(Kind::File(Arc::new(file)).into());
         }
         Self::stream(file, path)
     }
@@ -108,7 +132,23 @@ impl Input {
         if kind.is_some_and(|(kind, _)| kind == ContainerKind::File) {
             return spool(&mut whole);
         }
-        Ok(Input::Stream(Box::new(whole)))
+        Ok(Kind::Stream(Box::new(whole)).into())
+    }
+
+    /// The same input, of which `watch` sees how far it has been read.
+    #[must_use]
+    pub fn watched_by(self, watch: Arc<dyn Watch>) -> Input {
+        Input { watch: Some(watch), ..self }
+    }
+
+    /// Bytes of the input; of a stream those that were read when the result is asked.
+    pub(crate) fn size(&self) -> Size {
+        let known = match &self.kind {
+            Kind::File(file) => Source::len(file).ok(),
+            Kind::Stream(_) => None,
+            Kind::Directory(directory) => directory.len().ok(),
+        };
+        Size { known, streamed: self.streamed.clone() }
     }
 
     /// This input as one that can be read twice: a stream is put into a temporary file.
@@ -116,9 +156,9 @@ impl Input {
     /// # Errors
     /// The stream cannot be read, or the file not be written.
     pub fn into_seekable(self) -> Result<Input> {
-        match self {
-            Input::Stream(mut stream) => spool(&mut stream),
-            other => Ok(other),
+        match self.kind {
+            Kind::Stream(mut stream) => Ok(Input { kind: spool(&mut stream)?.kind, ..self }),
+            _ => Ok(self),
         }
     }
 
@@ -135,16 +175,58 @@ impl Input {
     /// # Errors
     /// As [`reader`](Self::reader).
     pub fn reader_with(self, head: Head) -> Result<(RecordingReader<InputReader>, InputSource)> {
-        match self {
-            Input::File(file) => {
-                let reader = RecordingReader::open_with(file.clone(), head)?.map_input(InputReader::File);
-                Ok((reader, InputSource::File(file)))
-            }
-            Input::Stream(stream) => {
-                Ok((RecordingReader::pipe_with(InputReader::Stream(stream), head)?, InputSource::Stream))
-            }
-            Input::Directory(directory) => Ok((directory.reader()?, InputSource::Directory(directory))),
+        let total = self.size().known;
+        let meter = Meter { watch: self.watch, streamed: self.streamed };
+        if let Some(watch) = &meter.watch {
+            watch.begin(total);
         }
+        match self.kind {
+            Kind::File(file) => {
+                let reader = RecordingReader::open_with(file.clone(), head)?;
+                let reader = reader.map_input(|file| meter.clone().of(Stream::File(file)));
+                Ok((reader, InputSource { place: Place::File(file), meter }))
+            }
+            Kind::Stream(stream) => {
+                let stream = meter.clone().of(Stream::Other(stream));
+                Ok((RecordingReader::pipe_with(stream, head)?, InputSource { place: Place::Nowhere, meter }))
+            }
+            Kind::Directory(directory) => {
+                let reader = directory.reader(meter.clone())?;
+                Ok((reader, InputSource { place: Place::Directory(directory), meter }))
+            }
+        }
+    }
+}
+
+impl From<Kind> for Input {
+    fn from(kind: Kind) -> Self {
+        Input { kind, watch: None, streamed: Arc::default() }
+    }
+}
+
+/// How many bytes an input has.
+pub(crate) struct Size {
+    known: Option<u64>,
+    streamed: Arc<AtomicU64>,
+}
+
+impl Size {
+    /// The number, for a stream that of the bytes read so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.known.unwrap_or_else(|| self.streamed.load(Ordering::Relaxed))
+    }
+}
+
+/// What counts the bytes that are read.
+#[derive(Clone)]
+struct Meter {
+    watch: Option<Arc<dyn Watch>>,
+    streamed: Arc<AtomicU64>,
+}
+
+impl Meter {
+    fn of(self, stream: Stream) -> InputReader {
+        InputReader { stream, meter: self }
     }
 }
 
@@ -152,35 +234,53 @@ impl Input {
 fn spool(stream: &mut dyn Read) -> Result<Input> {
     let mut spool = tempfile::tempfile().map_err(Error::io("temporary file"))?;
     io::copy(stream, &mut spool).map_err(Error::io("input"))?;
-    Ok(Input::File(Arc::new(spool)))
+    Ok(Kind::File(Arc::new(spool)).into())
 }
 
 /// The record stream of an input.
-pub enum InputReader {
+pub struct InputReader {
+    stream: Stream,
+    meter: Meter,
+}
+
+enum Stream {
     /// A part of a file.
     File(SourceReader<Arc<File>>),
-    /// A stream.
-    Stream(Box<dyn Read + Send>),
     /// The files of a directory.
     Merged(Box<Merged<Arc<File>>>),
+    /// What can be read only once.
+    Other(Box<dyn Read + Send>),
 }
 
 impl Read for InputReader {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            InputReader::File(file) => file.read(buf),
-            InputReader::Stream(stream) => stream.read(buf),
-            InputReader::Merged(files) => files.read(buf),
+        let read = match &mut self.stream {
+            Stream::File(file) => file.read(buf)?,
+            Stream::Merged(files) => files.read(buf)?,
+            Stream::Other(stream) => {
+                let read = stream.read(buf)?;
+                self.meter.streamed.fetch_add(read as u64, Ordering::Relaxed);
+                read
+            }
+        };
+        if let Some(watch) = &self.meter.watch {
+            watch.advance(read as u64);
         }
+        Ok(read)
     }
 }
 
 /// The input once more, for what the model does not hold.
-pub enum InputSource {
+pub struct InputSource {
+    place: Place,
+    meter: Meter,
+}
+
+enum Place {
     /// A file.
     File(Arc<File>),
     /// A stream has no such bytes.
-    Stream,
+    Nowhere,
     /// A directory, whose `data` has them.
     Directory(Directory),
 }
@@ -191,26 +291,28 @@ impl InputSource {
     /// # Errors
     /// As [`Input::reader`].
     pub fn reopen(&self) -> Result<Option<RecordingReader<InputReader>>> {
-        match self {
-            InputSource::File(file) => Ok(Some(Input::File(file.clone()).reader()?.0)),
-            InputSource::Stream => Ok(None),
-            InputSource::Directory(directory) => Ok(Some(directory.reader()?)),
-        }
+        let kind = match &self.place {
+            Place::File(file) => Kind::File(file.clone()),
+            Place::Nowhere => return Ok(None),
+            Place::Directory(directory) => Kind::Directory(directory.clone()),
+        };
+        let Meter { watch, streamed } = self.meter.clone();
+        Ok(Some(Input { kind, watch, streamed }.reader()?.0))
     }
 
     /// The directory that the input is.
     pub fn directory(&self) -> Option<&Directory> {
-        match self {
-            InputSource::Directory(directory) => Some(directory),
+        match &self.place {
+            Place::Directory(directory) => Some(directory),
             _ => None,
         }
     }
 
     fn file(&self) -> Option<&File> {
-        match self {
-            InputSource::File(file) => Some(file),
-            InputSource::Stream => None,
-            InputSource::Directory(directory) => Some(&directory.data),
+        match &self.place {
+            Place::File(file) => Some(file),
+            Place::Nowhere => None,
+            Place::Directory(directory) => Some(&directory.data),
         }
     }
 }

@@ -38,14 +38,23 @@
 //!
 //! The command line is defined once, in [`cli`]; each subcommand is a file in [`cmd`].
 
+pub mod advice;
+#[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cli")]
 pub mod cmd;
 pub mod convert;
 pub mod diff;
 pub mod error;
 pub mod interrupt;
 pub mod io;
+#[cfg(feature = "cli")]
+pub mod messages;
+#[cfg(feature = "cli")]
+pub mod progress;
+pub mod shell;
 pub mod show;
+pub mod suggest;
 pub mod verify;
 pub mod walk;
 

@@ -1,7 +1,7 @@
 //! Where everything stands in a container: what a recording's model does not say, but an exact copy needs.
 
 use crate::feature::FeatureId;
-use crate::header::{FileHeader, FileSection, WordSize};
+use crate::header::{ContainerKind, FileHeader, FileSection, WordSize};
 
 /// A thing in a file that has a place of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -181,4 +181,14 @@ pub enum Arrangement {
     File(FileArrangement),
     /// In a pipe.
     Pipe(PipeArrangement),
+}
+
+impl Arrangement {
+    /// The container.
+    pub fn container(&self) -> ContainerKind {
+        match self {
+            Arrangement::File(_) => ContainerKind::File,
+            Arrangement::Pipe(_) => ContainerKind::Pipe,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The first bytes of a recording (tools/perf/util/header.h, struct perf_file_header and perf_pipe_file_header).
 
+use std::fmt;
 use std::io::{Read, Seek, Write};
 
 use binrw::{BinRead, BinResult, BinWrite, Endian};
@@ -207,6 +208,15 @@ pub enum ContainerKind {
     File,
     /// A stream of records, metadata among them.
     Pipe,
+}
+
+impl fmt::Display for ContainerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ContainerKind::File => "file",
+            ContainerKind::Pipe => "pipe",
+        })
+    }
 }
 
 impl ContainerKind {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, FromArgMatches};
 
 /// Arguments of `inject`: the words of `perf inject`.
 #[derive(Debug, Args)]
@@ -37,9 +37,6 @@ pub struct InjectArgs {
     /// Nothing: whose file INPUT is makes no difference here
     #[arg(short, long)]
     pub force: bool,
-    /// Say how many records there were
-    #[arg(short, long, action = ArgAction::Count)]
-    pub verbose: u8,
     /// Options of `perf inject` that are not here.
     #[command(flatten)]
     pub elsewhere: OnlyInPerf,

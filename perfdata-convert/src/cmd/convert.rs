@@ -1,10 +1,12 @@
 //! `perfconv convert`, and the commands that are a short form of it.
 
+use indicatif::HumanBytes;
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
 
+use super::open;
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
 use crate::convert::compat::Compat;
@@ -12,12 +14,15 @@ use crate::convert::compress::Compress;
 use crate::convert::decompress::Decompress;
 use crate::convert::edit::{Change, Edit};
 use crate::convert::swap::{Swap, Target};
-use crate::convert::{Conversion, Stage, Summary};
+use crate::convert::tally::Tally;
+use crate::convert::{Conversion, Form, Stage, Summary};
 use crate::error::{Error, Result};
 use crate::io::Output;
+use crate::messages::{Messages, Verbosity};
+use crate::show::endian_name;
 
 /// Converts by `args`; `to` is the container that the command's name asks for.
-pub fn run(args: &ConvertArgs, to: Option<Container>) -> Result<()> {
+pub fn run(args: &ConvertArgs, to: Option<Container>, messages: Messages) -> Result<()> {
     if to.is_some() && args.to.is_some_and(|other| to != Some(other)) {
         return Err(Error::Usage("--to asks for another container than the command does".into()));
     }
@@ -25,23 +30,37 @@ pub fn run(args: &ConvertArgs, to: Option<Container>) -> Result<()> {
         Container::File => ContainerKind::File,
         Container::Pipe => ContainerKind::Pipe,
     });
-    let output = Output::create(&args.output, &args.input, args.force)?;
-    let summary = Conversion { stages: stages(args)?, to }.run(&args.input, output)?;
-    report(&summary, args.quiet);
+    let Some(output) = &args.output else { return Err(Error::Usage("no output: -o OUTPUT names one".into())) };
+    let output = Output::create(output, &args.input, args.force)?;
+    let mut stages = stages(args)?;
+    if messages.verbosity >= Verbosity::All {
+        stages.push(Box::new(Tally::default()));
+    }
+    let summary = Conversion { stages, to }.run_on(open(&args.input, messages)?, output)?;
+    report(&summary, messages);
     Ok(())
 }
 
 /// Says what a conversion did.
-pub fn report(summary: &Summary, quiet: bool) {
+pub fn report(summary: &Summary, messages: Messages) {
     if let Some((bytes, why)) = &summary.unreadable {
-        eprintln!("perfconv: warning: the last {bytes} bytes are no whole record: {why}");
+        messages.warning(format_args!("the last {bytes} bytes are no whole record: {why}"));
     }
     for note in &summary.notes {
-        eprintln!("perfconv: note: {note}");
+        messages.note(note);
     }
-    if !quiet {
-        eprintln!("perfconv: {} records", summary.records);
-    }
+    messages.detail(format_args!("from a {} to a {}", form(summary.from), form(summary.to)));
+    let Summary { records, features, bytes_in, bytes_out, elapsed, .. } = summary;
+    messages.summary(format_args!(
+        "{records} records, {features} features, {} in, {} out, {:.2} s",
+        HumanBytes(*bytes_in),
+        HumanBytes(*bytes_out),
+        elapsed.as_secs_f64()
+    ));
+}
+
+fn form(form: Form) -> String {
+    format!("{} {}", endian_name(form.endian), form.container)
 }
 
 /// The stages that the options ask for, in the order in which they see a record.

@@ -5,14 +5,15 @@ use std::io::Write;
 use crate::cli::DumpArgs;
 use crate::error::Result;
 use crate::io::Input;
+use crate::messages::Messages;
 use crate::show::dump::Dump;
 
 /// Shows the records by `args`.
-pub fn run(args: &DumpArgs, out: &mut dyn Write) -> Result<()> {
+pub fn run(args: &DumpArgs, out: &mut dyn Write, messages: Messages) -> Result<()> {
     let types = args.types.iter().map(|name| Dump::type_of(name)).collect::<Result<_>>()?;
     let dump = Dump { json: args.json, hex: args.hex, types, limit: args.limit };
     for damage in dump.run(Input::open(&args.input)?, out)? {
-        eprintln!("perfconv: warning: {damage}");
+        messages.warning(damage);
     }
     Ok(())
 }

@@ -4,16 +4,17 @@ use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
 
-use super::convert::report;
+use super::{convert::report, open};
 use crate::cli::InjectArgs;
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
 use crate::convert::{Conversion, Stage};
 use crate::error::{Error, Result};
 use crate::io::Output;
+use crate::messages::Messages;
 
 /// Copies the recording, with the build ids that `args` ask for. Like perf it writes a pipe to standard output, and a
 /// file to everything else.
-pub fn run(args: &InjectArgs) -> Result<()> {
+pub fn run(args: &InjectArgs, messages: Messages) -> Result<()> {
     if let Some((option, what)) = args.elsewhere.given {
         return Err(Error::Usage(format!("--{option}: {what} is what perf inject does, and perfconv does not")));
     }
@@ -23,8 +24,8 @@ pub fn run(args: &InjectArgs) -> Result<()> {
     let stages = asked.map(|stage| Box::new(stage) as Box<dyn Stage>).into_iter().collect();
     let to = if args.output == Path::new("-") { ContainerKind::Pipe } else { ContainerKind::File };
     let output = Output::create(&args.output, &args.input, true)?;
-    let summary = Conversion { stages, to: Some(to) }.run(&args.input, output)?;
-    report(&summary, args.verbose == 0);
+    let summary = Conversion { stages, to: Some(to) }.run_on(open(&args.input, messages)?, output)?;
+    report(&summary, messages);
     Ok(())
 }
 

@@ -1,16 +1,23 @@
 //! The subcommands, one file each.
 
+mod about;
+mod completions;
 mod convert;
 mod diff;
 mod dump;
 mod info;
 mod inject;
+mod man;
 mod verify;
 
 use std::io::Write;
+use std::path::Path;
 
 use crate::cli::{Cli, Command, Container};
 use crate::error::{Error, Result};
+use crate::io::Input;
+use crate::messages::{Messages, Verbosity};
+use crate::progress::Progress;
 
 /// What a command that went well has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,19 +44,29 @@ impl Outcome {
 /// What the command could not do; see [`Error::exit_code`].
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
     let mut outcome = Outcome::Done;
+    let messages = Messages::from(cli.messages);
     match (cli.command, cli.convert) {
-        (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None)?,
-        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(Container::File))?,
-        (Some(Command::File2pipe(args)), _) => convert::run(&args, Some(Container::Pipe))?,
-        (Some(Command::Inject(args)), _) => inject::run(&args)?,
-        (Some(Command::Info(args)), _) => info::run(&args, out)?,
-        (Some(Command::Dump(args)), _) => dump::run(&args, out)?,
+        (None, Some(args)) if args.output.is_none() => about::run(&args.input, out, messages)?,
+        (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None, messages)?,
+        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(Container::File), messages)?,
+        (Some(Command::File2pipe(args)), _) => convert::run(&args, Some(Container::Pipe), messages)?,
+        (Some(Command::Inject(args)), _) => inject::run(&args, messages)?,
+        (Some(Command::Info(args)), _) => info::run(&args, out, messages)?,
+        (Some(Command::Dump(args)), _) => dump::run(&args, out, messages)?,
         (Some(Command::Diff(args)), _) => outcome = diff::run(&args, out)?,
-        (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out)?,
+        (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out, messages)?,
+        (Some(Command::Man(args)), _) => man::run(&args, out)?,
+        (Some(Command::Completions(args)), _) => completions::run(&args, out)?,
         (None, None) => return Err(Error::Usage("no input given; see perfconv --help".into())),
     }
     out.flush().map_err(Error::io("standard output"))?;
     Ok(outcome)
+}
+
+/// Opens a recording that is read to its end, and shows how far that is.
+fn open(path: &Path, messages: Messages) -> Result<Input> {
+    let input = Input::open(path)?;
+    Ok(if messages.verbosity == Verbosity::Quiet { input } else { input.watched_by(Progress::new()) })
 }
 
 /// Writes a report.

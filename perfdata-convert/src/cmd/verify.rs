@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use super::Outcome;
+use super::{Outcome, open, print};
 use crate::cli::VerifyArgs;
 use crate::error::Result;
-use crate::io::Input;
+use crate::messages::Messages;
 use crate::verify::Report;
 
 /// Checks the recording by `args`.
-pub fn run(args: &VerifyArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let report = Report::of(Input::open(&args.input)?)?;
-    super::print(out, &if args.json { report.json() } else { report.text() })?;
+pub fn run(args: &VerifyArgs, out: &mut dyn Write, messages: Messages) -> Result<Outcome> {
+    let report = Report::of(open(&args.input, messages)?)?;
+    print(out, &if args.json { report.json() } else { report.text() })?;
     Ok(if report.is_clean() { Outcome::Done } else { Outcome::Found })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use perfdata_core::arrangement::{Arrangement, Slot, SlotContent};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
-use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::feature::{Feature, FeatureId, Section, TABLE};
 use perfdata_core::header::FeatureBitmap;
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::wire::{Str, Wire};
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::{Link, Stage};
 use crate::error::{Error, Result};
+use crate::suggest;
 
 /// What becomes of a section.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +118,10 @@ impl Stage for Edit {
 fn feature_called(name: &str) -> Result<FeatureId> {
     let number = || name.parse().ok().filter(|number| (1..FeatureBitmap::BITS).contains(number)).map(FeatureId);
     FeatureId::by_name(name).or_else(number).ok_or_else(|| {
-        Error::Usage(format!("no feature is called {name}: a name as in perfconv info, or a number from 1 to 255"))
+        Error::Usage(match suggest::nearest(name, TABLE.iter().map(|info| info.name)) {
+            Some(near) => format!("no feature is called {name}; did you mean {near}?"),
+            None => format!("no feature is called {name}: a name as in perfconv info, or a number from 1 to 255"),
+        })
     })
 }
 

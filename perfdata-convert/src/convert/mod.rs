@@ -11,17 +11,20 @@ pub mod edit;
 mod from_directory;
 pub mod sample_times;
 pub mod swap;
+pub mod tally;
 mod to_file;
 mod to_pipe;
 
+use std::io::{self, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Piece, RecordingReader};
 use perfdata_core::record::RawRecord;
-use perfdata_core::{Events, Recording};
+use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 use crate::error::{Error, Result};
@@ -168,11 +171,39 @@ impl Link<'_> {
     }
 }
 
+/// How a recording lies in a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// The container.
+    pub container: ContainerKind,
+    /// The byte order.
+    pub endian: Endian,
+}
+
+impl Form {
+    fn of(recording: &Recording, arrangement: &Arrangement) -> Self {
+        Form { container: arrangement.container(), endian: recording.endian }
+    }
+}
+
 /// What a conversion did.
-#[derive(Debug, Default)]
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct Summary {
+    /// What the input is.
+    pub from: Form,
+    /// What the output is.
+    pub to: Form,
     /// Records read.
     pub records: u64,
+    /// Feature sections of the output.
+    pub features: usize,
+    /// Bytes of the input.
+    pub bytes_in: u64,
+    /// Bytes of the output.
+    pub bytes_out: u64,
+    /// How long it took.
+    pub elapsed: Duration,
     /// Bytes of the input that were no records, and why the stream could not be read on.
     pub unreadable: Option<(u64, String)>,
     /// What the stages have to say.
@@ -192,12 +223,21 @@ impl Conversion {
     ///
     /// # Errors
     /// The input cannot be read or converted, or the output not be written. There is no output then.
-    pub fn run(mut self, input: &Path, output: Output) -> Result<Summary> {
-        let mut input = Input::open(input)?;
+    pub fn run(self, input: &Path, output: Output) -> Result<Summary> {
+        self.run_on(Input::open(input)?, output)
+    }
+
+    /// The same with an input that is open.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_on(mut self, mut input: Input, output: Output) -> Result<Summary> {
+        let start = Instant::now();
         // A stream is a pipe.
         if self.stages.iter().any(|stage| stage.needs_look_ahead(self.to.unwrap_or(ContainerKind::Pipe))) {
             input = input.into_seekable()?;
         }
+        let size = input.size();
         let (reader, source) = input.reader()?;
         if reader.recording().events.is_empty() && self.stages.iter().any(|stage| stage.needs_events()) {
             let events = late_events(&source)?;
@@ -206,10 +246,7 @@ impl Conversion {
         if let Some(directory) = source.directory() {
             self.stages.insert(0, Box::new(from_directory::FromDirectory::new(directory)));
         }
-        let found = match reader.arrangement() {
-            Arrangement::File(_) => ContainerKind::File,
-            Arrangement::Pipe(_) => ContainerKind::Pipe,
-        };
+        let found = Form::of(reader.recording(), reader.arrangement()).container;
         let to = self.to.unwrap_or(found);
         let mut ahead = self.stages.iter_mut().filter(|stage| stage.needs_look_ahead(to));
         ahead.try_for_each(|stage| stage.look_ahead(&source))?;
@@ -220,14 +257,16 @@ impl Conversion {
         };
         let at = self.stages.iter().position(|stage| stage.is_behind_container()).unwrap_or(self.stages.len());
         self.stages.splice(at..at, change);
-        match to {
+        let mut summary = match to {
             ContainerKind::File => output.write_seekable(|file| self.write_file(reader, &source, file)),
             // A refusal comes before anything is written, also where the output cannot be taken back.
             ContainerKind::Pipe if self.stages.iter().any(|stage| stage.may_refuse()) => {
                 output.write_seekable(|file| self.write_pipe(reader, file))
             }
             ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(reader, out)),
-        }
+        }?;
+        (summary.bytes_in, summary.elapsed) = (size.bytes(), start.elapsed());
+        Ok(summary)
     }
 
     fn write_file(
@@ -242,17 +281,14 @@ impl Conversion {
             Arrangement::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
             Arrangement::Pipe(_) => FilePlan::standard(),
         };
-        let mut writer = FileWriter::begin(file, plan, &recording, source)?;
-        let summary = self.pump(&mut reader, &mut recording, &mut writer)?;
+        let mut writer = FileWriter::begin(&mut *file, plan, &recording, source)?;
+        let mut summary = self.pump(&mut reader, &mut recording, &mut writer, ContainerKind::File)?;
         writer.finish(&recording)?;
+        summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
         Ok(summary)
     }
 
-    fn write_pipe(
-        &mut self,
-        mut reader: RecordingReader<InputReader>,
-        out: &mut dyn std::io::Write,
-    ) -> Result<Summary> {
+    fn write_pipe(&mut self, mut reader: RecordingReader<InputReader>, out: &mut dyn Write) -> Result<Summary> {
         let (mut recording, arrangement) = self.begin(&reader)?;
         let plan = match &arrangement {
             Arrangement::Pipe(found) => PipePlan::exact(found),
@@ -261,9 +297,11 @@ impl Conversion {
                 PipePlan::standard(&recording, wanted.unwrap_or(PipePlan::END))
             }
         };
-        let mut writer = PipeWriter::begin(out, plan, &recording).map_err(to_pipe::with_way_out)?;
-        let summary = self.pump(&mut reader, &mut recording, &mut writer)?;
+        let mut counted = Counted { out, bytes: 0 };
+        let mut writer = PipeWriter::begin(&mut counted, plan, &recording).map_err(to_pipe::with_way_out)?;
+        let mut summary = self.pump(&mut reader, &mut recording, &mut writer, ContainerKind::Pipe)?;
         writer.finish()?;
+        summary.bytes_out = counted.bytes;
         Ok(summary)
     }
 
@@ -279,24 +317,52 @@ impl Conversion {
         reader: &mut RecordingReader<InputReader>,
         recording: &mut Recording,
         writer: &mut dyn RecordSink,
+        container: ContainerKind,
     ) -> Result<Summary> {
-        let mut summary = Summary::default();
+        let from = Form::of(reader.recording(), reader.arrangement());
+        let mut records = 0;
         let mut unreadable = 0;
         while let Some(piece) = reader.next()? {
             match piece {
-                Piece::Record(_) => summary.records += 1,
+                Piece::Record(_) => records += 1,
                 Piece::Unreadable(bytes) => unreadable += bytes.len() as u64,
                 Piece::Payload(_) => {}
             }
             Link { stages: &mut self.stages, writer }.piece(&piece)?;
         }
-        summary.unreadable = reader.damage().map(|damage| (unreadable, damage.to_string()));
         for at in 0..self.stages.len() {
             let Some((stage, rest)) = self.stages.get_mut(at..).and_then(<[_]>::split_first_mut) else { break };
             stage.finish(recording, &mut Link { stages: rest, writer })?;
         }
-        summary.notes = self.stages.iter().flat_map(|stage| stage.notes()).collect();
-        Ok(summary)
+        Ok(Summary {
+            from,
+            to: Form { container, endian: recording.endian },
+            records,
+            features: recording.features.len(),
+            bytes_in: 0,
+            bytes_out: 0,
+            elapsed: Duration::ZERO,
+            unreadable: reader.damage().map(|damage| (unreadable, damage.to_string())),
+            notes: self.stages.iter().flat_map(|stage| stage.notes()).collect(),
+        })
+    }
+}
+
+/// An output that counts its bytes.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes = self.bytes.saturating_add(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -17,7 +17,8 @@ use super::{Link, Stage};
 use crate::error::{Error, Result};
 
 /// What to do with what cannot be converted with certainty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Unknown {
     /// Keep its bytes as they are, under a converted header
     Keep,

@@ -19,6 +19,7 @@ use super::names::EventNames;
 use super::record::Shown;
 use crate::error::{Error, Result};
 use crate::io::{Input, InputSource};
+use crate::suggest;
 use crate::walk::{Item, walk};
 
 /// What is shown, and how.
@@ -43,7 +44,10 @@ impl Dump {
         let number = || name.parse().ok().map(RecordType);
         RecordType::by_name(name).or_else(number).ok_or_else(|| {
             let known: Vec<_> = TABLE.iter().map(|info| info.name).collect();
-            Error::Usage(format!("{name} is no type of record; there are {}", known.join(", ")))
+            Error::Usage(match suggest::nearest(name, known.iter().copied()) {
+                Some(near) => format!("{name} is no type of record; did you mean {near}?"),
+                None => format!("{name} is no type of record; there are {}", known.join(", ")),
+            })
         })
     }
 

@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use perfdata_core::Recording;
 use perfdata_core::arrangement::{Arrangement, FileArrangement, Part};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
-use perfdata_core::feature::{FeatureId, SampleTime, Section};
-use perfdata_core::read::Head;
+use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::{Head, is_compressed};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 
 use super::json::Json;
@@ -125,10 +126,60 @@ impl Overview {
         }
     }
 
-    fn container(&self) -> &'static str {
-        match self.arrangement {
-            Arrangement::File(_) => "file",
-            Arrangement::Pipe(_) => "pipe",
+    /// The model of the recording.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// The container; a directory is read as a file.
+    pub fn container(&self) -> ContainerKind {
+        self.arrangement.container()
+    }
+
+    /// What keeps parts of the recording from being read.
+    pub fn damage(&self) -> &[String] {
+        &self.damage
+    }
+
+    /// The number of records of a type, those in compressed records included.
+    pub fn count(&self, kind: RecordType) -> u64 {
+        [&self.records, &self.inner].iter().filter_map(|tallies| tallies.get(&kind)).map(|tally| tally.count).sum()
+    }
+
+    /// The number of records, with those in compressed records in place of the compressed ones.
+    pub fn total(&self) -> u64 {
+        let plain = self.records.iter().filter(|(kind, _)| !is_compressed(**kind));
+        plain.chain(&self.inner).map(|(_, tally)| tally.count).sum()
+    }
+
+    /// Times of the first and the last sample.
+    pub fn sample_times(&self) -> Option<&SampleTime> {
+        self.times.as_ref()
+    }
+
+    /// The names of the events.
+    pub fn event_names(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.recording.events.len()).filter_map(|at| self.names.get(at))
+    }
+
+    /// The release of the perf that recorded, as the recording says it.
+    pub fn perf_version(&self) -> Option<String> {
+        self.word(FeatureId::VERSION)
+    }
+
+    /// Which perf recorded on which machine, as far as the recording says it.
+    pub fn origin(&self) -> String {
+        let part = |before: &str, id| self.word(id).map(|word| format!("{before}{word}"));
+        let parts =
+            [part("by perf ", FeatureId::VERSION), part("on ", FeatureId::HOSTNAME), part("for ", FeatureId::ARCH)];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The content of a feature section that is but a word.
+    fn word(&self, id: FeatureId) -> Option<String> {
+        match self.recording.feature(id)?.ok()?.value {
+            Feature::Version(word) | Feature::Hostname(word) | Feature::Arch(word) => Some(escaped(word.text())),
+            _ => None,
         }
     }
 
@@ -149,7 +200,7 @@ impl Overview {
     pub fn text(&self) -> String {
         let mut out = String::new();
         let magic = escaped(self.recording.magic.bytes(self.recording.endian));
-        let _ = writeln!(out, "{}, {}, {magic}", self.container(), endian_name(self.recording.endian));
+        let _ = writeln!(out, "{}, {}, {magic}", self.arrangement.container(), endian_name(self.recording.endian));
         if let Arrangement::File(file) = &self.arrangement {
             out.push_str(&Tree::of(&file.header, "header", 0));
         }
@@ -204,7 +255,7 @@ impl Overview {
     pub fn json(&self) -> String {
         let mut json = Json::pretty();
         json.object("");
-        json.text("container", self.container().as_bytes());
+        json.text("container", self.container().to_string().as_bytes());
         json.text("byte_order", endian_name(self.recording.endian).as_bytes());
         json.text("magic", self.recording.magic.bytes(self.recording.endian));
         if let Arrangement::File(file) = &self.arrangement {

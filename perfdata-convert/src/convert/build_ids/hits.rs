@@ -13,7 +13,8 @@ use super::timeline::{Addresses, Moment, Timeline};
 use crate::error::Result;
 
 /// Which objects get a build id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Select {
     /// Those that a sample falls into, by its instruction pointer or its callchain
     #[default]

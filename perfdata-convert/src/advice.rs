@@ -1,0 +1,128 @@
+//! What a recording is, and what can be done with it, as commands to paste: what `perfconv FILE` says.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use perfdata_core::header::ContainerKind;
+use perfdata_core::record::RecordType;
+use perfdata_core::{Endian, Version};
+
+use crate::shell;
+use crate::show::overview::Overview;
+use crate::show::text::escaped;
+use crate::show::{endian_name, seconds};
+
+/// Something that can be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What comes of it.
+    pub what: &'static str,
+    /// How it is done.
+    pub command: String,
+}
+
+/// As many steps are shown.
+const STEPS: usize = 3;
+/// The release behind 6.1, which is the oldest perf that is still met with often.
+const NEW_PERF: &str = "6.2";
+
+/// The three steps that make most sense for the recording at `input`.
+pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
+    let facts = Facts::of(overview, input);
+    let step = |what, before: &str, kind: &str| {
+        let command = format!("perfconv {before} {} -o {}", shell::word(input), shell::word(&facts.output(kind)));
+        Step { what, command }
+    };
+    let all = [
+        (facts.damaged).then(|| step("Save what can be read of it", "recover", "recovered")),
+        (facts.directory).then(|| step("Make one file of it", "--to file", "file")),
+        (facts.pipe).then(|| step("Make a file of it, which every reader takes", "pipe2file", "file")),
+        (facts.foreign).then(|| step("Turn it into this machine's byte order", "--swap-endian", "native")),
+        (facts.compressed).then(|| step("Decompress it, for readers that cannot", "--decompress", "plain")),
+        (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
+        (!facts.pipe).then(|| step("Make a stream of it, for tools that read one", "file2pipe", "pipe")),
+        Some(step("Take out the host's name and the command line", "--drop CMDLINE --drop HOSTNAME", "nameless")),
+        (!facts.compressed).then(|| step("Compress it, as perf record -z does", "--compress", "compressed")),
+    ];
+    all.into_iter().flatten().take(STEPS).collect()
+}
+
+/// What the choice depends on.
+struct Facts<'a> {
+    input: &'a Path,
+    directory: bool,
+    damaged: bool,
+    pipe: bool,
+    foreign: bool,
+    compressed: bool,
+    new: bool,
+}
+
+impl<'a> Facts<'a> {
+    fn of(overview: &Overview, input: &'a Path) -> Self {
+        let release = overview.perf_version().and_then(|text| text.parse::<Version>().ok());
+        Facts {
+            input,
+            directory: input.is_dir(),
+            damaged: !overview.damage().is_empty(),
+            pipe: overview.container() == ContainerKind::Pipe,
+            foreign: overview.recording().endian != Endian::NATIVE,
+            compressed: is_compressed(overview),
+            new: release.is_some_and(|release| release.has(NEW_PERF)),
+        }
+    }
+
+    /// A name for the output, which no file has.
+    fn output(&self, kind: &str) -> PathBuf {
+        let stem = self.input.file_stem().filter(|stem| *stem != "-").unwrap_or("perf".as_ref());
+        let name = |number: Option<u32>| {
+            let mut name = stem.to_owned();
+            name.push(format!(".{kind}"));
+            if let Some(number) = number {
+                name.push(format!(".{number}"));
+            }
+            name.push(".data");
+            PathBuf::from(name)
+        };
+        [None].into_iter().chain((2..100).map(Some)).map(name).find(|name| !name.exists()).unwrap_or_else(|| name(None))
+    }
+}
+
+fn is_compressed(overview: &Overview) -> bool {
+    [RecordType::COMPRESSED, RecordType::COMPRESSED2].iter().any(|kind| overview.count(*kind) > 0)
+}
+
+/// What the recording at `input` is, in a few lines, and the steps.
+pub fn text(overview: &Overview, input: &Path) -> String {
+    let mut out = String::new();
+    let name = if input == Path::new("-") { "standard input".into() } else { shell::word(input) };
+    let container = if input.is_dir() { "directory".into() } else { overview.container().to_string() };
+    let compressed = if is_compressed(overview) { ", compressed" } else { "" };
+    let _ = writeln!(out, "{name}: a recording of Linux perf");
+    let _ = writeln!(out, "  {}, {container}{compressed}", endian_name(overview.recording().endian));
+    let origin = overview.origin();
+    if !origin.is_empty() {
+        let _ = writeln!(out, "  made {origin}");
+    }
+    let names: Vec<String> = overview.event_names().map(escaped).collect();
+    let _ = writeln!(out, "  {}: {}", count(names.len() as u64, "event"), names.join(", "));
+    let samples = overview.count(RecordType::SAMPLE);
+    let _ = write!(out, "  {}, {} of them samples", count(overview.total(), "record"), samples);
+    if let Some(times) = overview.sample_times() {
+        let _ = write!(out, " in {} s", seconds(times.last.saturating_sub(times.first)));
+    }
+    out.push('\n');
+    for damage in overview.damage() {
+        let _ = writeln!(out, "  damaged: {damage}");
+    }
+    for step in steps(overview, input) {
+        let _ = writeln!(out, "\n{}:\n  {}", step.what, step.command);
+    }
+    let _ = writeln!(out, "\nMore: perfconv info {}; perfconv --help", shell::word(input));
+    out
+}
+
+/// `1 event`, `2 events`.
+fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}

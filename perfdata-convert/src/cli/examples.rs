@@ -1,0 +1,94 @@
+//! What stands at the end of `--help`: examples, which a test reads.
+
+/// Of `perfconv`.
+pub const TOP: &str = "\
+Examples:
+  What is this, and what can be done with it?
+    perfconv perf.data
+  A stream becomes a file, while it is recorded:
+    perf record -o - -- make | perfconv pipe2file - -o perf.data
+  A recording of a big-endian machine becomes one of this machine:
+    perfconv --endian native s390x.data -o here.data
+  A recording of perf record -z, for a tool that does not decompress:
+    perfconv --decompress perf.data -o plain.data
+  A recording of a new perf, for perf 6.1:
+    perfconv --compat 6.1 perf.data -o old.data
+
+Exit status:
+  0  done
+  1  the input is bad or the conversion was refused, and nothing was written
+  2  usage or I/O
+
+Inputs are never changed, and an output appears when it is complete. Messages go to standard error; reports and -o -
+to standard output. Colours are for terminals only, and NO_COLOR turns them off.";
+
+/// Of `perfconv convert`.
+pub const CONVERT: &str = "\
+Examples:
+    perfconv convert perf.data -o copy.data
+    perfconv convert --to file perf.data.dir -o perf.data
+    perfconv convert --swap-endian --decompress s390x.data -o plain.data
+    perfconv convert --set HOSTNAME=somewhere --drop CMDLINE perf.data -o shown.data
+    perfconv convert --build-ids --sysroot /mnt/target perf.data -o with-ids.data
+
+Exit status: 0 done; 1 bad input or refused, nothing written; 2 usage or I/O.";
+
+/// Of `perfconv pipe2file`.
+pub const PIPE2FILE: &str = "\
+Examples:
+    perf record -o - -- make | perfconv pipe2file - -o perf.data
+    ssh host perf record -a -o - sleep 10 | perfconv pipe2file - -o host.data
+    perfconv pipe2file --endian native stream.data -o perf.data";
+
+/// Of `perfconv file2pipe`.
+pub const FILE2PIPE: &str = "\
+Examples:
+    perfconv file2pipe perf.data -o - | perf script -i -
+    perfconv file2pipe --decompress perf.data -o stream.data";
+
+/// Of `perfconv inject`.
+pub const INJECT: &str = "\
+Examples:
+    perf record -o - -- make | perfconv inject -b | perf report -i -
+    perfconv inject --buildid-all -i perf.data -o with-ids.data";
+
+/// Of `perfconv info`.
+pub const INFO: &str = "\
+Examples:
+    perfconv info perf.data
+    perfconv info --json perf.data | jq .records";
+
+/// Of `perfconv dump`.
+pub const DUMP: &str = "\
+Examples:
+    perfconv dump --type MMAP2 --type COMM perf.data
+    perfconv dump --hex --limit 10 perf.data
+    perfconv dump --json --type SAMPLE perf.data | jq .ip";
+
+/// Of `perfconv verify`.
+pub const VERIFY: &str = "\
+Examples:
+    perfconv verify perf.data
+    perfconv verify --json perf.data | jq .findings
+
+Exit status: 0 nothing is wrong; 1 something is; 2 usage or I/O.";
+
+/// Of `perfconv diff`.
+pub const DIFF: &str = "\
+Examples:
+    perfconv diff before.data after.data
+
+Exit status: 0 nothing differs; 1 something does; 2 trouble.";
+
+/// Of `perfconv man`.
+pub const MAN: &str = "\
+Examples:
+    perfconv man > ~/.local/share/man/man1/perfconv.1
+    perfconv man convert | man -l -";
+
+/// Of `perfconv completions`.
+pub const COMPLETIONS: &str = "\
+Examples:
+    perfconv completions bash > ~/.local/share/bash-completion/completions/perfconv
+    perfconv completions fish > ~/.config/fish/completions/perfconv.fish
+    perfconv completions zsh > ~/.zfunc/_perfconv";

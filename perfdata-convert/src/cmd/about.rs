@@ -1,0 +1,16 @@
+//! `perfconv FILE`: what it is, and what can be done with it.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::{open, print};
+use crate::advice;
+use crate::error::Result;
+use crate::messages::Messages;
+use crate::show::overview::Overview;
+
+/// Says what the recording at `input` is.
+pub fn run(input: &Path, out: &mut dyn Write, messages: Messages) -> Result<()> {
+    let overview = Overview::of(open(input, messages)?)?;
+    print(out, &advice::text(&overview, input))
+}

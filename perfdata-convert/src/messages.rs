@@ -1,0 +1,71 @@
+//! What is said on standard error, by how much the user wants to hear.
+
+use std::fmt::Display;
+
+use anstyle::{AnsiColor, Style};
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Errors.
+    Quiet,
+    /// Warnings, notes and what was done, too.
+    #[default]
+    Normal,
+    /// What was read and what was written, too.
+    Verbose,
+    /// All there is.
+    All,
+}
+
+/// Speaks to the user. Colours are for terminals, and for those who did not set `NO_COLOR`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Messages {
+    /// How much is said.
+    pub verbosity: Verbosity,
+}
+
+impl Messages {
+    /// Why the command failed: always said.
+    pub fn error(self, text: impl Display) {
+        say("error", AnsiColor::Red, &text);
+    }
+
+    /// What the user should do next: goes with an error.
+    pub fn help(self, text: impl Display) {
+        say("help", AnsiColor::Green, &text);
+    }
+
+    /// That something is not as it should be.
+    pub fn warning(self, text: impl Display) {
+        if self.verbosity >= Verbosity::Normal {
+            say("warning", AnsiColor::Yellow, &text);
+        }
+    }
+
+    /// What the user should know of the output.
+    pub fn note(self, text: impl Display) {
+        if self.verbosity >= Verbosity::Normal {
+            say("note", AnsiColor::Cyan, &text);
+        }
+    }
+
+    /// What was done.
+    pub fn summary(self, text: impl Display) {
+        if self.verbosity >= Verbosity::Normal {
+            anstream::eprintln!("perfconv: {text}");
+        }
+    }
+
+    /// More about what was done.
+    pub fn detail(self, text: impl Display) {
+        if self.verbosity >= Verbosity::Verbose {
+            anstream::eprintln!("perfconv: {text}");
+        }
+    }
+}
+
+fn say(word: &str, color: AnsiColor, text: &dyn Display) {
+    let style = Style::new().bold().fg_color(Some(color.into()));
+    anstream::eprintln!("perfconv: {style}{word}:{style:#} {text}");
+}

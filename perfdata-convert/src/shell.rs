@@ -1,0 +1,54 @@
+//! Names in commands that people paste into a shell.
+
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// `path` as one word of a shell, which is no option either. What a terminal would obey is escaped in bash's way.
+pub fn word(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes();
+    let option = bytes.starts_with(b"-") && bytes != b"-";
+    let bytes = if option { [b"./", bytes].concat() } else { bytes.to_vec() };
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if !bytes.is_empty() && bytes.iter().all(plain) => text.to_owned(),
+        Ok(text) if text.chars().all(|c| c == '\'' || c == '"' || c == '\\' || c.escape_debug().len() == 1) => {
+            format!("'{}'", text.replace('\'', r"'\''"))
+        }
+        _ => {
+            let mut out = String::from("$'");
+            for &byte in &bytes {
+                if plain(&byte) || byte == b' ' {
+                    out.push(char::from(byte));
+                } else {
+                    let _ = write!(out, "\\x{byte:02x}");
+                }
+            }
+            out.push('\'');
+            out
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::process::Command;
+
+    #[test]
+    fn a_shell_reads_the_same_name() {
+        let names: [&[u8]; 9] =
+            [b"a.data", b"a b", b"it's", b"$(x)", b"\x1b[31m", b"\xff\xfe", b"-o", "gr\u{fc}n".as_bytes(), b"a\nb\\"];
+        for name in names {
+            let word = word(Path::new(OsStr::from_bytes(name)));
+            assert!(!word.contains(['\u{1b}', '\n']), "{word:?}");
+            let output = Command::new("bash").args(["-c", &format!("printf %s {word}")]).output().expect("bash");
+            let expected = if name == b"-o" { b"./-o" } else { name };
+            assert_eq!(output.stdout, expected, "{word}");
+        }
+        assert_eq!(word(Path::new("-")), "-");
+        assert_eq!(word(Path::new("a.data")), "a.data");
+        assert_eq!(word(Path::new("it's")), r"'it'\''s'");
+    }
+}

@@ -1,0 +1,268 @@
+//! What the command says of itself: help, manual pages, completions, suggestions; and what it says while it works.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use clap::CommandFactory;
+use perfdata_convert::cli::Cli;
+use perfdata_tests::{convert, perf, recordings, snapshot};
+
+/// Lines that a screen has room for.
+const SCREEN: usize = 50;
+
+/// How perfconv ended and what it said, without a terminal.
+fn perfconv(args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = convert::perfconv();
+    command.args(args).env_remove("COLUMNS").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+    let output = perf::run(command, Duration::from_secs(60)).expect("perfconv can be started");
+    (output.status.and_then(|status| status.code()), output.stdout, output.stderr)
+}
+
+/// What it prints when all goes well.
+fn printed(args: &[&str]) -> String {
+    let (status, stdout, stderr) = perfconv(args);
+    assert_eq!((status, stderr.as_str()), (Some(0), ""), "perfconv {}", args.join(" "));
+    stdout
+}
+
+/// The names of all subcommands.
+fn commands() -> Vec<String> {
+    Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}
+
+fn fixture(name: &str) -> String {
+    recordings::fixture(name).path.display().to_string()
+}
+
+#[test]
+fn help_is_as_it_was() {
+    let folder = recordings::root().join("tests/snapshots/help");
+    let pages = commands().into_iter().map(|name| (name.clone(), vec![name])).chain([("perfconv".into(), vec![])]);
+    let mut expected = BTreeSet::new();
+    for (name, words) in pages {
+        let with = |option| printed(&words.iter().map(String::as_str).chain([option]).collect::<Vec<_>>());
+        let (short, long) = (with("-h"), with("--help"));
+        let lines = short.lines().count();
+        assert!(lines <= SCREEN, "{name} -h has {lines} lines");
+        assert!(long.contains("\nExamples:\n"), "{name} --help has no examples");
+        snapshot::check(&folder.join(format!("{name}.txt")), &format!("$ {name} -h\n{short}\n$ {name} --help\n{long}"));
+        expected.insert(format!("{name}.txt"));
+    }
+    let there = fs::read_dir(folder).expect("the snapshots").flatten();
+    let there: BTreeSet<_> = there.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert_eq!(there, expected);
+}
+
+/// Every example of `--help` is a command line that perfconv takes.
+#[test]
+fn examples_in_help_make_sense() {
+    let mut checked = 0;
+    let mut command = Cli::command();
+    let texts: Vec<String> = [command.clone()]
+        .iter()
+        .chain(command.get_subcommands())
+        .filter_map(|command| Some(command.get_after_long_help()?.to_string()))
+        .collect();
+    command.build();
+    for line in texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with("    ")) {
+        let Some(start) = line.find("perfconv ") else { continue };
+        let words = line[start..].split(['|', '>']).next().unwrap_or_default().split_whitespace();
+        if let Err(error) = Cli::from_args(words) {
+            panic!("{line}\n{error}");
+        }
+        checked += 1;
+    }
+    assert!(checked > 20, "{checked} examples");
+}
+
+#[test]
+fn manual_pages_explain_every_option() {
+    let cli = Cli::command();
+    let pages =
+        cli.get_subcommands().map(|command| (vec!["man", command.get_name()], command)).chain([(vec!["man"], &cli)]);
+    for (args, command) in pages {
+        let page = printed(&args);
+        assert!(page.contains(".SH NAME") && page.contains(".SH OPTIONS"), "{args:?}");
+        for option in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let long = option.get_long().map(|long| format!("\\-\\-{}", long.replace('-', "\\-")));
+            let Some(at) = long.and_then(|long| page.find(&long)) else {
+                assert!(option.get_long().is_none(), "{args:?} says nothing of {option}");
+                continue;
+            };
+            let help = option.get_help().map(|help| help.to_string().replace('-', "\\-")).unwrap_or_default();
+            let first = help.split(['`', '"', '\'', '.']).next().unwrap_or_default().trim();
+            assert!(page[at..].contains(first), "{args:?}: {option}: {help}");
+        }
+    }
+    assert_eq!(perfconv(&["man", "inof"]).2, "perfconv: error: perfconv has no command inof; did you mean info?\n");
+}
+
+#[test]
+fn every_shell_completes_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = printed(&["completions", shell]);
+        for word in commands().iter().map(String::as_str).chain(["swap-endian"]) {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let script = printed(&["completions", "bash"]);
+    let check = "source /dev/stdin; COMP_WORDS=(perfconv pipe); COMP_CWORD=1; _perfconv perfconv pipe perfconv; echo ${COMPREPLY[@]}";
+    let mut bash = Command::new("bash")
+        .args(["-c", check])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("bash can be started");
+    bash.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("bash reads");
+    let output = bash.wait_with_output().expect("bash ends");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "pipe2file\n");
+}
+
+#[test]
+fn what_is_nearly_right_is_recognised() {
+    let input = fixture("6.1-x86_64-pipe-default");
+    for (args, meant) in [
+        (&["inof", &input] as &[&str], "a similar subcommand exists: 'info'"),
+        (&["convert", "--swap-endain", &input, "-o", "x"], "a similar argument exists: '--swap-endian'"),
+        (&["--decompres", &input, "-o", "x"], "a similar argument exists: '--decompress'"),
+        (&["--to", "pip", &input, "-o", "x"], "a similar value exists: 'pipe'"),
+        (&["--set", "hostnam=x", &input, "-o", "/dev/null"], "did you mean HOSTNAME?"),
+        (&["--drop", "CMDLIN", &input, "-o", "/dev/null"], "did you mean CMDLINE?"),
+        (&["dump", "--type", "mmap22", &input], "did you mean MMAP2?"),
+        (&["-o", "x", "info", &input], "its place is behind"),
+        (&["--swap-endian", &input], "--output <OUTPUT>"),
+    ] {
+        let (status, stdout, stderr) = perfconv(args);
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{args:?}: {stderr}");
+        assert!(stderr.contains(meant), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn as_much_is_said_as_is_wanted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().join("out.data").display().to_string();
+    let cut = fixture("7.2-x86_64-pipe-cut");
+    let said = |args: &[&str]| {
+        let (status, stdout, stderr) = perfconv(args);
+        assert_eq!((status, stdout.as_str()), (Some(0), ""), "{args:?}: {stderr}");
+        stderr
+    };
+    let normal = said(&["pipe2file", "-f", &cut, "-o", &output]);
+    let lines: Vec<&str> = normal.lines().collect();
+    let [warning, summary] = lines[..] else { panic!("{normal}") };
+    assert!(warning.starts_with("perfconv: warning: the last 19 bytes are no whole record"), "{warning}");
+    let size = |path: &str| fs::metadata(path).expect("a file").len();
+    let bytes = |size| format!("{:.2} KiB", size as f64 / 1024.0);
+    let expected =
+        format!("perfconv: 113 records, 22 features, {} in, {} out, ", bytes(size(&cut)), bytes(size(&output)));
+    assert!(summary.starts_with(&expected) && summary.ends_with(" s"), "{summary}; {expected}");
+
+    assert_eq!(said(&["pipe2file", "-q", "-f", &cut, "-o", &output]), "");
+    assert_eq!(said(&["-q", "pipe2file", "-f", &cut, "-o", &output]), "");
+    let verbose = said(&["-v", "pipe2file", "-f", &cut, "-o", &output]);
+    assert!(verbose.contains("perfconv: from a little-endian pipe to a little-endian file\n"), "{verbose}");
+    assert!(!verbose.contains("SAMPLE,"), "{verbose}");
+    let all = said(&["pipe2file", "-f", &cut, "-o", &output, "-vv"]);
+    assert!(all.contains("perfconv: note: written: ") && all.contains(" SAMPLE"), "{all}");
+    assert_eq!(
+        perfconv(&["-q", "info", "nowhere"]).2,
+        "perfconv: error: nowhere: No such file or directory (os error 2)\n"
+    );
+    assert_eq!(perfconv(&["-q", "-v", "info", &cut]).0, Some(2));
+}
+
+/// The commands that `perfconv FILE` shows, run by a shell in an empty folder.
+fn steps(folder: &Path, name: &str) -> Vec<String> {
+    let mut command = convert::perfconv();
+    command.arg(name).current_dir(folder);
+    let output = perf::run(command, Duration::from_secs(60)).expect("perfconv can be started");
+    assert!(output.success(), "{}", output.stderr);
+    output.stdout.lines().filter_map(|line| line.strip_prefix("  perfconv ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_name_alone_tells_what_to_do() {
+    let program = convert::perfconv().get_program().to_owned();
+    for (fixture, first) in [
+        ("6.1-x86_64-pipe-default", "pipe2file "),
+        ("6.1-s390x-pipe-z", "pipe2file "),
+        ("6.1-s390x-file-default", "--swap-endian "),
+        ("6.1-x86_64-file-z", "--decompress "),
+        ("7.2-x86_64-file-default", "--compat "),
+        ("7.2-x86_64-file-threads", "--to file "),
+        ("6.1-x86_64-file-default", "file2pipe "),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A name that a shell would take apart.
+        let name = "it's mine.data";
+        std::os::unix::fs::symlink(recordings::fixture(fixture).path, folder.path().join(name)).expect("a link");
+        let steps = steps(folder.path(), name);
+        assert_eq!(steps.len(), 3, "{fixture}: {steps:?}");
+        assert!(steps[0].starts_with(first), "{fixture}: {steps:?}");
+        for step in &steps {
+            let mut shell = Command::new("bash");
+            shell.args(["-c", &format!("\"$0\" -q {step}")]).arg(&program).current_dir(&folder);
+            let output = perf::run(shell, Duration::from_secs(60)).expect("bash can be started");
+            assert!(output.success() && output.stderr.is_empty(), "{fixture}: {step}: {}", output.stderr);
+        }
+        // Each made a file of its own.
+        assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 4, "{fixture}");
+    }
+}
+
+/// Runs a shell command on a terminal, and returns what the terminal gets.
+fn on_a_terminal(commands: &str) -> Option<String> {
+    let mut script = Command::new("script");
+    script
+        .args(["--quiet", "--return", "--command", commands, "/dev/null"])
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR");
+    let output = perf::run(script, Duration::from_secs(60));
+    match output {
+        Ok(output) => Some(output.stdout),
+        Err(error) => {
+            eprintln!("skipped: script, which makes a terminal: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let program = convert::perfconv().get_program().display().to_string();
+    let Some(colored) = on_a_terminal(&format!("{program} nowhere")) else { return };
+    assert!(colored.contains("\u{1b}[") && colored.contains("error:"), "{colored:?}");
+    let plain = on_a_terminal(&format!("NO_COLOR=1 {program} nowhere")).expect("as before");
+    assert!(!plain.contains('\u{1b}') && plain.contains("error:"), "{plain:?}");
+    let help = on_a_terminal(&format!("NO_COLOR=1 {program} --help")).expect("as before");
+    assert!(!help.contains('\u{1b}'), "{help:?}");
+}
+
+#[test]
+fn long_work_shows_a_bar_on_a_terminal() {
+    let program = convert::perfconv().get_program().display().to_string();
+    let input = fixture("6.1-x86_64-pipe-default");
+    let slowly =
+        |options: &str| format!("(head -c 8000 {input}; sleep 1.5; tail -c +8001 {input}) | {program} {options}");
+    let Some(said) = on_a_terminal(&slowly("pipe2file - -o /dev/null")) else { return };
+    assert!(said.contains("/s"), "no rate: {said:?}");
+    assert!(said.contains("260 records"), "{said:?}");
+    let fast = on_a_terminal(&format!("{program} pipe2file {input} -o /dev/null")).expect("as before");
+    assert!(!fast.contains("/s"), "{fast:?}");
+    let quiet = on_a_terminal(&slowly("pipe2file -q - -o /dev/null")).expect("as before");
+    assert_eq!(quiet, "");
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &slowly("pipe2file - -o /dev/null")]);
+    let elsewhere = thread::spawn(move || perf::run(shell, Duration::from_secs(60)));
+    let output = elsewhere.join().expect("no panic").expect("bash can be started");
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
+    assert!(!output.stderr.contains("/s"), "{}", output.stderr);
+}
