@@ -84,7 +84,7 @@ choice! {
     /// A set of CPUs in one of its forms.
     pub enum CpuSet(kind: CpuMapType, layout) {
         /// Their numbers; 0xffff stands for any CPU.
-        CpuMapType::CPUS => Cpus(Counted<u16, u16>),
+        CpuMapType::CPUS => Cpus(Counted<u16, u16> as Pid),
         /// Their bits.
         CpuMapType::MASK => Mask(CpuMask) with layout,
         /// A range.
