@@ -40,6 +40,12 @@ pub enum Error {
         /// What is wrong with it.
         source: perfdata_core::Error,
     },
+    /// A section in a file that has no place for one.
+    #[error("feature {name} cannot be added: the recording was never finished, is cut, or has no room for features")]
+    Unfinished {
+        /// The feature's name.
+        name: String,
+    },
     /// A changed recording whose parts share bytes: nothing can move.
     #[error("{part:?} changed its size from {planned} to {actual} bytes in a damaged file whose parts overlap")]
     Overlap {

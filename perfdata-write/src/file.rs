@@ -82,6 +82,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             let index = std::mem::take(&mut self.auxtrace).into();
             recording.to_mut().set_feature(FeatureId::AUXTRACE, Feature::AuxtraceIndex(index))?;
         }
+        self.check_room(&recording)?;
         if !self.plan.pinned {
             self.plan.settle_features(&recording);
             if self.plan.has_events_last() {
@@ -223,7 +224,10 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 (None, None) => (id, FileSection { offset: self.here, size: 0 }),
             })
             .collect();
-        table.extend(self.plan.lost_entries());
+        // What they point at moved as well, and an offset behind the end of the file would hide the whole table.
+        table.extend(
+            self.plan.lost_entries().map(|(id, was)| (id, FileSection { offset: self.moved(was.offset), ..was })),
+        );
         table.sort_by_key(|entry| entry.0);
         table
     }
@@ -274,6 +278,18 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     fn ids_start(events: usize, place: impl Fn(Part) -> Option<FileSection>) -> u64 {
         let ids = (0..events).find_map(|event| place(Part::Ids(event)));
         ids.or_else(|| place(Part::Attrs)).unwrap_or_default().offset
+    }
+
+    /// Sections are found behind the records: where the header does not say how many bytes of those there are, or has
+    /// no bitmap, what was written there would be taken for records.
+    fn check_room(&self, recording: &Recording) -> Result<()> {
+        let Some(found) = &self.plan.found else { return Ok(()) };
+        let is_unfinished = found.place(Part::Data).is_some_and(|data| data.size != found.header.data.size);
+        let has_room = found.place(Part::FeatureTable).is_some() || !is_unfinished && found.header.features.is_some();
+        match recording.features.keys().next() {
+            Some(&id) if !has_room => Err(Error::Unfinished { name: FeatureId(id).to_string() }),
+            _ => Ok(()),
+        }
     }
 
     /// A part that keeps its place must keep its size.
