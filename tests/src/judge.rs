@@ -54,6 +54,15 @@ pub const READER: &[Allowed] = &[
     },
 ];
 
+/// Recordings whose text differs between releases of perf for reasons of its own, and those reasons.
+const OTHER_TEXT: &[(&str, &str)] = &[
+    ("-file-defer", "the deferred callchains are left out, and with them what they add to other lines"),
+    ("-pipe-tp-mixed", "perf 6.1 cannot print a dynamic array of bytes that perf 7.2 can"),
+    ("-tool-kmem", "perf 6.1 prints addresses in tracepoints as numbers, later ones as symbols of the reader"),
+    ("-pipe-stat-I", "perf 6.1 and 6.12 print an aggregation that they cannot read in different words"),
+    ("-odd-64events", "perf 6.12 forgets the name of a thread that ended, which stands in the text of its tracepoints"),
+];
+
 /// What one perf says of one recording. Each question is asked once, when its answer is first wanted.
 #[derive(Debug)]
 pub struct Texts {
@@ -159,6 +168,40 @@ pub fn compare_with_golden(recording: &Recording, texts: &Texts, allowed: &[Allo
         uses.extend(used);
     }
     Ok(uses)
+}
+
+/// Whether perf, of another release than the one that recorded, tells in `texts` the events that stand beside the
+/// original `recording`.
+pub fn compare_events(recording: &Recording, texts: &Texts) -> Result<(), String> {
+    let golden = perf::text(&recording.script_text().ok_or("no text beside it")?);
+    // perf 6.1 frees memory twice when it meets the names in the second.
+    if events(&golden).is_empty() || recording.name == "6.12-aarch64-odd-names" {
+        return Ok(());
+    }
+    if !texts.is_readable()? {
+        return Err(format!("{} does not read it: {}", texts.perf, texts.answer(Question::Script)?.stderr));
+    }
+    let (old, new) = (events(&golden), events(&texts.answer(Question::Script)?.stdout));
+    if old == new || OTHER_TEXT.iter().any(|(name, _)| recording.name.contains(name)) {
+        return Ok(());
+    }
+    let first = old.iter().zip(&new).find(|(old, new)| old != new);
+    Err(format!("{} events before, {} after; the first to differ: {first:?}", old.len(), new.len()))
+}
+
+/// What every line says from the time on, in order. Names of threads before it, callchains and the width of columns
+/// depend on the release that prints.
+fn events(text: &str) -> Vec<String> {
+    let is_time =
+        |word: &&str| word.ends_with(':') && word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+    let event = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = words.iter().position(is_time)?;
+        Some(words.get(at..)?.join(" "))
+    };
+    let mut events: Vec<String> = text.lines().filter(|line| !line.starts_with('\t')).filter_map(event).collect();
+    events.sort();
+    events
 }
 
 /// A line of a callchain: nothing but an address.

@@ -4,6 +4,7 @@
 //! `fn(&Recording) -> Result<(), String>` and runs it with [`per_fixture!`] on the project's recordings and
 //! with [`recordings::check_all`] on those that lie outside of it.
 
+pub mod allowed;
 pub mod convert;
 pub mod golden;
 pub mod judge;

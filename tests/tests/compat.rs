@@ -3,18 +3,9 @@
 use perfdata_convert::convert::compat::Compat;
 use perfdata_core::Version;
 use perfdata_tests::convert::{Whole, convert};
-use perfdata_tests::judge::Texts;
+use perfdata_tests::judge::{self, Texts};
 use perfdata_tests::perf::{self, Perf, Question};
 use perfdata_tests::recordings::{self, Container, Endian, Form, PerfVersion, Recording};
-
-/// Recordings whose text differs between releases of perf for reasons of its own, and those reasons.
-const OTHER_TEXT: &[(&str, &str)] = &[
-    ("-file-defer", "the deferred callchains are left out, and with them what they add to other lines"),
-    ("-pipe-tp-mixed", "perf 6.1 cannot print a dynamic array of bytes that perf 7.2 can"),
-    ("-tool-kmem", "perf 6.1 prints addresses in tracepoints as numbers, later ones as symbols of the reader"),
-    ("-pipe-stat-I", "perf 6.1 and 6.12 print an aggregation that they cannot read in different words"),
-    ("-odd-64events", "perf 6.12 forgets the name of a thread that ended, which stands in the text of its tracepoints"),
-];
 
 fn version(text: &str) -> Version {
     text.parse().expect("a release")
@@ -38,21 +29,6 @@ fn single_recordings() -> Vec<Recording> {
     all
 }
 
-/// What every line says from the time on, in order. Names of threads before it, callchains and the width of columns
-/// depend on the release that prints.
-fn events(text: &str) -> Vec<String> {
-    let is_time =
-        |word: &&str| word.ends_with(':') && word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
-    let event = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let at = words.iter().position(is_time)?;
-        Some(words.get(at..)?.join(" "))
-    };
-    let mut events: Vec<String> = text.lines().filter(|line| !line.starts_with('\t')).filter_map(event).collect();
-    events.sort();
-    events
-}
-
 #[test]
 fn perf_6_1_reads_what_later_ones_recorded() {
     let Some(perf) = perf_of(6, 1) else { return };
@@ -63,24 +39,7 @@ fn perf_6_1_reads_what_later_ones_recorded() {
     recordings::check_all(&newer, |recording| {
         let stage = Box::new(Compat::new(version("6.1")));
         let converted = convert(&recording.path, None, vec![stage]).map_err(|error| error.to_string())?;
-        let golden = perf::text(&recording.script_text().ok_or("no text beside it")?);
-        if events(&golden).is_empty() {
-            return Ok(());
-        }
-        let texts = Texts::new(&converted.path(), perf);
-        if recording.name == "6.12-aarch64-odd-names" {
-            // perf 6.1 frees memory twice when it meets the names in it.
-            return Ok(());
-        }
-        if !texts.is_readable()? {
-            return Err(format!("{perf} does not read it: {}", texts.answer(Question::Script)?.stderr));
-        }
-        let (old, new) = (events(&golden), events(&texts.answer(Question::Script)?.stdout));
-        if old == new || OTHER_TEXT.iter().any(|(name, _)| recording.name.contains(name)) {
-            return Ok(());
-        }
-        let first = old.iter().zip(&new).find(|(old, new)| old != new);
-        Err(format!("{} events before, {} after; the first to differ: {first:?}", old.len(), new.len()))
+        judge::compare_events(recording, &Texts::new(&converted.path(), perf))
     });
 }
 

@@ -1,0 +1,270 @@
+//! The three questions: is it the same, does `verify` find nothing new, does perf say the same.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use perfdata_convert::{
+    diff,
+    io::Input,
+    verify::{Report, Severity},
+};
+use perfdata_tests::{
+    golden::{ANY, Allowed, Difference},
+    judge::{self, Texts},
+    perf::{self, Perf, Question},
+    recordings::{Endian, Form, Recording},
+};
+
+use crate::table::Verdict;
+
+/// What perf may say differently of a file that was a pipe in between.
+pub const PIPE_AND_BACK: &[Allowed] = &[
+    Allowed {
+        name: "places",
+        reason: "parts of the file may stand in another order",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| {
+            ["# data offset    : ", "# data size      : ", "# feat offset    : "]
+                .iter()
+                .any(|start| difference.changed_after(start).is_some())
+        },
+    },
+    Allowed {
+        name: "sample times",
+        reason: "perf record -B leaves the times of the samples 0: the file gets them",
+        question: Question::Header,
+        recordings: ANY,
+        applies: |difference| {
+            ["# time of first sample : ", "# time of last sample : ", "# sample duration : "].iter().any(|start| {
+                difference.changed_after(start).is_some_and(|(old, _)| old.trim_start().starts_with("0.000"))
+            })
+        },
+    },
+    Allowed {
+        name: "features in the data",
+        reason: "perf inject left them there: they become sections",
+        question: Question::Header,
+        recordings: has_metadata_in_data,
+        applies: |difference| !matches!(difference, Difference::Lost(_)),
+    },
+    Allowed {
+        name: "build ids in the data",
+        reason: "likewise",
+        question: Question::BuildIds,
+        recordings: has_metadata_in_data,
+        applies: |difference| matches!(difference, Difference::New(_)),
+    },
+];
+
+/// Files that perf inject made of pipes.
+fn has_metadata_in_data(recording: &Recording) -> bool {
+    ["-injected", "-pipe-conv"].iter().any(|end| recording.name.ends_with(end))
+}
+
+/// What perf may say differently of a recording that has lost build ids in its records.
+pub const WITHOUT_BUILD_IDS: &[Allowed] = &[
+    Allowed {
+        name: "build ids",
+        reason: "they were records, and are dropped",
+        question: Question::BuildIds,
+        recordings: |recording| recording.name.contains("pipe") || has_metadata_in_data(recording),
+        applies: |_| true,
+    },
+    Allowed {
+        name: "places without build ids",
+        reason: "there are fewer records in the file",
+        question: Question::Header,
+        recordings: has_metadata_in_data,
+        applies: |difference| {
+            ["# data size      : ", "# feat offset    : ", "# missing features: "]
+                .iter()
+                .any(|start| difference.changed_after(start).is_some())
+        },
+    },
+];
+
+/// What `diff` or `verify` may say.
+struct Known {
+    ways: &'static [&'static str],
+    /// Part of the recording's name.
+    name: &'static str,
+    start: &'static str,
+    #[expect(dead_code, reason = "for who reads this")]
+    reason: &'static str,
+}
+
+const THROUGH_A_PIPE: &[&str] = &["pipe2file", "file2pipe and back"];
+
+/// What is lost or gained on purpose.
+const KNOWN: &[Known] = &[
+    Known {
+        ways: THROUGH_A_PIPE,
+        name: "",
+        start: "end of the records: only in A: ",
+        reason: "what is no record at the end of a damaged recording cannot be sent through a pipe, nor found behind it",
+    },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "-injected",
+        start: "HEADER_BUILD_ID record: only in A: ",
+        reason: "perf inject left build ids in the data: they enter the section",
+    },
+    Known { ways: &["file2pipe and back"], name: "-file-injected", start: "feature BUILD_ID: ", reason: "likewise" },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "-pipe-injected",
+        start: "feature ",
+        reason: "perf inject left the features in the data: they become sections",
+    },
+    Known { ways: &["file2pipe and back"], name: "-file-pipe-conv", start: "feature ", reason: "likewise" },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "6.1-x86_64-hw-stat",
+        start: "feature STAT: only in A: ",
+        reason: "the flag follows from the STAT records, of which there are none",
+    },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "quipper/armv7.perf_3.14-3.8",
+        start: "feature CPUDESC: only in A: ",
+        reason: "an empty section ends the features of a pipe",
+    },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "quipper/forkexit-3.8",
+        start: "feature BUILD_ID: ",
+        reason: "two entries for the same file become one",
+    },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "quipper/weight_struct",
+        start: "feature BUILD_ID: ",
+        reason: "the type of an entry is 0, even if another tool wrote that of the record",
+    },
+    Known {
+        ways: &["pipe2file", "file2pipe and back", "compat 6.1"],
+        name: "",
+        start: "the recording was not finished: the header gives the records no size",
+        reason: "no record is left, or there was none",
+    },
+];
+
+fn is_known(way: &str, recording: &Recording, line: &str) -> bool {
+    let applies = |known: &Known| recording.name.contains(known.name) && line.starts_with(known.start);
+    KNOWN.iter().any(|known| known.ways.contains(&way) && applies(known))
+}
+
+/// Whether two recordings are the same, byte for byte.
+pub fn are_same(a: &Path, b: &Path) -> bool {
+    matches!((fs::read(a), fs::read(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The same bytes, or nothing that differs.
+pub fn identity(sent: &Recording, way: &str, expected: &Path, end: &Path) -> Verdict {
+    if are_same(expected, end) {
+        return Verdict::Same;
+    }
+    let mut out = Vec::new();
+    if let Err(error) = diff::run(expected, end, false, &mut out) {
+        return Verdict::Failed(error.to_string());
+    }
+    let text = String::from_utf8_lossy(&out);
+    let found: Vec<&str> = text.lines().filter(|line| !is_known(way, sent, line)).collect();
+    if found.is_empty() { Verdict::Alike } else { Verdict::Failed(format!("diff says:\n{}", found.join("\n"))) }
+}
+
+/// Nothing is wrong with what was made that was not wrong before.
+pub fn verify(sent: &Recording, way: &str, made: &[PathBuf]) -> Verdict {
+    let errors = |path: &Path| {
+        let report = Report::of(Input::open(path)?)?;
+        let errors = report.findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+        Ok(errors.map(|finding| finding.meaning).collect::<Vec<String>>())
+    };
+    let all = |path: &Path| errors(path).map_err(|error: perfdata_convert::Error| error.to_string());
+    let before = match all(&sent.path) {
+        Ok(before) => before,
+        Err(error) => vec![error],
+    };
+    for path in made {
+        match all(path) {
+            Err(error) => return Verdict::Failed(error),
+            Ok(now) => {
+                let is_new = |now: &&String| !before.iter().any(|before| is_alike(before, now));
+                if let Some(new) = now.iter().filter(is_new).find(|new| !is_known(way, sent, new)) {
+                    return Verdict::Failed(format!("verify says: {new}"));
+                }
+            }
+        }
+    }
+    if before.is_empty() { Verdict::Same } else { Verdict::Alike }
+}
+
+/// Whether two findings say the same, apart from the numbers in them.
+fn is_alike(a: &str, b: &str) -> bool {
+    let words = |text: &str| text.split(|c: char| c.is_ascii_digit()).filter(|w| !w.is_empty()).collect::<String>();
+    words(a) == words(b)
+}
+
+/// What a refusal means: nothing where the recording is damaged.
+pub fn refusal(sent: &Recording, error: &str) -> Verdict {
+    if sent.name.starts_with("crashers/") {
+        return Verdict::Skipped("refused: damaged on purpose".to_owned());
+    }
+    if error.contains("was never finished, ") {
+        return Verdict::Skipped("refused: never finished".to_owned());
+    }
+    Verdict::Failed(error.to_owned())
+}
+
+/// The perf that judges what becomes of a recording.
+pub struct Judge(&'static Perf);
+
+impl Judge {
+    /// The perf that recorded, or where nobody says which that was, the first one of the same byte order.
+    pub fn of(recording: &Recording) -> Option<Self> {
+        let Form { endian, .. } = recording.form?;
+        match recording.recorder {
+            Some(_) => judge::native(recording),
+            None => perf::all().iter().find(|perf| perf.endian == endian),
+        }
+        .map(Judge)
+    }
+
+    /// Whether it is a program of another machine.
+    pub fn is_emulated(&self) -> bool {
+        (self.0.endian == Endian::Big) != cfg!(target_endian = "big")
+    }
+
+    /// Whether it says the same of both, but for what is `allowed`.
+    pub fn texts(&self, sent: &Recording, end: &Path, allowed: &[Allowed]) -> Verdict {
+        match judge::can_judge(self.0, sent) {
+            Ok(true) => {}
+            Ok(false) => return Verdict::Skipped("perf does not read the recording itself".to_owned()),
+            Err(error) => return Verdict::Failed(error),
+        }
+        match judge::compare(sent, end, self.0, allowed) {
+            Ok(_) => Verdict::Alike,
+            Err(error) => Verdict::Failed(error),
+        }
+    }
+}
+
+/// Whether the perf of `release` finds the events that stand beside the recording.
+pub fn events(recording: &Recording, end: &Path, release: &str) -> Verdict {
+    let Some(endian) = recording.form.map(|form| form.endian) else {
+        return Verdict::Skipped("no perf that judges it".to_owned());
+    };
+    let Some(perf) = perf::all().iter().find(|p| p.endian == endian && p.version.to_string() == release) else {
+        return Verdict::Skipped(format!("no perf {release} of its byte order"));
+    };
+    if recording.script_text().is_none() {
+        return Verdict::Skipped("no text of its own perf beside it".to_owned());
+    }
+    match judge::compare_events(recording, &Texts::new(end, perf)) {
+        Ok(()) => Verdict::Alike,
+        Err(error) => Verdict::Failed(error),
+    }
+}

@@ -1,0 +1,93 @@
+//! The round-trip regression suite: real recordings, each through every way out and back, each time asked three
+//! questions, and a table of the answers.
+//!
+//! ```text
+//! cargo test -p perfdata-tests --test roundtrip                     fixtures, and ../shared where it is
+//! cargo test -p perfdata-tests --test roundtrip -- --perf all       perf judges everything (some minutes)
+//! cargo test -p perfdata-tests --test roundtrip -- 7.2-s390x        recordings with that in their name
+//! ```
+
+mod checks;
+mod table;
+mod ways;
+
+use std::{process::ExitCode, sync::Mutex, time::Instant};
+
+use clap::{Parser, ValueEnum};
+use perfdata_tests::{
+    perf,
+    recordings::{self, Recording},
+};
+
+use checks::Judge;
+use table::Table;
+use ways::{WAYS, Way};
+
+/// Every recording through every conversion and back, and what became of it.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Only recordings with one of these in their names
+    names: Vec<String>,
+    /// What perf judges, where the bytes do not say it already
+    #[arg(long, value_enum, default_value_t = Ask::Some)]
+    perf: Ask,
+    /// Only the recordings of the repository
+    #[arg(long)]
+    fixtures: bool,
+    /// Known to every other suite: nothing is captured here
+    #[arg(long, hide = true)]
+    nocapture: bool,
+    /// Known to every other suite: here is but one test
+    #[arg(long, hide = true)]
+    list: bool,
+}
+
+/// Which recordings perf is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ask {
+    /// None
+    None,
+    /// Fixtures of machines like this one: a perf of another machine is emulated, and slow
+    Some,
+    /// All
+    All,
+}
+
+impl Ask {
+    /// Who judges what becomes of `recording`, or why nobody does.
+    fn judge(self, recording: &Recording) -> Result<Judge, &'static str> {
+        let judge = Judge::of(recording).ok_or("no perf that judges it")?;
+        let is_fixture = recording.path.starts_with(recordings::fixtures_dir());
+        match self {
+            Ask::None => Err("--perf none"),
+            Ask::Some if !is_fixture => Err("it is outside of fixtures/: --perf all asks"),
+            Ask::Some if judge.is_emulated() => Err("its perf is emulated: --perf all asks"),
+            _ => Ok(judge),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if options.list {
+        return ExitCode::SUCCESS;
+    }
+    let start = Instant::now();
+    let mut all = if options.fixtures { recordings::fixtures() } else { recordings::all() };
+    all.retain(|recording| {
+        options.names.is_empty() || options.names.iter().any(|name| recording.name.contains(name.as_str()))
+    });
+    let jobs: Vec<(&Recording, &Way)> =
+        all.iter().flat_map(|recording| WAYS.iter().map(move |way| (recording, way))).collect();
+    let table = Mutex::new(Table::default());
+    recordings::in_parallel(&jobs, |&(recording, way)| {
+        let row = way.check(recording, options.perf.judge(recording));
+        table.lock().expect("entering a row does not panic").enter(recording, way, row);
+    });
+    let table = table.into_inner().expect("as above");
+    let perfs: Vec<String> = perf::all().iter().map(ToString::to_string).collect();
+    print!("{table}");
+    println!("{} recordings, perf {:?}: {}", all.len(), options.perf, perfs.join(", "));
+    println!("{:.0?}", start.elapsed());
+    if table.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
