@@ -180,6 +180,11 @@ pub enum Command {
     #[command(after_help = "Exit status: 0 nothing differs; 1 something does; 2 trouble.")]
     #[command(after_long_help = examples::DIFF)]
     Diff(DiffArgs),
+    /// Take out AUX data: Intel PT, Arm SPE, CoreSight …
+    ///
+    /// A file of raw bytes for each CPU or thread, and an index for decoders.
+    #[command(after_long_help = examples::EXTRACT_AUX)]
+    ExtractAux(ExtractAuxArgs),
     /// Print the manual page of perfconv, or of a command
     #[command(after_long_help = examples::MAN)]
     Man(ManArgs),
@@ -351,6 +356,22 @@ pub struct DiffArgs {
     /// A JSON object for each difference, one a line
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `extract-aux`.
+#[derive(Debug, Args)]
+pub struct ExtractAuxArgs {
+    /// Recording to read; - is standard input
+    pub input: PathBuf,
+    /// Directory to make
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Write the recording without AUX data, too
+    #[arg(long, value_name = "FILE")]
+    pub sideband: Option<PathBuf>,
+    /// Replace DIR, if perfconv made it, and overwrite FILE
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 /// Takes `NAME=VALUE` apart.

@@ -2,6 +2,10 @@
 //!
 //! An output file appears whole or not at all: it is written beside its target and renamed when it is complete.
 
+mod directory;
+
+pub use directory::OutputDirectory;
+
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
@@ -149,6 +153,16 @@ impl Input {
             Kind::Directory(directory) => directory.len().ok(),
         };
         Size { known, streamed: self.streamed.clone() }
+    }
+
+    /// The same input once more; nothing for a stream.
+    pub fn again(&self) -> Option<Input> {
+        let kind = match &self.kind {
+            Kind::File(file) => Kind::File(file.clone()),
+            Kind::Stream(_) => return None,
+            Kind::Directory(directory) => Kind::Directory(directory.clone()),
+        };
+        Some(Input { kind, watch: self.watch.clone(), streamed: self.streamed.clone() })
     }
 
     /// This input as one that can be read twice: a stream is put into a temporary file.
@@ -403,12 +417,7 @@ impl Output {
             }
             _ => {}
         }
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = tempfile::Builder::new()
-            .prefix(".perfconv-")
-            .suffix(".tmp")
-            .tempfile_in(directory)
-            .map_err(Error::io(path))?;
+        let file = temporary(path, |builder, parent| builder.tempfile_in(parent))?;
         let guard = Temporary::new(file.path());
         Ok(Output::Replace { file, target: path.to_owned(), guard })
     }
@@ -445,6 +454,12 @@ impl Output {
             Output::Direct(direct) => direct.write(write),
         }
     }
+}
+
+/// Makes something temporary beside `path`, in the same folder.
+fn temporary<T>(path: &Path, make: impl FnOnce(&mut tempfile::Builder, &Path) -> io::Result<T>) -> Result<T> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make(tempfile::Builder::new().prefix(".perfconv-").suffix(".tmp"), parent).map_err(Error::io(path))
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

@@ -39,6 +39,7 @@
 //! The command line is defined once, in [`cli`]; each subcommand is a file in [`cmd`].
 
 pub mod advice;
+pub mod aux;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cli")]

@@ -80,6 +80,13 @@ Examples:
 
 Exit status: 0 nothing differs; 1 something does; 2 trouble.";
 
+/// Of `perfconv extract-aux`.
+pub const EXTRACT_AUX: &str = "\
+Examples:
+    perfconv extract-aux intel-pt.data -o traces
+    perfconv extract-aux --sideband rest.data intel-pt.data -o traces
+    perf record -e intel_pt// -o - -- make | perfconv extract-aux - -o traces";
+
 /// Of `perfconv man`.
 pub const MAN: &str = "\
 Examples:

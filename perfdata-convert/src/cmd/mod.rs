@@ -5,6 +5,7 @@ mod completions;
 mod convert;
 mod diff;
 mod dump;
+mod extract_aux;
 mod info;
 mod inject;
 mod man;
@@ -53,6 +54,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
         (Some(Command::Inject(args)), _) => inject::run(&args, messages)?,
         (Some(Command::Info(args)), _) => info::run(&args, out, messages)?,
         (Some(Command::Dump(args)), _) => dump::run(&args, out, messages)?,
+        (Some(Command::ExtractAux(args)), _) => extract_aux::run(&args, messages)?,
         (Some(Command::Diff(args)), _) => outcome = diff::run(&args, out)?,
         (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out, messages)?,
         (Some(Command::Man(args)), _) => man::run(&args, out)?,

@@ -14,6 +14,7 @@ pub mod swap;
 pub mod tally;
 mod to_file;
 mod to_pipe;
+pub mod without_aux;
 
 use std::io::{self, Write};
 use std::path::Path;

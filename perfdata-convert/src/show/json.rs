@@ -132,6 +132,17 @@ impl Json {
         self.close();
     }
 
+    /// An element of the innermost list on a line of its own, however much is in it.
+    pub fn on_line(&mut self, element: impl FnOnce(&mut Self)) {
+        if std::mem::take(&mut self.comma) {
+            self.out.push(',');
+        }
+        self.new_line();
+        let pretty = std::mem::replace(&mut self.pretty, false);
+        element(self);
+        self.pretty = pretty;
+    }
+
     /// A described value as the field `name`.
     pub fn value(&mut self, name: &'static str, value: &(impl Describe + ?Sized)) {
         value.describe(name, Style::Plain, self);
@@ -262,11 +273,14 @@ mod tests {
             json.list("empty");
             json.close();
             json.texts("b", ["x", "y"]);
+            json.list("c");
+            (2..4).for_each(|number| json.on_line(|json| json.number("", number)));
+            json.close();
             json.close();
             json.out
         };
         let (compact, pretty) = (write(Json::compact()), write(Json::pretty()));
-        assert_eq!(compact, r#"{"a":1,"empty":[],"b":["x","y"]}"#);
+        assert_eq!(compact, r#"{"a":1,"empty":[],"b":["x","y"],"c":[2,3]}"#);
         let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
         assert_eq!(parse(&compact), parse(&pretty));
     }

@@ -261,21 +261,7 @@ impl Overview {
         if let Arrangement::File(file) = &self.arrangement {
             json.value("header", &file.header);
         }
-        json.list("events");
-        for (at, event) in self.recording.events.iter().enumerate() {
-            json.object("");
-            if let Some(name) = self.names.get(at) {
-                json.text("name", name);
-            }
-            match event.attr.frequency() {
-                Some(frequency) => json.number("frequency", frequency),
-                None => json.number("period", event.attr.sample_period),
-            }
-            json.value("attr", &event.attr);
-            json.value("ids", &event.ids);
-            json.close();
-        }
-        json.close();
+        json_of_events(&mut json, &self.recording, &self.names);
         if !self.recording.event_types.is_empty() {
             json.value("event_types", &*self.recording.event_types);
         }
@@ -325,6 +311,25 @@ fn text_of_records(out: &mut String, title: &str, records: &BTreeMap<RecordType,
     for (kind, tally) in records {
         let _ = writeln!(out, "  {:<20} {:>10} {:>14} bytes", kind.to_string(), tally.count, tally.bytes);
     }
+}
+
+/// The events as the field `events`.
+pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames) {
+    json.list("events");
+    for (at, event) in recording.events.iter().enumerate() {
+        json.object("");
+        if let Some(name) = names.get(at) {
+            json.text("name", name);
+        }
+        match event.attr.frequency() {
+            Some(frequency) => json.number("frequency", frequency),
+            None => json.number("period", event.attr.sample_period),
+        }
+        json.value("attr", &event.attr);
+        json.value("ids", &event.ids);
+        json.close();
+    }
+    json.close();
 }
 
 fn json_of_records(json: &mut Json, name: &str, records: &BTreeMap<RecordType, Tally>) {

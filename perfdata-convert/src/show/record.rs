@@ -115,9 +115,23 @@ impl<'a> Shown<'a> {
         hex::push_text(out, &self.spans(), self.raw.bytes, offset);
     }
 
+    /// The record, if it can be decoded.
+    pub fn record(&self) -> Option<&Record> {
+        self.record.as_ref().ok()
+    }
+
     /// The record as an object, with its bytes if `with_bytes`.
     pub fn json(&self, json: &mut Json, with_bytes: bool) {
         json.object("");
+        self.json_fields(json);
+        if with_bytes {
+            hex::push_json(json, &self.spans(), self.raw.bytes);
+        }
+        json.close();
+    }
+
+    /// What is in the object of the record.
+    pub fn json_fields(&self, json: &mut Json) {
         json.number("offset", self.raw.offset);
         if let Some(place) = self.inner {
             json.number("inner", place as u64);
@@ -142,10 +156,6 @@ impl<'a> Shown<'a> {
                 json.text("bytes", bytes.as_bytes());
             }
         }
-        if with_bytes {
-            hex::push_json(json, &self.spans(), self.raw.bytes);
-        }
-        json.close();
     }
 
     fn spans(&self) -> Vec<Span> {

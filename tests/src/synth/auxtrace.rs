@@ -22,20 +22,38 @@ pub fn info(s: &mut Scribe, name: &str, kind: u32, words: impl FnOnce(Buf) -> Bu
     s.user(&format!("AUXTRACE_INFO {name}"), kind::AUXTRACE_INFO, 0, |b| words(b.u32(kind).u32(0)));
 }
 
+/// Where a piece of AUX data comes from; a thread or CPU of all ones is none.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// Offset in the AUX buffer.
+    pub offset: u64,
+    /// Number that orders the pieces of all buffers.
+    pub reference: u64,
+    /// Number of the buffer.
+    pub idx: u32,
+    /// Thread.
+    pub tid: u32,
+    /// CPU.
+    pub cpu: u32,
+}
+
 /// Writes an AUXTRACE record, which the trace follows.
 pub fn auxtrace(s: &mut Scribe, name: &str, trace: &[u8]) {
+    let origin = Origin { offset: 0x1000, reference: 0x1122_3344_5566_7788, idx: 2, tid: 4202, cpu: 3 };
+    piece(s, name, origin, trace);
+}
+
+/// As [`auxtrace`], of any buffer.
+pub fn piece(s: &mut Scribe, name: &str, origin: Origin, trace: &[u8]) {
     assert_eq!(trace.len() % 8, 0, "the zero padding is part of the trace");
-    let case = s.user(name, kind::AUXTRACE, 0, |b| {
-        b.u64(count(trace))
-            .u64(0x1000) // offset
-            .u64(0x1122_3344_5566_7788) // reference
-            .u32s(&[2, 4202, 3, 0]) // index, tid, cpu, reserved
-    });
+    let Origin { offset, reference, idx, tid, cpu } = origin;
+    let case =
+        s.user(name, kind::AUXTRACE, 0, |b| b.u64(count(trace)).u64(offset).u64(reference).u32s(&[idx, tid, cpu, 0]));
     case.payload = trace.to_vec();
 }
 
 /// The words of Intel PT, intel-pt.h: the first 15, of 4.3.
-const INTEL_PT: [u64; 15] = [
+pub const INTEL_PT: [u64; 15] = [
     8,           // pmu_type
     31,          // time_shift
     0x3e8_0001,  // time_mult

@@ -15,7 +15,9 @@ mod timeline;
 mod watch;
 
 pub use hits::Select;
+pub(crate) use hits::object_of;
 pub use known::Known;
+pub(crate) use objects::{Id, Machine};
 pub use resolve::Resolver;
 pub use sysroot::Sysroot;
 
@@ -35,8 +37,7 @@ use perfdata_core::{Endian, Events, Recording};
 use super::{Link, Stage};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
-use hits::object_of;
-use objects::{Id, Machine, Object};
+use objects::Object;
 use watch::{Seen, Watch};
 
 /// Where the build ids are put.

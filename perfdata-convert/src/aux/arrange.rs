@@ -1,0 +1,210 @@
+//! Putting the pieces of one queue into the order of their offsets, each byte once.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+
+use perfdata_core::record::{AuxtraceInfo, AuxtracePrivate, CsEtmContent};
+
+use super::piece::Piece;
+
+/// What the offsets of a recording's pieces are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offsets {
+    /// They count all bytes of a trace: what is lower comes earlier.
+    Count,
+    /// They are places in a buffer that is written round and round (snapshots of Intel PT and BTS): two pieces with
+    /// the same offset are different data.
+    Wrap,
+    /// The recording does not say; if two pieces with the same offset are the same bytes, these are the same data.
+    Unknown,
+}
+
+impl Offsets {
+    /// What they are in a recording with `info`.
+    pub fn of(info: Option<&AuxtraceInfo>) -> Self {
+        let intel = |snapshot: u64| if snapshot == 0 { Offsets::Count } else { Offsets::Wrap };
+        // perf before 5.14 took the whole buffer for each snapshot of CoreSight, whatever of it was new.
+        let coresight = |snapshot: u64| if snapshot == 0 { Offsets::Count } else { Offsets::Unknown };
+        match info.map(|info| &info.private) {
+            Some(AuxtracePrivate::IntelPt(pt)) => intel(pt.snapshot_mode),
+            Some(AuxtracePrivate::IntelBts(bts)) => intel(bts.snapshot_mode),
+            Some(AuxtracePrivate::CsEtm(etm)) => match &etm.content {
+                CsEtmContent::V0(etm) => coresight(etm.snapshot),
+                CsEtmContent::V1(etm) => coresight(etm.snapshot),
+                CsEtmContent::Unknown(_) => Offsets::Unknown,
+            },
+            // Their perf has no snapshots.
+            Some(AuxtracePrivate::S390Cpumsf(_) | AuxtracePrivate::HisiPtt(_) | AuxtracePrivate::VpaDtl(_)) => {
+                Offsets::Count
+            }
+            Some(AuxtracePrivate::ArmSpe1(_) | AuxtracePrivate::ArmSpe(_) | AuxtracePrivate::Unknown(_)) | None => {
+                Offsets::Unknown
+            }
+        }
+    }
+}
+
+/// A piece in its place.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    /// The piece; its place and size are those in the file of its queue.
+    pub piece: Piece,
+    /// Bytes between it and the one before it that the recording does not have.
+    pub gap: u64,
+    /// Bytes at its start that are left out, being there already.
+    pub overlap: u64,
+    /// Zeros at its end that are left out: the next piece has these offsets.
+    pub padding: u64,
+    /// Whether its offset does not follow from those before it, so that it begins anew.
+    pub restart: bool,
+}
+
+/// Zeros that perf puts behind a piece at most, up to a multiple of 8 (PERF_AUXTRACE_RECORD_ALIGNMENT).
+const PADDING: u64 = 7;
+
+/// Offsets of pieces that follow one another without a gap.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    start: u64,
+    end: u64,
+}
+
+/// Gives pieces their places, one after the other, and leaves them where they are.
+#[derive(Debug)]
+pub struct Places {
+    offsets: Offsets,
+    run: Option<Run>,
+}
+
+impl Places {
+    /// For pieces with such offsets.
+    pub fn new(offsets: Offsets) -> Self {
+        Places { offsets, run: None }
+    }
+
+    /// Places the next piece by its offset.
+    pub fn next(&mut self, piece: Piece) -> Placed {
+        let mut placed = Placed { piece, gap: 0, overlap: 0, padding: 0, restart: false };
+        let Some(offset) = placed.piece.origin.offset() else {
+            self.run = None;
+            return placed;
+        };
+        let start = match self.run {
+            Some(run) if offset == run.end => run.start,
+            Some(run) if offset > run.end && self.offsets != Offsets::Wrap => {
+                placed.gap = offset - run.end;
+                offset
+            }
+            run => {
+                placed.restart = run.is_some();
+                offset
+            }
+        };
+        self.run = Some(Run { start, end: offset.saturating_add(placed.piece.size) });
+        placed
+    }
+}
+
+/// Copies pieces from the file in which they stand as they came to another, each byte once.
+#[derive(Debug)]
+struct Copier {
+    places: Places,
+    from: File,
+    to: File,
+    len: u64,
+}
+
+impl Copier {
+    /// Copies the next piece; `before` is the last one.
+    fn next(&mut self, piece: Piece, before: Option<&mut Placed>) -> io::Result<Placed> {
+        let run = self.places.run;
+        let mut placed = self.places.next(piece);
+        if let Some(run) = run.filter(|_| placed.restart && self.places.offsets != Offsets::Wrap) {
+            self.join(run, &mut placed, before)?;
+        }
+        let from = placed.piece.at.saturating_add(placed.overlap);
+        placed.piece.size = placed.piece.size.saturating_sub(placed.overlap);
+        placed.piece.at = self.append(from, placed.piece.size)?;
+        Ok(placed)
+    }
+
+    /// Joins `placed` to the pieces of `run`, the last ones, if its first bytes are their last ones, or stand where
+    /// they have but padding.
+    fn join(&mut self, run: Run, placed: &mut Placed, before: Option<&mut Placed>) -> io::Result<()> {
+        let Some(offset) = placed.piece.origin.offset().filter(|&offset| offset >= run.start) else { return Ok(()) };
+        let behind = run.end.saturating_sub(offset);
+        let Some(place) = self.len.checked_sub(behind) else { return Ok(()) };
+        let end = offset.saturating_add(placed.piece.size);
+        let shared = behind.min(placed.piece.size);
+        let end = if self.is_there(place, placed.piece.at, shared)? {
+            placed.overlap = shared;
+            end.max(run.end)
+        } else if let Some(before) = before.filter(|before| behind <= PADDING.min(before.piece.size))
+            && self.is_zero(place, behind)?
+        {
+            before.padding = behind;
+            before.piece.size -= behind;
+            self.len = place;
+            end
+        } else {
+            return Ok(());
+        };
+        placed.restart = false;
+        self.places.run = Some(Run { start: run.start, end });
+        Ok(())
+    }
+
+    /// Whether the `len` bytes at `place` in the new file are those at `at` in the old one.
+    fn is_there(&self, place: u64, at: u64, len: u64) -> io::Result<bool> {
+        let mut here = vec![0; BLOCK];
+        let mut there = vec![0; BLOCK];
+        let mut done = 0;
+        while done < len {
+            let some = usize::try_from(len - done).unwrap_or(BLOCK).min(BLOCK);
+            let (here, there) = (here.get_mut(..some), there.get_mut(..some));
+            let (Some(here), Some(there)) = (here, there) else { break };
+            self.to.read_exact_at(here, place.saturating_add(done))?;
+            self.from.read_exact_at(there, at.saturating_add(done))?;
+            if here != there {
+                return Ok(false);
+            }
+            done += some as u64;
+        }
+        Ok(true)
+    }
+
+    fn is_zero(&self, place: u64, len: u64) -> io::Result<bool> {
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        self.to.read_exact_at(&mut bytes, place)?;
+        Ok(bytes.iter().all(|&byte| byte == 0))
+    }
+
+    /// Copies `len` bytes from `from` on to the end of the new file, and returns where they begin there.
+    fn append(&mut self, from: u64, len: u64) -> io::Result<u64> {
+        self.from.seek(SeekFrom::Start(from))?;
+        self.to.seek(SeekFrom::Start(self.len))?;
+        let copied = io::copy(&mut (&self.from).take(len), &mut self.to)?;
+        let at = self.len;
+        self.len = self.len.saturating_add(copied);
+        Ok(at)
+    }
+}
+
+/// Bytes that are compared at once.
+const BLOCK: usize = 64 << 10;
+
+/// Copies `pieces` of the file `from` in their order to the empty file `to`.
+pub fn arrange(offsets: Offsets, mut pieces: Vec<Piece>, from: File, to: File) -> io::Result<Vec<Placed>> {
+    if offsets == Offsets::Count {
+        pieces.sort_by_key(|piece| piece.origin.offset());
+    }
+    let mut copier = Copier { places: Places::new(offsets), from, to, len: 0 };
+    let mut placed: Vec<Placed> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let next = copier.next(piece, placed.last_mut())?;
+        placed.push(next);
+    }
+    copier.to.set_len(copier.len)?;
+    Ok(placed)
+}

@@ -1,0 +1,223 @@
+//! Taking the AUX data out of a recording: the raw bytes of each CPU or thread in a file of its own, and what a decoder
+//! must know beside them.
+//!
+//! The data follow AUXTRACE records, or are in samples. They go to the files as they come; an index says of each piece
+//! where it is and what the recording says of it. Memory does not grow with the recording: what the index needs is set
+//! aside in temporary files. Only the pieces of a queue that has them out of order are held, some 100 bytes each.
+
+mod arrange;
+mod index;
+mod piece;
+mod queue;
+mod spool;
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use perfdata_core::attr::SampleType;
+use perfdata_core::record::{Auxtrace, AuxtraceInfo, Body, IdIndex, RawRecord, Record, RecordType, TimeConv};
+use perfdata_core::{Layout, Recording};
+
+use crate::error::{Error, Result};
+use crate::io::Input;
+use crate::walk::{Item, walk};
+use arrange::Offsets;
+use piece::Origin;
+use queue::{Key, Queue};
+use spool::Spool;
+
+/// What was taken out.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Files with AUX data.
+    pub queues: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// What the user should know of the data.
+    pub notes: Vec<String>,
+}
+
+/// Queues whose files are open at the same time at most.
+const OPEN: usize = 64;
+
+/// Queues at most: more than perf opens buffers.
+const QUEUES: usize = 1 << 16;
+
+/// The name of the index in a directory of AUX data.
+pub const INDEX: &str = "index.json";
+
+/// How the names of the files with AUX data end.
+pub const EXTENSION: &str = ".aux";
+
+/// Writes the AUX data of `input` and their index to the folder `dir`, which is empty.
+///
+/// # Errors
+/// The input cannot be read, has no AUX data, or the folder cannot be written.
+pub fn extract(input: Input, dir: &Path) -> Result<Report> {
+    let (mut reader, _) = input.reader()?;
+    let file = tempfile::tempfile_in(dir).map_err(Error::io(dir))?;
+    let mut extraction = Extraction {
+        dir: dir.to_owned(),
+        queues: Vec::new(),
+        by_key: HashMap::new(),
+        ids: HashMap::new(),
+        open: 0,
+        payload: None,
+        info: None,
+        time_conv: None,
+        sideband: Spool::new(file, reader.recording().endian),
+        damage: Vec::new(),
+    };
+    let mut unreadable = 0_u64;
+    walk(&mut reader, |item, recording| {
+        match item {
+            Item::Record(record) | Item::Inner(record, _) => extraction.record(&record, recording)?,
+            Item::Payload(bytes) => extraction.payload(bytes)?,
+            Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
+            Item::Undecodable(error) => extraction.damage.push(error.to_string()),
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if let Some(error) = reader.damage() {
+        extraction.damage.push(format!("the last {unreadable} bytes are no whole record: {error}"));
+    }
+    extraction.finish(reader.recording())
+}
+
+struct Extraction {
+    dir: PathBuf,
+    queues: Vec<Queue>,
+    by_key: HashMap<Key, usize>,
+    /// The buffer of each event id.
+    ids: HashMap<u64, Key>,
+    /// Queues with open files.
+    open: usize,
+    /// The queue that the payload belongs to.
+    payload: Option<usize>,
+    info: Option<AuxtraceInfo>,
+    time_conv: Option<TimeConv>,
+    /// Records for the index.
+    sideband: Spool,
+    damage: Vec<String>,
+}
+
+impl Extraction {
+    fn record(&mut self, record: &RawRecord<'_>, recording: &Recording) -> Result<()> {
+        self.payload = None;
+        match record.kind {
+            RecordType::AUXTRACE => {
+                let body: Auxtrace = record.decode_body(Layout::default())?;
+                let queue = self.begin(
+                    Key { idx: body.idx, cpu: body.cpu, tid: body.tid },
+                    record.offset,
+                    Origin::of_record(&body),
+                )?;
+                self.payload = Some(queue);
+            }
+            RecordType::SAMPLE => self.sample(record, recording)?,
+            RecordType::AUXTRACE_INFO | RecordType::TIME_CONV => {
+                match Record::decode(record, &Layout::default())?.body {
+                    Body::AuxtraceInfo(info) => self.info = Some(info),
+                    Body::TimeConv(conversion) => self.time_conv = Some(conversion),
+                    _ => {}
+                }
+            }
+            RecordType::ID_INDEX => {
+                let layout = Layout { len: record.body().len() as u64, ..Layout::default() };
+                let index: IdIndex = record.decode_body(layout)?;
+                // A number that needs more than 32 bits is none, as -1 is.
+                let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+                let key = |idx, cpu, tid| Key { idx: number(idx), cpu: number(cpu), tid: number(tid) };
+                self.ids.extend(index.entries.iter().map(|e| (e.id, key(e.idx, e.cpu, e.tid))));
+            }
+            kind if index::is_wanted(kind) => self.sideband.push(record)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) -> Result<()> {
+        let layout = recording.events.layout_of(record);
+        if !layout.sample_type.has(SampleType::AUX) {
+            return Ok(());
+        }
+        let Body::Sample(sample) = Record::decode(record, &layout)?.body else { return Ok(()) };
+        let Some(data) = sample.aux.as_ref().filter(|data| !data.is_empty()) else { return Ok(()) };
+        let queue = self.begin(self.queue_of(&sample), record.offset, Origin::of_sample(&sample))?;
+        self.write(queue, data)
+    }
+
+    /// The buffer that a sample's AUX data come from: its event's, else that of its CPU, or thread.
+    fn queue_of(&self, sample: &perfdata_core::record::Sample) -> Key {
+        let id = sample.identifier.or(sample.id);
+        if let Some(key) = id.and_then(|id| self.ids.get(&id)) {
+            return *key;
+        }
+        let cpu = sample.cpu.as_ref().map(|cpu| cpu.cpu);
+        let tid = sample.tid.as_ref().map(|tid| tid.tid).filter(|_| cpu.is_none());
+        Key { idx: u32::MAX, cpu: cpu.unwrap_or(u32::MAX), tid: tid.unwrap_or(u32::MAX) }
+    }
+
+    /// Begins a piece of the queue that `key` tells, and returns the queue's place in the list.
+    fn begin(&mut self, key: Key, record: u64, origin: Origin) -> Result<usize> {
+        let next = self.queues.len();
+        let at = *self.by_key.entry(key).or_insert(next);
+        if at == next {
+            if next == QUEUES {
+                return Err(Error::Refused(format!("the recording has AUX data of more than {QUEUES} buffers")));
+            }
+            self.queues.push(Queue::new(key, &self.dir, next));
+        }
+        let is_open = self.queues.get(at).is_some_and(Queue::is_open);
+        if !is_open && self.open == OPEN {
+            self.queues.iter_mut().try_for_each(Queue::close)?;
+            self.open = 0;
+        }
+        self.open += usize::from(!is_open);
+        if let Some(queue) = self.queues.get_mut(at) {
+            queue.begin(record, origin)?;
+        }
+        Ok(at)
+    }
+
+    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
+        self.payload.map_or(Ok(()), |queue| self.write(queue, bytes))
+    }
+
+    fn write(&mut self, queue: usize, bytes: &[u8]) -> Result<()> {
+        self.queues.get_mut(queue).map_or(Ok(()), |queue| queue.write(bytes))
+    }
+
+    /// The file of each queue: kind of the trace, CPU and thread; the number of the buffer where these do not tell it.
+    fn names(&self) -> Vec<String> {
+        let kind = match &self.info {
+            Some(info) => info.kind.name().map_or_else(|| format!("type{}", info.kind.0), str::to_owned),
+            None => "unknown".to_owned(),
+        };
+        let mut taken = HashSet::new();
+        let name = |queue: &Queue| {
+            let Key { idx, cpu, tid } = queue.key;
+            let part = |name: &str, number: u32| {
+                if number == u32::MAX { String::new() } else { format!("-{name}{number}") }
+            };
+            let mut name = format!("{kind}{}{}", part("cpu", cpu), part("tid", tid));
+            if name == kind || taken.contains(&name) {
+                name.push_str(&part("buffer", idx));
+            }
+            taken.insert(name.clone());
+            name + EXTENSION
+        };
+        self.queues.iter().map(name).collect()
+    }
+
+    fn finish(mut self, recording: &Recording) -> Result<Report> {
+        if self.queues.is_empty() {
+            return Err(Error::Refused("the recording has no AUX data".into()));
+        }
+        let names = self.names();
+        let offsets = Offsets::of(self.info.as_ref());
+        let queues = std::mem::take(&mut self.queues).into_iter().zip(names).collect();
+        index::write(self, recording, offsets, queues)
+    }
+}

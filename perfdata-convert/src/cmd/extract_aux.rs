@@ -1,0 +1,37 @@
+//! `perfconv extract-aux`: the AUX data of a recording as files.
+
+use super::open;
+use crate::aux::{EXTENSION, INDEX, extract};
+use crate::cli::ExtractAuxArgs;
+use crate::convert::Conversion;
+use crate::convert::without_aux::WithoutAux;
+use crate::error::Result;
+use crate::io::{Output, OutputDirectory};
+use crate::messages::Messages;
+
+/// Takes the AUX data out by `args`.
+pub fn run(args: &ExtractAuxArgs, messages: Messages) -> Result<()> {
+    let is_ours = |name: &str| name == INDEX || name.ends_with(EXTENSION);
+    let directory = OutputDirectory::create(&args.output, &args.input, args.force, is_ours)?;
+    let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;
+    let mut input = open(&args.input, messages)?;
+    let mut again = None;
+    if sideband.is_some() {
+        input = input.into_seekable()?;
+        again = input.again();
+    }
+    let report = extract(input, directory.path())?;
+    if let (Some(output), Some(input)) = (sideband, again) {
+        let stages = match input.again() {
+            Some(input) => WithoutAux::stages(input.reader()?.0.recording()),
+            None => Vec::new(),
+        };
+        let summary = Conversion { stages, to: None }.run_on(input, output)?;
+        summary.notes.iter().for_each(|note| messages.note(note));
+    }
+    directory.finish()?;
+    report.notes.iter().for_each(|note| messages.note(note));
+    let files = if report.queues == 1 { "file" } else { "files" };
+    messages.summary(format_args!("{} {files}, {} bytes of AUX data", report.queues, report.bytes));
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Directories as output: they appear whole or not at all.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::{same_file, temporary};
+use crate::error::{Error, Result};
+use crate::interrupt::Temporary;
+
+/// A directory that is made beside its target, which it replaces when it is complete.
+pub struct OutputDirectory {
+    new: TempDir,
+    target: PathBuf,
+    /// Removes the new directory when a signal ends the process.
+    guard: Temporary,
+}
+
+impl OutputDirectory {
+    /// Prepares for making the directory `path`, for the owner alone. With `force` an existing one is replaced if it
+    /// holds nothing but what `is_ours` knows by its name: it goes with all that is in it.
+    ///
+    /// # Errors
+    /// There is something that is not to be replaced, it is the input, or the directory around cannot be written.
+    pub fn create(path: &Path, input: &Path, force: bool, is_ours: impl Fn(&str) -> bool) -> Result<Self> {
+        match fs::symlink_metadata(path) {
+            Ok(meta) if !meta.is_dir() => {
+                return Err(Error::Usage(format!("{} is no directory", path.display())));
+            }
+            Ok(_) if same_file(path, input) => {
+                return Err(Error::Usage(format!("{} is the input: inputs are never changed", path.display())));
+            }
+            Ok(_) if !force => {
+                return Err(Error::Usage(format!("{} exists; --force replaces it", path.display())));
+            }
+            Ok(_) => {
+                for entry in fs::read_dir(path).map_err(Error::io(path))? {
+                    let name = entry.map_err(Error::io(path))?.file_name();
+                    if !name.to_str().is_some_and(&is_ours) {
+                        let found = path.join(name);
+                        let what = format!("{} is none of what perfconv writes: the directory stays", found.display());
+                        return Err(Error::Usage(what));
+                    }
+                }
+            }
+            Err(_) => {}
+        }
+        let new =
+            temporary(path, |builder, parent| builder.permissions(Permissions::from_mode(0o700)).tempdir_in(parent))?;
+        let guard = Temporary::new(new.path());
+        Ok(OutputDirectory { new, target: path.to_owned(), guard })
+    }
+
+    /// Where its files are put.
+    pub fn path(&self) -> &Path {
+        self.new.path()
+    }
+
+    /// Gives the directory its name.
+    ///
+    /// # Errors
+    /// The operating system's. The target is as it was then.
+    pub fn finish(self) -> Result<()> {
+        let OutputDirectory { new, target, guard } = self;
+        let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(Error::io(&target));
+        // A directory with something in it cannot be renamed over.
+        let old = match fs::symlink_metadata(&target) {
+            Ok(_) => {
+                let aside = temporary(&target, |builder, parent| builder.tempdir_in(parent))?;
+                rename(&target, aside.path())?;
+                Some(aside)
+            }
+            Err(_) => None,
+        };
+        if let Err(error) = rename(new.path(), &target) {
+            if let Some(old) = old {
+                rename(&old.keep(), &target)?;
+            }
+            return Err(error);
+        }
+        drop(guard);
+        // It has another name by now.
+        let _ = new.keep();
+        match old {
+            Some(old) => old.close().map_err(Error::io(&target)),
+            None => Ok(()),
+        }
+    }
+}
