@@ -6,6 +6,7 @@
 
 pub mod allowed;
 pub mod convert;
+pub mod generate;
 pub mod golden;
 pub mod judge;
 pub mod manifest;
