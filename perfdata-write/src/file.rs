@@ -7,7 +7,7 @@ use perfdata_core::arrangement::{Part, Region};
 use perfdata_core::attr::Attr;
 use perfdata_core::feature::{AuxtraceIndexEntry, Feature, FeatureId};
 use perfdata_core::header::{FeatureBitmap, FileHeader, FileSection};
-use perfdata_core::read::{Source, SourceReader};
+use perfdata_core::read::{Run, Source, SourceReader};
 use perfdata_core::record::{EventTypeName, RawRecord, RecordType};
 use perfdata_core::wire::{Wire, encode_words};
 use perfdata_core::{Endian, Recording};
@@ -16,8 +16,8 @@ use crate::RecordSink;
 use crate::error::{Error, Result};
 use crate::plan::FilePlan;
 
-/// Bytes gathered before the output is written to.
-const BLOCK: usize = 1 << 20;
+/// Bytes gathered before the output is written to. Larger pieces go to it as they are.
+pub(crate) const BLOCK: usize = 256 << 10;
 
 /// Writes a file: what stands before the records when it is made, then the records, and the rest by
 /// [`finish`](Self::finish).
@@ -342,6 +342,14 @@ impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
             self.auxtrace.push(AuxtraceIndexEntry { file_offset: self.here, size });
         }
         self.write("record", record.bytes)
+    }
+
+    fn records(&mut self, run: &Run<'_>) -> Result<()> {
+        match run.iter().next() {
+            // A record with a payload is in a run of its own.
+            Some(record) if run.len() == 1 => self.record(&record),
+            _ => self.write("records", run.bytes()),
+        }
     }
 
     fn payload(&mut self, bytes: &[u8]) -> Result<()> {

@@ -68,7 +68,7 @@ pub use file::FileWriter;
 pub use pipe::PipeWriter;
 pub use plan::{FilePlan, PipePlan};
 
-use perfdata_core::read::Piece;
+use perfdata_core::read::{Piece, Run};
 use perfdata_core::record::RawRecord;
 
 /// Receives the record stream of a recording, in order.
@@ -78,6 +78,14 @@ pub trait RecordSink {
     /// # Errors
     /// The output cannot be written.
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()>;
+
+    /// Takes several records.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    fn records(&mut self, run: &Run<'_>) -> Result<()> {
+        run.iter().try_for_each(|record| self.record(&record))
+    }
 
     /// Takes a part of what follows the last record outside its own size.
     ///

@@ -5,16 +5,15 @@ use std::io::{BufWriter, Write};
 use perfdata_core::arrangement::{Slot, SlotContent};
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::PipeHeader;
+use perfdata_core::read::Run;
 use perfdata_core::record::{Body, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Rest, ToEnd, Wire};
 use perfdata_core::{Endian, Recording};
 
 use crate::RecordSink;
 use crate::error::{Error, Result};
+use crate::file::BLOCK;
 use crate::plan::PipePlan;
-
-/// Bytes gathered before the output is written to.
-const BLOCK: usize = 1 << 20;
 
 /// Writes a pipe stream: the metadata when it is made, then the records.
 pub struct PipeWriter<W: Write> {
@@ -57,6 +56,10 @@ impl<W: Write> RecordSink for PipeWriter<W> {
     #[inline]
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
         self.write("record", record.bytes)
+    }
+
+    fn records(&mut self, run: &Run<'_>) -> Result<()> {
+        self.write("records", run.bytes())
     }
 
     fn payload(&mut self, bytes: &[u8]) -> Result<()> {

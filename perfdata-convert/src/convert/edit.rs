@@ -6,6 +6,7 @@ use perfdata_core::arrangement::{Arrangement, Slot, SlotContent};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{Feature, FeatureId, Section, TABLE};
 use perfdata_core::header::FeatureBitmap;
+use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Endian, Layout, Recording};
@@ -98,6 +99,11 @@ impl Stage for Edit {
             head.slots.retain(|slot| !self.replaces(slot, recording.endian));
         }
         self.apply(recording)
+    }
+
+    /// Also those that have a payload: it goes the way of its record.
+    fn wants(&self, kind: RecordType) -> bool {
+        is_metadata(kind) || matches!(kind, RecordType::HEADER_BUILD_ID | RecordType::AUXTRACE)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {

@@ -3,6 +3,7 @@
 use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::FeatureId;
+use perfdata_core::record::RecordType;
 
 use super::Stage;
 use crate::error::Result;
@@ -27,6 +28,10 @@ impl Stage for FromDirectory {
             recording.features.remove(&FeatureId::COMPRESSED.0);
         }
         Ok(())
+    }
+
+    fn wants(&self, _: RecordType) -> bool {
+        false
     }
 
     fn notes(&self) -> Vec<String> {

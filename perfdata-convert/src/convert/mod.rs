@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Piece, RecordingReader};
-use perfdata_core::record::RawRecord;
+use perfdata_core::read::{RecordingReader, Run, RunPart, Stretch};
+use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
@@ -74,6 +74,27 @@ pub trait Stage {
     /// # Errors
     /// The recording cannot be converted.
     fn begin(&mut self, _recording: &mut Recording, _arrangement: &mut Arrangement) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether the stage looks at records of this type: others pass it by, many at once.
+    fn wants(&self, _kind: RecordType) -> bool {
+        true
+    }
+
+    /// Takes several records, and gives `next` what becomes of them: those that are wanted go to
+    /// [`record`](Self::record).
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
+        let mut rest = *run;
+        while let Some(part) = rest.take_part(|kind| self.wants(kind)) {
+            match part {
+                RunPart::Wanted(record) => self.record(&record, next)?,
+                RunPart::Others(run) => next.records(&run)?,
+            }
+        }
         Ok(())
     }
 
@@ -141,6 +162,17 @@ impl Link<'_> {
         }
     }
 
+    /// Hands several records on.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn records(&mut self, run: &Run<'_>) -> Result<()> {
+        match self.split() {
+            (Some(stage), mut rest) => stage.records(run, &mut rest),
+            (None, rest) => Ok(rest.writer.records(run)?),
+        }
+    }
+
     /// Hands a part of a payload on.
     ///
     /// # Errors
@@ -163,11 +195,11 @@ impl Link<'_> {
         }
     }
 
-    fn piece(&mut self, piece: &Piece<'_>) -> Result<()> {
-        match piece {
-            Piece::Record(record) => self.record(record),
-            Piece::Payload(bytes) => self.payload(bytes),
-            Piece::Unreadable(bytes) => self.unreadable(bytes),
+    fn stretch(&mut self, stretch: &Stretch<'_>) -> Result<()> {
+        match stretch {
+            Stretch::Records(run) => self.records(run),
+            Stretch::Payload(bytes) => self.payload(bytes),
+            Stretch::Unreadable(bytes) => self.unreadable(bytes),
         }
     }
 }
@@ -323,13 +355,13 @@ impl Conversion {
         let from = Form::of(reader.recording(), reader.arrangement());
         let mut records = 0;
         let mut unreadable = 0;
-        while let Some(piece) = reader.next()? {
-            match piece {
-                Piece::Record(_) => records += 1,
-                Piece::Unreadable(bytes) => unreadable += bytes.len() as u64,
-                Piece::Payload(_) => {}
+        while let Some((stretch, _)) = reader.next_stretch()? {
+            match stretch {
+                Stretch::Records(run) => records += run.len() as u64,
+                Stretch::Unreadable(bytes) => unreadable += bytes.len() as u64,
+                Stretch::Payload(_) => {}
             }
-            Link { stages: &mut self.stages, writer }.piece(&piece)?;
+            Link { stages: &mut self.stages, writer }.stretch(&stretch)?;
         }
         for at in 0..self.stages.len() {
             let Some((stage, rest)) = self.stages.get_mut(at..).and_then(<[_]>::split_first_mut) else { break };
@@ -373,6 +405,6 @@ fn late_events(source: &InputSource) -> Result<Events> {
         let what = "the attributes are not at the head of the stream: give the recording as a file";
         return Err(Error::Refused(what.into()));
     };
-    while reader.next()?.is_some() {}
+    while reader.next_stretch()?.is_some() {}
     Ok(reader.recording().events.clone())
 }

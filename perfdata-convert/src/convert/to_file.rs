@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
 use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
-use perfdata_core::read::{Collector, Piece, is_metadata};
+use perfdata_core::read::{Collector, Piece, Run, RunPart, is_metadata};
 use perfdata_core::record::{Body, EventUpdateValue, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Layout, Recording};
@@ -47,6 +47,29 @@ impl Stage for ToFile {
             .get(&FeatureId::SAMPLE_TIME.0)
             .is_some_and(|section| section.iter().all(|&byte| byte == 0));
         self.model = Some(recording.clone());
+        Ok(())
+    }
+
+    fn wants(&self, kind: RecordType) -> bool {
+        let is_new = if kind.is_kernel() { !self.needs_events } else { !self.has_plain_records };
+        let is_taken = is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID;
+        is_new || is_taken || matches!(kind, RecordType::EVENT_UPDATE | RecordType::STAT)
+    }
+
+    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
+        let mut rest = *run;
+        while let Some(part) = rest.take_part(|kind| self.wants(kind)) {
+            match part {
+                RunPart::Wanted(record) => self.record(&record, next)?,
+                RunPart::Others(run) => {
+                    if let Some(model) = self.model.as_ref().filter(|_| self.wants_times) {
+                        run.iter().try_for_each(|record| self.times.see(&record, model))?;
+                    }
+                    self.taken = false;
+                    next.records(&run)?;
+                }
+            }
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 use perfdata_core::Recording;
 use perfdata_core::arrangement::{Arrangement, Slot};
 use perfdata_core::feature::FeatureId;
+use perfdata_core::record::RecordType;
 
 use super::{Link, Stage};
 use crate::error::{Error, Result};
@@ -29,6 +30,10 @@ impl Stage for ToPipe {
             }
         }
         Ok(())
+    }
+
+    fn wants(&self, _: RecordType) -> bool {
+        false
     }
 
     /// A reader of a pipe cannot tell where the records end: what is none is left out.

@@ -5,12 +5,14 @@ mod dir;
 mod file;
 mod pipe;
 mod records;
+mod run;
 mod source;
 
 pub use decompress::{DEFAULT_LIMIT, Decompressor, is_compressed};
 pub use dir::{DataFile, Merged};
 pub use pipe::{Collector, is_metadata};
 pub use records::{Piece, RecordStream};
+pub use run::{Records, Run, RunPart, Stretch};
 pub use source::{Source, SourceReader};
 
 use std::io::Read;
@@ -160,6 +162,19 @@ impl<R: Read> RecordingReader<R> {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Piece<'_>>> {
         Ok(self.next_with_model()?.map(|(piece, _)| piece))
+    }
+
+    /// The next pieces together, as many records as are at hand; `None` at the end. Who does not look into every
+    /// record is faster with this.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn next_stretch(&mut self) -> Result<Option<(Stretch<'_>, &Recording)>> {
+        let Some(stretch) = self.records.next_stretch()? else { return Ok(None) };
+        if let Arrangement::Pipe(_) = &self.arrangement {
+            self.collector.stretch(&mut self.recording, &stretch)?;
+        }
+        Ok(Some((stretch, &self.recording)))
     }
 
     /// The next piece together with the model, which knows what the piece says.

@@ -13,10 +13,12 @@ use crate::feature::{FeatureId, tracing};
 use crate::header::FeatureBitmap;
 use crate::layout::Layout;
 use crate::read::records::{Piece, RecordStream};
+use crate::read::run::Stretch;
 use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
 use crate::recording::{Event, Recording};
 
 /// Whether records of this type say something about the recording as a whole, so that a file has them elsewhere.
+#[inline]
 pub fn is_metadata(kind: RecordType) -> bool {
     matches!(
         kind,
@@ -132,6 +134,22 @@ impl Collector {
             Piece::Record(raw) if is_metadata(raw.kind) => self.record(recording, raw),
             Piece::Payload(bytes) => Ok(self.payload(recording, bytes)),
             _ => Ok(None),
+        }
+    }
+
+    /// Enters a stretch of the stream into the model, if it is metadata.
+    ///
+    /// # Errors
+    /// An attribute that cannot be read.
+    pub fn stretch(&mut self, recording: &mut Recording, stretch: &Stretch<'_>) -> Result<()> {
+        match stretch {
+            // Metadata stand alone.
+            Stretch::Records(run) => match run.iter().next() {
+                Some(first) => self.piece(recording, &Piece::Record(first)).map(drop),
+                None => Ok(()),
+            },
+            Stretch::Payload(bytes) => self.piece(recording, &Piece::Payload(bytes)).map(drop),
+            Stretch::Unreadable(_) => Ok(()),
         }
     }
 }

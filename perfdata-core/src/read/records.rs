@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read};
 use binrw::Endian;
 
 use crate::error::{Error, Result};
+use crate::read::run::{Run, Stretch};
 use crate::record::{RawRecord, RecordHeader, RecordType};
 
 /// The next thing in a stream of records.
@@ -33,6 +34,13 @@ pub struct RecordStream<R> {
     payload: u64,
     at_end: bool,
     damage: Option<Error>,
+}
+
+/// Where in the buffer a piece is.
+enum Place {
+    Record { from: usize, to: usize, offset: u64 },
+    Payload { from: usize, to: usize },
+    Unreadable { from: usize, to: usize },
 }
 
 /// Bytes read at once: enough that the cost of a call does not show, and that a record always fits.
@@ -88,20 +96,47 @@ impl<R: Read> RecordStream<R> {
     // Not an iterator: a piece borrows from the stream.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Piece<'_>>> {
+        let endian = self.endian;
+        Ok(match self.advance()? {
+            None => None,
+            Some(Place::Record { from, to, offset }) => {
+                Some(Piece::Record(RawRecord::first(self.slice(from, to), endian, offset)?))
+            }
+            Some(Place::Payload { from, to }) => Some(Piece::Payload(self.slice(from, to))),
+            Some(Place::Unreadable { from, to }) => Some(Piece::Unreadable(self.slice(from, to))),
+        })
+    }
+
+    /// The next pieces together, as many records as are at hand; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn next_stretch(&mut self) -> Result<Option<Stretch<'_>>> {
+        let endian = self.endian;
+        Ok(match self.advance()? {
+            None => None,
+            Some(Place::Record { from, to, offset }) => {
+                let (len, count) = Run::measure(self.slice(from, self.end), endian);
+                self.consume(len.saturating_sub(to - from));
+                Some(Stretch::Records(Run::new(self.slice(from, from + len), count, endian, offset)))
+            }
+            Some(Place::Payload { from, to }) => Some(Stretch::Payload(self.slice(from, to))),
+            Some(Place::Unreadable { from, to }) => Some(Stretch::Unreadable(self.slice(from, to))),
+        })
+    }
+
+    /// Takes the next piece out of the buffer.
+    fn advance(&mut self) -> Result<Option<Place>> {
         if self.damage.is_some() {
-            return Ok(self.take_block(u64::MAX)?.map(|(from, to)| Piece::Unreadable(self.slice(from, to))));
+            return Ok(self.take_block(u64::MAX)?.map(|(from, to)| Place::Unreadable { from, to }));
         }
         if self.payload > 0 {
-            match self.take_block(self.payload)? {
-                Some((from, to)) => {
-                    self.payload = self.payload.saturating_sub((to - from) as u64);
-                    return Ok(Some(Piece::Payload(self.slice(from, to))));
-                }
-                None => {
-                    self.damage = Some(Error::truncated("payload behind a record", self.payload, 0).at(self.offset));
-                    return Ok(None);
-                }
-            }
+            let Some((from, to)) = self.take_block(self.payload)? else {
+                self.damage = Some(Error::truncated("payload behind a record", self.payload, 0).at(self.offset));
+                return Ok(None);
+            };
+            self.payload = self.payload.saturating_sub((to - from) as u64);
+            return Ok(Some(Place::Payload { from, to }));
         }
         match self.whole_record()? {
             None => Ok(None),
@@ -109,12 +144,11 @@ impl<R: Read> RecordStream<R> {
                 let (from, offset) = (self.start, self.offset);
                 self.consume(len);
                 self.payload = payload;
-                let record = RawRecord::first(self.slice(from, from + len), self.endian, offset)?;
-                Ok(Some(Piece::Record(record)))
+                Ok(Some(Place::Record { from, to: from + len, offset }))
             }
             Some(Err(damage)) => {
                 self.damage = Some(damage);
-                self.next()
+                self.advance()
             }
         }
     }

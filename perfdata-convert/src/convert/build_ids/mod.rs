@@ -26,7 +26,7 @@ use std::collections::HashSet;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::{BuildIdEntry, Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Piece, is_compressed};
+use perfdata_core::read::{Run, RunPart, Stretch, is_compressed};
 use perfdata_core::record::{
     Body, BuildId, CpuMode, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId, RawRecord, Record,
     RecordType,
@@ -201,8 +201,8 @@ impl Stage for BuildIds {
     fn look_ahead(&mut self, source: &InputSource) -> Result<()> {
         let Some(mut reader) = source.reopen()? else { return Ok(()) };
         let mut watch = Watch::new(self.select, reader.recording(), reader.arrangement(), self.late_events.clone())?;
-        while let Some(piece) = reader.next()? {
-            watch.piece(&piece)?;
+        while let Some((stretch, _)) = reader.next_stretch()? {
+            watch.stretch(&stretch)?;
         }
         // A pipe may say only at its end where it was recorded.
         self.resolver.learn(watch.model());
@@ -232,6 +232,25 @@ impl Stage for BuildIds {
         Ok(())
     }
 
+    fn wants(&self, kind: RecordType) -> bool {
+        let is_rewritten = self.place == Place::Mmap2 && (kind == RecordType::MMAP2 || is_compressed(kind));
+        !self.first.is_empty() || (is_rewritten && self.watch.is_some())
+    }
+
+    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
+        if let Some(watch) = self.watch.as_mut().filter(|_| self.place == Place::Table) {
+            watch.stretch(&Stretch::Records(*run))?;
+        }
+        let mut rest = *run;
+        while let Some(part) = rest.take_part(|kind| self.wants(kind)) {
+            match part {
+                RunPart::Wanted(record) => self.record(&record, next)?,
+                RunPart::Others(run) => next.records(&run)?,
+            }
+        }
+        Ok(())
+    }
+
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         if !self.first.is_empty() {
             let first = std::mem::take(&mut self.first);
@@ -241,7 +260,7 @@ impl Stage for BuildIds {
         let Some(mut watch) = self.watch.take() else { return next.record(record) };
         let rewritten = match self.place {
             Place::Table => {
-                watch.piece(&Piece::Record(*record))?;
+                watch.stretch(&Stretch::Records(Run::of(record)))?;
                 None
             }
             Place::Mmap2 if is_compressed(record.kind) => {
@@ -261,7 +280,7 @@ impl Stage for BuildIds {
 
     fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         if let Some(watch) = &mut self.watch {
-            watch.piece(&Piece::Payload(bytes))?;
+            watch.stretch(&Stretch::Payload(bytes))?;
         }
         next.payload(bytes)
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::{Collector, Piece};
+use perfdata_core::read::{Collector, Stretch};
 use perfdata_core::record::{Body, BuildId, CpuMode, RawRecord, Record, RecordType};
 use perfdata_core::{Events, Recording};
 
@@ -54,20 +54,23 @@ impl Watch {
         Ok(Watch { hits: Hits::new(select), model: recording.clone(), collector, late_events, told })
     }
 
-    /// Looks at a piece of the stream.
+    /// Looks at a stretch of the stream.
     ///
     /// # Errors
     /// A record that cannot be read, though it must be.
-    #[inline]
-    pub fn piece(&mut self, piece: &Piece<'_>) -> Result<()> {
+    pub fn stretch(&mut self, stretch: &Stretch<'_>) -> Result<()> {
         if let Some(collector) = &mut self.collector {
-            collector.piece(&mut self.model, piece)?;
+            collector.stretch(&mut self.model, stretch)?;
         }
-        let Piece::Record(record) = piece else { return Ok(()) };
-        if record.kind == RecordType::HEADER_BUILD_ID {
-            self.told.extend(told_by_record(record, self.events())?);
+        let Stretch::Records(run) = stretch else { return Ok(()) };
+        let events = self.late_events.as_ref().unwrap_or(&self.model.events);
+        for record in run.iter() {
+            if record.kind == RecordType::HEADER_BUILD_ID {
+                self.told.extend(told_by_record(&record, events)?);
+            }
+            self.hits.see(&record, &self.model, events)?;
         }
-        self.hits.see(record, &self.model, self.late_events.as_ref().unwrap_or(&self.model.events))
+        Ok(())
     }
 
     /// The events whose records these are.

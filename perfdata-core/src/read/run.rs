@@ -1,0 +1,238 @@
+//! Several records at once: what most of a recording is to those who do not look into every record.
+
+use binrw::Endian;
+
+use crate::read::pipe::is_metadata;
+use crate::record::{RawRecord, RecordHeader, RecordType};
+
+/// Whole records, one behind the other as in the input. One that says something about the recording as a whole, or
+/// has a payload behind it, is in a run of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    offset: u64,
+    endian: Endian,
+}
+
+/// A stretch of a record stream.
+#[derive(Debug, Clone, Copy)]
+pub enum Stretch<'a> {
+    /// Whole records.
+    Records(Run<'a>),
+    /// A part of what follows the last record outside its size (AUX data, tracing data).
+    Payload(&'a [u8]),
+    /// Bytes that are no records, from a damaged place up to the end.
+    Unreadable(&'a [u8]),
+}
+
+impl<'a> Run<'a> {
+    /// The records at the start of `bytes`, whose first byte has the absolute offset `offset`, up to one that must be
+    /// in a run of its own, is not whole, or is none. There may be no record at all.
+    pub fn first(bytes: &'a [u8], endian: Endian, offset: u64) -> Self {
+        let (len, count) = Self::measure(bytes, endian);
+        Self::new(bytes.get(..len).unwrap_or_default(), count, endian, offset)
+    }
+
+    /// A run of `count` records that take all of `bytes`.
+    pub(super) fn new(bytes: &'a [u8], count: usize, endian: Endian, offset: u64) -> Self {
+        Run { bytes, count, offset, endian }
+    }
+
+    /// Bytes and records of the run at the start of `bytes`.
+    pub(super) fn measure(bytes: &[u8], endian: Endian) -> (usize, usize) {
+        let (mut len, mut count) = (0, 0);
+        while let Some(header) = RecordHeader::parse(bytes.get(len..).unwrap_or_default(), endian) {
+            let end = len + usize::from(header.size);
+            if usize::from(header.size) < RecordHeader::SIZE || end > bytes.len() {
+                break;
+            }
+            let alone = stands_alone(header.kind);
+            if alone && count > 0 {
+                break;
+            }
+            (len, count) = (end, count + 1);
+            if alone {
+                break;
+            }
+        }
+        (len, count)
+    }
+
+    /// One record.
+    #[inline]
+    pub fn of(record: &RawRecord<'a>) -> Self {
+        Run { bytes: record.bytes, count: 1, offset: record.offset, endian: record.endian }
+    }
+
+    /// All bytes of the records.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Number of records.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Byte order of the records.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Absolute offset of the first record in the input.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The records.
+    #[inline]
+    pub fn iter(&self) -> Records<'a> {
+        Records { bytes: self.bytes, offset: self.offset, endian: self.endian }
+    }
+
+    /// Takes the first part out of the run: a record of a type that is `wanted`, or all up to the next such record.
+    #[inline]
+    pub fn take_part(&mut self, wanted: impl Fn(RecordType) -> bool) -> Option<RunPart<'a>> {
+        let (mut len, mut count) = (0, 0);
+        for record in self.iter() {
+            if wanted(record.kind) {
+                if count > 0 {
+                    break;
+                }
+                self.take(record.bytes.len(), 1);
+                return Some(RunPart::Wanted(record));
+            }
+            len += record.bytes.len();
+            count += 1;
+        }
+        (count > 0).then(|| RunPart::Others(self.take(len, count)))
+    }
+
+    /// Takes out the first `count` records, which have `len` bytes.
+    fn take(&mut self, len: usize, count: usize) -> Self {
+        let (head, tail) = self.bytes.split_at_checked(len).unwrap_or((self.bytes, &[]));
+        let taken = Run { bytes: head, count, ..*self };
+        self.bytes = tail;
+        self.count = self.count.saturating_sub(count);
+        self.offset = self.offset.saturating_add(head.len() as u64);
+        taken
+    }
+}
+
+impl<'a> IntoIterator for Run<'a> {
+    type Item = RawRecord<'a>;
+    type IntoIter = Records<'a>;
+    fn into_iter(self) -> Records<'a> {
+        self.iter()
+    }
+}
+
+/// Whether a record is in a run of its own: what comes next may depend on it.
+#[inline]
+pub(super) fn stands_alone(kind: RecordType) -> bool {
+    kind == RecordType::AUXTRACE || is_metadata(kind)
+}
+
+/// The records of a run.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    bytes: &'a [u8],
+    offset: u64,
+    endian: Endian,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = RawRecord<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<RawRecord<'a>> {
+        let RecordHeader { kind, misc, size } = RecordHeader::parse(self.bytes, self.endian)?;
+        let (bytes, rest) = self.bytes.split_at_checked(usize::from(size).max(RecordHeader::SIZE))?;
+        let offset = self.offset;
+        self.bytes = rest;
+        self.offset = offset.saturating_add(bytes.len() as u64);
+        Some(RawRecord { offset, kind, misc, bytes, endian: self.endian })
+    }
+}
+
+/// A part of a run.
+#[derive(Debug, Clone, Copy)]
+pub enum RunPart<'a> {
+    /// A record that was asked for.
+    Wanted(RawRecord<'a>),
+    /// Records that were not.
+    Others(Run<'a>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Result;
+    use crate::wire::Wire;
+
+    /// Headers alone: type and size.
+    fn records(list: &[(RecordType, u16)]) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for &(kind, size) in list {
+            let start = bytes.len();
+            RecordHeader { kind, misc: 0, size }.encode_into(&mut bytes, Endian::Big)?;
+            bytes.resize(start + usize::from(size).max(8), 0);
+        }
+        Ok(bytes)
+    }
+
+    fn first(bytes: &[u8]) -> Run<'_> {
+        Run::first(bytes, Endian::Big, 100)
+    }
+
+    #[test]
+    fn a_run_ends_where_something_else_begins() -> Result<()> {
+        use RecordType as T;
+        let len = |list: &[(T, u16)]| records(list).map(|bytes| (first(&bytes).len(), first(&bytes).bytes().len()));
+        assert_eq!(len(&[])?, (0, 0));
+        assert_eq!(len(&[(T::COMM, 16), (T::SAMPLE, 24)])?, (2, 40));
+        assert_eq!(len(&[(T::COMM, 16), (T::AUXTRACE, 48), (T::COMM, 16)])?, (1, 16));
+        assert_eq!(len(&[(T::AUXTRACE, 48), (T::COMM, 16)])?, (1, 48));
+        assert_eq!(len(&[(T::HEADER_FEATURE, 16), (T::HEADER_FEATURE, 16)])?, (1, 16));
+        assert_eq!(len(&[(T::COMM, 16), (T::COMM, 7)])?, (1, 16));
+        let cut = records(&[(T::COMM, 16), (T::SAMPLE, 24)])?;
+        assert_eq!(first(cut.get(..39).unwrap_or_default()).len(), 1);
+        assert_eq!(first(cut.get(..20).unwrap_or_default()).len(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn parts_are_the_whole() -> Result<()> {
+        use RecordType as T;
+        let list = [(T::COMM, 16), (T::SAMPLE, 24), (T::COMM, 16), (T::COMM, 24), (T::SAMPLE, 8)];
+        let bytes = records(&list)?;
+        let run = first(&bytes);
+        for wanted in [T::COMM, T::SAMPLE, T::EXIT] {
+            let (mut found, mut kinds) = (Vec::new(), Vec::new());
+            let mut rest = run;
+            while let Some(part) = rest.take_part(|kind| kind == wanted) {
+                let of_part: Vec<_> = match part {
+                    RunPart::Wanted(record) => vec![record],
+                    RunPart::Others(run) => {
+                        assert_eq!(run.len(), run.iter().count());
+                        run.iter().collect()
+                    }
+                };
+                found.extend(of_part.iter().map(|record| (record.offset, record.bytes.len())));
+                kinds.extend(of_part.iter().map(|record| (record.kind, matches!(part, RunPart::Wanted(_)))));
+            }
+            let expected: Vec<_> = run.iter().map(|record| (record.offset, record.bytes.len())).collect();
+            assert_eq!(found, expected);
+            assert!(kinds.iter().all(|&(kind, is_wanted)| is_wanted == (kind == wanted)));
+        }
+        Ok(())
+    }
+}
