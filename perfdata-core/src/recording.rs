@@ -176,6 +176,14 @@ impl Events {
         (record.kind == RecordType::SAMPLE).then(|| offsets.look(record))
     }
 
+    /// Appends a SAMPLE in the other byte order to `out`, without decoding it; false where that is not possible, as for
+    /// other records. See [`SampleOffsets::swap_into`].
+    #[inline]
+    pub fn swap_sample(&self, record: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
+        let offsets = || self.offsets.get(self.of_record(record)?);
+        record.kind == RecordType::SAMPLE && offsets().is_some_and(|offsets| offsets.swap_into(record, out))
+    }
+
     /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
     #[inline]
     pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {

@@ -7,7 +7,7 @@ use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::WordSize;
-use perfdata_core::read::{Collector, Decompressor, Piece, is_compressed};
+use perfdata_core::read::{Collector, Decompressor, Piece, Run, is_compressed};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{Endian, Events, Layout, Recording, describe};
@@ -153,6 +153,15 @@ impl Swap {
         }
     }
 
+    /// Hands on converted records, the first of which stood at `offset`.
+    fn give(&self, bytes: &mut Vec<u8>, offset: u64, next: &mut Link<'_>) -> Result<()> {
+        if !bytes.is_empty() {
+            next.records(&Run::first(bytes, self.endian, offset))?;
+            bytes.clear();
+        }
+        Ok(())
+    }
+
     /// Opens a compressed record, converts what is in it, and compresses it again.
     fn recompress(&mut self, raw: &RawRecord<'_>, from: &Recording, next: &mut Link<'_>) -> Result<()> {
         let (mut inner, mut outer) = match self.zstd.take() {
@@ -160,15 +169,16 @@ impl Swap {
             None => self.open_stream(raw.kind, from)?,
         };
         inner.push(raw)?;
-        let mut plain = std::mem::take(&mut self.buffer);
-        plain.clear();
+        let mut plain = Vec::new();
+        let events = self.late_events.as_ref().unwrap_or(&from.events);
         while let Some(record) = inner.next()? {
-            self.convert(&record, from, &mut plain)?;
+            if !events.swap_sample(&record, &mut plain) {
+                self.convert(&record, from, &mut plain)?;
+            }
         }
         if !plain.is_empty() {
             outer.push(&plain, |record| next.record(record))?;
         }
-        self.buffer = plain;
         self.zstd = Some((inner, outer));
         Ok(())
     }
@@ -249,6 +259,39 @@ impl Stage for Swap {
         }
         self.convert_head(arrangement, &from)?;
         recording.endian = self.endian;
+        self.model = Some(from);
+        Ok(())
+    }
+
+    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
+        if run.len() == 1 {
+            return run.iter().try_for_each(|record| self.record(&record, next));
+        }
+        let Some(from) = self.model.take() else { return next.records(run) };
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.clear();
+        // Where the records in `bytes` stood.
+        let mut start = run.offset();
+        for raw in run.iter() {
+            let (before, end) = (bytes.len(), raw.offset.saturating_add(raw.bytes.len() as u64));
+            if is_compressed(raw.kind) {
+                self.give(&mut bytes, start, next)?;
+                self.recompress(&raw, &from, next)?;
+                start = end;
+                continue;
+            }
+            let events = self.late_events.as_ref().unwrap_or(&from.events);
+            if !events.swap_sample(&raw, &mut bytes) {
+                self.convert(&raw, &from, &mut bytes)?;
+            }
+            if bytes.len() - before != raw.bytes.len() {
+                // What comes next stood elsewhere than behind it.
+                self.give(&mut bytes, start, next)?;
+                start = end;
+            }
+        }
+        self.give(&mut bytes, start, next)?;
+        self.buffer = bytes;
         self.model = Some(from);
         Ok(())
     }

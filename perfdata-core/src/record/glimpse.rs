@@ -1,7 +1,8 @@
 //! A look at the parts of a SAMPLE that say where it was taken, without decoding the rest.
 //!
 //! Up to the callchain every part is one word, but for the read value, whose length its counts tell. So the places of
-//! these parts follow from the attribute, and are computed once for each event.
+//! these parts follow from the attribute, and are computed once for each event. Most samples have nothing else, and can
+//! be put into the other byte order word by word.
 
 use binrw::Endian;
 
@@ -22,6 +23,13 @@ pub(super) const WORDS: [SampleType; 9] = [
     SampleType::PERIOD,
 ];
 
+/// The parts of one word that are two numbers of 4 bytes.
+const PAIRS: [SampleType; 2] = [SampleType::TID, SampleType::CPU];
+
+/// The parts behind those of one word, in their order, that the other byte order of a SAMPLE can be told of by counts
+/// alone.
+const COUNTED: [SampleType; 3] = [SampleType::READ, SampleType::CALLCHAIN, SampleType::RAW];
+
 /// Bytes of a word.
 const WORD: usize = 8;
 
@@ -35,6 +43,10 @@ pub struct SampleOffsets {
     behind: usize,
     read: Option<ReadFormat>,
     has_callchain: bool,
+    has_raw: bool,
+    /// Words that are pairs, a bit each, and whether there is nothing but words and counted parts.
+    pairs: u32,
+    is_plain: bool,
 }
 
 impl SampleOffsets {
@@ -53,7 +65,54 @@ impl SampleOffsets {
             behind: RecordHeader::SIZE + WORD * count(&WORDS),
             read: parts.has(SampleType::READ).then_some(layout.read_format),
             has_callchain: parts.has(SampleType::CALLCHAIN),
+            has_raw: parts.has(SampleType::RAW),
+            pairs: PAIRS.iter().filter_map(|&part| place(part)).fold(0, |all, at| all | 1 << (at / WORD - 1)),
+            // What is behind the parts that surely stand where they should has no place.
+            is_plain: parts == layout.sample_type
+                && WORDS.iter().chain(&COUNTED).fold(parts.0, |rest, part| rest & !part.0) == 0,
         }
+    }
+
+    /// Appends `sample` in the other byte order to `out`: the bytes that decoding it and encoding it in the other order
+    /// gives. False, and nothing appended, where that takes decoding: parts of another kind than words, counted words
+    /// and RAW data, or counts that do not make its size.
+    pub fn swap_into(&self, sample: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
+        let Some(words) = self.words_end(sample).filter(|_| self.is_plain) else { return false };
+        let start = out.len();
+        out.extend_from_slice(sample.bytes);
+        let copy = out.get_mut(start..).unwrap_or_default();
+        let (header, rest) = copy.split_at_mut_checked(RecordHeader::SIZE).unwrap_or_default();
+        let (words, raw) = rest.split_at_mut_checked(words - RecordHeader::SIZE).unwrap_or_default();
+        for number in [0..4, 4..6, 6..8] {
+            header.get_mut(number).unwrap_or_default().reverse();
+        }
+        for word in words.as_chunks_mut::<WORD>().0 {
+            *word = u64::from_ne_bytes(*word).swap_bytes().to_ne_bytes();
+        }
+        for (at, word) in words.as_chunks_mut::<WORD>().0.iter_mut().take(WORDS.len()).enumerate() {
+            if self.pairs >> at & 1 == 1 {
+                word.rotate_left(4);
+            }
+        }
+        raw.get_mut(..4).unwrap_or_default().reverse();
+        true
+    }
+
+    /// Where the words of `sample` end, counted from its start, if it ends there, or with RAW data behind them.
+    #[inline]
+    fn words_end(&self, sample: &RawRecord<'_>) -> Option<usize> {
+        let mut end = self.behind.checked_add(self.read_len(sample)?)?;
+        if self.has_callchain {
+            let words = usize::try_from(sample.word(end)?).ok()?;
+            end = words.checked_add(1)?.checked_mul(WORD)?.checked_add(end)?;
+        }
+        let len = sample.bytes.len();
+        if !self.has_raw {
+            return (end == len).then_some(end);
+        }
+        let size = *sample.bytes.get(end..)?.first_chunk()?;
+        let size = if sample.endian == Endian::Little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
+        (len.checked_sub(end + 4)? == usize::try_from(size).ok()?).then_some(end)
     }
 
     /// The parts of `sample`, as far as it has them.

@@ -1,8 +1,12 @@
 //! What must hold for every record that can be decoded.
 
 use perfdata_core::describe::{Describe, Style, WireSize};
-use perfdata_core::record::{RawRecord, Record, RecordHeader};
+use perfdata_core::record::{RawRecord, Record, RecordHeader, RecordType, SampleOffsets};
 use perfdata_core::{Endian, Error, Layout};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Samples whose other byte order was told without decoding them.
+pub static SWAPPED: AtomicU64 = AtomicU64::new(0);
 
 /// The other byte order.
 pub fn other(endian: Endian) -> Endian {
@@ -12,7 +16,11 @@ pub fn other(endian: Endian) -> Endian {
 /// Decodes the record in `bytes` and checks that it is written as it was read, that its fields cover all its bytes,
 /// and that it means the same in the other byte order.
 pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, Error> {
-    let record = Record::decode(&RawRecord::first(bytes, endian, 0)?, layout)?;
+    let raw = RawRecord::first(bytes, endian, 0)?;
+    let mut swapped = b"before".to_vec();
+    let is_swapped = raw.kind == RecordType::SAMPLE && SampleOffsets::of(layout).swap_into(&raw, &mut swapped);
+    let record =
+        Record::decode(&raw, layout).inspect_err(|e| assert!(!is_swapped, "{e}, but swapped:\n{bytes:02x?}"))?;
     let mut again = Vec::with_capacity(bytes.len());
     record.encode_into(&mut again, endian).expect("what was decoded is encoded");
     assert!(again == bytes, "written as it was read:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}");
@@ -23,6 +31,13 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, E
 
     again.clear();
     record.encode_into(&mut again, other(endian)).expect("what was decoded is encoded");
+    if is_swapped {
+        SWAPPED.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(record.opaque(), None, "{record:#x?}");
+        assert!(swapped == [b"before", &again[..]].concat(), "swapped:\n{again:02x?}\n{swapped:02x?}\n{record:#x?}");
+    } else {
+        assert_eq!(swapped, b"before");
+    }
     if record.opaque().is_none() {
         let raw = RawRecord::first(&again, other(endian), 0).expect("the header was encoded");
         let twin = Record::decode(&raw, layout)

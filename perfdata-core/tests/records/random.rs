@@ -157,4 +157,6 @@ fn random_records_are_refused_or_kept() {
         println!("{kind}: {read} of {count} read");
         assert!(read > count / 20, "{kind}: {read} of {count} are too few to prove anything");
     }
+    let swapped = check::SWAPPED.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(swapped > count / 20, "{swapped} samples swapped without decoding are too few to prove anything");
 }
