@@ -1,0 +1,90 @@
+//! Time and memory of every conversion on generated recordings, beside programs that do the same, or only copy:
+//!
+//!     cargo bench -p perfdata-tests --bench compare
+//!
+//! Options, behind `--`: see `--help`. What is missing on the machine (perf, zstd) is left out.
+
+mod jobs;
+mod library;
+mod measure;
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use perfdata_core::header::ContainerKind;
+use perfdata_tests::generate::{Generator, Mix};
+
+use jobs::Inputs;
+
+#[derive(Parser)]
+struct Options {
+    /// Megabytes of records
+    #[arg(long, default_value_t = 500)]
+    size: u64,
+    /// Runs of each job; the table has their median
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// What the recordings are full of; all mixes if not given
+    #[arg(long, value_parser = |name: &str| Mix::by_name(name).ok_or("no such mix"))]
+    mix: Vec<Mix>,
+    /// Only jobs with this in their name
+    #[arg(long)]
+    only: Option<String>,
+    /// Where the recordings are put: on a file system in memory no disk is measured
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// What cargo bench passes
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Reads a recording with a library; used by the benchmark itself
+    #[arg(long, hide = true, num_args = 2)]
+    library: Vec<String>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    if let [how, path] = options.library.as_slice() {
+        return library::read(how, Path::new(path));
+    }
+    let folder = match &options.dir {
+        Some(dir) => tempfile::tempdir_in(dir)?,
+        None => tempfile::tempdir()?,
+    };
+    let mixes = if options.mix.is_empty() { Mix::ALL.to_vec() } else { options.mix.clone() };
+    for mix in mixes {
+        let inputs = inputs(mix, options.size * 1_000_000, folder.path())?;
+        println!("\n{}, {} MB of records, medians of {} runs\n", mix.name(), options.size, options.runs);
+        let mut jobs = jobs::all(mix, &inputs)?;
+        if let Some(only) = &options.only {
+            jobs.retain(|job| job.name.contains(only.as_str()) || job.is_measure());
+        }
+        let results = measure::run(&jobs, options.runs, &inputs.output)?;
+        measure::print(&jobs, &results);
+        for entry in fs::read_dir(folder.path())? {
+            fs::remove_file(entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Generates what the jobs read.
+fn inputs(mix: Mix, size: u64, folder: &Path) -> Result<Inputs, Box<dyn Error>> {
+    let make = |name: &str, size: u64, to: ContainerKind| -> Result<PathBuf, Box<dyn Error>> {
+        let path = folder.join(name);
+        let generator = Generator::new(mix, size);
+        match to {
+            ContainerKind::File => drop(generator.file(File::create(&path)?)?),
+            ContainerKind::Pipe => drop(generator.pipe(File::create(&path)?)?),
+        }
+        Ok(path)
+    };
+    Ok(Inputs {
+        file: make("file.data", size, ContainerKind::File)?,
+        pipe: make("pipe.data", size, ContainerKind::Pipe)?,
+        // perf takes minutes for what others do in seconds.
+        small: make("small.data", size.min(50_000_000), ContainerKind::File)?,
+        output: folder.join("output"),
+    })
+}
