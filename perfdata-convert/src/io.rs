@@ -91,7 +91,7 @@ impl Directory {
 
     fn reader(&self, meter: Meter) -> Result<RecordingReader<InputReader>> {
         if self.files.is_empty() {
-            let reader = RecordingReader::open(self.data.clone())?;
+            let reader = RecordingReader::open(self.data.clone()).map_err(|error| error.inside("data"))?;
             return Ok(reader.map_input(|file| meter.of(Stream::File(file))));
         }
         let reader = RecordingReader::directory(self.data.clone(), self.files.clone())?;

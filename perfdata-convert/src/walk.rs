@@ -21,7 +21,8 @@ pub enum Item<'a> {
     Payload(&'a [u8]),
     /// Bytes at the end of the stream that are no records.
     Unreadable(&'a [u8]),
-    /// Compressed data that could not be decoded; no more of it will be.
+    /// What could not be decoded: compressed data, of which no more will be; the rest of a file of a directory; a
+    /// metadata record of a pipe.
     Undecodable(perfdata_core::Error),
 }
 
@@ -39,7 +40,18 @@ pub fn walk(
     mut see: impl FnMut(Item<'_>, &Recording) -> Flow,
 ) -> Result<usize> {
     let mut inner = Compressed::Untouched;
-    while let Some((piece, recording)) = reader.next_with_model()? {
+    loop {
+        let (piece, recording) = match reader.next_with_model() {
+            Ok(Some(next)) => next,
+            Ok(None) => break,
+            Err(error) if error.is_io() => return Err(error.into()),
+            Err(error) => {
+                if see(Item::Undecodable(error), reader.recording())?.is_break() {
+                    break;
+                }
+                continue;
+            }
+        };
         let flow = match piece {
             Piece::Record(record) => {
                 let mut flow = see(Item::Record(record), recording)?;

@@ -107,7 +107,7 @@ impl Error {
 
     /// Says which file of a directory the offset is in.
     #[must_use]
-    pub(crate) fn inside(mut self, file: &str) -> Self {
+    pub fn inside(mut self, file: &str) -> Self {
         self.0.structure = format!("{file}: {}", self.0.structure).into();
         self
     }

@@ -2,7 +2,13 @@
 
 use std::{fs, path::Path};
 
-use perfdata_convert::convert::swap::{Swap, Target, Unknown};
+use perfdata_convert::{
+    convert::swap::{Swap, Target, Unknown},
+    diff,
+    io::Input,
+    show::{dump::Dump, overview::Overview},
+    verify::Report,
+};
 use perfdata_core::{
     feature::FeatureId,
     read::{Decompressor, Piece, RecordStream, is_compressed},
@@ -211,6 +217,38 @@ fn the_kernel_that_is_left_out_is_named() {
         let file = merged(&recording.path).unwrap_or_else(|error| panic!("{}: {error}", recording.name));
         let named = file.summary.notes.iter().any(|note| note.starts_with("kcore_dir is left out"));
         assert_eq!(named, recording.path.join("kcore_dir").exists(), "{}", recording.name);
+    }
+}
+
+/// What stands before the damage is shown, and each damaged file named.
+#[test]
+fn damaged_files_are_looked_into() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for compressed in [false, true] {
+        let path = folder.path().join(format!("{compressed}.data"));
+        synthetic(&path, false, compressed);
+        let input = || Input::open(&path).expect("a directory");
+        let whole = Overview::of(input()).expect("a recording");
+        assert_eq!(whole.damage(), [""; 0]);
+        for name in ["data.0", "data.1"] {
+            let bytes = fs::read(path.join(name)).expect("a file of the directory");
+            fs::write(path.join(name), &bytes[..bytes.len() - 4]).expect("a temporary file");
+        }
+        let names = |texts: &[String]| {
+            let named = |name: &&str| texts.iter().any(|text| text.contains(*name));
+            ["data.0: ", "data.1: "].iter().filter(|name| named(name)).count()
+        };
+        let overview = Overview::of(input()).expect("a recording");
+        assert_eq!(names(overview.damage()), 2, "{:?}", overview.damage());
+        let mut text = Vec::new();
+        let damage = Dump::default().run(input(), &mut text).expect("a recording");
+        assert_eq!(names(&damage), 2, "{damage:?}");
+        assert!(String::from_utf8(text).expect("text").lines().count() > 0);
+        let report = Report::of(input()).expect("a recording");
+        let found: Vec<_> = report.findings.iter().map(|finding| finding.meaning.clone()).collect();
+        assert_eq!(names(&found), 2, "{found:?}");
+        assert!(!report.is_clean());
+        assert!(!diff::run(&path, &path, false, &mut Vec::new()).expect("they are compared"));
     }
 }
 

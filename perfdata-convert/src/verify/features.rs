@@ -84,7 +84,8 @@ fn content(
             let events = recording.events.len() as u64;
             for group in groups.iter() {
                 if u64::from(group.leader_idx) + u64::from(group.nr_members) > events {
-                    wrong(format!("a group ends at event {}, there are {events}", group.leader_idx + group.nr_members));
+                    let end = u64::from(group.leader_idx) + u64::from(group.nr_members);
+                    wrong(format!("a group ends at event {end}, there are {events}"));
                 }
             }
         }
@@ -92,8 +93,13 @@ fn content(
             if index.len() != records.auxtrace.len() {
                 wrong(format!("{} entries, there are {} AUXTRACE records", index.len(), records.auxtrace.len()));
             }
-            for entry in index.iter().filter(|entry| records.auxtrace.binary_search(&entry.file_offset).is_err()) {
-                wrong(format!("no AUXTRACE record is at {:#x}", entry.file_offset));
+            for entry in index.iter() {
+                let (offset, size) = (entry.file_offset, entry.size);
+                match records.auxtrace_at(offset) {
+                    Some(found) if found == size => {}
+                    Some(found) => wrong(format!("the AUXTRACE record at {offset:#x} has {found} bytes, not {size}")),
+                    None => wrong(format!("no AUXTRACE record is at {offset:#x}")),
+                }
             }
         }
         Feature::SampleTime(said) if (said.first, said.last) != (0, 0) => {

@@ -15,8 +15,8 @@ use super::{Report, Severity, difference, features, without_place};
 #[derive(Debug, Default)]
 pub(super) struct Records {
     scratch: Vec<u8>,
-    /// Where the AUXTRACE records are, ascending.
-    pub(super) auxtrace: Vec<u64>,
+    /// Where the AUXTRACE records are, ascending, and their bytes.
+    pub(super) auxtrace: Vec<(u64, u64)>,
     pub(super) times: Option<SampleTime>,
     /// Where in a pipe each feature's section is.
     pub(super) sections: BTreeMap<u32, u64>,
@@ -27,6 +27,12 @@ pub(super) struct Records {
 }
 
 impl Records {
+    /// Bytes of the AUXTRACE record at `offset`.
+    pub(super) fn auxtrace_at(&self, offset: u64) -> Option<u64> {
+        let at = self.auxtrace.binary_search_by_key(&offset, |record| record.0).ok()?;
+        Some(self.auxtrace.get(at)?.1)
+    }
+
     /// Offset of the last compressed record.
     pub(super) fn last_compressed(&self) -> u64 {
         self.compressed.unwrap_or(0)
@@ -70,7 +76,7 @@ impl Records {
             report.add(Severity::Warning, raw.offset, format!("{} record: its size is no multiple of 8", raw.kind));
         }
         match raw.kind {
-            RecordType::AUXTRACE if !inner => self.auxtrace.push(raw.offset),
+            RecordType::AUXTRACE if !inner => self.auxtrace.push((raw.offset, raw.bytes.len() as u64)),
             RecordType::COMPRESSED | RecordType::COMPRESSED2 => self.compressed = Some(raw.offset),
             RecordType::HEADER_FEATURE => {
                 let id = raw.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok());

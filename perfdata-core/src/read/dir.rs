@@ -2,7 +2,7 @@
 //! records for each ring buffer (tools/perf/util/session.c, __perf_session__process_dir_events).
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, Read};
 
 use crate::error::{Error, Problem, Result};
@@ -26,7 +26,8 @@ pub struct DataFile<S> {
 /// a time stay behind the one before them.
 ///
 /// Compressed files, each a zstd stream of its own, are decoded. FINISHED_ROUND records are left out: each speaks of
-/// one file only. Memory is bounded: a block of each file, and what zstd needs.
+/// one file only. A damaged file gives what stands before the damage; behind the records of all files, reading fails
+/// once for each of them. Memory is bounded: a block of each file, and what zstd needs.
 #[derive(Debug)]
 pub struct Merged<S> {
     files: Vec<DataStream<S>>,
@@ -36,6 +37,8 @@ pub struct Merged<S> {
     block: Vec<u8>,
     /// Bytes of the block that are handed out.
     taken: usize,
+    /// What ended files before their end, and is not told yet.
+    damage: VecDeque<Error>,
 }
 
 /// Bytes of records merged at once.
@@ -48,7 +51,7 @@ impl<S: Source> Merged<S> {
     /// The records of `data`, whose metadata is `recording` and whose records are at `place`, and of `files`.
     ///
     /// # Errors
-    /// A file cannot be read, or is damaged.
+    /// A file cannot be read.
     pub(super) fn new(recording: &Recording, data: S, place: FileSection, files: Vec<DataFile<S>>) -> Result<Self> {
         let whole = FileSection { offset: 0, size: u64::MAX };
         let mut streams = vec![DataStream::new("data".into(), data, place, recording)];
@@ -59,6 +62,7 @@ impl<S: Source> Merged<S> {
             recording: recording.clone(),
             block: Vec::new(),
             taken: 0,
+            damage: VecDeque::new(),
         };
         (0..merged.files.len()).try_for_each(|at| merged.advance(at))?;
         Ok(merged)
@@ -67,8 +71,11 @@ impl<S: Source> Merged<S> {
     /// Reads the next record of the file at `at`.
     fn advance(&mut self, at: usize) -> Result<()> {
         let Some(file) = self.files.get_mut(at) else { return Ok(()) };
-        if file.advance(&self.recording)? {
-            self.next.push(Reverse((file.time, at)));
+        match file.advance(&self.recording) {
+            Ok(true) => self.next.push(Reverse((file.time, at))),
+            Ok(false) => {}
+            Err(error) if error.is_io() => return Err(error),
+            Err(damage) => self.damage.push_back(damage),
         }
         Ok(())
     }
@@ -90,6 +97,11 @@ impl<S: Source> Read for Merged<S> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.block.len() {
             self.fill().map_err(io::Error::other)?;
+            if self.block.is_empty()
+                && let Some(damage) = self.damage.pop_front()
+            {
+                return Err(io::Error::other(damage));
+            }
         }
         let got = self.block.get(self.taken..).unwrap_or_default().read(buf)?;
         self.taken += got;

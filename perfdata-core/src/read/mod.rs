@@ -80,9 +80,10 @@ impl<S: Source + Clone> RecordingReader<Merged<S>> {
     /// arrangement are those of `data`.
     ///
     /// # Errors
-    /// `data` is not a recording in file mode, or a file is damaged at its start.
+    /// `data` is not a recording in file mode, or a file cannot be read.
     pub fn directory(data: S, files: Vec<DataFile<S>>) -> Result<Self> {
-        let RecordingReader { recording, arrangement, collector, .. } = RecordingReader::open(data.clone())?;
+        let RecordingReader { recording, arrangement, collector, .. } =
+            RecordingReader::open(data.clone()).map_err(|error| error.inside("data"))?;
         let Arrangement::File(file) = &arrangement else {
             let found = "the header of a pipe";
             return Err(Error::invalid("data: header", "size", found, "the header of a file").at(8));
