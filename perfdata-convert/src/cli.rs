@@ -174,6 +174,11 @@ pub enum Command {
     #[command(after_help = "Exit status: 0 nothing is wrong; 1 something is; 2 usage or I/O.")]
     #[command(after_long_help = examples::VERIFY)]
     Verify(VerifyArgs),
+    /// Make a good recording out of one that is damaged
+    ///
+    /// One that is cut, was never finished, or has damaged bytes. What is left out is listed.
+    #[command(after_long_help = examples::RECOVER)]
+    Recover(RecoverArgs),
     /// Say what differs between two recordings
     ///
     /// Whatever containers and byte orders they have.
@@ -344,6 +349,22 @@ pub struct VerifyArgs {
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `recover`.
+#[derive(Debug, Args)]
+pub struct RecoverArgs {
+    /// Recording to read; - is standard input
+    pub input: PathBuf,
+    /// Recording to write; - is standard output
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Refuse a recording with records behind damaged bytes
+    #[arg(long)]
+    pub strict: bool,
+    /// Overwrite OUTPUT if it exists
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 /// Arguments of `diff`.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perfdata_core::header::{ContainerKind, FileSection};
-use perfdata_core::read::{DataFile, Head, Merged, RecordingReader, Source, SourceReader};
+use perfdata_core::read::{DataFile, Head, Mended, Merged, RecordingReader, Source, SourceReader};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
@@ -47,6 +47,8 @@ enum Kind {
     Stream(Box<dyn Read + Send>),
     /// A directory of `perf record --threads` or `--kcore`.
     Directory(Directory),
+    /// What can be believed of a damaged file, and where its records end if its header does not say so.
+    Damaged(Arc<File>, Option<u64>),
 }
 
 /// The files of a directory.
@@ -148,7 +150,7 @@ impl Input {
     /// Bytes of the input; of a stream those that were read when the result is asked.
     pub(crate) fn size(&self) -> Size {
         let known = match &self.kind {
-            Kind::File(file) => Source::len(file).ok(),
+            Kind::File(file) | Kind::Damaged(file, _) => Source::len(file).ok(),
             Kind::Stream(_) => None,
             Kind::Directory(directory) => directory.len().ok(),
         };
@@ -161,6 +163,7 @@ impl Input {
             Kind::File(file) => Kind::File(file.clone()),
             Kind::Stream(_) => return None,
             Kind::Directory(directory) => Kind::Directory(directory.clone()),
+            Kind::Damaged(file, end) => Kind::Damaged(file.clone(), *end),
         };
         Some(Input { kind, watch: self.watch.clone(), streamed: self.streamed.clone() })
     }
@@ -173,6 +176,19 @@ impl Input {
         match self.kind {
             Kind::Stream(mut stream) => Ok(Input { kind: spool(&mut stream)?.kind, ..self }),
             _ => Ok(self),
+        }
+    }
+
+    /// This input as one of which only what can be believed is read ([`RecordingReader::mended`]); `end` is where the
+    /// records end, if the header does not say so. A stream is put into a temporary file.
+    ///
+    /// # Errors
+    /// As [`into_seekable`](Self::into_seekable), or it is a directory.
+    pub fn mended(self, end: Option<u64>) -> Result<Input> {
+        let input = self.into_seekable()?;
+        match input.kind {
+            Kind::File(file) | Kind::Damaged(file, _) => Ok(Input { kind: Kind::Damaged(file, end), ..input }),
+            _ => Err(Error::Refused("a directory cannot be recovered; the file data in it can".into())),
         }
     }
 
@@ -207,6 +223,11 @@ impl Input {
             Kind::Directory(directory) => {
                 let reader = directory.reader(meter.clone())?;
                 Ok((reader, InputSource { place: Place::Directory(directory), meter }))
+            }
+            Kind::Damaged(file, end) => {
+                let reader = RecordingReader::mended(file.clone(), end)?;
+                let reader = reader.map_input(|file| meter.clone().of(Stream::Mended(Box::new(file))));
+                Ok((reader, InputSource { place: Place::File(file), meter }))
             }
         }
     }
@@ -264,6 +285,18 @@ enum Stream {
     Merged(Box<Merged<Arc<File>>>),
     /// What can be read only once.
     Other(Box<dyn Read + Send>),
+    /// What can be believed of a damaged file.
+    Mended(Box<Mended<Arc<File>>>),
+}
+
+impl InputReader {
+    /// What was found in a damaged file.
+    pub fn mended(&self) -> Option<&Mended<Arc<File>>> {
+        match &self.stream {
+            Stream::Mended(mended) => Some(mended),
+            _ => None,
+        }
+    }
 }
 
 impl Read for InputReader {
@@ -271,6 +304,7 @@ impl Read for InputReader {
         let read = match &mut self.stream {
             Stream::File(file) => file.read(buf)?,
             Stream::Merged(files) => files.read(buf)?,
+            Stream::Mended(file) => file.read(buf)?,
             Stream::Other(stream) => {
                 let read = stream.read(buf)?;
                 self.meter.streamed.fetch_add(read as u64, Ordering::Relaxed);

@@ -80,6 +80,12 @@ Examples:
 
 Exit status: 0 nothing differs; 1 something does; 2 trouble.";
 
+/// Of `perfconv recover`.
+pub const RECOVER: &str = "\
+Examples:
+    perfconv recover killed.data -o good.data
+    perfconv recover --strict cut.data -o good.data";
+
 /// Of `perfconv extract-aux`.
 pub const EXTRACT_AUX: &str = "\
 Examples:

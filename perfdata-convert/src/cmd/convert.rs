@@ -44,7 +44,8 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, messages: Messages) -> Res
 /// Says what a conversion did.
 pub fn report(summary: &Summary, messages: Messages) {
     if let Some((bytes, why)) = &summary.unreadable {
-        messages.warning(format_args!("the last {bytes} bytes are no whole record: {why}"));
+        let way_out = "perfconv recover leaves them out";
+        messages.warning(format_args!("the last {bytes} bytes are no whole record: {why}; {way_out}"));
     }
     for note in &summary.notes {
         messages.note(note);

@@ -9,6 +9,7 @@ mod extract_aux;
 mod info;
 mod inject;
 mod man;
+mod recover;
 mod verify;
 
 use std::io::Write;
@@ -55,6 +56,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
         (Some(Command::Info(args)), _) => info::run(&args, out, messages)?,
         (Some(Command::Dump(args)), _) => dump::run(&args, out, messages)?,
         (Some(Command::ExtractAux(args)), _) => extract_aux::run(&args, messages)?,
+        (Some(Command::Recover(args)), _) => recover::run(&args, messages)?,
         (Some(Command::Diff(args)), _) => outcome = diff::run(&args, out)?,
         (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out, messages)?,
         (Some(Command::Man(args)), _) => man::run(&args, out)?,

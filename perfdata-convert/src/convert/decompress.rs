@@ -53,7 +53,8 @@ impl Stage for Decompress {
 pub(super) fn check_finished(arrangement: &Arrangement) -> Result<()> {
     match arrangement {
         Arrangement::File(file) if file.place(Part::Data).is_some_and(|data| data.size != file.header.data.size) => {
-            let what = "the recording was never finished, or is cut: its records cannot be compressed or decompressed";
+            let what = "the recording was never finished, or is cut: its records cannot be compressed or decompressed; \
+                        try: perfconv recover INPUT -o OUTPUT";
             Err(Error::Refused(what.into()))
         }
         _ => Ok(()),

@@ -9,6 +9,7 @@ pub mod compress;
 pub mod decompress;
 pub mod edit;
 mod from_directory;
+pub mod recover;
 pub mod sample_times;
 pub mod swap;
 pub mod tally;

@@ -91,7 +91,9 @@ fn name(part: Part) -> String {
 
 fn check_places(report: &mut Report, file: &FileArrangement) {
     let data = file.header.data;
-    if data.size == 0 {
+    if data.size == 0 && file.place(Part::Data).is_none_or(|place| place.size == 0) {
+        report.add(Severity::Warning, 48, "there are no records");
+    } else if data.size == 0 {
         report.add(Severity::Error, 48, "the recording was not finished: the header gives the records no size");
     } else if data.end().is_none_or(|end| end > file.len) {
         let meaning = format!("the header gives the records {} bytes, more than the file has", data.size);

@@ -25,6 +25,8 @@ pub struct Decompressor {
     held: bool,
     /// Whether it stands inside a frame, between two blocks.
     between_blocks: bool,
+    /// Whether it stands before a frame.
+    between_frames: bool,
     /// Room for decoded bytes, of which those from `start` to `end` are decoded but not handed out.
     buffer: Vec<u8>,
     start: usize,
@@ -63,6 +65,16 @@ pub fn is_compressed(kind: RecordType) -> bool {
     matches!(kind, RecordType::COMPRESSED | RecordType::COMPRESSED2)
 }
 
+/// The compressed data in a record.
+fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
+    let layout = Layout { len: raw.body().len() as u64, ..Layout::default() };
+    let data = match raw.kind {
+        RecordType::COMPRESSED2 => raw.decode_body::<Compressed2>(layout)?.data,
+        _ => raw.decode_body::<Compressed>(layout)?.data,
+    };
+    Ok(data.0)
+}
+
 impl Decompressor {
     /// A decoder for the stream of a recording in byte order `endian`. One compressed record may decode to `limit`
     /// bytes: `mmap_len` of the COMPRESSED feature.
@@ -79,6 +91,7 @@ impl Decompressor {
             taken: 0,
             held: false,
             between_blocks: false,
+            between_frames: true,
             buffer: vec![0; BUFFER],
             start: 0,
             end: 0,
@@ -107,12 +120,7 @@ impl Decompressor {
     /// # Errors
     /// A record that is too short for its payload.
     pub fn push(&mut self, raw: &RawRecord<'_>) -> Result<()> {
-        let layout = Layout { len: raw.body().len() as u64, ..Layout::default() };
-        let payload = match raw.kind {
-            RecordType::COMPRESSED2 => raw.decode_body::<Compressed2>(layout)?.data,
-            _ => raw.decode_body::<Compressed>(layout)?.data,
-        };
-        self.input = payload.0;
+        self.input = payload(raw)?;
         self.taken = 0;
         self.decoded = 0;
         self.place = (raw.kind, raw.offset);
@@ -123,9 +131,23 @@ impl Decompressor {
         Ok(())
     }
 
+    /// Whether the payload of `raw`, a compressed record, starts with a new frame, which needs none of the data before.
+    ///
+    /// # Errors
+    /// A record that is too short for its payload.
+    pub fn begins_frame(raw: &RawRecord<'_>) -> Result<bool> {
+        Ok(payload(raw)?.starts_with(&FRAME_MAGIC))
+    }
+
+    /// Whether what was decoded ends with a block, so that a new frame may follow.
+    pub fn is_between_blocks(&self) -> bool {
+        self.between_blocks || self.between_frames
+    }
+
     fn restart(&mut self) -> Result<()> {
         self.held = false;
         self.between_blocks = false;
+        self.between_frames = true;
         self.decoder.reinit().map_err(|e| Error::io("zstd decoder", e))
     }
 
@@ -180,6 +202,7 @@ impl Decompressor {
         self.end = end;
         self.held = end == self.buffer.len();
         self.between_blocks = hint == BLOCK_HEADER;
+        self.between_frames = false;
         if self.decoded > self.limit {
             return Err(fault(Problem::Limit { found: self.decoded, limit: self.limit }));
         }

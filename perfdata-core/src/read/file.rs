@@ -7,8 +7,10 @@ use binrw::Endian;
 use crate::arrangement::{FileArrangement, Part, Region};
 use crate::attr::Attr;
 use crate::error::{Error, Result};
+use crate::feature::FeatureId;
 use crate::header::{FeatureBitmap, FileHeader, FileSection, WordSize};
 use crate::layout::Layout;
+use crate::read::mend::Losses;
 use crate::read::source::{Source, read_section};
 use crate::record::EventTypeName;
 use crate::recording::{Event, Events, Recording};
@@ -22,11 +24,139 @@ const HOSTNAME: u32 = 3;
 /// # Errors
 /// A header or attributes that cannot be read. Damaged feature sections are left out, not refused.
 pub(super) fn read_metadata(source: &(impl Source + ?Sized), endian: Endian) -> Result<(Recording, FileArrangement)> {
+    let (mut recording, mut file, mut budget) = read_header(source, endian)?;
+    read_events(source, &mut recording, &mut file, &mut budget, None)?;
+    read_event_types(source, &mut recording, &mut file);
+    read_features(source, &mut recording, &mut file, &mut budget);
+    file.complete();
+    Ok((recording, file))
+}
+
+/// What can be read of a file that is cut, was never finished, or is damaged.
+#[derive(Debug)]
+pub(super) struct Rest {
+    pub(super) recording: Recording,
+    /// Without what is lost: a file written by it is whole.
+    pub(super) file: FileArrangement,
+    pub(super) losses: Losses,
+    /// Where to look for the end of the records, if it is not known.
+    pub(super) table: Option<TableSearch>,
+}
+
+/// Reads what there is of everything but the records. `end` is where those end, if that was found out.
+///
+/// # Errors
+/// A header that cannot be read, or no whole attribute.
+pub(super) fn read_rest(source: &(impl Source + ?Sized), endian: Endian, end: Option<u64>) -> Result<Rest> {
+    let (mut recording, mut file, mut budget) = read_header(source, endian)?;
+    let mut losses = Losses::default();
+    read_events(source, &mut recording, &mut file, &mut budget, Some(&mut losses))?;
+    read_event_types(source, &mut recording, &mut file);
+    losses.event_types = file.header.event_types.size > 0 && recording.event_types.is_empty();
+    if losses.event_types {
+        file.header.event_types = FileSection::default();
+    }
+    let announced = file.header.features.unwrap_or_default();
+    let data = &mut file.header.data;
+    if data.offset > file.len {
+        *data = FileSection { offset: file.len, size: 0 };
+    }
+    if let Some(end) = end {
+        data.size = end.saturating_sub(data.offset);
+    }
+    // Behind the records there is less than the table, if the file was cut in it.
+    let room = (announced.features(WordSize::Bits64).count() as u64).saturating_mul(FileSection::SIZE);
+    let said = data.end().filter(|&end| data.size > 0 && end <= file.len);
+    read_features(source, &mut recording, &mut file, &mut budget);
+    let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
+    losses.end_of_records = end.is_some() || !is_believable;
+    let search = TableSearch { bitmap: announced, endian, len: file.len };
+    let table = (losses.end_of_records && end.is_none()).then_some(search);
+    if let Some(place) = file.place(Part::Data) {
+        // Attributes may stand behind the records.
+        let behind = file.regions.iter().map(|region| region.place.offset).filter(|&other| other > place.offset);
+        let limit = behind.min().unwrap_or(file.len);
+        let open = FileSection { size: limit.saturating_sub(place.offset), ..place };
+        file.header.data = if table.is_some() { open } else { place };
+        file.regions
+            .iter_mut()
+            .filter(|region| region.part == Part::Data)
+            .for_each(|region| region.place = file.header.data);
+    }
+    keep_whole_features(&mut recording, &mut file, &announced, &mut losses);
+    file.complete();
+    if losses.end_of_records || losses.attrs > 0 || !losses.features.is_empty() {
+        // What is left of the sections that are lost.
+        file.regions.pop_if(|last| last.part == Part::Gap);
+    }
+    Ok(Rest { recording, file, losses, table })
+}
+
+/// Leaves out of the table what is not in the file or cannot be read, and lists what the header announces in vain. The
+/// sections that are empty where they are whole are there.
+fn keep_whole_features(
+    recording: &mut Recording,
+    file: &mut FileArrangement,
+    announced: &FeatureBitmap,
+    losses: &mut Losses,
+) {
+    let readable: Vec<u32> = recording
+        .features
+        .keys()
+        .copied()
+        .filter(|&id| matches!(recording.feature(FeatureId(id)), Some(Ok(_))))
+        .collect();
+    recording.features.retain(|id, _| readable.contains(id));
+    for id in announced.features(file.words).filter(|id| !readable.contains(id)) {
+        match FeatureId(id) {
+            FeatureId::BRANCH_STACK | FeatureId::STAT => {
+                recording.features.insert(id, Vec::new());
+            }
+            lost => losses.features.push(lost),
+        }
+    }
+    file.table.retain(|(id, _)| recording.features.contains_key(id));
+    file.regions.retain(|region| match region.part {
+        Part::Feature(id) => recording.features.contains_key(&id),
+        Part::FeatureTable => !recording.features.is_empty(),
+        _ => true,
+    });
+    file.unexplained = false;
+}
+
+/// Finds the feature table of a file whose header does not say where the records before it end.
+#[derive(Debug)]
+pub(super) struct TableSearch {
+    bitmap: FeatureBitmap,
+    endian: Endian,
+    len: u64,
+}
+
+impl TableSearch {
+    /// Whether the table stands at `offset`: its sections follow it, one behind the other. perf leaves room in the table
+    /// for sections that it then could not write.
+    ///
+    /// # Errors
+    /// The source cannot be read.
+    pub(super) fn is_at(&self, source: &(impl Source + ?Sized), offset: u64) -> Result<bool> {
+        let Some((_, entries)) = find_table(source, &self.bitmap, offset, self.endian, self.len) else {
+            return Ok(false);
+        };
+        let table_end = offset.checked_add(entries.len() as u64 * FileSection::SIZE);
+        let first = entries.first().map(|(_, section)| section.offset);
+        let spare = first.zip(table_end).and_then(|(first, end)| first.checked_sub(end));
+        let most = u64::from(FeatureBitmap::BITS) * FileSection::SIZE;
+        let follows = |pair: &[(u32, FileSection)]| matches!(pair, [a, b] if a.1.end() == Some(b.1.offset));
+        Ok(spare.is_some_and(|spare| spare < most && spare.is_multiple_of(FileSection::SIZE))
+            && entries.windows(2).all(follows))
+    }
+}
+
+fn read_header(source: &(impl Source + ?Sized), endian: Endian) -> Result<(Recording, FileArrangement, Budget)> {
     let len = source.len().map_err(|e| Error::io("file", e))?;
-    let header = read_header(source, endian, len)?;
-    let mut recording = Recording { magic: header.magic, ..Recording::new(endian) };
-    let mut budget = Budget { left: len };
-    let mut file = FileArrangement {
+    let header = decode_header(source, endian, len)?;
+    let recording = Recording { magic: header.magic, ..Recording::new(endian) };
+    let file = FileArrangement {
         words: WordSize::Bits64,
         len,
         regions: vec![Region { part: Part::Header, place: FileSection { offset: 0, size: header.size.min(len) } }],
@@ -35,11 +165,7 @@ pub(super) fn read_metadata(source: &(impl Source + ?Sized), endian: Endian) -> 
         unexplained: false,
         header,
     };
-    read_events(source, &mut recording, &mut file, &mut budget)?;
-    read_event_types(source, &mut recording, &mut file);
-    read_features(source, &mut recording, &mut file, &mut budget);
-    file.complete();
-    Ok((recording, file))
+    Ok((recording, file, Budget { left: len }))
 }
 
 /// Sections may point anywhere, also all at the same place: what is held in memory never exceeds the file.
@@ -55,7 +181,7 @@ impl Budget {
     }
 }
 
-fn read_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> Result<FileHeader> {
+fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> Result<FileHeader> {
     let place = FileSection { offset: 0, size: FileHeader::SIZE.min(len) };
     let bytes = read_section(source, place, "file header")?;
     let (header, _) =
@@ -73,13 +199,26 @@ fn read_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> Res
     Ok(header)
 }
 
+/// Reads attributes and ids; with `losses`, those that are there.
 fn read_events(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
     file: &mut FileArrangement,
     budget: &mut Budget,
+    mut losses: Option<&mut Losses>,
 ) -> Result<()> {
-    let FileHeader { attrs, attr_size, .. } = file.header;
+    let FileHeader { mut attrs, attr_size, .. } = file.header;
+    if let Some(losses) = losses.as_deref_mut() {
+        let there = file.len.saturating_sub(attrs.offset);
+        if there >= attr_size && attrs.size > there {
+            let whole = there / attr_size;
+            losses.attrs = (attrs.size / attr_size).saturating_sub(whole);
+            attrs.size = whole.saturating_mul(attr_size);
+            // Part of an attribute is behind it.
+            file.len = attrs.end().unwrap_or(file.len);
+            file.header.attrs = attrs;
+        }
+    }
     if !budget.take(attrs.size) {
         return Err(
             Error::truncated("attrs section", attrs.size, file.len.saturating_sub(attrs.offset)).at(attrs.offset)
@@ -93,8 +232,14 @@ fn read_events(
     for entry in bytes.chunks_exact(usize::try_from(attr_size).unwrap_or(usize::MAX)) {
         let blame = |e: Error| e.structure("attrs section").within(at);
         let (attr, used) = Attr::decode(entry, recording.endian, layout).map_err(blame)?;
-        let (ids, _) =
+        let (mut ids, _) =
             FileSection::decode(entry.get(used..).unwrap_or_default(), recording.endian, layout).map_err(blame)?;
+        if let Some(losses) = losses.as_deref_mut()
+            && (!ids.size.is_multiple_of(8) || (ids.size > 0 && ids.end().is_none_or(|end| end > file.len)))
+        {
+            losses.ids.push(events.len());
+            ids = FileSection::default();
+        }
         if !budget.take(ids.size) || !ids.size.is_multiple_of(8) {
             return Err(Error::invalid(
                 "attrs section",

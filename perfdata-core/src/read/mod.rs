@@ -2,7 +2,9 @@
 
 mod decompress;
 mod dir;
+mod evidence;
 mod file;
+mod mend;
 mod pipe;
 mod records;
 mod run;
@@ -10,6 +12,7 @@ mod source;
 
 pub use decompress::{DEFAULT_LIMIT, Decompressor, is_compressed};
 pub use dir::{DataFile, Merged};
+pub use mend::{CompressedData, Losses, Mended, Mending, Skipped};
 pub use pipe::{Collector, is_metadata};
 pub use records::{Piece, RecordStream};
 pub use run::{Records, Run, RunPart, Stretch};
@@ -75,6 +78,37 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
     }
 }
 
+impl<S: Source + Clone> RecordingReader<Mended<S>> {
+    /// Opens a recording that is cut, was never finished, or is damaged: what can be believed of it. The arrangement is
+    /// that of a whole recording. Where the header of a file does not say where the records end, that is known when they
+    /// have been read ([`Mended::end`]); opened again with this `end`, the recording has its features.
+    ///
+    /// # Errors
+    /// As [`open`](RecordingReader::open), but of the attributes of a file it is enough that one is there.
+    pub fn mended(source: S, end: Option<u64>) -> Result<Self> {
+        let whole = FileSection { offset: 0, size: u64::MAX };
+        let mut start = SourceReader::new(source.clone(), whole);
+        let mut first = [0; ContainerKind::SNIFF];
+        let got = read_start(&mut start, &mut first)?;
+        let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
+        if kind == ContainerKind::Pipe {
+            let behind = FileSection { offset: PipeHeader::SIZE, ..whole };
+            let records = Mended::new(source, behind, Recording::new(endian), None, Losses::default())?;
+            let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
+            return Self::behind_pipe_header(records, magic, endian, Head::Read);
+        }
+        let file::Rest { recording, file, losses, table } = file::read_rest(&source, endian, end)?;
+        let data = file.header.data;
+        let records = Mended::new(source, data, recording.clone(), table, losses)?;
+        Ok(RecordingReader {
+            recording,
+            arrangement: Arrangement::File(file),
+            records: RecordStream::new(records, endian, data.offset),
+            collector: Collector::default(),
+        })
+    }
+}
+
 impl<S: Source + Clone> RecordingReader<Merged<S>> {
     /// Opens a directory of `perf record --threads`: its `data` and the files of records beside it. The model and the
     /// arrangement are those of `data`.
@@ -124,6 +158,10 @@ impl<R: Read> RecordingReader<R> {
             return Err(Error::invalid("pipe header", "size", "the header of a file", "16, the header of a pipe").at(8));
         }
         let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
+        Self::behind_pipe_header(input, magic, endian, head)
+    }
+
+    fn behind_pipe_header(input: R, magic: Magic, endian: Endian, head: Head) -> Result<Self> {
         let mut recording = Recording { magic, ..Recording::new(endian) };
         let mut records = RecordStream::new(input, endian, PipeHeader::SIZE);
         let mut collector = Collector::default();
@@ -142,6 +180,11 @@ impl<R: Read> RecordingReader<R> {
     /// The model, for changing it before it is written.
     pub fn recording_mut(&mut self) -> &mut Recording {
         &mut self.recording
+    }
+
+    /// The input.
+    pub fn input(&self) -> &R {
+        self.records.input()
     }
 
     /// How the recording stands in its container.

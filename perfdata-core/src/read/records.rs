@@ -74,6 +74,10 @@ impl<R: Read> RecordStream<R> {
         }
     }
 
+    pub(super) fn input(&self) -> &R {
+        &self.input
+    }
+
     /// Absolute offset of the next piece.
     pub fn offset(&self) -> u64 {
         self.offset

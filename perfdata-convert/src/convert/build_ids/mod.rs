@@ -4,7 +4,7 @@
 //! before the first sample, so the recording is read twice (a stream by way of a temporary file). So is it when MMAP2
 //! records are to carry the build ids of what samples hit.
 
-mod elf;
+pub mod elf;
 mod hits;
 mod known;
 mod maps;

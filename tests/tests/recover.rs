@@ -1,0 +1,456 @@
+//! `perfconv recover`: recordings that are cut at any place, were never finished, or have damaged bytes.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use perfdata_convert::{
+    convert::recover::{Recovery, recover},
+    error::{Error, Result},
+    io::{Input, Output},
+    verify::Report,
+};
+use perfdata_core::{
+    arrangement::Arrangement,
+    feature::FeatureId,
+    read::{Decompressor, Head, Piece, RecordingReader, is_compressed, is_metadata},
+    record::{RecordHeader, RecordType},
+};
+use perfdata_tests::{
+    convert::{open, perfconv},
+    judge,
+    perf::Question,
+    recordings::{self, Container, Recording, fixture},
+};
+use tempfile::TempDir;
+
+/// A folder for one recording and what is recovered of it.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Bench { folder: tempfile::tempdir().expect("temporary folders can be made") }
+    }
+
+    fn output(&self) -> PathBuf {
+        self.folder.path().join("recovered.data")
+    }
+
+    /// Recovers `bytes`; what was written is in the file `output`.
+    fn recover(&self, bytes: &[u8], strict: bool) -> Result<Recovery> {
+        let input = self.folder.path().join("input.data");
+        fs::write(&input, bytes).expect("files can be written");
+        fs::remove_file(self.output()).ok();
+        let result = recover(Input::open(&input)?, Output::create(&self.output(), &input, false)?, strict);
+        fs::remove_file(input).expect("it is there");
+        if result.is_err() {
+            let left = fs::read_dir(&self.folder).expect("the folder is there").count();
+            assert_eq!(left, 0, "something is left behind");
+        }
+        result
+    }
+
+    fn recovered(&self) -> Vec<u8> {
+        fs::read(self.output()).expect("the output is there")
+    }
+
+    fn check_clean(&self) -> std::result::Result<(), String> {
+        let report = Input::open(&self.output()).and_then(Report::of).map_err(|error| error.to_string())?;
+        if report.is_clean() { Ok(()) } else { Err(report.text()) }
+    }
+}
+
+/// A record with what follows it: where it stands, and its bytes; those inside compressed records stand where they do.
+#[derive(Debug, Clone)]
+struct Item {
+    start: u64,
+    end: u64,
+    compressed: bool,
+    bytes: Vec<u8>,
+}
+
+/// All records, those of a pipe's head too, compressed ones opened. COMPRESSED sections are left out.
+fn items(bytes: &[u8]) -> Vec<Item> {
+    let source = std::sync::Arc::new(bytes.to_vec());
+    let mut reader = RecordingReader::open_with(source, Head::Pass).expect("a recording");
+    let mut items: Vec<Item> = Vec::new();
+    let mut zstd = None;
+    while let Some((piece, recording)) = reader.next_with_model().expect("it can be read") {
+        match piece {
+            Piece::Record(record) => {
+                let (start, end) = (record.offset, record.offset + record.bytes.len() as u64);
+                if is_compressed(record.kind) {
+                    let stream = zstd.get_or_insert_with(|| Decompressor::of(recording).expect("a decoder"));
+                    stream.push(&record).expect("compressed data");
+                    while let Some(inner) = stream.next().expect("compressed data") {
+                        items.push(Item { start, end, compressed: true, bytes: inner.bytes.to_vec() });
+                    }
+                } else if record.kind != RecordType::HEADER_FEATURE
+                    || record.word(RecordHeader::SIZE) != Some(u64::from(FeatureId::COMPRESSED.0))
+                {
+                    items.push(Item { start, end, compressed: false, bytes: record.bytes.to_vec() });
+                }
+            }
+            Piece::Payload(bytes) => {
+                let last = items.last_mut().expect("a payload has a record");
+                last.bytes.extend_from_slice(bytes);
+                last.end += bytes.len() as u64;
+            }
+            Piece::Unreadable(_) => {}
+        }
+    }
+    items
+}
+
+fn contents(items: &[Item]) -> Vec<&[u8]> {
+    items.iter().map(|item| item.bytes.as_slice()).collect()
+}
+
+/// Where the first attribute ends.
+fn end_of_first_attribute(bytes: &[u8]) -> u64 {
+    let reader = open(bytes.to_vec()).expect("a recording");
+    match reader.arrangement() {
+        Arrangement::File(file) => file.header.attrs.offset + file.header.attr_size,
+        Arrangement::Pipe(_) => {
+            items(bytes).iter().find(|item| item.bytes.contains(&64)).map_or(u64::MAX, |item| item.end)
+        }
+    }
+}
+
+/// What must be left of the first `cut` bytes of a recording.
+fn check_cut(bench: &Bench, whole: &[u8], all: &[Item], first_attr: u64, cut: u64) -> std::result::Result<(), String> {
+    let at = |error: String| format!("cut at {cut}: {error}");
+    match bench.recover(&whole[..cut as usize], true) {
+        Err(Error::Refused(why)) if why.starts_with("nothing can be recovered: ") && cut < first_attr => return Ok(()),
+        Err(error) => return Err(at(error.to_string())),
+        Ok(_) if cut < first_attr => return Err(at("recovered without an attribute".into())),
+        Ok(_) => {}
+    }
+    bench.check_clean().map_err(at)?;
+    let recovered = bench.recovered();
+    let wanted: Vec<Item> = all.iter().filter(|item| item.end <= cut).cloned().collect();
+    let found = items(&recovered);
+    if contents(&wanted) != contents(&found) {
+        return Err(at(format!("{} records are left of {}", found.len(), wanted.len())));
+    }
+    let original = open(whole.to_vec()).map_err(|error| error.to_string())?;
+    if let Arrangement::File(file) = original.arrangement() {
+        let left = open(recovered).map_err(|error| error.to_string())?;
+        for (id, place) in file.table.iter().filter(|(_, place)| place.size > 0 && place.offset + place.size <= cut) {
+            if left.recording().features.get(id) != original.recording().features.get(id) {
+                return Err(at(format!("feature {} at {:#x} is lost", FeatureId(*id), place.offset)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_cuts(name: &str, step: usize) {
+    let whole = fs::read(&fixture(name).path).expect("the fixture is there");
+    let (all, first_attr) = (items(&whole), end_of_first_attribute(&whole));
+    let step = if env::var_os("PERFCONV_TEST_ALL").is_some() { 1 } else { step };
+    let cuts: Vec<u64> = (0..=whole.len() as u64).step_by(step).collect();
+    let parts: Vec<&[u64]> = cuts.chunks(64).collect();
+    let failures = std::sync::Mutex::new(Vec::new());
+    recordings::in_parallel(&parts, |part| {
+        let bench = Bench::new();
+        for &cut in *part {
+            if let Err(error) = check_cut(&bench, &whole, &all, first_attr, cut) {
+                failures.lock().expect("no panic").push(error);
+            }
+        }
+    });
+    let failures = failures.into_inner().expect("no panic");
+    assert!(
+        failures.is_empty(),
+        "{name}: {} of {} cuts:\n{}",
+        failures.len(),
+        cuts.len(),
+        failures[..failures.len().min(5)].join("\n")
+    );
+}
+
+#[test]
+fn a_file_cut_at_every_byte() {
+    check_cuts("6.12-x86_64-file-tid", 1);
+}
+
+#[test]
+fn a_big_endian_file_cut_at_every_byte() {
+    check_cuts("6.12-s390x-file-perthread", 1);
+}
+
+#[test]
+fn a_pipe_cut_at_every_byte() {
+    check_cuts("6.12-x86_64-pipe-stat-I", 1);
+    check_cuts("6.12-x86_64-pipe-default", 29);
+}
+
+#[test]
+fn a_big_endian_pipe_cut_at_every_byte() {
+    check_cuts("6.12-s390x-pipe-stat-I", 1);
+    check_cuts("7.2-s390x-pipe-default", 29);
+}
+
+#[test]
+fn compressed_recordings_cut() {
+    check_cuts("7.2-s390x-file-z", 11);
+    check_cuts("6.12-x86_64-pipe-z", 11);
+}
+
+/// A recording that needs nothing comes out byte-identical, and nothing is said of it.
+fn stays_identical(recording: &Recording) -> std::result::Result<(), String> {
+    if recording.path.is_dir() || recording.form.is_none() {
+        return Ok(());
+    }
+    let whole = fs::read(&recording.path).map_err(|error| error.to_string())?;
+    let bench = Bench::new();
+    if !Input::open(&recording.path).and_then(Report::of).is_ok_and(|report| report.is_clean()) {
+        bench.recover(&whole, true).map_err(|error| error.to_string())?;
+        return bench.check_clean();
+    }
+    let Recovery { skipped, losses, .. } = bench.recover(&whole, true).map_err(|error| error.to_string())?;
+    if bench.recovered() != whole {
+        return Err(format!("it changed: {skipped:?} {losses:?}"));
+    }
+    if !skipped.is_empty() || !losses.is_empty() {
+        return Err(format!("something is said of it: {skipped:?} {losses:?}"));
+    }
+    Ok(())
+}
+
+/// With `data.size` 0 and a feature table behind the records everything is found again.
+fn finds_the_end_again(recording: &Recording) -> std::result::Result<(), String> {
+    if recording.path.is_dir() || recording.form.is_none_or(|form| form.container != Container::File) {
+        return Ok(());
+    }
+    let whole = fs::read(&recording.path).map_err(|error| error.to_string())?;
+    let mut unfinished = whole.clone();
+    unfinished[48..56].fill(0);
+    let bench = Bench::new();
+    let recovery = bench.recover(&unfinished, true).map_err(|error| error.to_string())?;
+    if !Input::open(&recording.path).and_then(Report::of).is_ok_and(|report| report.is_clean()) {
+        return bench.check_clean();
+    }
+    if bench.recovered() != whole {
+        return Err(format!("it is another file: {:?} {:?}", recovery.skipped, recovery.losses));
+    }
+    Ok(())
+}
+
+mod identity {
+    perfdata_tests::per_fixture!(super::stays_identical);
+}
+
+mod unfinished {
+    perfdata_tests::per_fixture!(super::finds_the_end_again);
+}
+
+#[test]
+fn other_recordings() {
+    if env::var_os("PERFCONV_TEST_ALL").is_none() {
+        eprintln!("skipped: PERFCONV_TEST_ALL is not set");
+        return;
+    }
+    recordings::check_all(&recordings::shared(), stays_identical);
+    recordings::check_all(&recordings::shared(), finds_the_end_again);
+    let sound = |recording: &&Recording| Input::open(&recording.path).and_then(Report::of).is_ok_and(|r| r.is_clean());
+    let corpus: Vec<Recording> = recordings::corpus().iter().filter(sound).cloned().collect();
+    recordings::check_all(&corpus, stays_identical);
+}
+
+#[test]
+fn killed_recordings_give_their_samples_back() {
+    let mut killed = recordings::fixtures();
+    killed.extend(recordings::shared());
+    killed.retain(|recording| recording.name.contains("-file-crashed"));
+    assert!(!killed.is_empty());
+    recordings::check_all(&killed, |recording| {
+        let whole = fs::read(&recording.path).map_err(|error| error.to_string())?;
+        let bench = Bench::new();
+        let recovery = bench.recover(&whole, true).map_err(|error| error.to_string())?;
+        bench.check_clean()?;
+        let (was, is) = (items(&whole), items(&bench.recovered()));
+        if contents(&was) != contents(&is) {
+            return Err(format!("{} records are left of {}", is.len(), was.len()));
+        }
+        let says = |what: &str| recovery.losses.iter().any(|line| line.contains(what));
+        if !says("never finished") || !says("names of events") {
+            return Err(format!("not said: {:?}", recovery.losses));
+        }
+        if recording.name.ends_with("-tp") {
+            return if says("tracing data") { Ok(()) } else { Err("the tracing data is not missed".into()) };
+        }
+        let samples = is.iter().filter(|item| {
+            let header = item.bytes.first_chunk::<4>().expect("a record");
+            [u32::from_le_bytes(*header), u32::from_be_bytes(*header)].contains(&RecordType::SAMPLE.0)
+        });
+        let Some(perf) = judge::native(recording) else {
+            eprintln!("skipped: no perf for {}", recording.name);
+            return Ok(());
+        };
+        let script = perf.ask(Question::Script, &bench.output()).map_err(|error| error.to_string())?;
+        let shown = script.stdout.lines().filter(|line| line.contains("cpu-clock")).count();
+        if !script.success() || shown != samples.count() {
+            return Err(format!("{perf} shows {shown} samples: {}", script.stderr));
+        }
+        Ok(())
+    });
+}
+
+/// A sequence of numbers that is the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+}
+
+/// Whether `wanted` stand in `found`, in order; the first that does not.
+fn missing<'a>(wanted: &'a [&Item], found: &[Item]) -> Option<&'a Item> {
+    let mut found = found.iter();
+    wanted.iter().copied().find(|item| !found.any(|other| other.bytes == item.bytes))
+}
+
+/// Damaged bytes among the records: the records outside of them survive, and the report names the place.
+fn survives_damage(recording: &Recording) -> std::result::Result<(), String> {
+    let is_large = fs::metadata(&recording.path).is_ok_and(|meta| meta.len() > 64 << 10);
+    if recording.path.is_dir() || recording.form.is_none() {
+        return Ok(());
+    }
+    if recording.name.contains("-file-crashed") || recording.name.ends_with("-pipe-cut") {
+        return Ok(());
+    }
+    if is_large && env::var_os("PERFCONV_TEST_ALL").is_none() {
+        return Ok(());
+    }
+    let whole = fs::read(&recording.path).map_err(|error| error.to_string())?;
+    // Metadata of a pipe may be damaged, too; what is behind it is told then, but not what it was.
+    let all: Vec<Item> = items(&whole);
+    let endian = open(whole.clone()).map_err(|error| error.to_string())?.recording().endian;
+    let behind_metadata =
+        |item: &&Item| RecordHeader::parse(&item.bytes, endian).is_some_and(|header| !is_metadata(header.kind));
+    let Some(first) = all.iter().find(behind_metadata) else { return Ok(()) };
+    let (start, end) = (first.start, all.last().map_or(0, |item| item.end));
+    let mut numbers = Numbers(crc32fast::hash(recording.name.as_bytes()).into());
+    let bench = Bench::new();
+    let rounds = if env::var_os("PERFCONV_TEST_ALL").is_some() { 64 } else { 8 };
+    for round in 0..rounds {
+        let from = start + numbers.below(end - start);
+        let most = 1 << numbers.below(9);
+        let to = (from + 1 + numbers.below(most)).min(end);
+        let mut damaged = whole.clone();
+        let kind = numbers.below(3);
+        for byte in &mut damaged[from as usize..to as usize] {
+            *byte = match kind {
+                0 => 0,
+                1 => 0xff,
+                _ => numbers.next() as u8,
+            };
+        }
+        let place = format!("round {round}, {from:#x} to {to:#x}, kind {kind}");
+        let hit = |item: &Item| item.start < to && from < item.end;
+        let recovery = bench.recover(&damaged, false).map_err(|error| format!("{place}: {error}"))?;
+        let found = items(&bench.recovered());
+        // Compressed data goes on from record to record.
+        let is_exempt = |item: &&Item| hit(item) || (item.compressed && item.start >= from);
+        let wanted: Vec<&Item> = all.iter().filter(|item| !is_exempt(item)).collect();
+        if let Some(lost) = missing(&wanted, &found) {
+            return Err(format!("{place}: lost the record at {:#x}: {:?}", lost.start, recovery.skipped));
+        }
+        let (low, high) = all
+            .iter()
+            .filter(|item| hit(item))
+            .fold((u64::MAX, 0), |(low, high), item| (low.min(item.start), high.max(item.end)));
+        let names = |gap: &perfdata_convert::convert::recover::Gap| {
+            gap.place.offset <= high && gap.place.end().is_some_and(|end| end >= low)
+        };
+        let is_told = recovery.losses.iter().any(|line| line.contains("ends inside a record"));
+        if found.len() < all.len() && !is_told && !recovery.skipped.iter().any(names) {
+            return Err(format!("{place}: a record is lost and nothing is said: {:?}", recovery.skipped));
+        }
+        let is_compressed = all.iter().any(|item| item.compressed);
+        if let Some(wide) = recovery.skipped.iter().find(|gap| !is_compressed && !names(gap)) {
+            return Err(format!("{place}: skipped elsewhere: {wide}"));
+        }
+    }
+    Ok(())
+}
+
+mod damages {
+    perfdata_tests::per_fixture!(super::survives_damage);
+}
+
+fn run(args: &[&str], folder: &Path) -> (Option<i32>, String) {
+    let output = perfconv().args(args).current_dir(folder).output().expect("perfconv runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn the_command() {
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let whole = fs::read(&fixture("6.12-x86_64-file-tid").path).expect("the fixture is there");
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).expect("it can be written");
+    write("early", &whole[..100]);
+    let (status, said) = run(&["recover", "early", "-o", "out"], folder.path());
+    assert_eq!(status, Some(1));
+    assert!(said.contains("nothing can be recovered: "), "{said}");
+    assert!(!folder.path().join("out").exists());
+
+    let all = items(&whole);
+    let mut damaged = whole.clone();
+    let middle = &all[all.len() / 2];
+    damaged[middle.start as usize + 6] = 3;
+    damaged[middle.start as usize + 7] = 0;
+    write("damaged", &damaged);
+    let (status, said) = run(&["recover", "--strict", "damaged", "-o", "out"], folder.path());
+    assert_eq!(status, Some(1));
+    assert!(said.contains("there are records behind damaged bytes"), "{said}");
+    assert!(!folder.path().join("out").exists());
+    let (status, said) = run(&["recover", "damaged", "-o", "out"], folder.path());
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains(&format!("skipped {:#x} to {:#x}", middle.start, middle.end)), "{said}");
+    let (status, said) = run(&["recover", "damaged", "-o", "out"], folder.path());
+    assert_eq!(status, Some(2), "{said}");
+
+    let directory = fixture("6.1-x86_64-file-threads").path;
+    let (status, said) = run(&["recover", directory.to_str().expect("a path"), "-o", "other"], folder.path());
+    assert_eq!(status, Some(1), "{said}");
+}
+
+/// Commands that refuse a recording that was never finished say what helps.
+#[test]
+fn others_point_at_it() {
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let killed = fixture("7.2-x86_64-file-crashed").path;
+    let (status, said) = run(&["--compress", killed.to_str().expect("a path"), "-o", "out"], folder.path());
+    assert_eq!(status, Some(1));
+    assert!(said.contains("try: perfconv recover"), "{said}");
+}
+
+/// Bytes behind the last record of a pipe are left out.
+#[test]
+fn trailing_garbage() {
+    let bench = Bench::new();
+    for name in ["6.12-x86_64-pipe-default", "6.12-s390x-pipe-stat-I"] {
+        let whole = fs::read(&fixture(name).path).expect("the fixture is there");
+        let mut longer = whole.clone();
+        longer.extend_from_slice(b"this is no record of any recording\0\0\0");
+        let recovery = bench.recover(&longer, true).expect("it is recovered");
+        assert_eq!(bench.recovered(), whole);
+        let gap = recovery.skipped.first().expect("a range").place;
+        assert_eq!((gap.offset, gap.end()), (whole.len() as u64, Some(longer.len() as u64)));
+    }
+}
