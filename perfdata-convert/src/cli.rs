@@ -229,6 +229,8 @@ pub enum Container {
     File,
     /// A stream, as perf record -o - makes it
     Pipe,
+    /// A directory with what perf record --threads and --kcore put into one
+    Dir,
 }
 
 /// A byte order.

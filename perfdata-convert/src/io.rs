@@ -49,11 +49,14 @@ enum Kind {
     Directory(Directory),
     /// What can be believed of a damaged file, and where its records end if its header does not say so.
     Damaged(Arc<File>, Option<u64>),
+    /// A file of a directory, and the `data` that says what is in it.
+    Beside(Arc<File>, Arc<File>),
 }
 
 /// The files of a directory.
 #[derive(Clone)]
 pub struct Directory {
+    path: PathBuf,
     data: Arc<File>,
     files: Vec<DataFile<Arc<File>>>,
     /// Names of what has no place in a file: `kcore_dir`, `kcore_dir__<pid>`.
@@ -75,10 +78,16 @@ impl Directory {
         let (files, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.starts_with("data."));
         let file = |name: String| Ok(DataFile { source: open(&name)?, name });
         Ok(Directory {
+            path: path.to_owned(),
             data: open("data")?,
             files: files.into_iter().map(file).collect::<Result<_>>()?,
             extras: others.into_iter().filter(|name| name.starts_with("kcore_dir")).collect(),
         })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether the records stand in several files.
@@ -150,7 +159,7 @@ impl Input {
     /// Bytes of the input; of a stream those that were read when the result is asked.
     pub(crate) fn size(&self) -> Size {
         let known = match &self.kind {
-            Kind::File(file) | Kind::Damaged(file, _) => Source::len(file).ok(),
+            Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Source::len(file).ok(),
             Kind::Stream(_) => None,
             Kind::Directory(directory) => directory.len().ok(),
         };
@@ -164,8 +173,32 @@ impl Input {
             Kind::Stream(_) => return None,
             Kind::Directory(directory) => Kind::Directory(directory.clone()),
             Kind::Damaged(file, end) => Kind::Damaged(file.clone(), *end),
+            Kind::Beside(file, data) => Kind::Beside(file.clone(), data.clone()),
         };
-        Some(Input { kind, watch: self.watch.clone(), streamed: self.streamed.clone() })
+        Some(self.part(kind))
+    }
+
+    /// The directory that it is.
+    pub fn directory(&self) -> Option<&Directory> {
+        match &self.kind {
+            Kind::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// The `data` of a directory alone, as an input that is watched like this one.
+    pub fn data(&self, directory: &Directory) -> Input {
+        self.part(Kind::File(directory.data.clone()))
+    }
+
+    /// The files beside it by name, likewise.
+    pub fn beside(&self, directory: &Directory) -> Vec<(String, Input)> {
+        let part = |file: &DataFile<Arc<File>>| self.part(Kind::Beside(file.source.clone(), directory.data.clone()));
+        directory.files.iter().map(|file| (file.name.clone(), part(file))).collect()
+    }
+
+    fn part(&self, kind: Kind) -> Input {
+        Input { kind, watch: self.watch.clone(), streamed: self.streamed.clone() }
     }
 
     /// This input as one that can be read twice: a stream is put into a temporary file.
@@ -219,6 +252,11 @@ impl Input {
             Kind::Stream(stream) => {
                 let stream = meter.clone().of(Stream::Other(stream));
                 Ok((RecordingReader::pipe_with(stream, head)?, InputSource { place: Place::Nowhere, meter }))
+            }
+            Kind::Beside(file, data) => {
+                let reader = RecordingReader::beside(data, file.clone())?;
+                let reader = reader.map_input(|file| meter.clone().of(Stream::File(file)));
+                Ok((reader, InputSource { place: Place::File(file), meter }))
             }
             Kind::Directory(directory) => {
                 let reader = directory.reader(meter.clone())?;

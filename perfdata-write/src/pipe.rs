@@ -33,9 +33,14 @@ impl<W: Write> PipeWriter<W> {
         for slot in &plan.head.slots {
             head.extend(encode_slot(slot, recording)?);
         }
-        let mut writer = PipeWriter { out: BufWriter::with_capacity(BLOCK, out) };
+        let mut writer = Self::bare(out);
         writer.write("head of the pipe", &head)?;
         Ok(writer)
+    }
+
+    /// A stream of nothing but records, as in the files `data.N` of a directory.
+    pub fn bare(out: W) -> Self {
+        PipeWriter { out: BufWriter::with_capacity(BLOCK, out) }
     }
 
     /// Ends the stream.

@@ -1,21 +1,28 @@
 //! Recordings of `perf record --threads` and `--kcore`: what becomes of a directory.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use perfdata_convert::{
-    convert::swap::{Swap, Target, Unknown},
+    convert::{
+        Stage,
+        compress::Compress,
+        decompress::Decompress,
+        swap::{Swap, Target, Unknown},
+        to_directory,
+    },
     diff,
-    io::Input,
+    io::{Input, OutputDirectory},
     show::{dump::Dump, overview::Overview},
     verify::Report,
 };
 use perfdata_core::{
     feature::FeatureId,
+    header::ContainerKind,
     read::{Decompressor, Piece, RecordStream, is_compressed},
     record::RecordType,
 };
 use perfdata_tests::{
-    convert::{Converted, Whole, convert, open},
+    convert::{Converted, Whole, convert, open, perfconv},
     golden::{ANY, Allowed, Difference, Tally},
     judge,
     perf::Question,
@@ -267,4 +274,153 @@ fn a_damaged_file_is_named() {
         let error = merged(&path).expect_err("there is no data");
         assert!(error.contains("/data: "), "{error}");
     }
+}
+
+type Stages = Vec<Box<dyn Stage>>;
+
+/// What `--to dir` makes of a recording: `made` in the folder.
+fn directory_of(path: &Path, stages: impl Fn() -> Stages) -> Result<tempfile::TempDir, String> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = OutputDirectory::create(&folder.path().join("made"), path, false, to_directory::is_part);
+    let input = Input::open(path).map_err(|error| error.to_string())?;
+    output
+        .and_then(|output| to_directory::convert(input, output, || Ok(stages())))
+        .map(|_| ())
+        .map_err(|error| {
+            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "{error}");
+            error.to_string()
+        })
+        .map(|()| folder)
+}
+
+/// The files in a folder and in those inside it, with what is in them.
+fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
+        if path.is_dir() {
+            files.extend(tree(&path).into_iter().map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)));
+        } else {
+            files.insert(name, fs::read(&path).expect("a file"));
+        }
+    }
+    files
+}
+
+#[test]
+fn a_directory_is_copied_as_it_is() {
+    let mut kernels = 0;
+    for recording in directories() {
+        let made =
+            directory_of(&recording.path, Vec::new).unwrap_or_else(|error| panic!("{}: {error}", recording.name));
+        let (old, new) = (tree(&recording.path), tree(&made.path().join("made")));
+        assert!(old == new, "{}: {:?}, {:?}", recording.name, old.keys(), new.keys());
+        kernels += usize::from(new.keys().any(|name| name.starts_with("kcore_dir/")));
+    }
+    assert!(kernels > 0, "no directory with a kernel");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (big, compressed) in [(false, false), (true, true)] {
+        let path = folder.path().join(format!("{big}.data"));
+        synthetic(&path, big, compressed);
+        let made = directory_of(&path, Vec::new).expect("a sound directory");
+        assert_eq!(tree(&path), tree(&made.path().join("made")));
+    }
+}
+
+#[test]
+fn perf_reads_directories_that_were_converted() {
+    let tally = Tally::default();
+    recordings::check_all(&directories(), |recording| {
+        let made = directory_of(&recording.path, || vec![Box::new(Decompress::default())])?;
+        let mut faults = Vec::new();
+        for perf in judge::judges(recording)? {
+            match judge::compare(recording, &made.path().join("made"), perf, ALLOWED) {
+                Ok(uses) => tally.add(&uses),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    });
+    eprint!("{}", tally.describe(ALLOWED));
+}
+
+/// Each file is converted by itself, so merging commutes with it.
+#[test]
+fn files_of_a_directory_are_converted_each() {
+    let swap = || vec![Box::new(Swap::new(Target::Other, Unknown::Error)) as Box<dyn Stage>];
+    recordings::check_all(&directories(), |recording| {
+        let plain = directory_of(&recording.path, || vec![Box::new(Decompress::default())])?;
+        let (plain, original) = (plain.path().join("made"), merged(&recording.path)?.bytes());
+        if recording.path.join("data.0").exists() && merged(&plain)?.bytes() != original {
+            return Err("decompressed and merged it is another recording".into());
+        }
+        let there = directory_of(&plain, swap)?;
+        let back = directory_of(&there.path().join("made"), swap)?;
+        if tree(&there.path().join("made")) == tree(&plain) {
+            return Err("the byte order did not change".into());
+        }
+        if tree(&back.path().join("made")) != tree(&plain) {
+            return Err("there and back it is another directory".into());
+        }
+        // What was compressed is compressed again, and says the same.
+        let there = directory_of(&recording.path, swap)?;
+        let back = directory_of(&there.path().join("made"), swap)?;
+        if merged(&back.path().join("made"))?.bytes() != original { Err("merged it differs".into()) } else { Ok(()) }
+    });
+}
+
+#[test]
+fn what_needs_all_records_is_refused() {
+    let compress = || vec![Box::new(Compress::new(RecordType::COMPRESSED2, 1)) as Box<dyn Stage>];
+    for recording in directories() {
+        let result = directory_of(&recording.path, compress);
+        match recording.path.join("data.0").exists() {
+            true => assert!(result.is_err_and(|error| error.contains("--to file")), "{}", recording.name),
+            false => assert!(result.is_ok(), "{}", recording.name),
+        }
+    }
+}
+
+/// A file or pipe becomes the `data` of a directory, which perf reads.
+#[test]
+fn a_file_becomes_a_directory() {
+    for name in ["6.1-x86_64-file-default", "6.1-x86_64-pipe-default", "6.1-s390x-file-default"] {
+        let recording = recordings::fixture(name);
+        let made = directory_of(&recording.path, Vec::new).expect("a sound recording");
+        let made = made.path().join("made");
+        assert_eq!(tree(&made).keys().collect::<Vec<_>>(), ["data"]);
+        let alone = convert(&recording.path, Some(ContainerKind::File), Vec::new()).expect("a sound recording");
+        assert_eq!(fs::read(made.join("data")).expect("a file"), alone.bytes());
+        for perf in judge::judges(&recording).expect("perf runs") {
+            let [old, new] =
+                [alone.path(), made.clone()].map(|path| perf.ask(Question::Script, &path).expect("perf runs"));
+            assert!(new.success() && old.stdout == new.stdout, "{name}: {perf}: {}", new.stderr);
+        }
+    }
+}
+
+/// Also by the command: nothing that is not of a recording is replaced.
+#[test]
+fn only_recordings_are_replaced() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let target = folder.path().join("made");
+    let input = recordings::fixture("6.1-x86_64-file-default").path;
+    let run = |force: &[&str]| {
+        let mut command = perfconv();
+        command.args(["convert", "-q", "--to", "dir"]).args(force).arg(&input).arg("-o").arg(&target);
+        command.output().expect("perfconv runs").status.code()
+    };
+    assert_eq!(run(&[]), Some(0));
+    assert_eq!(run(&[]), Some(2));
+    fs::write(target.join("data.0"), "").expect("a temporary file");
+    assert_eq!(run(&["--force"]), Some(0));
+    assert_eq!(tree(&target).len(), 1);
+    fs::write(target.join("mine"), "").expect("a temporary file");
+    assert_eq!(run(&["--force"]), Some(2));
+    fs::remove_file(target.join("mine")).expect("a temporary file");
+    fs::remove_file(target.join("data")).expect("a temporary file");
+    fs::create_dir(target.join("data")).expect("a temporary folder");
+    assert_eq!(run(&["--force"]), Some(2));
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }

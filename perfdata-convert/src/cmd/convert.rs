@@ -15,9 +15,9 @@ use crate::convert::decompress::Decompress;
 use crate::convert::edit::{Change, Edit};
 use crate::convert::swap::{Swap, Target};
 use crate::convert::tally::Tally;
-use crate::convert::{Conversion, Form, Stage, Summary};
+use crate::convert::{Conversion, Form, Stage, Summary, to_directory};
 use crate::error::{Error, Result};
-use crate::io::Output;
+use crate::io::{Output, OutputDirectory};
 use crate::messages::{Messages, Verbosity};
 use crate::show::endian_name;
 
@@ -26,17 +26,27 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, messages: Messages) -> Res
     if to.is_some() && args.to.is_some_and(|other| to != Some(other)) {
         return Err(Error::Usage("--to asks for another container than the command does".into()));
     }
-    let to = to.or(args.to).map(|to| match to {
-        Container::File => ContainerKind::File,
-        Container::Pipe => ContainerKind::Pipe,
-    });
     let Some(output) = &args.output else { return Err(Error::Usage("no output: -o OUTPUT names one".into())) };
+    let stages = || {
+        let mut stages = stages(args)?;
+        if messages.verbosity >= Verbosity::All {
+            stages.push(Box::new(Tally::default()));
+        }
+        Ok(stages)
+    };
+    let to = match to.or(args.to) {
+        None => None,
+        Some(Container::File) => Some(ContainerKind::File),
+        Some(Container::Pipe) => Some(ContainerKind::Pipe),
+        Some(Container::Dir) => {
+            let output = OutputDirectory::create(output, &args.input, args.force, to_directory::is_part)?;
+            let summary = to_directory::convert(open(&args.input, messages)?, output, stages)?;
+            report(&summary, messages);
+            return Ok(());
+        }
+    };
     let output = Output::create(output, &args.input, args.force)?;
-    let mut stages = stages(args)?;
-    if messages.verbosity >= Verbosity::All {
-        stages.push(Box::new(Tally::default()));
-    }
-    let summary = Conversion { stages, to }.run_on(open(&args.input, messages)?, output)?;
+    let summary = Conversion { stages: stages()?, to }.run_on(open(&args.input, messages)?, output)?;
     report(&summary, messages);
     Ok(())
 }

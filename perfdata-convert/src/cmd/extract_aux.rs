@@ -1,5 +1,7 @@
 //! `perfconv extract-aux`: the AUX data of a recording as files.
 
+use std::path::Path;
+
 use super::open;
 use crate::aux::{EXTENSION, INDEX, extract};
 use crate::cli::ExtractAuxArgs;
@@ -11,7 +13,10 @@ use crate::messages::Messages;
 
 /// Takes the AUX data out by `args`.
 pub fn run(args: &ExtractAuxArgs, messages: Messages) -> Result<()> {
-    let is_ours = |name: &str| name == INDEX || name.ends_with(EXTENSION);
+    let is_ours = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path.is_file() && (name == INDEX || name.ends_with(EXTENSION))
+    };
     let directory = OutputDirectory::create(&args.output, &args.input, args.force, is_ours)?;
     let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;
     let mut input = open(&args.input, messages)?;

@@ -64,6 +64,11 @@ impl Stage for Compress {
         true
     }
 
+    /// For the ratio in the feature.
+    fn needs_all_records(&self) -> bool {
+        true
+    }
+
     /// In a pipe the ratio stays 0, as perf leaves it: the feature is sent before the first record.
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
         check_finished(arrangement)?;

@@ -13,6 +13,7 @@ pub mod recover;
 pub mod sample_times;
 pub mod swap;
 pub mod tally;
+pub mod to_directory;
 mod to_file;
 mod to_pipe;
 pub mod without_aux;
@@ -46,6 +47,11 @@ pub trait Stage {
 
     /// Whether the stage changes what the output's container has, and so stands behind the change of container.
     fn is_behind_container(&self) -> bool {
+        false
+    }
+
+    /// Whether the stage must see all records of a recording, so that it cannot be done for each file of a directory.
+    fn needs_all_records(&self) -> bool {
         false
     }
 

@@ -341,6 +341,8 @@ impl Stage for Swap {
         if let Some(Ok(Section { value: Feature::Compressed(mut params), .. })) =
             recording.feature(FeatureId::COMPRESSED)
             && params.ratio != 0
+            // Nothing was compressed here in `data` of a directory, but beside it.
+            && outer.ratio() != 0
         {
             params.ratio = outer.ratio();
             recording.set_feature(FeatureId::COMPRESSED, Feature::Compressed(params))?;

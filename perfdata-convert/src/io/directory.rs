@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{same_file, temporary};
+use super::{STANDARD, same_file, temporary};
 use crate::error::{Error, Result};
 use crate::interrupt::Temporary;
 
@@ -20,11 +20,14 @@ pub struct OutputDirectory {
 
 impl OutputDirectory {
     /// Prepares for making the directory `path`, for the owner alone. With `force` an existing one is replaced if it
-    /// holds nothing but what `is_ours` knows by its name: it goes with all that is in it.
+    /// holds nothing but what `is_ours` knows: it goes with all that is in it.
     ///
     /// # Errors
     /// There is something that is not to be replaced, it is the input, or the directory around cannot be written.
-    pub fn create(path: &Path, input: &Path, force: bool, is_ours: impl Fn(&str) -> bool) -> Result<Self> {
+    pub fn create(path: &Path, input: &Path, force: bool, is_ours: impl Fn(&Path) -> bool) -> Result<Self> {
+        if path.as_os_str() == STANDARD {
+            return Err(Error::Usage("a directory cannot go to standard output".into()));
+        }
         match fs::symlink_metadata(path) {
             Ok(meta) if !meta.is_dir() => {
                 return Err(Error::Usage(format!("{} is no directory", path.display())));
@@ -37,9 +40,8 @@ impl OutputDirectory {
             }
             Ok(_) => {
                 for entry in fs::read_dir(path).map_err(Error::io(path))? {
-                    let name = entry.map_err(Error::io(path))?.file_name();
-                    if !name.to_str().is_some_and(&is_ours) {
-                        let found = path.join(name);
+                    let found = entry.map_err(Error::io(path))?.path();
+                    if !is_ours(&found) {
                         let what = format!("{} is none of what perfconv writes: the directory stays", found.display());
                         return Err(Error::Usage(what));
                     }

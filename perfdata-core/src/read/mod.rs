@@ -129,6 +129,20 @@ impl<S: Source + Clone> RecordingReader<Merged<S>> {
     }
 }
 
+impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
+    /// Opens a file of records in a directory of `perf record --threads`, `beside` its `data`: the model and the
+    /// arrangement are those of `data`.
+    ///
+    /// # Errors
+    /// `data` is not a recording.
+    pub fn beside(data: S, beside: S) -> Result<Self> {
+        let RecordingReader { recording, arrangement, collector, .. } = RecordingReader::open(data)?;
+        let records = SourceReader::new(beside, FileSection { offset: 0, size: u64::MAX });
+        let records = RecordStream::new(records, recording.endian, 0);
+        Ok(RecordingReader { recording, arrangement, records, collector })
+    }
+}
+
 impl<R> RecordingReader<R> {
     /// The same reader with its input wrapped, so that readers of different inputs have one type.
     pub fn map_input<T>(self, wrap: impl FnOnce(R) -> T) -> RecordingReader<T> {

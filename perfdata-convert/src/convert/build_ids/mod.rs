@@ -183,6 +183,10 @@ fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
 }
 
 impl Stage for BuildIds {
+    fn needs_all_records(&self) -> bool {
+        true
+    }
+
     fn needs_events(&self) -> bool {
         true
     }

@@ -1,0 +1,108 @@
+//! To a directory: `data`, and where the input is one, every `data.N` by itself, as perf keeps them.
+
+use std::fs;
+use std::path::Path;
+
+use perfdata_core::header::ContainerKind;
+use perfdata_write::PipeWriter;
+
+use super::{Conversion, Stage, Summary};
+use crate::error::{Error, Result};
+use crate::io::{Input, Output, OutputDirectory};
+
+/// Whether a file or folder of a directory is what [`convert`] writes there.
+pub fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if name.starts_with("kcore_dir") { path.is_dir() } else { path.is_file() && (name == "data" || is_records(name)) }
+}
+
+/// Whether it is the name of a file of bare records.
+fn is_records(name: &str) -> bool {
+    name.strip_prefix("data.").is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Converts `input` to the directory `output`, through the `stages` that each of its files gets anew. The image of the
+/// recorded kernel beside them is copied.
+///
+/// # Errors
+/// The input cannot be read or converted, or the output not be written. There is no output then.
+pub fn convert(
+    input: Input,
+    output: OutputDirectory,
+    stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
+) -> Result<Summary> {
+    let place = |name: &str| Output::create(&output.path().join(name), Path::new(""), false);
+    let conversion = || Ok::<_, Error>(Conversion { stages: stages()?, to: Some(ContainerKind::File) });
+    let Some(directory) = input.directory().cloned() else {
+        let summary = conversion()?.run_on(input, place("data")?)?;
+        output.finish()?;
+        return Ok(summary);
+    };
+    let main = conversion()?;
+    if directory.is_split() && main.stages.iter().any(|stage| stage.needs_all_records()) {
+        let what = "build ids and compression need all records in one stream, and these are in several files of a \
+                    directory: --to file makes one of them";
+        return Err(Error::Refused(what.into()));
+    }
+    let mut summary = main.run_on(input.data(&directory), place("data")?)?;
+    for (name, part) in input.beside(&directory) {
+        let part = conversion()?.run_beside(part, place(&name)?).map_err(|error| inside(error, &name))?;
+        summary.records = summary.records.saturating_add(part.records);
+        summary.bytes_in = summary.bytes_in.saturating_add(part.bytes_in);
+        summary.bytes_out = summary.bytes_out.saturating_add(part.bytes_out);
+        summary.elapsed = summary.elapsed.saturating_add(part.elapsed);
+        summary.unreadable = summary.unreadable.or(part.unreadable);
+        let new = part.notes.into_iter().filter(|note| !summary.notes.contains(note)).collect::<Vec<_>>();
+        summary.notes.extend(new);
+    }
+    for name in directory.extras() {
+        copy(&directory.path().join(name), &output.path().join(name))?;
+    }
+    output.finish()?;
+    Ok(summary)
+}
+
+/// The error, with the file in which it is.
+fn inside(error: Error, name: &str) -> Error {
+    match error {
+        Error::Read(error) => Error::Read(error.inside(name)),
+        Error::Refused(why) => Error::Refused(format!("{name}: {why}")),
+        other => other,
+    }
+}
+
+/// Copies a file, or a folder with all that is in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let kind = fs::symlink_metadata(from).map_err(Error::io(from))?.file_type();
+    if kind.is_dir() {
+        fs::create_dir(to).map_err(Error::io(to))?;
+        for entry in fs::read_dir(from).map_err(Error::io(from))? {
+            let name = entry.map_err(Error::io(from))?.file_name();
+            copy(&from.join(&name), &to.join(&name))?;
+        }
+        Ok(())
+    } else if kind.is_file() {
+        fs::copy(from, to).map(|_| ()).map_err(Error::io(from))
+    } else {
+        // A link may lead to what its recorder has no right to see.
+        Err(Error::Refused(format!("{} is neither a file nor a folder: it is not copied", from.display())))
+    }
+}
+
+impl Conversion {
+    /// Converts an input of bare records, which has no metadata to be written.
+    fn run_beside(mut self, input: Input, output: Output) -> Result<Summary> {
+        let size = input.size();
+        let (mut reader, _) = input.reader()?;
+        let mut summary = output.write_seekable(|file| {
+            let (mut recording, _) = self.begin(&reader)?;
+            let mut writer = PipeWriter::bare(&mut *file);
+            let mut summary = self.pump(&mut reader, &mut recording, &mut writer, ContainerKind::File)?;
+            writer.finish()?;
+            summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
+            Ok(summary)
+        })?;
+        summary.bytes_in = size.bytes();
+        Ok(summary)
+    }
+}
