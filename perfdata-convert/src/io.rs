@@ -2,8 +2,10 @@
 //!
 //! An output file appears whole or not at all: it is written beside its target and renamed when it is complete.
 
+mod behind;
 mod directory;
 
+pub use behind::Behind;
 pub use directory::OutputDirectory;
 
 use std::fs::{self, File};
@@ -522,7 +524,12 @@ impl Output {
     /// Those of `write`, and the operating system's.
     pub fn write_stream<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match self {
-            Output::Replace { .. } => self.write_seekable(|file| write(file)),
+            Output::Replace { .. } => self.write_seekable(|file| {
+                let mut behind = Behind::new(file);
+                let result = write(&mut behind)?;
+                behind.flush().map_err(Error::io("output"))?;
+                Ok(result)
+            }),
             Output::Direct(direct) => direct.write(write),
         }
     }

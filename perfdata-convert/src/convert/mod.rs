@@ -31,7 +31,7 @@ use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 use crate::error::{Error, Result};
-use crate::io::{Input, InputReader, InputSource, Output};
+use crate::io::{Behind, Input, InputReader, InputSource, Output};
 
 /// One step of a conversion. What it does not change it hands on.
 pub trait Stage {
@@ -321,9 +321,9 @@ impl Conversion {
             Arrangement::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
             Arrangement::Pipe(_) => FilePlan::standard(),
         };
-        let mut writer = FileWriter::begin(&mut *file, plan, &recording, source)?;
+        let mut writer = FileWriter::begin(Behind::new(file), plan, &recording, source)?;
         let mut summary = self.pump(&mut reader, &mut recording, &mut writer, ContainerKind::File)?;
-        writer.finish(&recording)?;
+        writer.finish(&recording)?.flush().map_err(Error::io("output"))?;
         summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
         Ok(summary)
     }

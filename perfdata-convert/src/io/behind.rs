@@ -1,0 +1,138 @@
+//! Writing files behind the back of who makes the bytes.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+
+/// Bytes that a file must have before it is worth a thread.
+const WORTH: u64 = 4 << 20;
+
+/// Blocks that wait for the thread at most.
+const WAITING: usize = 2;
+
+/// A file that a thread of its own writes when it becomes large, so that nobody waits for the system to take the
+/// bytes. What goes wrong is told by a later call; by [`flush`](Write::flush) at the latest, which waits for all.
+pub struct Behind<'a> {
+    file: &'a File,
+    written: u64,
+    thread: Option<Thread>,
+}
+
+struct Thread {
+    blocks: SyncSender<Vec<u8>>,
+    /// Blocks that are written, for their memory.
+    spare: Receiver<Vec<u8>>,
+    handle: JoinHandle<io::Result<()>>,
+}
+
+impl<'a> Behind<'a> {
+    /// Writes to `file`, from where it stands.
+    pub fn new(file: &'a File) -> Self {
+        Behind { file, written: 0, thread: None }
+    }
+
+    fn start(&self) -> io::Result<Thread> {
+        let file = self.file.try_clone()?;
+        let (blocks, queue) = sync_channel(WAITING);
+        let (done, spare) = channel();
+        let handle = thread::Builder::new().spawn(move || work(file, &queue, &done))?;
+        Ok(Thread { blocks, spare, handle })
+    }
+
+    /// Waits until the thread has written everything.
+    fn settle(&mut self) -> io::Result<()> {
+        let Some(Thread { blocks, handle, .. }) = self.thread.take() else { return Ok(()) };
+        drop(blocks);
+        handle.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes has ended")))
+    }
+}
+
+/// What the thread does.
+fn work(mut file: File, queue: &Receiver<Vec<u8>>, done: &Sender<Vec<u8>>) -> io::Result<()> {
+    for block in queue {
+        file.write_all(&block)?;
+        // Nobody needs the memory any more at the end.
+        let _ = done.send(block);
+    }
+    Ok(())
+}
+
+impl Write for Behind<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.written = self.written.saturating_add(bytes.len() as u64);
+        if self.written < WORTH {
+            return self.file.write(bytes);
+        }
+        let thread = match &mut self.thread {
+            Some(thread) => thread,
+            None => {
+                let thread = self.start()?;
+                self.thread.insert(thread)
+            }
+        };
+        let mut block = thread.spare.try_recv().unwrap_or_default();
+        block.clear();
+        block.extend_from_slice(bytes);
+        if thread.blocks.send(block).is_err() {
+            self.settle()?;
+            return Err(io::Error::other("the thread that writes has ended"));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.settle()?;
+        self.file.flush()
+    }
+}
+
+impl Seek for Behind<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.settle()?;
+        // Few bytes follow.
+        self.written = 0;
+        self.file.seek(to)
+    }
+}
+
+impl Drop for Behind<'_> {
+    fn drop(&mut self) {
+        // Who wants to know has flushed.
+        let _ = self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn what_is_written_is_there() {
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        let block: Vec<u8> = (0..1 << 20).map(|at: u32| at as u8).collect();
+        let mut behind = Behind::new(&file);
+        for _ in 0..10 {
+            behind.write_all(&block).expect("room");
+        }
+        behind.seek(SeekFrom::Start(3)).expect("a file");
+        behind.write_all(b"here").and_then(|()| behind.flush()).expect("room");
+        drop(behind);
+        let mut expected = block.repeat(10);
+        expected[3..7].copy_from_slice(b"here");
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes)).expect("a file");
+        assert!(bytes == expected);
+    }
+
+    #[test]
+    fn a_full_disk_is_noticed() {
+        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let mut behind = Behind::new(&full);
+        behind.written = WORTH;
+        let write = |behind: &mut Behind<'_>| (0..8).try_for_each(|_| behind.write_all(&[0; 1024]));
+        let result = write(&mut behind).and_then(|()| behind.flush());
+        assert_eq!(result.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
+    }
+}
