@@ -1,5 +1,7 @@
 //! Compressed records, as `perf record -z` writes them (tools/perf/builtin-record.c, zstd_compress).
 
+use std::io;
+
 use perfdata_core::Endian;
 use perfdata_core::record::{Body, Compressed, Compressed2, RawRecord, Record, RecordType};
 use perfdata_core::wire::Rest;
@@ -7,8 +9,8 @@ use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Result};
 
-/// Puts records into compressed ones: all of a recording into one zstd stream, which is flushed with each push and
-/// never ended, so that a reader can decode every record as it comes.
+/// Puts records into compressed ones: into one zstd stream, which is flushed with each push, so that a reader can decode
+/// every record as it comes, and is never ended, or into one frame after the other.
 pub struct Compressor {
     encoder: Encoder<'static>,
     kind: RecordType,
@@ -41,6 +43,47 @@ impl Compressor {
     pub fn push<E: From<Error>>(
         &mut self,
         plain: &[u8],
+        sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.compress(plain, Self::flush, sink)
+    }
+
+    /// Begins a frame for `size` bytes, after the end of the one before.
+    ///
+    /// # Errors
+    /// zstd's.
+    pub(crate) fn begin_frame(&mut self, size: u64) -> Result<()> {
+        let zstd = Error::io("zstd encoder");
+        self.encoder.reinit().map_err(&zstd)?;
+        self.encoder.set_pledged_src_size(Some(size)).map_err(&zstd)
+    }
+
+    /// As [`push`](Self::push) for the last bytes of a frame.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn push_last<E: From<Error>>(
+        &mut self,
+        plain: &[u8],
+        sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.compress(plain, Self::end, sink)
+    }
+
+    fn flush(encoder: &mut Encoder<'_>, output: &mut OutBuffer<'_, [u8]>) -> io::Result<usize> {
+        encoder.flush(output)
+    }
+
+    fn end(encoder: &mut Encoder<'_>, output: &mut OutBuffer<'_, [u8]>) -> io::Result<usize> {
+        encoder.finish(output, true)
+    }
+
+    /// Compresses `plain`; `complete` writes what zstd still holds then, into the room that there is, and returns how
+    /// many bytes are left.
+    fn compress<E: From<Error>>(
+        &mut self,
+        plain: &[u8],
+        complete: impl Fn(&mut Encoder<'_>, &mut OutBuffer<'_, [u8]>) -> io::Result<usize>,
         mut sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let zstd = Error::io("zstd encoder");
@@ -51,8 +94,10 @@ impl Compressor {
             while input.pos() < plain.len() && output.pos() < output.capacity() {
                 self.encoder.run(&mut input, &mut output).map_err(&zstd)?;
             }
-            // Bytes that zstd still holds after a flush into the room that is left.
-            let held = if input.pos() == plain.len() { self.encoder.flush(&mut output).map_err(&zstd)? } else { 1 };
+            let held = match input.pos() == plain.len() {
+                true => complete(&mut self.encoder, &mut output).map_err(&zstd)?,
+                false => 1,
+            };
             let len = output.pos();
             if len > 0 {
                 let bytes =
@@ -70,8 +115,12 @@ impl Compressor {
     /// Plain bytes for each byte of the records, headers and all, rounded, as the COMPRESSED feature has it; 0 before
     /// the first push.
     pub fn ratio(&self) -> u32 {
-        let rounded = (self.plain + self.compressed / 2).checked_div(self.compressed).unwrap_or(0);
-        u32::try_from(rounded).unwrap_or(u32::MAX)
+        ratio(self.plain, self.compressed)
+    }
+
+    /// Bytes that were compressed so far, and bytes of the records that they became.
+    pub(crate) fn sizes(&self) -> (u64, u64) {
+        (self.plain, self.compressed)
     }
 
     /// The most payload that a record holds: its size is 16 bits, and for COMPRESSED2 a multiple of 8.
@@ -94,4 +143,10 @@ impl Compressor {
         };
         Record { kind: self.kind, misc: 0, body, tail: Vec::new(), sample_id: None }
     }
+}
+
+/// Plain bytes for each byte of the records, rounded; 0 before the first one.
+pub(crate) fn ratio(plain: u64, compressed: u64) -> u32 {
+    let rounded = (plain + compressed / 2).checked_div(compressed).unwrap_or(0);
+    u32::try_from(rounded).unwrap_or(u32::MAX)
 }

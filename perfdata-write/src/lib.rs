@@ -59,12 +59,14 @@
 mod compress;
 mod error;
 mod file;
+mod parallel;
 mod pipe;
 mod plan;
 
 pub use compress::Compressor;
 pub use error::{Error, Result};
 pub use file::FileWriter;
+pub use parallel::ParallelCompressor;
 pub use pipe::PipeWriter;
 pub use plan::{FilePlan, PipePlan};
 

@@ -4,7 +4,7 @@ use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::{Compression, CompressionType, Feature, FeatureId};
 use perfdata_core::record::{RawRecord, RecordType};
-use perfdata_write::Compressor;
+use perfdata_write::ParallelCompressor;
 
 use super::decompress::check_finished;
 use super::{Link, Stage};
@@ -17,11 +17,9 @@ use crate::error::Result;
 pub struct Compress {
     kind: RecordType,
     level: i32,
-    zstd: Option<Compressor>,
+    zstd: Option<ParallelCompressor>,
     /// Whether the records of the ring buffers have begun.
     begun: bool,
-    /// Plain records that will be compressed together.
-    block: Vec<u8>,
 }
 
 /// Bytes of plain records in a block at most, and what the COMPRESSED feature tells a reader of them: the size of
@@ -35,16 +33,15 @@ impl Compress {
     /// A stage that writes records of `kind` (COMPRESSED2, or COMPRESSED, which perf before 6.15 takes) at zstd's
     /// `level`.
     pub fn new(kind: RecordType, level: i32) -> Self {
-        Compress { kind, level, zstd: None, begun: false, block: Vec::new() }
+        Compress { kind, level, zstd: None, begun: false }
     }
 
-    /// Writes the block.
+    /// Hands on all that is still being compressed.
     fn flush(&mut self, next: &mut Link<'_>) -> Result<()> {
-        if let Some(zstd) = self.zstd.as_mut().filter(|_| !self.block.is_empty()) {
-            zstd.push(&self.block, |record| next.record(record))?;
-            self.block.clear();
+        match &mut self.zstd {
+            Some(zstd) => zstd.flush(|record| next.record(record)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn set_feature(&self, recording: &mut Recording, ratio: u32) -> Result<()> {
@@ -72,20 +69,22 @@ impl Stage for Compress {
     /// In a pipe the ratio stays 0, as perf leaves it: the feature is sent before the first record.
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
         check_finished(arrangement)?;
-        self.zstd = Some(Compressor::new(self.kind, recording.endian, self.level)?);
+        self.zstd = Some(ParallelCompressor::new(self.kind, recording.endian, self.level, MMAP_LEN as usize)?);
         self.set_feature(recording, 0)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        if !self.is_compressible(record.kind) {
-            self.flush(next)?;
-            return next.record(record);
+        let compress = self.is_compressible(record.kind);
+        match &mut self.zstd {
+            Some(zstd) => zstd.record(record, compress, |record| next.record(record)),
+            None => next.record(record),
         }
-        if self.block.len() + record.bytes.len() > MMAP_LEN as usize {
-            self.flush(next)?;
-        }
-        self.block.extend_from_slice(record.bytes);
-        Ok(())
+    }
+
+    /// What follows a record stays with it.
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        self.flush(next)?;
+        next.payload(bytes)
     }
 
     fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
@@ -95,7 +94,7 @@ impl Stage for Compress {
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         self.flush(next)?;
-        let ratio = self.zstd.as_ref().map_or(0, Compressor::ratio);
+        let ratio = self.zstd.as_ref().map_or(0, ParallelCompressor::ratio);
         self.set_feature(recording, ratio)
     }
 }

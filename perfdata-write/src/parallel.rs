@@ -1,0 +1,371 @@
+//! Compressing on all processors.
+//!
+//! The stream is cut into batches of at most a megabyte. Each becomes a zstd frame of its own, so that batches can be
+//! compressed at the same time. A decoder that takes one frame after the other, as zstd itself does, sees one stream.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use perfdata_core::Endian;
+use perfdata_core::record::{RawRecord, RecordType};
+
+use crate::compress::Compressor;
+use crate::error::{Error, Result};
+
+/// Bytes of records in a batch at most. What comes out does not depend on how many processors there are: only this and
+/// the records decide where frames begin.
+fn batch_of(level: i32) -> usize {
+    // zstd's tables grow with the frame, and are largest here.
+    if level > 16 { 1 << 19 } else { 1 << 20 }
+}
+
+/// Memory that all threads may take together.
+const MEMORY: usize = 40 << 20;
+
+/// Batches that wait for a thread, or for their turn to be written, so that none of the threads has to wait.
+const WAITING: usize = 6;
+
+/// Puts records into compressed ones, in order, with records between that stay plain.
+#[derive(Debug)]
+pub struct ParallelCompressor {
+    kind: RecordType,
+    endian: Endian,
+    level: i32,
+    /// Bytes of plain records that one compressed record may hold.
+    mmap_len: usize,
+    batch: Batch,
+    /// Bytes of a batch at most.
+    most: usize,
+    /// For batches that need no thread.
+    own: Option<Compressor>,
+    threads: Vec<JoinHandle<()>>,
+    most_threads: usize,
+    jobs: Option<Jobs>,
+    /// Batches that are being compressed, in the order of the stream.
+    pending: VecDeque<Receiver<Result<Batch>>>,
+    /// Batches whose memory can be used again.
+    spare: Vec<Batch>,
+    plain: u64,
+    compressed: u64,
+}
+
+/// A batch, and where it goes when it is compressed.
+type Job = (Batch, Sender<Result<Batch>>);
+
+/// What the threads take their work from.
+#[derive(Debug)]
+struct Jobs {
+    sender: Sender<Job>,
+    queue: Arc<Mutex<Receiver<Job>>>,
+}
+
+/// Records that are compressed by one thread.
+#[derive(Debug, Default)]
+struct Batch {
+    records: Vec<u8>,
+    /// Which of the bytes are compressed together, and which stay plain.
+    parts: Vec<Part>,
+    /// What becomes of them.
+    output: Vec<u8>,
+    plain: u64,
+    compressed: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    len: usize,
+    compress: bool,
+}
+
+impl Batch {
+    fn push(&mut self, record: &[u8], compress: bool, most: usize) {
+        match self.parts.last_mut() {
+            Some(part) if part.compress == compress && (!compress || part.len + record.len() <= most) => {
+                part.len += record.len();
+            }
+            _ => self.parts.push(Part { len: record.len(), compress }),
+        }
+        self.records.extend_from_slice(record);
+    }
+
+    fn clear(&mut self) {
+        self.records.clear();
+        self.parts.clear();
+        self.output.clear();
+    }
+
+    /// Compresses what is to be compressed into one frame.
+    fn run(&mut self, zstd: &mut Compressor) -> Result<()> {
+        let Batch { records, parts, output, .. } = self;
+        let before = zstd.sizes();
+        let total = parts.iter().filter(|part| part.compress).map(|part| part.len as u64).sum();
+        let last = parts.iter().rposition(|part| part.compress);
+        zstd.begin_frame(total)?;
+        let mut rest = records.as_slice();
+        for (at, part) in parts.iter().enumerate() {
+            let (bytes, behind) = rest.split_at_checked(part.len).unwrap_or((rest, &[]));
+            rest = behind;
+            let sink = |record: &RawRecord<'_>| {
+                output.extend_from_slice(record.bytes);
+                Ok::<_, Error>(())
+            };
+            match part.compress {
+                true if Some(at) == last => zstd.push_last(bytes, sink)?,
+                true => zstd.push(bytes, sink)?,
+                false => output.extend_from_slice(bytes),
+            }
+        }
+        let after = zstd.sizes();
+        (self.plain, self.compressed) = (after.0 - before.0, after.1 - before.1);
+        Ok(())
+    }
+}
+
+impl ParallelCompressor {
+    /// A stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order `endian`, at zstd's `level`, whose reader
+    /// has room for `mmap_len` bytes of a record's content.
+    ///
+    /// # Errors
+    /// zstd refuses the level.
+    pub fn new(kind: RecordType, endian: Endian, level: i32, mmap_len: usize) -> Result<Self> {
+        let own = Compressor::new(kind, endian, level)?;
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        Ok(ParallelCompressor {
+            kind,
+            endian,
+            level,
+            mmap_len,
+            batch: Batch::default(),
+            most: batch_of(level),
+            own: Some(own),
+            threads: Vec::new(),
+            most_threads: processors.min(MEMORY / memory_of(level)).max(1),
+            jobs: None,
+            pending: VecDeque::new(),
+            spare: Vec::new(),
+            plain: 0,
+            compressed: 0,
+        })
+    }
+
+    /// The same with at most so many threads. What comes out does not depend on it.
+    #[must_use]
+    pub fn with_threads(mut self, most: usize) -> Self {
+        self.most_threads = most.max(1);
+        self
+    }
+
+    /// Takes a record, which is compressed or stays plain, and gives `sink` those that are ready.
+    ///
+    /// # Errors
+    /// Those of `sink`, and zstd's.
+    pub fn record<E: From<Error>>(
+        &mut self,
+        record: &RawRecord<'_>,
+        compress: bool,
+        mut sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !compress && self.batch.records.is_empty() && self.pending.is_empty() {
+            return sink(record);
+        }
+        if self.batch.records.len() + record.bytes.len() > self.most {
+            self.submit()?;
+            while self.pending.len() > self.most_threads + WAITING {
+                self.take_first(&mut sink)?;
+            }
+        }
+        self.batch.push(record.bytes, compress, self.mmap_len);
+        Ok(())
+    }
+
+    /// Gives `sink` all that is left; what comes then begins a new batch.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn flush<E: From<Error>>(&mut self, mut sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>) -> Result<(), E> {
+        if !self.batch.records.is_empty() && !self.pending.is_empty() {
+            self.submit()?;
+        }
+        while !self.pending.is_empty() {
+            self.take_first(&mut sink)?;
+        }
+        if !self.batch.records.is_empty() {
+            let mut batch = std::mem::take(&mut self.batch);
+            let own = match &mut self.own {
+                Some(own) => own,
+                none => none.insert(Compressor::new(self.kind, self.endian, self.level)?),
+            };
+            batch.run(own)?;
+            self.give(batch, &mut sink)?;
+        }
+        Ok(())
+    }
+
+    /// Plain bytes for each byte of the records, headers and all, rounded, as the COMPRESSED feature has it; 0 before
+    /// the first record.
+    pub fn ratio(&self) -> u32 {
+        crate::compress::ratio(self.plain, self.compressed)
+    }
+
+    /// Gives the batch to a thread.
+    fn submit(&mut self) -> Result<()> {
+        // The threads have the memory from now on.
+        self.own = None;
+        let jobs = self.jobs.get_or_insert_with(|| {
+            let (sender, queue) = channel();
+            Jobs { sender, queue: Arc::new(Mutex::new(queue)) }
+        });
+        if self.threads.len() < self.most_threads {
+            let mut zstd = Compressor::new(self.kind, self.endian, self.level)?;
+            let queue = Arc::clone(&jobs.queue);
+            self.threads.push(thread::spawn(move || work(&queue, &mut zstd)));
+        }
+        let next = self.spare.pop().unwrap_or_default();
+        let batch = std::mem::replace(&mut self.batch, next);
+        let (done, result) = channel();
+        jobs.sender.send((batch, done)).map_err(|_| gone())?;
+        self.pending.push_back(result);
+        Ok(())
+    }
+
+    /// Waits for the first batch.
+    fn take_first<E: From<Error>>(&mut self, sink: &mut impl FnMut(&RawRecord<'_>) -> Result<(), E>) -> Result<(), E> {
+        let Some(result) = self.pending.pop_front() else { return Ok(()) };
+        let batch = result.recv().map_err(|_| gone())??;
+        self.give(batch, sink)
+    }
+
+    fn give<E: From<Error>>(
+        &mut self,
+        mut batch: Batch,
+        sink: &mut impl FnMut(&RawRecord<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.plain = self.plain.saturating_add(batch.plain);
+        self.compressed = self.compressed.saturating_add(batch.compressed);
+        let mut rest = batch.output.as_slice();
+        while !rest.is_empty() {
+            let record = RawRecord::first(rest, self.endian, 0).map_err(Error::from)?;
+            sink(&record)?;
+            rest = rest.get(record.bytes.len()..).unwrap_or_default();
+        }
+        batch.clear();
+        self.spare.push(batch);
+        Ok(())
+    }
+}
+
+impl Drop for ParallelCompressor {
+    fn drop(&mut self) {
+        // Without jobs the threads end.
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // One that has failed was noticed by its missing result.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a thread does.
+fn work(queue: &Mutex<Receiver<Job>>, zstd: &mut Compressor) {
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((mut batch, done)) = job else { return };
+        let result = batch.run(zstd).map(|()| batch);
+        // Nobody waits any more if the conversion failed elsewhere.
+        let _ = done.send(result);
+    }
+}
+
+fn gone() -> Error {
+    Error::io("zstd encoder")(std::io::Error::other("a thread ended"))
+}
+
+/// Memory that a thread takes: zstd's tables for a frame of a batch, and the batch with what becomes of it.
+fn memory_of(level: i32) -> usize {
+    let tables = match level {
+        ..=4 => 3 << 20,
+        5..=12 => 14 << 20,
+        _ => 17 << 20,
+    };
+    tables + 2 * batch_of(level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perfdata_core::read::{Decompressor, is_compressed};
+
+    /// Records of several megabytes that do not compress to nothing; every 1,000th one is of perf itself.
+    fn records() -> Vec<(Vec<u8>, bool)> {
+        let mut seed = 1_u64;
+        let mut record = |number: u32| {
+            let is_plain = number % 1_000 == 999;
+            let (kind, len) =
+                if is_plain { (RecordType::FINISHED_ROUND.0, 8_u16) } else { (9, 40 + 8 * (number % 60) as u16) };
+            let mut bytes = kind.to_le_bytes().to_vec();
+            bytes.extend([0, 0]);
+            bytes.extend(len.to_le_bytes());
+            while bytes.len() < usize::from(len) {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                bytes.extend((seed >> 40).to_le_bytes());
+            }
+            (bytes, !is_plain)
+        };
+        (0..15_000).map(&mut record).collect()
+    }
+
+    const MMAP_LEN: usize = 128 << 10;
+
+    fn compressed(kind: RecordType, threads: usize) -> Vec<Vec<u8>> {
+        let mut zstd = ParallelCompressor::new(kind, Endian::Little, 1, MMAP_LEN).expect("zstd").with_threads(threads);
+        let mut out = Vec::new();
+        for (bytes, compress) in records() {
+            let raw = RawRecord::first(&bytes, Endian::Little, 0).expect("a record");
+            let mut sink = |record: &RawRecord<'_>| {
+                out.push(record.bytes.to_vec());
+                Ok::<_, Error>(())
+            };
+            zstd.record(&raw, compress, &mut sink).expect("zstd");
+        }
+        zstd.flush(|record| {
+            out.push(record.bytes.to_vec());
+            Ok::<_, Error>(())
+        })
+        .expect("zstd");
+        assert_eq!(zstd.ratio(), 1);
+        out
+    }
+
+    #[test]
+    fn what_comes_out_does_not_depend_on_the_threads() {
+        for kind in [RecordType::COMPRESSED, RecordType::COMPRESSED2] {
+            let one = compressed(kind, 1);
+            assert!(one == compressed(kind, 2) && one == compressed(kind, 5), "{kind}");
+        }
+    }
+
+    /// Every frame begins with a record and ends with one, and no record holds more than the reader has room for.
+    #[test]
+    fn what_went_in_comes_out() {
+        let mut expected = records().into_iter().map(|(bytes, _)| bytes);
+        let mut zstd = Decompressor::new(Endian::Little, MMAP_LEN).expect("zstd");
+        let mut frames = 0;
+        for bytes in compressed(RecordType::COMPRESSED2, 2) {
+            let record = RawRecord::first(&bytes, Endian::Little, 0).expect("a record");
+            if !is_compressed(record.kind) {
+                assert_eq!(Some(bytes), expected.next());
+                continue;
+            }
+            let magic = 0xfd2f_b528_u32.to_le_bytes();
+            frames += usize::from(record.bytes[16..].starts_with(&magic));
+            zstd.push(&record).expect("zstd");
+            while let Some(inner) = zstd.next().expect("zstd") {
+                assert_eq!(Some(inner.bytes.to_vec()), expected.next());
+            }
+        }
+        assert_eq!((expected.next(), zstd.pending()), (None, 0));
+        assert!(frames > 2, "{frames} frames");
+    }
+}
