@@ -17,7 +17,7 @@ pub struct Decompress {
 
 impl Stage for Decompress {
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        check_finished(arrangement)?;
+        check_sized(arrangement, SIZE_UNKNOWN)?;
         self.stream = Some(Decompressor::of(recording)?);
         recording.features.remove(&FeatureId::COMPRESSED.0);
         if let Arrangement::Pipe(head) = arrangement {
@@ -49,16 +49,24 @@ impl Stage for Decompress {
     }
 }
 
-/// Refuses a file whose header does not say how many bytes of records there are: it could not say it of others.
-pub(super) fn check_finished(arrangement: &Arrangement) -> Result<()> {
-    match arrangement {
-        Arrangement::File(file) if file.place(Part::Data).is_some_and(|data| data.size != file.header.data.size) => {
-            let what = "the recording was never finished, or is cut: its records cannot be compressed or decompressed; \
-                        try: perfconv recover INPUT -o OUTPUT";
-            Err(Error::Refused(what.into()))
-        }
-        _ => Ok(()),
+/// The size that a header gives the records of a recording that was never finished: readers take what there is.
+const SIZE_UNKNOWN: u64 = 0;
+
+/// Refuses a file whose header has neither the size of its records nor `other`: it could not say it of others.
+fn check_sized(arrangement: &Arrangement, other: u64) -> Result<()> {
+    let Arrangement::File(file) = arrangement else { return Ok(()) };
+    let said = file.header.data.size;
+    if said == other || file.place(Part::Data).is_none_or(|data| data.size == said) {
+        return Ok(());
     }
+    let what = "the recording was never finished, or is cut, so nothing in it can be compressed or decompressed; \
+                try: perfconv recover INPUT -o OUTPUT";
+    Err(Error::Refused(what.into()))
+}
+
+/// Refuses a file whose header does not say how large its records are: it has no place for features.
+pub(super) fn check_finished(arrangement: &Arrangement) -> Result<()> {
+    check_sized(arrangement, u64::MAX)
 }
 
 /// Whether the record carries the COMPRESSED feature.
