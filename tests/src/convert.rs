@@ -10,7 +10,7 @@ use std::{
 
 use perfdata_convert::{
     convert::{Conversion, Stage, Summary},
-    error::Result,
+    diff, error,
     io::Output,
 };
 use perfdata_core::{
@@ -51,7 +51,7 @@ fn output_in(folder: &TempDir) -> PathBuf {
 ///
 /// # Errors
 /// Those of the conversion. Then there is no output, not even a part of it: else this panics.
-pub fn convert(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> Result<Converted> {
+pub fn convert(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> error::Result<Converted> {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let result = Output::create(&output_in(&folder), input, false)
         .and_then(|output| Conversion { stages, to }.run(input, output));
@@ -125,6 +125,18 @@ impl Whole {
         let bytes = fs::read(path).map_err(|error| error.to_string())?;
         Self::read(bytes).map_err(|error| error.to_string())
     }
+}
+
+/// What `perfconv diff` says of two recordings, line by line.
+///
+/// # Errors
+/// As text: one of them cannot be read.
+pub fn differences(a: &Path, b: &Path) -> Result<Vec<String>, String> {
+    let mut out = Vec::new();
+    let differs = diff::run(a, b, false, &mut out).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(out).map_err(|error| error.to_string())?;
+    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    if differs == lines.is_empty() { Err(format!("differs: {differs}, but {lines:?}")) } else { Ok(lines) }
 }
 
 /// The `perfconv` command, built by the profile that these tests were built by.

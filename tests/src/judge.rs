@@ -138,11 +138,22 @@ pub fn compare(
     perf: &'static Perf,
     allowed: &[Allowed],
 ) -> Result<Uses, String> {
+    compare_answers(&Question::ALL, original, converted, perf, allowed)
+}
+
+/// As [`compare`], for some questions only.
+pub fn compare_answers(
+    questions: &[Question],
+    original: &Recording,
+    converted: &Path,
+    perf: &'static Perf,
+    allowed: &[Allowed],
+) -> Result<Uses, String> {
     let old = texts(original, perf);
     let new = Texts::new(converted, perf);
     let mut uses = Uses::new();
     let mut faults = Vec::new();
-    for question in Question::ALL {
+    for &question in questions {
         let (old, new) = (old.answer(question)?, new.answer(question)?);
         if old.success() && !new.success() {
             faults.push(format!("{question:?}: perf fails\n{}", new.stderr));

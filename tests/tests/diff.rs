@@ -1,6 +1,6 @@
 //! `perfconv diff` says what two recordings say differently, and nothing of how they say it.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use clap::Parser;
 use perfdata_convert::{
@@ -10,7 +10,6 @@ use perfdata_convert::{
         Stage,
         swap::{Swap, Target, Unknown},
     },
-    diff,
 };
 use perfdata_core::{
     header::ContainerKind,
@@ -18,19 +17,10 @@ use perfdata_core::{
     record::RecordType,
 };
 use perfdata_tests::{
-    convert::convert,
+    convert::{convert, differences},
     per_fixture,
     recordings::{self, Container, Form, Recording},
 };
-
-/// What differs, as lines of text.
-fn differences(a: &Path, b: &Path) -> Result<Vec<String>, String> {
-    let mut out = Vec::new();
-    let differs = diff::run(a, b, false, &mut out).map_err(|error| error.to_string())?;
-    let text = String::from_utf8(out).map_err(|error| error.to_string())?;
-    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-    if differs == lines.is_empty() { Err(format!("differs: {differs}, but {lines:?}")) } else { Ok(lines) }
-}
 
 #[test]
 fn a_recording_equals_itself() {

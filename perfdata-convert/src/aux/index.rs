@@ -66,7 +66,7 @@ pub fn write(
     let mut index = Index::create(&path)?;
     let mut names = EventNames::default();
     extraction.sideband.each(|record| {
-        names.see(record, recording);
+        names.see(record);
         Ok(())
     })?;
     names.update(recording);

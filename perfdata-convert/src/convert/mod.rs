@@ -8,6 +8,7 @@ pub mod compat;
 pub mod compress;
 pub mod decompress;
 pub mod edit;
+pub(crate) mod event_names;
 mod from_directory;
 pub mod recover;
 pub mod sample_times;

@@ -2,14 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
 use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
 use perfdata_core::read::{Collector, Piece, Run, RunPart, is_metadata};
-use perfdata_core::record::{Body, EventUpdateValue, RawRecord, Record, RecordType};
+use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
-use perfdata_core::{Layout, Recording};
 
+use super::event_names::{DescribedNames, name_in};
 use super::sample_times::SampleTimes;
 use super::{Link, Stage};
 use crate::error::{Error, Result};
@@ -27,6 +28,9 @@ pub(super) struct ToFile {
     /// Whether the last record was metadata, whose payload does not go into the file either.
     taken: bool,
     build_ids: Vec<BuildIdEntry>,
+    /// Names that EVENT_DESC gives, until a record says something else.
+    described: Option<DescribedNames>,
+    /// Names in EVENT_UPDATE records.
     names: HashMap<u64, Vec<u8>>,
     has_stat: bool,
     /// Whether there are records that can be understood without attributes, as those of `perf sched stats`.
@@ -46,6 +50,7 @@ impl Stage for ToFile {
             .features
             .get(&FeatureId::SAMPLE_TIME.0)
             .is_some_and(|section| section.iter().all(|&byte| byte == 0));
+        self.described = Some(DescribedNames::of(recording));
         self.model = Some(recording.clone());
         Ok(())
     }
@@ -53,7 +58,7 @@ impl Stage for ToFile {
     fn wants(&self, kind: RecordType) -> bool {
         let is_new = if kind.is_kernel() { !self.needs_events } else { !self.has_plain_records };
         let is_taken = is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID;
-        is_new || is_taken || matches!(kind, RecordType::EVENT_UPDATE | RecordType::STAT)
+        is_new || is_taken || self.described.is_some() || matches!(kind, RecordType::EVENT_UPDATE | RecordType::STAT)
     }
 
     fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -87,10 +92,13 @@ impl Stage for ToFile {
                 self.build_ids.extend(build_id(record, model)?);
                 return Ok(());
             }
-            RecordType::EVENT_UPDATE => learn_name(record, &mut self.names)?,
+            // These stand first where the pipe was made from a file.
+            RecordType::EVENT_UPDATE if self.described.as_ref().is_some_and(|names| names.has(record)) => return Ok(()),
+            RecordType::EVENT_UPDATE => self.names.extend(name_in(record)),
             RecordType::STAT => self.has_stat = true,
             _ => {}
         }
+        self.described = None;
         if self.wants_times {
             self.times.see(record, model)?;
         }
@@ -176,17 +184,6 @@ impl ToFile {
         };
         EventDescs::new(recording.events.iter().map(entry).collect::<Option<_>>()?)
     }
-}
-
-/// Remembers the name that an EVENT_UPDATE record gives to the event of an id.
-fn learn_name(record: &RawRecord<'_>, names: &mut HashMap<u64, Vec<u8>>) -> Result<()> {
-    let record = Record::decode(record, &Layout::default())?;
-    if let Body::EventUpdate(update) = record.body
-        && let EventUpdateValue::Name(name) = update.update
-    {
-        names.insert(update.id, name.text().to_vec());
-    }
-    Ok(())
 }
 
 /// The build id of a record as an entry of the section: type 0, no trailer.

@@ -1,12 +1,13 @@
 //! File to pipe: the parts of a file that its header points at become metadata records.
 //!
-//! The writer makes the records from the model; here is what else a pipe cannot do.
+//! The writer makes the records from the model; here is what else a pipe has, and what it cannot hold.
 
-use perfdata_core::Recording;
 use perfdata_core::arrangement::{Arrangement, Slot};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::record::RecordType;
+use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::{Endian, Recording};
 
+use super::event_names::DescribedNames;
 use super::{Link, Stage};
 use crate::error::{Error, Result};
 
@@ -14,10 +15,19 @@ use crate::error::{Error, Result};
 /// the places of records in the file.
 const FOUND_AGAIN: [FeatureId; 3] = [FeatureId::BRANCH_STACK, FeatureId::STAT, FeatureId::AUXTRACE];
 
-/// Says what the pipe will not hold.
+/// Puts the names of events into records, as perf does in pipes, and says what the pipe will not hold.
 #[derive(Default)]
 pub(super) struct ToPipe {
+    /// What stands before the first record.
+    first: Vec<Vec<u8>>,
     notes: Vec<String>,
+}
+
+impl ToPipe {
+    fn send_first(&mut self, endian: Endian, next: &mut Link<'_>) -> Result<()> {
+        let first = std::mem::take(&mut self.first);
+        first.iter().try_for_each(|bytes| next.record(&RawRecord::first(bytes, endian, 0)?))
+    }
 }
 
 impl Stage for ToPipe {
@@ -29,11 +39,21 @@ impl Stage for ToPipe {
                 self.notes.push(format!("feature {id} is left out: {why}"));
             }
         }
+        self.first = DescribedNames::of(recording).records(recording);
         Ok(())
     }
 
     fn wants(&self, _: RecordType) -> bool {
-        false
+        !self.first.is_empty()
+    }
+
+    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        self.send_first(record.endian, next)?;
+        next.record(record)
+    }
+
+    fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
+        self.send_first(recording.endian, next)
     }
 
     /// A reader of a pipe cannot tell where the records end: what is none is left out.

@@ -8,6 +8,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{Body, BuildId, CpuMode, RawRecord, Record};
 
 use super::{Difference, compare_fields};
+use crate::convert::event_names::{DescribedNames, name_in};
 use crate::error::Result;
 use crate::show::names::EventNames;
 use crate::show::paths::fields;
@@ -18,11 +19,23 @@ use crate::show::text::{Limits, Line, push_hex, quoted};
 pub(super) struct Side {
     pub(super) recording: Option<Recording>,
     pub(super) names: EventNames,
+    /// The names in the EVENT_DESC section that stands before the first record.
+    described: Option<DescribedNames>,
     /// Build ids that are records of a stream.
     build_ids: Vec<Vec<(String, String)>>,
 }
 
 impl Side {
+    /// Whether a record gives an event its name, and EVENT_DESC no other.
+    pub(super) fn is_name(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> bool {
+        let Some((id, name)) = name_in(raw) else { return false };
+        let described = self.described.get_or_insert_with(|| DescribedNames::of(recording));
+        match described.get(id) {
+            Some(described) => described == name,
+            None => recording.events.by_id(id).is_some(),
+        }
+    }
+
     /// Notes a build id that a file would have in its section.
     pub(super) fn see_build_id(&mut self, raw: &RawRecord<'_>, recording: &Recording) {
         if let Ok(record) = Record::decode(raw, &recording.events.layout_of(raw))

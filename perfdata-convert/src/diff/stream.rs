@@ -149,10 +149,12 @@ pub(super) fn read(mut reader: RecordingReader<InputReader>, across: bool, send:
         {
             return Ok(ControlFlow::Break(()));
         }
-        side.names.see(raw, recording);
+        side.names.see(raw);
         match raw.kind {
             kind if is_metadata(kind) => {}
             RecordType::COMPRESSED | RecordType::COMPRESSED2 => {}
+            // Compared as the names of the events.
+            RecordType::EVENT_UPDATE if side.is_name(raw, recording) => {}
             RecordType::HEADER_BUILD_ID if across => side.see_build_id(raw, recording),
             _ => {
                 waiting = Some(Entry::new(raw, inner, recording.events.layout_of(raw)));

@@ -110,7 +110,7 @@ impl Printer<'_> {
         if self.shown >= limit {
             return Ok(ControlFlow::Break(()));
         }
-        self.names.see(raw, recording);
+        self.names.see(raw);
         if !self.dump.types.is_empty() && !self.dump.types.contains(&raw.kind) {
             return Ok(ControlFlow::Continue(()));
         }

@@ -6,7 +6,9 @@ use perfdata_core::Recording;
 use perfdata_core::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::is_metadata;
-use perfdata_core::record::{Body, EventUpdateValue, RawRecord, Record, RecordType};
+use perfdata_core::record::RawRecord;
+
+use crate::convert::event_names::name_in;
 
 /// The names of a recording's events, by their place in the list.
 #[derive(Debug, Clone, Default)]
@@ -19,15 +21,11 @@ pub struct EventNames {
 
 impl EventNames {
     /// Learns what a record says of names.
-    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+    pub fn see(&mut self, record: &RawRecord<'_>) {
         if is_metadata(record.kind) {
             self.known = false;
-        } else if record.kind == RecordType::EVENT_UPDATE
-            && let Ok(record) = Record::decode(record, &recording.events.layout_of(record))
-            && let Body::EventUpdate(update) = record.body
-            && let EventUpdateValue::Name(name) = update.update
-        {
-            self.updates.insert(update.id, name.text().to_vec());
+        } else if let Some((id, name)) = name_in(record) {
+            self.updates.insert(id, name);
             self.known = false;
         }
     }
@@ -46,18 +44,16 @@ impl EventNames {
 
     fn learn(&mut self, recording: &Recording) {
         let descs = match recording.feature(FeatureId::EVENT_DESC) {
-            Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => descs.events.0,
-            _ => Vec::new(),
+            Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => Some(descs),
+            _ => None,
         };
         let pmus = match recording.feature(FeatureId::PMU_MAPPINGS) {
             Some(Ok(Section { value: Feature::PmuMappings(pmus), .. })) => pmus.into_inner(),
             _ => Vec::new(),
         };
         let name = |at: usize, event: &perfdata_core::Event| {
-            let shares_id = |ids: &[u64]| ids.first().is_some_and(|id| event.ids.contains(id));
-            let by_id = descs.iter().find(|desc| shares_id(&desc.ids));
-            let by_place = || descs.get(at).filter(|desc| desc.ids.is_empty() || event.ids.is_empty());
-            let described = by_id.or_else(by_place).map(|desc| desc.name.text().to_vec());
+            let described = descs.as_ref().and_then(|descs| descs.of_event(at, event));
+            let described = described.map(|desc| desc.name.text().to_vec());
             let updated = || event.ids.iter().find_map(|id| self.updates.get(id).cloned());
             let typed = || {
                 let types = recording.event_types.iter();

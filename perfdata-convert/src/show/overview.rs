@@ -105,7 +105,7 @@ impl Overview {
     }
 
     fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
-        self.names.see(record, recording);
+        self.names.see(record);
         match record.kind {
             RecordType::SAMPLE => {
                 if let Some(time) = recording.events.sample_time(record) {

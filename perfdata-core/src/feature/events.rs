@@ -3,6 +3,7 @@
 use crate::attr::Attr;
 use crate::describe::{Describe, Style, WireSize};
 use crate::layout::Layout;
+use crate::recording::Event;
 use crate::wire::{LayoutList, List, Room, Str, elements, wire};
 
 wire! {
@@ -35,6 +36,14 @@ wire! {
 }
 
 impl EventDescs {
+    /// The entry for the event at place `at` of a recording: that at the same place, unless its ids say otherwise,
+    /// or that with the event's ids.
+    pub fn of_event(&self, at: usize, event: &Event) -> Option<&EventDesc> {
+        let shares_id = |desc: &&EventDesc| desc.ids.first().is_some_and(|id| event.ids.contains(id));
+        let can_be = |desc: &&EventDesc| shares_id(desc) || desc.ids.is_empty() || event.ids.is_empty();
+        self.events.get(at).filter(can_be).or_else(|| self.events.iter().find(shares_id))
+    }
+
     /// The section for events with these attributes, names and ids, or nothing if the attributes differ in size or
     /// there are too many.
     pub fn new(events: Vec<(Attr, Str, Vec<u64>)>) -> Option<Self> {
