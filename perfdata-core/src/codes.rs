@@ -13,6 +13,9 @@ macro_rules! codes {
         impl $name {
             $($(#[$cmeta])* #[doc = concat!("Code ", stringify!($value), ".")] pub const $constant: Self = Self($value);)*
 
+            /// Every code that has a name, with it.
+            pub const NAMES: &'static [(u64, &'static str)] = &[$(($value, $text)),*];
+
             /// The name of the code, if it has one.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -24,7 +27,7 @@ macro_rules! codes {
 
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
-                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Code(u64::from(self.0), self.name()));
+                v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Code(u64::from(self.0), self.name(), Self::NAMES));
             }
         }
 

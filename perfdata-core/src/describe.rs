@@ -37,8 +37,8 @@ pub enum Leaf<'a> {
     Float(f64),
     /// The number of elements that follow, or of bytes: derivable, so of interest only beside the bytes.
     Count(u64),
-    /// A value from a list of names; the name is absent when the value is not in the list.
-    Code(u64, Option<&'static str>),
+    /// A value from a list of names, which comes last; the name is absent when the value is not in the list.
+    Code(u64, Option<&'static str>, &'static [(u64, &'static str)]),
     /// A word of named bits and small fields; [`set_fields`] lists those that are not 0.
     Flags {
         /// The word, in little-endian bit numbering.

@@ -60,6 +60,7 @@ const OTHER_TEXT: &[(&str, &str)] = &[
     ("-pipe-tp-mixed", "perf 6.1 cannot print a dynamic array of bytes that perf 7.2 can"),
     ("-tool-kmem", "perf 6.1 prints addresses in tracepoints as numbers, later ones as symbols of the reader"),
     ("-pipe-stat-I", "perf 6.1 and 6.12 print an aggregation that they cannot read in different words"),
+    ("-s390x-file-group-S", "perf 6.1 does not tell apart the threads that inherited a group when it counts periods"),
     ("-odd-64events", "perf 6.12 forgets the name of a thread that ended, which stands in the text of its tracepoints"),
 ];
 

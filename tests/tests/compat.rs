@@ -11,18 +11,23 @@ fn version(text: &str) -> Version {
     text.parse().expect("a release")
 }
 
-fn perf_of(major: u16, minor: u16) -> Option<&'static Perf> {
+fn perf_of(major: u16, minor: u16, endian: Endian) -> Option<&'static Perf> {
     let wanted = PerfVersion { major, minor };
-    let found = perf::all().iter().find(|perf| perf.version == wanted && perf.endian == Endian::Little);
+    let found = perf::all().iter().find(|perf| perf.version == wanted && perf.endian == endian);
     if found.is_none() {
-        eprintln!("skipped: no perf {wanted}");
+        eprintln!("skipped: no {endian:?}-endian perf {wanted}");
     }
     found
 }
 
-fn single_recordings() -> Vec<Recording> {
+fn all_recordings() -> Vec<Recording> {
     let mut all = recordings::fixtures();
     all.extend(recordings::shared());
+    all
+}
+
+fn single_recordings() -> Vec<Recording> {
+    let mut all = all_recordings();
     all.retain(|r| {
         matches!(r.form, Some(Form { container: Container::File | Container::Pipe, endian: Endian::Little }))
     });
@@ -31,12 +36,13 @@ fn single_recordings() -> Vec<Recording> {
 
 #[test]
 fn perf_6_1_reads_what_later_ones_recorded() {
-    let Some(perf) = perf_of(6, 1) else { return };
-    let newer: Vec<_> = single_recordings()
-        .into_iter()
-        .filter(|r| r.recorder.as_ref().is_some_and(|recorder| recorder.perf > perf.version))
-        .collect();
+    let perfs = [Endian::Little, Endian::Big].map(|endian| perf_of(6, 1, endian));
+    let older = PerfVersion { major: 6, minor: 1 };
+    let mut newer = all_recordings();
+    newer.retain(|recording| recording.recorder.as_ref().is_some_and(|recorder| recorder.perf > older));
     recordings::check_all(&newer, |recording| {
+        let endian = recording.form.map(|form| form.endian);
+        let Some(perf) = perfs.iter().flatten().find(|perf| Some(perf.endian) == endian) else { return Ok(()) };
         let stage = Box::new(Compat::new(version("6.1")));
         let converted = convert(&recording.path, None, vec![stage]).map_err(|error| error.to_string())?;
         judge::compare_events(recording, &Texts::new(&converted.path(), perf))
@@ -47,7 +53,7 @@ fn perf_6_1_reads_what_later_ones_recorded() {
 /// empty sections.
 #[test]
 fn perf_7_2_reads_what_it_refused() {
-    let Some(perf) = perf_of(7, 2) else { return };
+    let Some(perf) = perf_of(7, 2, Endian::Little) else { return };
     let mut repaired = 0;
     let mut all = single_recordings();
     let old = ["quipper/piped.header_features-4.16", "quipper/armv7.perf_3.14-3.8"];

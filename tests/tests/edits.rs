@@ -1,14 +1,19 @@
 //! A changed feature section is changed, and nothing else is.
 
-use perfdata_convert::convert::edit::{Change, Edit};
-use perfdata_core::Endian;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::{env, fs};
+
+use perfdata_convert::convert::edit::{self, Change, Edit};
+use perfdata_convert::show::json::Json;
 use perfdata_core::arrangement::{Arrangement, Part, SlotContent};
-use perfdata_core::feature::{FeatureId, TABLE};
+use perfdata_core::feature::{FeatureId, Section, TABLE};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::wire::{Str, Wire};
+use perfdata_core::{Endian, Layout, Recording as Model};
 use perfdata_tests::convert::{Whole, convert};
-use perfdata_tests::per_fixture;
-use perfdata_tests::recordings::{Container, Form, Recording, fixture};
+use perfdata_tests::recordings::{self, Container, Form, Recording, fixture};
+use perfdata_tests::{per_fixture, synth};
 
 per_fixture!(only_the_section_changes);
 
@@ -98,6 +103,75 @@ fn every_feature_can_be_set_and_dropped() {
             assert_eq!(dropped.recording.features.get(&info.id.0), None, "{name}: {}", info.name);
         }
     }
+}
+
+/// Every section of every fixture, from the JSON that `perfconv info --json` prints of it.
+#[test]
+fn what_info_prints_can_be_set() {
+    let mut recordings = recordings::fixtures();
+    if env::var_os("PERFCONV_TEST_ALL").is_some() {
+        recordings.extend(recordings::shared());
+    }
+    let seen = Mutex::new(BTreeSet::new());
+    recordings::check_all(&recordings, |recording| {
+        let bytes = fs::read(recording.main_file()).map_err(|error| error.to_string())?;
+        sections_come_back(bytes, &seen)
+    });
+    let seen = seen.into_inner().expect("no check panics while it holds the lock");
+    let missing: Vec<_> = TABLE.iter().filter(|info| !seen.contains(&info.id)).map(|info| info.name).collect();
+    // Its numbers have a byte order of their own.
+    assert!(missing.contains(&"TRACING_DATA") && missing.len() < 10, "not seen: {missing:?}");
+}
+
+/// Every line of the table of features, in both byte orders.
+#[test]
+fn every_feature_can_be_set_from_json() {
+    let seen = Mutex::new(BTreeSet::new());
+    for big in [false, true] {
+        sections_come_back(synth::file::kitchen_sink(big), &seen).unwrap_or_else(|message| panic!("{message}"));
+    }
+    let seen = seen.into_inner().expect("no check panics while it holds the lock");
+    let missing: Vec<_> = TABLE.iter().filter(|info| !seen.contains(&info.id)).map(|info| info.name).collect();
+    // The second is a directory's.
+    assert_eq!(missing, ["TRACING_DATA", "DIR_FORMAT"]);
+}
+
+/// All sections of a recording that tell all of themselves, but for tracing data.
+fn sections_come_back(bytes: Vec<u8>, seen: &Mutex<BTreeSet<FeatureId>>) -> Result<(), String> {
+    let recording = Whole::read(bytes).map_err(|error| error.to_string())?.recording;
+    let mut faults = Vec::new();
+    for (&id, bytes) in &recording.features {
+        let id = FeatureId(id);
+        let Some(Ok(section)) = recording.feature(id) else { continue };
+        if id == FeatureId::TRACING_DATA || !section.tail.is_empty() || id.info().is_none() {
+            continue;
+        }
+        let value = json_of(&section);
+        match edit::section(id, &value, &recording) {
+            // The kernel leaves stale bytes behind names and arrays.
+            Ok(set) if set == *bytes || (id == FeatureId::BPF_PROG_INFO && shows_as(id, &set, &recording, &value)) => {
+                seen.lock().expect("no check panics while it holds the lock").insert(id);
+            }
+            Ok(set) => faults.push(format!("{id}: {} bytes, not {}, from {value:.300}", set.len(), bytes.len())),
+            Err(error) => faults.push(format!("{id}: {error}, from {value:.300}")),
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+fn shows_as(id: FeatureId, bytes: &[u8], recording: &Model, value: &str) -> bool {
+    let section = Section::decode(id, bytes, recording.endian, &Layout::default());
+    section.is_ok_and(|section| json_of(&section) == value)
+}
+
+/// The section as `perfconv info --json` prints it.
+fn json_of(section: &Section) -> String {
+    let mut json = Json::compact();
+    json.object("");
+    json.value("value", &section.value);
+    json.close();
+    let json: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    json["value"].to_string()
 }
 
 /// What the change of container adds is changed, too.

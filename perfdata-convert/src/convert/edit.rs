@@ -8,11 +8,10 @@ use perfdata_core::feature::{Feature, FeatureId, Section, TABLE};
 use perfdata_core::header::FeatureBitmap;
 use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
-use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Endian, Layout, Recording};
 use serde_json::Value;
 
-use super::{Link, Stage};
+use super::{Link, Stage, from_json};
 use crate::error::{Error, Result};
 use crate::suggest;
 
@@ -54,7 +53,7 @@ impl Edit {
     fn apply(&self, recording: &mut Recording) -> Result<()> {
         for (&id, change) in &self.changes {
             let bytes = match change {
-                Change::Set(value) => section(id, value, recording.endian)?,
+                Change::Set(value) => section(id, value, recording)?,
                 Change::Raw(bytes) => bytes.clone(),
                 Change::Drop => {
                     recording.features.remove(&id.0);
@@ -131,172 +130,53 @@ fn feature_called(name: &str) -> Result<FeatureId> {
     })
 }
 
-/// The bytes of a section of feature `id` with the given value.
-fn section(id: FeatureId, value: &str, endian: Endian) -> Result<Vec<u8>> {
-    let refused = |why: String| Error::Usage(format!("--set {id}: {why}"));
-    let json = serde_json::from_str::<Value>(value).ok();
-    let shape = empty(id, endian).ok_or_else(|| by_bytes(id))?;
-    let mut leaves = Leaves::default();
-    shape.value.describe("", Style::Plain, &mut leaves);
-    let bytes = match (&shape.value, leaves.0.as_slice()) {
-        (Feature::CmdLine(_), _) => {
-            let words = json.as_ref().and_then(Value::as_array).ok_or_else(|| refused("not a JSON list".into()))?;
-            let words = words.iter().map(|word| Some(Str::new(&text(word.as_str()?))));
-            let words: Vec<Str> =
-                words.collect::<Option<_>>().ok_or_else(|| refused("not a list of strings".into()))?;
-            Section { id, value: Feature::CmdLine(words.into()), tail: Vec::new() }.encode(endian)?
-        }
-        (_, [Place { kind: Kind::Count, .. }, Place { kind: Kind::Text, .. }]) => {
-            let text = json.as_ref().and_then(Value::as_str).map_or_else(|| value.as_bytes().to_vec(), text);
-            encode(&Str::new(&text), endian)?
-        }
-        (_, []) => match value {
-            "" => Vec::new(),
-            _ => return Err(refused("a flag has no value".into())),
-        },
-        (_, [place @ Place { kind: Kind::Number, .. }]) => {
-            let number = number(&json.unwrap_or_else(|| Value::from(value)));
-            let bytes = number.and_then(|number| place.bytes(number, endian));
-            bytes.ok_or_else(|| refused(format!("{value} is no number of {} bits", place.size * 8)))?
-        }
-        (_, places) if places.iter().all(|place| matches!(place.kind, Kind::Number | Kind::Code)) => {
-            let object = json.as_ref().and_then(Value::as_object).ok_or_else(|| refused("not a JSON object".into()))?;
-            if let Some(other) = object.keys().find(|key| !places.iter().any(|place| place.name == key.as_str())) {
-                return Err(refused(format!("it has no field {other}")));
-            }
-            let mut bytes = Vec::new();
-            for place in places {
-                let value = object.get(place.name).ok_or_else(|| refused(format!("{} is missing", place.name)))?;
-                let number = match (place.kind, value.as_str()) {
-                    (Kind::Code, Some(name)) => code_called(id, &bytes, place, name, endian),
-                    _ => number(value),
-                };
-                let field = number.and_then(|number| place.bytes(number, endian));
-                bytes.extend(field.ok_or_else(|| refused(format!("{value} is no value of {}", place.name)))?);
-            }
-            bytes
-        }
-        _ => return Err(by_bytes(id)),
+/// The section of feature `id` of `recording` with the given value: text, a number, or JSON in the form of
+/// `perfconv info --json`.
+///
+/// # Errors
+/// It is no value of that feature.
+pub fn section(id: FeatureId, value: &str, recording: &Recording) -> Result<Vec<u8>> {
+    let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
+    let text = || Value::from(value);
+    let json = match empty(id, &layout) {
+        // A flag has no value.
+        Some(Leaves { count: 0, .. }) if value.is_empty() => Value::Object(serde_json::Map::new()),
+        Some(Leaves { is_text: true, .. }) => serde_json::from_str(value).map_or_else(|_| text(), Value::String),
+        _ => serde_json::from_str(value).unwrap_or_else(|_| text()),
     };
-    Ok(bytes)
+    from_json::section(id, &json, recording.endian, &layout).map_err(|why| Error::Usage(format!("--set {id}: {why}")))
 }
 
-fn by_bytes(id: FeatureId) -> Error {
-    Error::Usage(format!("feature {id} cannot be set from text; --set-raw {id}=FILE takes the bytes of the section"))
-}
-
-/// The shortest section of feature `id` that is all zeros: what its fields are.
-fn empty(id: FeatureId, endian: Endian) -> Option<Section> {
+/// The fields of the shortest section of feature `id` that is all zeros.
+fn empty(id: FeatureId, layout: &Layout) -> Option<Leaves> {
     const LONGEST: usize = 64;
     let zeros = [0; LONGEST];
-    let decode = |len| Section::decode(id, zeros.get(..len)?, endian, &Layout::default()).ok();
-    let known =
-        |section: &Section| section.tail.is_empty() && !matches!(section.value, Feature::Empty | Feature::Unknown(_));
-    (0..=LONGEST).filter_map(decode).find(known)
+    let sections = (0..=LONGEST).filter_map(|len| Section::decode(id, zeros.get(..len)?, Endian::Little, layout).ok());
+    let section = sections.into_iter().find(|section| section.value != Feature::Empty)?;
+    let mut leaves = Leaves::default();
+    section.value.describe("", Style::Plain, &mut leaves);
+    Some(leaves)
 }
 
-/// The code that the field at `place`, behind the bytes of the fields before it, shows by the given name.
-fn code_called(id: FeatureId, before: &[u8], place: &Place, name: &str, endian: Endian) -> Option<u64> {
-    /// No code with a name is higher.
-    const HIGHEST: u64 = 1 << 10;
-    (0..HIGHEST).find(|&code| {
-        let mut bytes = before.to_vec();
-        bytes.extend(place.bytes(code, endian).unwrap_or_default());
-        bytes.resize(bytes.len() + 64, 0);
-        let section = Section::decode(id, &bytes, endian, &Layout::default());
-        let mut leaves = Leaves::default();
-        section.is_ok_and(|section| {
-            section.value.describe("", Style::Plain, &mut leaves);
-            leaves.0.iter().any(|leaf| leaf.name == place.name && leaf.code == Some(name))
-        })
-    })
+/// How many values a section has, and whether a text is all of it.
+#[derive(Debug, Default)]
+struct Leaves {
+    count: usize,
+    is_text: bool,
 }
-
-/// A number as JSON, or as text with or without 0x.
-fn number(value: &Value) -> Option<u64> {
-    match value {
-        Value::Number(number) => number.as_u64(),
-        Value::String(text) => match text.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
-        },
-        _ => None,
-    }
-}
-
-/// The bytes of a JSON string, where U+FFFD and two hexadecimal digits stand for a byte that is not UTF-8.
-fn text(string: &str) -> Vec<u8> {
-    let mut parts = string.split('\u{fffd}');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (byte, part.get(2..)) {
-            (Some(byte), Some(rest)) => {
-                bytes.push(byte);
-                bytes.extend_from_slice(rest.as_bytes());
-            }
-            _ => {
-                bytes.extend_from_slice("\u{fffd}".as_bytes());
-                bytes.extend_from_slice(part.as_bytes());
-            }
-        }
-    }
-    bytes
-}
-
-fn encode(value: &impl Wire, endian: Endian) -> Result<Vec<u8>> {
-    Ok(value.encode(endian)?)
-}
-
-/// One field of a section.
-struct Place {
-    name: &'static str,
-    size: usize,
-    kind: Kind,
-    code: Option<&'static str>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Number,
-    Code,
-    Count,
-    Text,
-    Other,
-}
-
-impl Place {
-    /// A number as it stands in the section; nothing where it does not fit.
-    fn bytes(&self, number: u64, endian: Endian) -> Option<Vec<u8>> {
-        let (little, big) = (number.to_le_bytes(), number.to_be_bytes());
-        let fits = self.size == 8 || number.checked_shr(u32::try_from(self.size * 8).ok()?)? == 0;
-        let bytes = if endian == Endian::Little { little.get(..self.size) } else { big.get(8 - self.size.min(8)..) };
-        bytes.filter(|_| fits).map(<[u8]>::to_vec)
-    }
-}
-
-/// The fields of a section in order; lists and what is in them count as [`Kind::Other`].
-#[derive(Default)]
-struct Leaves(Vec<Place>);
 
 impl Visitor for Leaves {
     fn begin(&mut self, _: &'static str) {}
 
-    fn begin_list(&mut self, name: &'static str, _: usize) {
-        self.0.push(Place { name, size: 0, kind: Kind::Other, code: None });
+    fn begin_list(&mut self, _: &'static str, _: usize) {
+        self.count += 1;
     }
 
     fn end(&mut self) {}
 
-    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
-        let (kind, code) = match value {
-            Leaf::Uint(..) | Leaf::Int(_) => (Kind::Number, None),
-            Leaf::Code(_, code) => (Kind::Code, code),
-            Leaf::Count(_) => (Kind::Count, None),
-            Leaf::Text(_) => (Kind::Text, None),
-            _ => (Kind::Other, None),
-        };
-        self.0.push(Place { name, size, kind, code });
+    fn leaf(&mut self, _: &'static str, _: usize, value: Leaf<'_>) {
+        self.is_text = self.count == 1 && matches!(value, Leaf::Text(_));
+        self.count += 1;
     }
 }
 
@@ -305,7 +185,7 @@ mod tests {
     use super::*;
 
     fn bytes(id: FeatureId, value: &str, endian: Endian) -> String {
-        match section(id, value, endian) {
+        match section(id, value, &Recording::new(endian)) {
             Ok(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
             Err(error) => error.to_string(),
         }
@@ -315,6 +195,7 @@ mod tests {
     fn values_become_sections() {
         let little = |id, value| bytes(id, value, Endian::Little);
         assert_eq!(little(FeatureId::TOTAL_MEM, "258"), "0201000000000000");
+        assert_eq!(bytes(FeatureId::DIR_FORMAT, "1", Endian::Big), "0000000000000001");
         assert_eq!(bytes(FeatureId::CLN_SIZE, "0x40", Endian::Big), "00000040");
         assert_eq!(little(FeatureId::NRCPUS, r#"{"online": 2, "available": 4}"#), "0400000002000000");
         let data = r#"{"version": 1, "clock": "monotonic", "wall_clock": 2, "clock_time": 3}"#;
@@ -332,11 +213,15 @@ mod tests {
         assert_eq!(why(FeatureId::CLN_SIZE, "0x100000000"), "--set CLN_SIZE: 0x100000000 is no number of 32 bits");
         assert_eq!(why(FeatureId::NRCPUS, r#"{"online": 2}"#), "--set NRCPUS: available is missing");
         assert_eq!(why(FeatureId::NRCPUS, r#"{"cpus": 2}"#), "--set NRCPUS: it has no field cpus");
-        assert_eq!(why(FeatureId::CMDLINE, "perf"), "--set CMDLINE: not a JSON list");
+        assert_eq!(why(FeatureId::CMDLINE, "perf"), "--set CMDLINE: it is no list");
+        assert_eq!(why(FeatureId::CPU_TOPOLOGY, "[]"), "--set CPU_TOPOLOGY: it is no object");
         assert_eq!(
-            why(FeatureId::CPU_TOPOLOGY, "[]"),
-            "feature CPU_TOPOLOGY cannot be set from text; --set-raw CPU_TOPOLOGY=FILE takes the bytes of the section"
+            why(FeatureId::CLOCK_DATA, r#"{"version": 1, "clock": "sundial"}"#),
+            "--set CLOCK_DATA: sundial is no value of clock"
         );
+        let node = r#"[{"node": 0, "mem_total": 1, "mem_free": 1, "cpus": "0", "dogs": 1}]"#;
+        assert_eq!(why(FeatureId::NUMA_TOPOLOGY, node), "--set NUMA_TOPOLOGY: it has no field dogs");
+        assert!(why(FeatureId::TRACING_DATA, "{}").contains("--set-raw TRACING_DATA=FILE"));
         assert!(why(FeatureId(60), "1").contains("--set-raw 60=FILE"));
         assert!(Edit::new([("HOST".to_owned(), Change::Drop)]).is_err());
         assert!(Edit::new([("hostname".to_owned(), Change::Drop), ("3".to_owned(), Change::Drop)]).is_err());

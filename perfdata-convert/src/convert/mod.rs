@@ -10,6 +10,7 @@ pub mod decompress;
 pub mod edit;
 pub(crate) mod event_names;
 mod from_directory;
+mod from_json;
 pub mod recover;
 pub mod sample_times;
 pub mod swap;

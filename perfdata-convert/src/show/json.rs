@@ -178,11 +178,11 @@ impl Visitor for Json {
             // JSON has no infinity.
             Leaf::Float(number) if number.is_finite() => write!(self.out, "{number}"),
             Leaf::Float(number) => write!(self.out, "\"{number}\""),
-            Leaf::Code(_, Some(code)) => {
+            Leaf::Code(_, Some(code), _) => {
                 push_string(&mut self.out, code.as_bytes());
                 Ok(())
             }
-            Leaf::Code(number, None) | Leaf::Count(number) => write!(self.out, "{number}"),
+            Leaf::Code(number, None, _) | Leaf::Count(number) => write!(self.out, "{number}"),
             Leaf::Flags { word, fields, .. } => {
                 self.flags(word, fields);
                 Ok(())

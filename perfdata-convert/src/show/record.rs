@@ -57,7 +57,11 @@ impl<'a> Shown<'a> {
         match (&record.body, &self.section) {
             (Body::HeaderFeature(feature), Some(section)) => {
                 let name = u32::try_from(feature.feat_id).ok().and_then(|id| FeatureId(id).name());
-                visitor.leaf("feat_id", size_of_val(&feature.feat_id), Leaf::Code(feature.feat_id, name));
+                visitor.leaf(
+                    "feat_id",
+                    size_of_val(&feature.feat_id),
+                    Leaf::Code(feature.feat_id, name, FeatureId::NAMES),
+                );
                 section.value.describe("section", Style::Plain, visitor);
                 if !section.tail.is_empty() {
                     visitor.leaf("tail", section.tail.len(), Leaf::Opaque(&section.tail));

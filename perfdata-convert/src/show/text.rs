@@ -79,11 +79,11 @@ pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: Limits) 
         Leaf::Int(number) => write!(out, "{number}"),
         Leaf::Float(number) => write!(out, "{number}"),
         Leaf::Count(number) => write!(out, "{number}"),
-        Leaf::Code(_, Some(name)) => {
+        Leaf::Code(_, Some(name), _) => {
             out.push_str(name);
             Ok(())
         }
-        Leaf::Code(number, None) => write!(out, "{number}"),
+        Leaf::Code(number, None, _) => write!(out, "{number}"),
         Leaf::Flags { word, fields, .. } => {
             push_flags(out, word, fields);
             Ok(())
