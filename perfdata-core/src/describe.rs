@@ -119,6 +119,12 @@ pub trait Visitor {
     fn end(&mut self);
     /// One value that takes `size` bytes on the wire.
     fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>);
+    /// A list of numbers of 8 bytes: the same as the list and its elements, one by one, for who can take them together.
+    fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
+        self.begin_list(name, words.len());
+        words.iter().for_each(|&word| self.leaf("", size_of::<u64>(), Leaf::Uint(word, style)));
+        self.end();
+    }
 }
 
 /// A value that can be walked.
@@ -137,6 +143,9 @@ impl Visitor for WireSize {
     fn end(&mut self) {}
     fn leaf(&mut self, _: &'static str, size: usize, _: Leaf<'_>) {
         self.0 = self.0.saturating_add(size);
+    }
+    fn words(&mut self, _: &'static str, words: &[u64], _: Style) {
+        self.0 = self.0.saturating_add(size_of_val(words));
     }
 }
 
@@ -180,6 +189,15 @@ impl Visitor for OpaqueFinder {
             self.found = Some(Opaque { field: names.join("."), offset: self.offset });
         }
         self.offset = self.offset.saturating_add(size);
+    }
+    fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
+        if style != Style::Opaque {
+            self.offset = self.offset.saturating_add(size_of_val(words));
+            return;
+        }
+        self.begin_list(name, words.len());
+        words.iter().for_each(|&word| self.leaf("", size_of::<u64>(), Leaf::Uint(word, style)));
+        self.end();
     }
 }
 

@@ -59,8 +59,26 @@ impl Element for u8 {
 /// Callchains, registers, ids: read and written as one block.
 impl Element for u64 {
     fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<u64>> {
-        let bytes = read_exact(reader, (count as u64).saturating_mul(8), remaining)?;
-        Ok(decode_words(&bytes, endian))
+        let len = (count as u64).saturating_mul(8);
+        if len > remaining {
+            return Err(short(reader, len, remaining));
+        }
+        let mut list = Vec::with_capacity(count);
+        let mut block = [[0; 8]; 128];
+        while list.len() < count {
+            let part = block.len().min(count - list.len());
+            let words = block.get_mut(..part).unwrap_or_default();
+            reader.read_exact(words.as_flattened_mut())?;
+            match endian {
+                Endian::Little => list.extend(words.iter().map(|word| u64::from_le_bytes(*word))),
+                Endian::Big => list.extend(words.iter().map(|word| u64::from_be_bytes(*word))),
+            }
+        }
+        Ok(list)
+    }
+
+    fn describe_many(list: &[u64], name: &'static str, style: Style, v: &mut dyn Visitor) {
+        v.words(name, list, style);
     }
 
     fn write_many<W: Write + Seek>(list: &[u64], writer: &mut W, endian: Endian) -> BinResult<()> {
