@@ -1,5 +1,6 @@
 //! Reading recordings: [`RecordingReader`] opens a container, gives the model at once and the records one by one.
 
+mod by_time;
 mod decompress;
 mod dir;
 mod evidence;
@@ -10,6 +11,7 @@ mod records;
 mod run;
 mod source;
 
+pub use by_time::ByTime;
 pub use decompress::{DEFAULT_LIMIT, Decompressor, is_compressed};
 pub use dir::{DataFile, Merged};
 pub use mend::{CompressedData, Losses, Mended, Mending, Skipped};

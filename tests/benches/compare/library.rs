@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-use perfdata_core::read::{Piece, RecordingReader};
+use perfdata_core::read::{ByTime, Piece, RecordingReader};
 use perfdata_core::record::{Body, Record};
 
 /// Reads the recording at `path` in the way called `how`, and prints what it read, so that nothing of it is optimised
@@ -15,6 +15,7 @@ pub fn read(how: &str, path: &Path) -> Result<(), Box<dyn Error>> {
     let Sum { records, samples, addresses } = match how {
         "linux-perf-data" => linux_perf_data(path)?,
         "file" => in_file_order(path)?,
+        "time" => by_time(path)?,
         _ => return Err("no such way".into()),
     };
     println!("{records} records, {samples} samples, addresses {addresses:#x}");
@@ -40,6 +41,19 @@ fn in_file_order(path: &Path) -> Result<Sum, Box<dyn Error>> {
     let mut sum = Sum::default();
     while let Some((piece, recording)) = reader.next_with_model()? {
         let Piece::Record(raw) = piece else { continue };
+        sum.records += 1;
+        let record = Record::decode(&raw, &recording.events.layout_of(&raw))?;
+        if let Body::Sample(sample) = record.body {
+            sum.add(sample.callchain.iter().flat_map(|chain| chain.iter().copied()));
+        }
+    }
+    Ok(sum)
+}
+
+fn by_time(path: &Path) -> Result<Sum, Box<dyn Error>> {
+    let mut reader = ByTime::new(RecordingReader::open(Arc::new(File::open(path)?))?);
+    let mut sum = Sum::default();
+    while let Some((raw, recording)) = reader.next()? {
         sum.records += 1;
         let record = Record::decode(&raw, &recording.events.layout_of(&raw))?;
         if let Body::Sample(sample) = record.body {
