@@ -40,6 +40,7 @@
 
 pub mod advice;
 pub mod aux;
+mod batch;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cli")]

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
-use perfdata_core::read::{Decompressor, Piece, RecordingReader, is_compressed};
+use perfdata_core::read::{Decompressor, RecordingReader, Run, Stretch, is_compressed};
 use perfdata_core::record::RawRecord;
 
 use crate::error::Result;
@@ -24,6 +24,8 @@ pub enum Item<'a> {
     /// What could not be decoded: compressed data, of which no more will be; the rest of a file of a directory; a
     /// metadata record of a pipe.
     Undecodable(perfdata_core::Error),
+    /// All that was at hand has been shown: what comes next may not be there yet.
+    Pause,
 }
 
 /// What a walk is told to do next.
@@ -41,7 +43,7 @@ pub fn walk(
 ) -> Result<usize> {
     let mut inner = Compressed::Untouched;
     loop {
-        let (piece, recording) = match reader.next_with_model() {
+        let (stretch, recording) = match reader.next_stretch() {
             Ok(Some(next)) => next,
             Ok(None) => break,
             Err(error) if error.is_io() => return Err(error.into()),
@@ -52,22 +54,34 @@ pub fn walk(
                 continue;
             }
         };
-        let flow = match piece {
-            Piece::Record(record) => {
-                let mut flow = see(Item::Record(record), recording)?;
-                if flow.is_continue() && is_compressed(record.kind) {
-                    flow = inner.look_into(&record, recording, &mut see)?;
-                }
-                flow
-            }
-            Piece::Payload(bytes) => see(Item::Payload(bytes), recording)?,
-            Piece::Unreadable(bytes) => see(Item::Unreadable(bytes), recording)?,
+        let flow = match stretch {
+            Stretch::Records(run) => see_run(&run, recording, &mut inner, &mut see)?,
+            Stretch::Payload(bytes) => see(Item::Payload(bytes), recording)?,
+            Stretch::Unreadable(bytes) => see(Item::Unreadable(bytes), recording)?,
         };
-        if flow.is_break() {
+        if flow.is_break() || see(Item::Pause, recording)?.is_break() {
             break;
         }
     }
     Ok(if let Compressed::Open(stream) = inner { stream.pending() } else { 0 })
+}
+
+fn see_run(
+    run: &Run<'_>,
+    recording: &Recording,
+    inner: &mut Compressed,
+    see: &mut impl FnMut(Item<'_>, &Recording) -> Flow,
+) -> Flow {
+    for record in run.iter() {
+        let mut flow = see(Item::Record(record), recording)?;
+        if flow.is_continue() && is_compressed(record.kind) {
+            flow = inner.look_into(&record, recording, see)?;
+        }
+        if flow.is_break() {
+            return Ok(flow);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// The compressed records of a stream, which hold one stream of their own.

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use perfdata_core::Recording;
 use perfdata_core::arrangement::{Arrangement, FileArrangement, Part, Region};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::PipeHeader;
-use perfdata_core::read::Head;
+use perfdata_core::read::{Head, RecordingReader, is_metadata};
 use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::wire::Wire;
 
@@ -17,8 +18,9 @@ use super::hex;
 use super::json::Json;
 use super::names::EventNames;
 use super::record::Shown;
+use crate::batch::{Batch, Intake, in_order};
 use crate::error::{Error, Result};
-use crate::io::{Input, InputSource};
+use crate::io::{Input, InputReader, InputSource};
 use crate::suggest;
 use crate::walk::{Item, walk};
 
@@ -57,7 +59,7 @@ impl Dump {
     /// The input cannot be read, or the output not be written.
     pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
-        let mut printer = Printer { dump: self, out, text: String::new(), names: EventNames::default(), shown: 0 };
+        let mut printer = Printer { dump: self, out, text: String::new() };
         let arrangement = reader.arrangement().clone();
         let model = reader.recording().clone();
         match &arrangement {
@@ -65,18 +67,10 @@ impl Dump {
             Arrangement::Pipe(_) if self.hex && self.types.is_empty() => printer.pipe_header(&model)?,
             _ => {}
         }
-        let mut damage = Vec::new();
-        let mut unreadable = 0;
-        walk(&mut reader, |item, recording| {
-            match item {
-                Item::Record(record) => return printer.record(&record, None, recording),
-                Item::Inner(record, place) => return printer.record(&record, Some(place), recording),
-                Item::Payload(_) => {}
-                Item::Unreadable(bytes) => unreadable += bytes.len(),
-                Item::Undecodable(error) => damage.push(error.to_string()),
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
+        let mut feed = Feed { dump: self, names: EventNames::default(), model: None, batch: None, left: self.limit };
+        let take = |text: String| printer.out.write_all(text.as_bytes()).map_err(Error::io("standard output"));
+        let (mut damage, unreadable) =
+            in_order(|intake| feed.run(&mut reader, intake), |batch| self.text_of(&batch), take)?;
         if let Some(error) = reader.damage() {
             damage.push(format!("the last {unreadable} bytes are no whole record: {error}"));
         }
@@ -89,13 +83,117 @@ impl Dump {
     }
 }
 
+/// What records need to be shown.
+struct Model {
+    recording: Recording,
+    names: EventNames,
+}
+
+/// Gathers the records that are shown.
+struct Feed<'a> {
+    dump: &'a Dump,
+    names: EventNames,
+    /// The model as of the last record, if nothing has changed since.
+    model: Option<Arc<Model>>,
+    batch: Option<Batch<Model>>,
+    /// Records that may still be shown.
+    left: Option<u64>,
+}
+
+impl Feed<'_> {
+    /// Hands in all records that are wanted; returns what keeps others from being read, and the number of bytes that
+    /// are no records.
+    fn run(
+        &mut self,
+        reader: &mut RecordingReader<InputReader>,
+        intake: &mut Intake<Batch<Model>>,
+    ) -> Result<(Vec<String>, usize)> {
+        let (mut damage, mut unreadable) = (Vec::new(), 0);
+        walk(reader, |item, recording| {
+            match item {
+                Item::Record(record) => return Ok(self.record(&record, None, recording, intake)),
+                Item::Inner(record, place) => return Ok(self.record(&record, Some(place), recording, intake)),
+                // The model knows more now.
+                Item::Payload(_) => self.model = None,
+                Item::Unreadable(bytes) => unreadable += bytes.len(),
+                Item::Undecodable(error) => damage.push(error.to_string()),
+                Item::Pause => return Ok(self.hand_in(intake)),
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let _ = self.hand_in(intake);
+        Ok((damage, unreadable))
+    }
+
+    fn record(
+        &mut self,
+        raw: &RawRecord<'_>,
+        inner: Option<usize>,
+        recording: &Recording,
+        intake: &mut Intake<Batch<Model>>,
+    ) -> ControlFlow<()> {
+        if self.left == Some(0) {
+            return ControlFlow::Break(());
+        }
+        self.names.see(raw);
+        if is_metadata(raw.kind) || raw.kind == RecordType::EVENT_UPDATE {
+            self.model = None;
+        }
+        let is_wanted = self.dump.types.is_empty() || self.dump.types.contains(&raw.kind);
+        if !is_wanted {
+            return ControlFlow::Continue(());
+        }
+        if self.model.is_none() {
+            self.hand_in(intake)?;
+        }
+        let names = &mut self.names;
+        let model = self.model.get_or_insert_with(|| {
+            names.update(recording);
+            Arc::new(Model { recording: recording.clone(), names: names.clone() })
+        });
+        let batch = self.batch.get_or_insert_with(|| Batch::new(model.clone(), recording.endian));
+        batch.push(raw, inner);
+        let is_full = batch.is_full();
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        if is_full { self.hand_in(intake) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Ends the walk when nobody reads the output any more.
+    fn hand_in(&mut self, intake: &mut Intake<Batch<Model>>) -> ControlFlow<()> {
+        let is_taken = self.batch.take().is_none_or(|batch| intake.hand_in(batch));
+        if is_taken { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+impl Dump {
+    /// The records of a batch as they are shown.
+    fn text_of(&self, batch: &Batch<Model>) -> String {
+        let Model { recording, names } = &*batch.model;
+        let mut text = String::new();
+        for (raw, inner) in batch.records() {
+            let shown = Shown::new(&raw, inner, recording, names);
+            if self.json {
+                let mut json = Json::compact_in(text);
+                shown.json(&mut json, self.hex);
+                json.out.push('\n');
+                text = json.out;
+            } else if self.hex {
+                shown.hex(&mut text);
+            } else {
+                shown.text(&mut text);
+            }
+        }
+        text
+    }
+}
+
 struct Printer<'a> {
     dump: &'a Dump,
     out: &'a mut dyn Write,
     /// What is being made ready for the output.
     text: String,
-    names: EventNames,
-    shown: u64,
 }
 
 impl Printer<'_> {
@@ -103,32 +201,6 @@ impl Printer<'_> {
         self.out.write_all(self.text.as_bytes()).map_err(Error::io("standard output"))?;
         self.text.clear();
         Ok(())
-    }
-
-    fn record(&mut self, raw: &RawRecord<'_>, inner: Option<usize>, recording: &Recording) -> Result<ControlFlow<()>> {
-        let limit = self.dump.limit.unwrap_or(u64::MAX);
-        if self.shown >= limit {
-            return Ok(ControlFlow::Break(()));
-        }
-        self.names.see(raw);
-        if !self.dump.types.is_empty() && !self.dump.types.contains(&raw.kind) {
-            return Ok(ControlFlow::Continue(()));
-        }
-        self.names.update(recording);
-        let shown = Shown::new(raw, inner, recording, &self.names);
-        if self.dump.json {
-            let mut json = Json::compact_in(std::mem::take(&mut self.text));
-            shown.json(&mut json, self.dump.hex);
-            json.out.push('\n');
-            self.text = json.out;
-        } else if self.dump.hex {
-            shown.hex(&mut self.text);
-        } else {
-            shown.text(&mut self.text);
-        }
-        self.flush()?;
-        self.shown += 1;
-        Ok(if self.shown >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     fn pipe_header(&mut self, model: &Recording) -> Result<()> {

@@ -53,6 +53,35 @@ impl Tally {
     }
 }
 
+/// The tallies of all types.
+#[derive(Debug, Default)]
+struct Tallies {
+    by_type: BTreeMap<RecordType, Tally>,
+    /// The type that came last, which most often comes again, and its tally.
+    last: (RecordType, Tally),
+}
+
+impl Tallies {
+    fn of(&mut self, kind: RecordType) -> &mut Tally {
+        if self.last.0 != kind {
+            self.put_back();
+            self.last = (kind, self.by_type.get(&kind).copied().unwrap_or_default());
+        }
+        &mut self.last.1
+    }
+
+    fn put_back(&mut self) {
+        if self.last.1.count > 0 {
+            self.by_type.insert(self.last.0, self.last.1);
+        }
+    }
+
+    fn finish(mut self) -> BTreeMap<RecordType, Tally> {
+        self.put_back();
+        self.by_type
+    }
+}
+
 impl Overview {
     /// Reads `input` from start to end.
     ///
@@ -72,22 +101,25 @@ impl Overview {
             damage: Vec::new(),
         };
         let mut unreadable = 0_u64;
+        let (mut records, mut inner) = (Tallies::default(), Tallies::default());
         walk(&mut reader, |item, recording| {
             match item {
                 Item::Record(record) => {
-                    overview.records.entry(record.kind).or_default().add(record.bytes.len());
+                    records.of(record.kind).add(record.bytes.len());
                     overview.see(&record, recording);
                 }
                 Item::Inner(record, _) => {
-                    overview.inner.entry(record.kind).or_default().add(record.bytes.len());
+                    inner.of(record.kind).add(record.bytes.len());
                     overview.see(&record, recording);
                 }
                 Item::Payload(bytes) => overview.payload = overview.payload.saturating_add(bytes.len() as u64),
                 Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
                 Item::Undecodable(error) => overview.damage.push(error.to_string()),
+                Item::Pause => {}
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        (overview.records, overview.inner) = (records.finish(), inner.finish());
         if let Some(damage) = reader.damage() {
             let lost = if unreadable > 0 {
                 format!("; {unreadable} bytes from there on are no records")

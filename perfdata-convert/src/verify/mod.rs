@@ -8,12 +8,15 @@ mod records;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
-use perfdata_core::read::Head;
+use perfdata_core::read::{Head, RecordingReader, is_metadata};
 
+use crate::batch::{Batch, Intake, in_order};
 use crate::error::Result;
-use crate::io::Input;
+use crate::io::{Input, InputReader};
 use crate::show::json::Json;
 use crate::walk::{Item, walk};
 
@@ -69,6 +72,73 @@ pub struct Report {
     known: HashMap<(Severity, String), usize>,
     left_out: u64,
     counts: HashMap<Severity, u64>,
+    /// Whether it is about some records only: their number bounds what is found.
+    is_part: bool,
+}
+
+/// Gathers the records of a recording for those who check them.
+#[derive(Default)]
+struct Feed {
+    batch: Option<Batch<Recording>>,
+    /// Bytes that are no records.
+    unreadable: u64,
+}
+
+impl Feed {
+    /// Hands in all records; returns how many bytes of compressed data make no whole record, and how many bytes are no
+    /// records at all.
+    fn run(
+        &mut self,
+        reader: &mut RecordingReader<InputReader>,
+        intake: &mut Intake<Batch<Recording>>,
+    ) -> Result<(usize, u64)> {
+        let mut model = Arc::new(reader.recording().clone());
+        let undecoded = walk(reader, |item, recording| {
+            // What metadata say is true from themselves on.
+            let is_news = match &item {
+                Item::Record(record) | Item::Inner(record, _) => is_metadata(record.kind),
+                Item::Payload(_) => true,
+                _ => false,
+            };
+            if is_news {
+                self.hand_in(intake);
+                model = Arc::new(recording.clone());
+            }
+            let batch = self.batch.get_or_insert_with(|| Batch::new(model.clone(), recording.endian));
+            match item {
+                Item::Record(record) => batch.push(&record, None),
+                Item::Inner(record, place) => batch.push(&record, Some(place)),
+                Item::Undecodable(error) => batch.broken = Some(error),
+                Item::Unreadable(bytes) => self.unreadable = self.unreadable.saturating_add(bytes.len() as u64),
+                Item::Payload(_) | Item::Pause => {}
+            }
+            if batch.is_full() || batch.broken.is_some() {
+                self.hand_in(intake);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.hand_in(intake);
+        Ok((undecoded, self.unreadable))
+    }
+
+    fn hand_in(&mut self, intake: &mut Intake<Batch<Recording>>) {
+        if let Some(batch) = self.batch.take().filter(|batch| !batch.is_empty()) {
+            intake.hand_in(batch);
+        }
+    }
+}
+
+/// Checks the records of a batch, each by itself.
+fn check_batch(batch: Batch<Recording>) -> (Report, Records) {
+    let mut report = Report { is_part: true, ..Report::default() };
+    let mut records = Records::default();
+    for (record, inner) in batch.records() {
+        records.check(&mut report, &record, inner.is_some(), &batch.model);
+    }
+    if let Some(error) = &batch.broken {
+        report.blame(error, 0);
+    }
+    (report, records)
 }
 
 impl Report {
@@ -84,17 +154,12 @@ impl Report {
             container::check(&mut report, file, reader.recording(), &source)?;
         }
         let mut records = Records::default();
-        let mut unreadable = 0_u64;
-        let undecoded = walk(&mut reader, |item, recording| {
-            match item {
-                Item::Record(record) => records.check(&mut report, &record, false, recording),
-                Item::Inner(record, _) => records.check(&mut report, &record, true, recording),
-                Item::Payload(_) => {}
-                Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
-                Item::Undecodable(error) => report.blame(&error, 0),
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
+        let mut feed = Feed::default();
+        let take = |(part, seen): (Report, Records)| {
+            report.append(records.append(seen, part));
+            Ok(())
+        };
+        let (undecoded, unreadable) = in_order(|intake| feed.run(&mut reader, intake), check_batch, take)?;
         if let Some(error) = reader.damage() {
             let lost = format!("; {unreadable} bytes from here on are no records");
             let lost = if unreadable > 0 { lost } else { String::new() };
@@ -109,16 +174,27 @@ impl Report {
     }
 
     fn add(&mut self, severity: Severity, offset: u64, meaning: impl Into<String>) {
-        let meaning = meaning.into();
-        *self.counts.entry(severity).or_default() += 1;
-        if let Some(known) = self.known.get(&(severity, meaning.clone())).and_then(|&at| self.findings.get_mut(at)) {
-            known.count += 1;
-        } else if self.findings.len() < MOST {
-            self.known.insert((severity, meaning.clone()), self.findings.len());
-            self.findings.push(Finding { severity, offset, meaning, count: 1 });
+        self.add_finding(Finding { severity, offset, meaning: meaning.into(), count: 1 });
+    }
+
+    fn add_finding(&mut self, finding: Finding) {
+        let Finding { severity, ref meaning, count, .. } = finding;
+        *self.counts.entry(severity).or_default() += count;
+        let key = (severity, meaning.clone());
+        if let Some(known) = self.known.get(&key).and_then(|&at| self.findings.get_mut(at)) {
+            known.count += count;
+        } else if self.is_part || self.findings.len() < MOST {
+            self.known.insert(key, self.findings.len());
+            self.findings.push(finding);
         } else {
-            self.left_out += 1;
+            self.left_out += count;
         }
+    }
+
+    /// Adds what was found in a part of the recording.
+    fn append(&mut self, part: Report) {
+        self.records += part.records;
+        part.findings.into_iter().for_each(|finding| self.add_finding(finding));
     }
 
     /// An error of the library, whose offset is relative to `base`.

@@ -38,6 +38,25 @@ impl Records {
         self.compressed.unwrap_or(0)
     }
 
+    /// Adds what later records have said, and returns what was found in them without what is said once.
+    pub(super) fn append(&mut self, later: Records, mut found: Report) -> Report {
+        let Records { auxtrace, times, sections, compressed, of_event, unknown, .. } = later;
+        self.auxtrace.extend(auxtrace);
+        self.sections.extend(sections);
+        self.compressed = compressed.or(self.compressed);
+        self.of_event = self.of_event.or(of_event);
+        if let Some(SampleTime { first, last }) = times {
+            let known = self.times.get_or_insert(SampleTime { first, last });
+            (known.first, known.last) = (known.first.min(first), known.last.max(last));
+        }
+        for kind in unknown {
+            if !self.unknown.insert(kind) {
+                found.findings.retain(|finding| finding.meaning != unknown_type(kind));
+            }
+        }
+        found
+    }
+
     /// Checks one record, which may be inside a compressed one.
     pub(super) fn check(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool, recording: &Recording) {
         report.records += 1;
@@ -67,7 +86,7 @@ impl Records {
 
     fn note_kind(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool) {
         if raw.kind.info().is_none() && self.unknown.insert(raw.kind) {
-            report.add(Severity::Note, raw.offset, format!("type {}: records of a type that is not known", raw.kind));
+            report.add(Severity::Note, raw.offset, unknown_type(raw.kind));
         }
         if raw.kind.is_kernel() {
             self.of_event.get_or_insert(raw.offset);
@@ -95,6 +114,11 @@ impl Records {
             fn begin(&mut self, _: &'static str) {}
             fn begin_list(&mut self, _: &'static str, _: usize) {}
             fn end(&mut self) {}
+            fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
+                if style == Style::Id {
+                    words.iter().for_each(|&word| self.leaf(name, size_of::<u64>(), Leaf::Uint(word, style)));
+                }
+            }
             fn leaf(&mut self, _: &'static str, _: usize, value: Leaf<'_>) {
                 if let Leaf::Uint(id, Style::Id) = value
                     && self.0.events.by_id(id).is_none()
@@ -135,4 +159,8 @@ impl Records {
         }
         features::check(report, recording, arrangement, &self);
     }
+}
+
+fn unknown_type(kind: RecordType) -> String {
+    format!("type {kind}: records of a type that is not known")
 }

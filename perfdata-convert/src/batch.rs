@@ -1,0 +1,183 @@
+//! Looking at many records at once, on all CPUs: they are gathered into batches, and what becomes of each batch is taken
+//! in the order of the records.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::{panic, thread};
+
+use perfdata_core::Endian;
+use perfdata_core::record::RawRecord;
+
+use crate::error::Result;
+
+/// Threads that work on batches at most: what each needs is held in memory.
+const MOST: usize = 4;
+
+/// Bytes of records in a batch: enough that handing it over costs nothing.
+const BYTES: usize = 128 << 10;
+
+/// Records out of a walk, with what they all need.
+pub struct Batch<M> {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+    endian: Endian,
+    /// What is known of the recording.
+    pub model: Arc<M>,
+    /// What made it impossible to read more compressed records behind these.
+    pub broken: Option<perfdata_core::Error>,
+}
+
+struct Place {
+    offset: u64,
+    len: u16,
+    inner: Option<usize>,
+}
+
+impl<M> Batch<M> {
+    /// An empty batch.
+    pub fn new(model: Arc<M>, endian: Endian) -> Self {
+        Batch { bytes: Vec::with_capacity(BYTES), places: Vec::new(), endian, model, broken: None }
+    }
+
+    /// Adds a record; one out of a compressed record with its place in that.
+    pub fn push(&mut self, record: &RawRecord<'_>, inner: Option<usize>) {
+        let len = u16::try_from(record.bytes.len()).unwrap_or(u16::MAX);
+        self.places.push(Place { offset: record.offset, len, inner });
+        self.bytes.extend_from_slice(record.bytes);
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty() && self.broken.is_none()
+    }
+
+    /// Whether it is large enough to be worked on.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= BYTES
+    }
+
+    /// The records.
+    pub fn records(&self) -> impl Iterator<Item = (RawRecord<'_>, Option<usize>)> {
+        let mut bytes = self.bytes.as_slice();
+        self.places.iter().filter_map(move |place| {
+            let (record, rest) = bytes.split_at_checked(usize::from(place.len))?;
+            bytes = rest;
+            Some((RawRecord::first(record, self.endian, place.offset).ok()?, place.inner))
+        })
+    }
+}
+
+/// Where batches are handed in.
+pub struct Intake<J> {
+    jobs: SyncSender<(u64, J)>,
+    permits: SyncSender<()>,
+    next: u64,
+}
+
+impl<J> Intake<J> {
+    /// Hands in a batch; false where nobody takes the results any more.
+    pub fn hand_in(&mut self, job: J) -> bool {
+        let number = self.next;
+        self.next += 1;
+        self.permits.send(()).is_ok() && self.jobs.send((number, job)).is_ok()
+    }
+}
+
+/// Has `work` done on all batches that `feed` hands in, on several CPUs, and gives what becomes of them to `take`, in
+/// the order in which they were handed in, as soon as it is there.
+///
+/// # Errors
+/// Those of `take` and `feed`.
+pub fn in_order<J: Send, T: Send, R: Send>(
+    feed: impl FnOnce(&mut Intake<J>) -> Result<R> + Send,
+    work: impl Fn(J) -> T + Sync,
+    mut take: impl FnMut(T) -> Result<()>,
+) -> Result<R> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST);
+    let (jobs, waiting) = sync_channel::<(u64, J)>(workers);
+    let (permits, taken) = sync_channel(2 * workers);
+    let waiting = Mutex::new(waiting);
+    thread::scope(|scope| {
+        let (done, results) = channel();
+        for _ in 0..workers {
+            let (done, waiting, work) = (done.clone(), &waiting, &work);
+            scope.spawn(move || work_on(waiting, &done, work));
+        }
+        drop(done);
+        let feeder = scope.spawn(move || feed(&mut Intake { jobs, permits, next: 0 }));
+        let outcome = take_in_order(&results, &taken, &mut take);
+        // Whoever waits for a permit, or for somebody to take a result, does so no more.
+        drop((results, taken));
+        let fed = feeder.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
+        outcome.and(fed)
+    })
+}
+
+fn work_on<J, T>(waiting: &Mutex<Receiver<(u64, J)>>, done: &Sender<(u64, T)>, work: impl Fn(J) -> T) {
+    loop {
+        let job = waiting.lock().map(|waiting| waiting.recv());
+        let Ok(Ok((number, job))) = job else { return };
+        if done.send((number, work(job))).is_err() {
+            return;
+        }
+    }
+}
+
+fn take_in_order<T>(
+    results: &Receiver<(u64, T)>,
+    taken: &Receiver<()>,
+    take: &mut impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    let mut early = BTreeMap::new();
+    let mut next = 0;
+    while let Ok((number, result)) = results.recv() {
+        early.insert(number, result);
+        while let Some(result) = early.remove(&next) {
+            next += 1;
+            take(result)?;
+            let _ = taken.recv();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn results_come_in_order() {
+        let mut taken = Vec::new();
+        let feed = |intake: &mut Intake<u64>| Ok((0..1000).filter(|&number| intake.hand_in(number)).count());
+        let work = |number: u64| {
+            if number.is_multiple_of(7) {
+                thread::yield_now();
+            }
+            number * 2
+        };
+        let fed = in_order(feed, work, |result| {
+            taken.push(result);
+            Ok(())
+        });
+        assert_eq!(fed.ok(), Some(1000));
+        assert!(taken.into_iter().eq((0..1000).map(|number| number * 2)));
+    }
+
+    #[test]
+    fn who_takes_no_more_ends_all() {
+        let feed = |intake: &mut Intake<u64>| Ok((0..).find(|&number| !intake.hand_in(number)));
+        let result = in_order(
+            feed,
+            |number| number,
+            |number| match number {
+                10 => Err(Error::Refused("enough".into())),
+                _ => Ok(()),
+            },
+        );
+        assert!(matches!(result, Err(Error::Refused(_))));
+        let feed = |_: &mut Intake<u64>| Err::<(), _>(Error::Refused("nothing".into()));
+        assert!(in_order(feed, |number| number, |_| Ok(())).is_err());
+    }
+}
