@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use binrw::Endian;
+use foldhash::fast::RandomState;
 
 use crate::attr::{Attr, SampleType};
 use crate::error::Result;
@@ -83,7 +84,7 @@ pub struct Events {
     list: Vec<Event>,
     layouts: Vec<Layout>,
     offsets: Vec<SampleOffsets>,
-    by_id: HashMap<u64, usize>,
+    by_id: HashMap<u64, usize, RandomState>,
     position: IdPosition,
 }
 

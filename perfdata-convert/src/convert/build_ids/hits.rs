@@ -10,6 +10,7 @@ use perfdata_core::{Events, Recording};
 use super::maps::{Change, Maps, Owner};
 use super::objects::{Id, Kind, Machine, Object, Objects, classify};
 use super::timeline::{Addresses, Moment, Timeline};
+use super::unhit::Unhit;
 use crate::error::Result;
 
 /// Which objects get a build id.
@@ -37,13 +38,13 @@ pub struct Hits {
 struct State {
     objects: Objects,
     maps: Maps,
-    seen: Seen,
+    unhit: Unhit,
 }
 
 impl Hits {
     /// Looks for the objects that `select` says.
     pub fn new(select: Select) -> Self {
-        let state = State { objects: Objects::default(), maps: Maps::default(), seen: Seen::new() };
+        let state = State { objects: Objects::default(), maps: Maps::default(), unhit: Unhit::new() };
         Hits { select, timeline: Timeline::default(), state, decompressor: None }
     }
 
@@ -194,23 +195,20 @@ impl State {
         }
     }
 
+    /// Markers split a callchain into parts that belong to different address spaces.
     fn hit(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
-        let mut space = Owner::of(mode, pid).and_then(|owner| self.maps.space(owner));
-        for &word in words {
-            if let Some(marker) = CallchainContext::of(word) {
-                space = mode_of(marker).and_then(|mode| Owner::of(mode, pid)).and_then(|owner| self.maps.space(owner));
-                continue;
+        let State { objects, maps, unhit } = self;
+        let mut mode = Some(mode);
+        let mut rest = words;
+        loop {
+            let len = rest.iter().position(|&word| CallchainContext::of(word).is_some()).unwrap_or(rest.len());
+            let (addresses, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+            if let Some(owner) = mode.and_then(|mode| Owner::of(mode, pid)).filter(|_| !addresses.is_empty()) {
+                unhit.hit(addresses, owner, maps, objects);
             }
-            let Some(space) = space else { continue };
-            if self.seen.has(space.version(), word) {
-                continue;
-            }
-            if let Some((range, object)) = space.find(word) {
-                if let Some(object) = object {
-                    self.objects.want(object);
-                }
-                self.seen.add(space.version(), word, &range);
-            }
+            let Some((&marker, after)) = behind.split_first() else { return };
+            mode = CallchainContext::of(marker).and_then(mode_of);
+            rest = after;
         }
     }
 }
@@ -224,41 +222,5 @@ fn mode_of(marker: CallchainContext) -> Option<CpuMode> {
         CallchainContext::GUEST_USER => Some(CpuMode::GUEST_USER),
         // What follows is a cookie, or code of a hypervisor.
         _ => None,
-    }
-}
-
-/// Pages of address spaces whose object is settled: most addresses of a recording lie in a few of them.
-#[derive(Debug)]
-struct Seen {
-    slots: Vec<(u64, u64)>,
-}
-
-impl Seen {
-    const PAGE: u64 = 4096;
-    const SLOTS: usize = 4096;
-
-    fn new() -> Self {
-        Seen { slots: vec![(0, 0); Self::SLOTS] }
-    }
-
-    fn slot(version: u64, page: u64) -> usize {
-        let mixed = (page ^ version.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 52) as usize
-    }
-
-    #[inline]
-    fn has(&self, version: u64, address: u64) -> bool {
-        let page = address / Self::PAGE;
-        self.slots.get(Self::slot(version, page)) == Some(&(version, page))
-    }
-
-    /// Notes the page of `address` if it is mapped as a whole.
-    fn add(&mut self, version: u64, address: u64, range: &std::ops::Range<u64>) {
-        let page = address / Self::PAGE;
-        let first = page * Self::PAGE;
-        let whole = range.start <= first && first.checked_add(Self::PAGE).is_some_and(|end| end <= range.end);
-        if let Some(slot) = self.slots.get_mut(Self::slot(version, page)).filter(|_| whole) {
-            *slot = (version, page);
-        }
     }
 }

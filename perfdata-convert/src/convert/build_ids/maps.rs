@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
 
+use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
 
 use super::objects::{Machine, ObjectId};
@@ -75,6 +76,16 @@ impl Space {
         self.version
     }
 
+    /// Number of mappings.
+    pub fn len(&self) -> usize {
+        self.mappings.len()
+    }
+
+    /// First address, the one behind the last, and object of each mapping, by address.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, Option<ObjectId>)> {
+        self.mappings.iter().map(|(&start, &(end, object))| (start, end, object))
+    }
+
     /// The mapping at `address`.
     pub fn find(&self, address: u64) -> Option<(Range<u64>, Option<ObjectId>)> {
         let (&start, &(end, object)) = self.mappings.range(..=address).next_back()?;
@@ -100,7 +111,7 @@ impl Space {
 /// All address spaces. A process shares its parent's until one of them changes.
 #[derive(Debug, Default)]
 pub struct Maps {
-    spaces: HashMap<Owner, Rc<Space>>,
+    spaces: HashMap<Owner, Rc<Space>, RandomState>,
     exited: VecDeque<Owner>,
     changes: u64,
 }

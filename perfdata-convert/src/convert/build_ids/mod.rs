@@ -12,6 +12,7 @@ mod objects;
 mod resolve;
 mod sysroot;
 mod timeline;
+mod unhit;
 mod watch;
 
 pub use hits::Select;

@@ -146,6 +146,11 @@ impl Objects {
         }
     }
 
+    /// Whether the object was asked for.
+    pub fn is_wanted(&self, id: ObjectId) -> bool {
+        self.list.get(id.0).is_some_and(|object| object.wanted)
+    }
+
     /// All of them.
     pub fn into_vec(self) -> Vec<Object> {
         self.list
