@@ -5,7 +5,7 @@ use std::io;
 use perfdata_core::Endian;
 use perfdata_core::record::{Body, Compressed, Compressed2, RawRecord, Record, RecordType};
 use perfdata_core::wire::Rest;
-use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
+use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Result};
 
@@ -25,12 +25,33 @@ impl std::fmt::Debug for Compressor {
     }
 }
 
+/// The highest level at which zstd may take the tables that it wants. Above it takes up to 700 MB, at a level that may
+/// be but a number in a recording.
+const FREE_LEVEL: i32 = 8;
+
+/// What the tables may be above: as powers of two, the window in bytes and the others in words.
+const TABLES: [CParameter; 3] = [CParameter::WindowLog(21), CParameter::HashLog(22), CParameter::ChainLog(22)];
+
 impl Compressor {
-    /// A stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order `endian`, at zstd's `level`.
+    /// A stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order `endian`, at zstd's `level`. Above level 8
+    /// its tables take some 40 MB at most.
     ///
     /// # Errors
     /// zstd refuses the level.
     pub fn new(kind: RecordType, endian: Endian, level: i32) -> Result<Self> {
+        let mut new = Self::of_frames(kind, endian, level)?;
+        if level > FREE_LEVEL {
+            let set = |table| new.encoder.set_parameter(table);
+            TABLES.into_iter().try_for_each(set).map_err(Error::io("zstd encoder"))?;
+        }
+        Ok(new)
+    }
+
+    /// The same for frames of a known size, by which zstd measures its tables.
+    ///
+    /// # Errors
+    /// zstd refuses the level.
+    pub(crate) fn of_frames(kind: RecordType, endian: Endian, level: i32) -> Result<Self> {
         let encoder = Encoder::new(level).map_err(Error::io("zstd encoder"))?;
         Ok(Compressor { encoder, kind, endian, plain: 0, compressed: 0 })
     }

@@ -130,7 +130,7 @@ impl ParallelCompressor {
     /// # Errors
     /// zstd refuses the level.
     pub fn new(kind: RecordType, endian: Endian, level: i32, mmap_len: usize) -> Result<Self> {
-        let own = Compressor::new(kind, endian, level)?;
+        let own = Compressor::of_frames(kind, endian, level)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Ok(ParallelCompressor {
             kind,
@@ -195,7 +195,7 @@ impl ParallelCompressor {
             let mut batch = std::mem::take(&mut self.batch);
             let own = match &mut self.own {
                 Some(own) => own,
-                none => none.insert(Compressor::new(self.kind, self.endian, self.level)?),
+                none => none.insert(Compressor::of_frames(self.kind, self.endian, self.level)?),
             };
             batch.run(own)?;
             self.give(batch, &mut sink)?;
@@ -218,7 +218,7 @@ impl ParallelCompressor {
             Jobs { sender, queue: Arc::new(Mutex::new(queue)) }
         });
         if self.threads.len() < self.most_threads {
-            let mut zstd = Compressor::new(self.kind, self.endian, self.level)?;
+            let mut zstd = Compressor::of_frames(self.kind, self.endian, self.level)?;
             let queue = Arc::clone(&jobs.queue);
             self.threads.push(thread::spawn(move || work(&queue, &mut zstd)));
         }
