@@ -4,6 +4,7 @@
 //! again. Metadata that come later (perf record --tail-synthesize, perf inject) enter the model when they pass, and
 //! stay in the stream.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use crate::arrangement::{PipeArrangement, Slot, SlotContent};
@@ -161,25 +162,23 @@ pub(super) fn read_head<R: Read>(
     collector: &mut Collector,
 ) -> Result<PipeArrangement> {
     let mut slots: Vec<Slot> = Vec::new();
-    // The slot that made each feature, since a later record of the same feature replaces it.
-    let mut bytes_of_slot: Vec<Vec<u8>> = Vec::new();
+    // The slot that made each feature, and its record, since a later record of the same feature replaces it.
+    let mut made: BTreeMap<u32, (usize, Vec<u8>)> = BTreeMap::new();
     while collector.tracing.is_some() || stream.peek_kind()?.is_some_and(is_metadata) {
         let Some(piece) = stream.next()? else { break };
         if let Piece::Unreadable(_) = piece {
             break;
         }
-        let bytes = if let Piece::Record(raw) = piece { raw.bytes.to_vec() } else { Vec::new() };
+        let record = if let Piece::Record(raw) = piece { Some(raw.bytes.to_vec()) } else { None };
         let Some(slot) = collector.piece(recording, &piece)? else { continue };
-        if let SlotContent::Feature(id) = slot.content {
-            let same = |old: &Slot| old.content == SlotContent::Feature(id);
-            let earlier = slots.iter().position(same);
-            if let Some((old, bytes)) = earlier.and_then(|at| Some((slots.get_mut(at)?, bytes_of_slot.get(at)?))) {
-                old.content = SlotContent::Verbatim(bytes.clone());
-                old.padding.clear();
-            }
+        if let (&SlotContent::Feature(id), Some(record)) = (&slot.content, record)
+            && let Some((at, earlier)) = made.insert(id, (slots.len(), record))
+            && let Some(old) = slots.get_mut(at)
+        {
+            old.content = SlotContent::Verbatim(earlier);
+            old.padding.clear();
         }
         slots.push(slot);
-        bytes_of_slot.push(bytes);
     }
     slots.extend(collector.finish(recording));
     Ok(PipeArrangement { slots })
