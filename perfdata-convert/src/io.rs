@@ -65,11 +65,17 @@ pub struct Directory {
     extras: Vec<String>,
 }
 
+/// Opens a file whose name comes from a recording. Anything else than a regular file is refused before it is opened:
+/// a FIFO would wait for a writer.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() { File::open(path) } else { Err(io::Error::other("not a regular file")) }
+}
+
 impl Directory {
     fn open(path: &Path) -> Result<Directory> {
         let open = |name: &str| {
             let path = path.join(name);
-            File::open(&path).map(Arc::new).map_err(Error::io(path))
+            open_regular(&path).map(Arc::new).map_err(Error::io(path))
         };
         let mut names = Vec::new();
         for entry in fs::read_dir(path).map_err(Error::io(path))? {

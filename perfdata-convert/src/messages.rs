@@ -53,19 +53,28 @@ impl Messages {
     /// What was done.
     pub fn summary(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            anstream::eprintln!("perfconv: {text}");
+            anstream::eprintln!("perfconv: {}", harmless(&text));
         }
     }
 
     /// More about what was done.
     pub fn detail(self, text: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
-            anstream::eprintln!("perfconv: {text}");
+            anstream::eprintln!("perfconv: {}", harmless(&text));
         }
     }
 }
 
 fn say(word: &str, color: AnsiColor, text: &dyn Display) {
     let style = Style::new().bold().fg_color(Some(color.into()));
-    anstream::eprintln!("perfconv: {style}{word}:{style:#} {text}");
+    anstream::eprintln!("perfconv: {style}{word}:{style:#} {}", harmless(text));
+}
+
+/// The text without what a terminal would obey: names of files are in it, and those of a directory come with it.
+fn harmless(text: &dyn Display) -> String {
+    let mut shown = String::new();
+    for c in text.to_string().chars() {
+        if c.is_control() && c != '\n' { shown.extend(c.escape_debug()) } else { shown.push(c) }
+    }
+    shown
 }

@@ -20,6 +20,7 @@ use perfdata_core::header::FileSection;
 
 use super::{Link, Stage};
 use crate::error::{Error, Result};
+use crate::show::text::escaped;
 
 /// MMAP2 records carry build ids since this release.
 const MMAP2_BUILD_IDS: &str = "5.12";
@@ -92,7 +93,7 @@ impl Compat {
     fn cut_events(&self, recording: &mut Recording) -> Result<()> {
         let names: Vec<String> = match recording.feature(FeatureId::EVENT_DESC) {
             Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => {
-                descs.events.0.iter().map(|event| event.name.to_string()).collect()
+                descs.events.0.iter().map(|event| escaped(event.name.text())).collect()
             }
             _ => Vec::new(),
         };

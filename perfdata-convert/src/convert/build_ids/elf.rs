@@ -2,7 +2,6 @@
 //!
 //! Only headers, notes and the link are read. What they claim is compared with the file before it is believed.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
 
 use super::objects::Id;
+use crate::io::open_regular;
 
 /// The section with the name of the file that holds the debug information.
 const DEBUGLINK: &[u8] = b".gnu_debuglink";
@@ -46,10 +46,7 @@ pub struct DebugLink {
 /// # Errors
 /// Why the file cannot be read, or is no ELF file.
 pub fn read(path: &Path) -> Result<Found, String> {
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
-        return Err("not a regular file".into());
-    }
+    let file = open_regular(path).map_err(|e| e.to_string())?;
     parse(&ReadCache::new(BufReader::new(file)))
 }
 

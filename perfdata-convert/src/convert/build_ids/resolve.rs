@@ -14,6 +14,7 @@ use super::elf::{self, DebugLink, Found};
 use super::known::Known;
 use super::objects::{Id, Kind, Object};
 use super::sysroot::Sysroot;
+use crate::io::open_regular;
 
 /// Where debug files of distributions are, each at the path of its object.
 const DEBUG_DIRECTORY: &str = "usr/lib/debug";
@@ -213,7 +214,7 @@ fn found(found: Found) -> Result<Id, String> {
 
 /// CRC-32 of a file, if there is one.
 fn crc32(path: &Path) -> Option<u32> {
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path).ok()?);
+    let mut file = BufReader::with_capacity(1 << 16, open_regular(path).ok()?);
     let mut hasher = crc32fast::Hasher::new();
     let mut block = vec![0; 1 << 16];
     loop {
