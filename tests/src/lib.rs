@@ -10,6 +10,7 @@ pub mod generate;
 pub mod golden;
 pub mod judge;
 pub mod manifest;
+pub mod measure;
 pub mod perf;
 pub mod recordings;
 pub mod snapshot;

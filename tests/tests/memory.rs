@@ -9,11 +9,12 @@ use std::{
     path::Path,
     process::{Command, ExitStatus, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use perfdata_tests::{
     convert::{Whole, perfconv},
+    measure::peak,
     recordings,
     synth::{self, Buf, feature_system, file::Magic, kind, pipe::Pipe, record, user, zstd},
 };
@@ -114,25 +115,4 @@ fn report(name: &str, from: &str, input: &Path, target: &Path, (status, peak, ti
     eprintln!("{name}, {} MB from {from}: {peak} kB, {time:.1?}", size(target) >> 20);
     assert!(size(target) > length() / 2 && size(target) <= size(input) + 4096, "{name} stream from {from}");
     assert!(peak > 0 && peak < LIMIT, "{name} stream from {from}: {peak} kB of memory, not less than {LIMIT}");
-}
-
-/// Runs a command; the most memory that it had, in kilobytes, and how long it ran.
-fn peak(mut command: Command) -> (ExitStatus, u64, Duration) {
-    let start = Instant::now();
-    let mut child = command.spawn().expect("perfconv runs");
-    // The command holds its input open until then.
-    drop(command);
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    loop {
-        // The system keeps the maximum: that of the last look is the one of the whole time before.
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        peak = now.unwrap_or(0).max(peak);
-        if let Some(status) = child.try_wait().expect("it is a child") {
-            return (status, peak, start.elapsed());
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
 }

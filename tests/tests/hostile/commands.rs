@@ -1,0 +1,215 @@
+//! The commands that every input goes through, and running one.
+
+use std::{
+    fs, io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use clap::CommandFactory;
+use perfdata_convert::{cli::Cli, cmd, error::Error};
+
+use crate::memory;
+
+/// What a command was given and asked for; IN is the input, OUT the output, ORIGINAL what the input was made from.
+const COMMANDS: &[&str] = &[
+    "convert IN -o OUT",
+    "pipe2file IN -o OUT",
+    "file2pipe IN -o OUT",
+    "convert --swap-endian IN -o OUT",
+    "convert --swap-endian --unknown keep IN -o OUT",
+    "convert --swap-endian --unknown drop --to pipe IN -o OUT",
+    "convert --decompress IN -o OUT",
+    "convert --compress IN -o OUT",
+    "convert --compat 6.1 IN -o OUT",
+    "convert --compat 5.0 --to file IN -o OUT",
+    "convert --build-ids=all --sysroot /nowhere --known-build-ids KNOWN IN -o OUT",
+    "convert --build-ids --mmap2-build-ids --to pipe --sysroot /nowhere --known-build-ids KNOWN IN -o OUT",
+    "convert --set HOSTNAME=h --drop CMDLINE --drop BUILD_ID IN -o OUT",
+    "inject -b --sysroot /nowhere --known-build-ids KNOWN -i IN -o OUT",
+    "info IN",
+    "info --json IN",
+    "dump IN",
+    "dump --json IN",
+    "dump --hex IN",
+    "dump --json --hex IN",
+    "verify IN",
+    "verify --json IN",
+    "diff IN ORIGINAL",
+    "diff --json ORIGINAL IN",
+    "recover IN -o OUT",
+    "extract-aux IN -o OUT",
+];
+
+const KNOWN: &str = "0123456789012345678901234567890123456789 [kernel.kallsyms]";
+
+/// The commands that this perfconv has, in words.
+pub fn all() -> Vec<Vec<String>> {
+    let known = Cli::command();
+    let words = COMMANDS.iter().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    words.filter(|words| words.first().is_some_and(|name| known.find_subcommand(name).is_some())).collect()
+}
+
+/// How a command ended.
+pub enum End {
+    /// With exit status 0, or with findings.
+    Done,
+    /// With an error that says where.
+    Refused,
+    /// With something that must not be.
+    Fault(String),
+}
+
+/// What one run took.
+pub struct Run {
+    pub end: End,
+    /// Nanoseconds on the processor, as far as this thread did it.
+    pub time: u64,
+    /// Bytes allocated at a time.
+    pub memory: usize,
+}
+
+/// The folder where inputs and outputs are.
+pub struct Room {
+    folder: tempfile::TempDir,
+}
+
+impl Room {
+    pub fn new() -> io::Result<Self> {
+        // Memory, where there is such a folder: thousands of files come and go.
+        let shm = Path::new("/dev/shm");
+        let folder = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }?;
+        Ok(Room { folder })
+    }
+
+    pub fn input(&self) -> PathBuf {
+        self.folder.path().join("input.data")
+    }
+
+    pub fn original(&self) -> PathBuf {
+        self.folder.path().join("original.data")
+    }
+
+    fn output(&self) -> PathBuf {
+        self.folder.path().join("output.data")
+    }
+
+    /// The command with its files.
+    pub fn fill(&self, words: &[String]) -> Vec<String> {
+        let path = |path: PathBuf| path.to_string_lossy().into_owned();
+        let filled = words.iter().map(|word| match word.as_str() {
+            "IN" => path(self.input()),
+            "OUT" => path(self.output()),
+            "ORIGINAL" => path(self.original()),
+            "KNOWN" => KNOWN.to_owned(),
+            word => word.to_owned(),
+        });
+        filled.collect()
+    }
+
+    /// Runs a command on what the folder holds.
+    pub fn run(&self, words: &[String]) -> Run {
+        let args = ["perfconv".to_owned()].into_iter().chain(self.fill(words)).chain(["-q".to_owned()]);
+        let args: Vec<String> = if words.first().is_some_and(|word| word == "inject") {
+            args.filter(|word| word != "-q").collect()
+        } else {
+            args.collect()
+        };
+        let mut report = Report::default();
+        let before = time();
+        let (result, memory) = memory::peak_of(|| {
+            catch_unwind(AssertUnwindSafe(|| {
+                let cli = Cli::from_args(args).map_err(|error| Error::Usage(error.to_string()))?;
+                cmd::run(cli, &mut report)
+            }))
+        });
+        let time = time().saturating_sub(before);
+        let end = match (result, report.fault) {
+            (Err(_), _) => End::Fault(format!("panicked: {}", crate::worker::last_panic())),
+            (Ok(_), Some(fault)) => End::Fault(fault),
+            (Ok(Ok(_)), None) => End::Done,
+            (Ok(Err(error)), None) => refused(&error),
+        };
+        let end = self.clean(end);
+        Run { end, time, memory }
+    }
+
+    /// Takes the output away. One that an error left is a fault, and so is anything else.
+    fn clean(&self, end: End) -> End {
+        let mut left = Vec::new();
+        for entry in fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path == self.input() || path == self.original() {
+                continue;
+            }
+            if path != self.output() || matches!(end, End::Refused) {
+                left.push(entry.file_name().to_string_lossy().into_owned());
+            }
+            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        }
+        if left.is_empty() { end } else { End::Fault(format!("left behind: {}", left.join(", "))) }
+    }
+}
+
+/// An error must say where, and print nothing that a terminal obeys.
+fn refused(error: &Error) -> End {
+    let text = error.to_string();
+    if !is_printable(&text) {
+        return End::Fault(format!("an error with control characters: {text:?}"));
+    }
+    let mut inner = error;
+    while let Error::Compared { source, .. } = inner {
+        inner = source;
+    }
+    match inner {
+        Error::Read(read) if read.offset().is_none() && !read.is_io() => {
+            End::Fault(format!("an error without offset: {text}"))
+        }
+        Error::Usage(_) => End::Fault(format!("taken for a wrong command line: {text}")),
+        _ => End::Refused,
+    }
+}
+
+/// Whether a terminal shows all of it: no control characters but the end of a line.
+pub fn is_printable(text: &str) -> bool {
+    text.chars().all(|c| c == '\n' || !c.is_control())
+}
+
+/// Takes a report, and looks at it in place of keeping it.
+#[derive(Default)]
+struct Report {
+    fault: Option<String>,
+}
+
+impl io::Write for Report {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.fault.is_none() {
+            match std::str::from_utf8(bytes) {
+                Ok(text) if is_printable(text) => {}
+                Ok(text) => {
+                    let line = text.lines().find(|line| !is_printable(line)).unwrap_or_default();
+                    self.fault = Some(format!("control characters in the report: {line:?}"));
+                }
+                Err(error) => self.fault = Some(format!("a report that is not UTF-8: {error}")),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Nanoseconds that this thread ran for.
+fn time() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    match text.split(' ').next().and_then(|ran| ran.parse().ok()) {
+        Some(ran) => ran,
+        // Not Linux: what the clock says is more.
+        None => u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX),
+    }
+}
+
+static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);

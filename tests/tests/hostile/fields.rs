@@ -1,0 +1,157 @@
+//! Where the counts, sizes and offsets of a recording stand: found by the declarations, not listed by hand.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use perfdata_convert::show::paths::Paths;
+use perfdata_core::{
+    Endian, Layout, Recording,
+    arrangement::{Arrangement, FileArrangement, Part},
+    attr::Attr,
+    describe::{Describe, Leaf, Style},
+    feature::{FeatureId, Section},
+    header::{FileHeader, FileSection},
+    read::{Head, Piece, RecordingReader},
+    record::{RawRecord, Record, RecordHeader, RecordType},
+    wire::Wire,
+};
+use perfdata_tests::convert;
+
+/// A number that says how much there is of something, or where it is.
+#[derive(Clone, Debug)]
+pub struct Spot {
+    /// Structure and field; those of list elements without their places.
+    pub name: String,
+    /// Bytes from the start of the recording.
+    pub at: usize,
+    /// Bytes that it takes.
+    pub size: usize,
+}
+
+/// Parts of the names of such numbers that are not declared as counts.
+const LENGTHS: [&str; 6] = ["size", "len", "nr", "num", "count", "offset"];
+
+/// Spots of one name that are taken: the first ones, since the others are read alike.
+const OF_ONE_NAME: usize = 2;
+
+/// The spots of a recording. Of those with one name in structures of one name only the first [`OF_ONE_NAME`].
+pub fn spots(bytes: &[u8]) -> Vec<Spot> {
+    let mut found = Found::default();
+    let Ok(reader) = convert::open(bytes.to_vec()) else { return Vec::new() };
+    let model = reader.recording().clone();
+    if let Arrangement::File(file) = reader.arrangement() {
+        found.of_file(bytes, file, &model);
+    }
+    // From the start: a pipe's metadata are records, too.
+    let Ok(mut records) = RecordingReader::open_with(Arc::new(bytes.to_vec()), Head::Pass) else { return found.spots };
+    while let Ok(Some(piece)) = records.next() {
+        if let Piece::Record(raw) = piece {
+            found.of_record(&raw, &model);
+        }
+    }
+    found.spots
+}
+
+#[derive(Default)]
+struct Found {
+    spots: Vec<Spot>,
+    known: BTreeMap<String, usize>,
+}
+
+impl Found {
+    fn add(&mut self, name: String, at: usize, size: usize) {
+        let known = self.known.entry(name.clone()).or_default();
+        *known += 1;
+        if *known <= OF_ONE_NAME {
+            self.spots.push(Spot { name, at, size });
+        }
+    }
+
+    /// Those in `value`, which begins at `base`.
+    fn of_value(&mut self, structure: &str, base: usize, value: &dyn Describe) {
+        let mut at = base;
+        value.describe(
+            "",
+            Style::Plain,
+            &mut Paths::new(|path: &str, size, leaf: Leaf<'_>| {
+                let last = path.rsplit('.').next().unwrap_or(path);
+                let is_number = matches!(leaf, Leaf::Uint(..)) && LENGTHS.iter().any(|word| last.contains(word));
+                if (is_number || matches!(leaf, Leaf::Count(_))) && size > 0 {
+                    let count = if is_number { "" } else { ".len()" };
+                    self.add(format!("{structure} {}{count}", without_places(path)), at, size);
+                }
+                at += size;
+            }),
+        );
+    }
+
+    fn of_file(&mut self, bytes: &[u8], file: &FileArrangement, recording: &Recording) {
+        let endian = recording.endian;
+        if let Ok((header, _)) = FileHeader::decode(bytes, endian, Layout::default()) {
+            self.of_value("file header", 0, &header);
+        }
+        let entry = usize::try_from(file.header.attr_size).unwrap_or(usize::MAX);
+        let attrs = slice(bytes, file.header.attrs);
+        let room = u32::try_from(file.header.attr_size - FileSection::SIZE).unwrap_or(u32::MAX);
+        let layout = Layout { attr_room: room, ..Layout::default() };
+        let mut at = start(file.header.attrs);
+        for attr in attrs.chunks_exact(entry) {
+            if let Ok((value, used)) = Attr::decode(attr, endian, layout) {
+                self.of_value("attribute", at, &value);
+                self.of_section("place of ids", at + used, attr.get(used..).unwrap_or_default(), endian);
+            }
+            at += entry;
+        }
+        if let Some(table) = file.place(Part::FeatureTable) {
+            for (number, (entry, (id, _))) in slice(bytes, table).chunks(16).zip(&file.table).enumerate() {
+                let name = format!("place of {}", FeatureId(*id));
+                self.of_section(&name, start(table) + 16 * number, entry, endian);
+            }
+        }
+        for region in &file.regions {
+            if let Part::Feature(id) = region.part
+                && let Some(Ok(section)) = recording.feature(FeatureId(id))
+            {
+                self.of_value(&format!("feature {}", FeatureId(id)), start(region.place), &section);
+            }
+        }
+    }
+
+    fn of_section(&mut self, name: &str, at: usize, bytes: &[u8], endian: Endian) {
+        if let Ok((section, _)) = FileSection::decode(bytes, endian, Layout::default()) {
+            self.of_value(name, at, &section);
+        }
+    }
+
+    fn of_record(&mut self, raw: &RawRecord<'_>, model: &Recording) {
+        let at = usize::try_from(raw.offset).unwrap_or(usize::MAX);
+        let name = format!("{} record", raw.kind);
+        self.add(format!("{name} header.size"), at + 6, 2);
+        let body = at + RecordHeader::SIZE;
+        if let Ok(record) = Record::decode(raw, &model.events.layout_of(raw)) {
+            self.of_value(&name, body, &record);
+        }
+        if raw.kind == RecordType::HEADER_FEATURE
+            && let Some(id) = raw.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok())
+            && let Some(section) = raw.bytes.get(RecordHeader::SIZE + 8..)
+        {
+            let layout = Layout { nr_cpus_available: model.nr_cpus_available(), ..Layout::default() };
+            if let Ok(section) = Section::decode(FeatureId(id), section, raw.endian, &layout) {
+                self.of_value(&format!("feature {}", FeatureId(id)), body + 8, &section);
+            }
+        }
+    }
+}
+
+fn start(place: FileSection) -> usize {
+    usize::try_from(place.offset).unwrap_or(usize::MAX)
+}
+
+fn slice(bytes: &[u8], place: FileSection) -> &[u8] {
+    let end = place.end().and_then(|end| usize::try_from(end).ok()).unwrap_or(usize::MAX);
+    bytes.get(start(place)..end).unwrap_or_default()
+}
+
+/// `cpus[3].core_id` as `cpus[].core_id`.
+fn without_places(path: &str) -> String {
+    path.chars().filter(|c| !c.is_ascii_digit()).collect()
+}

@@ -1,0 +1,65 @@
+//! Counts what is allocated: how much there is, and the most that there was.
+//!
+//! What zstd allocates in C is not counted here; the peak of the whole process that the system counts has it, too.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    fs,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn grown(by: usize) {
+    let now = NOW.fetch_add(by, Relaxed) + by;
+    MOST.fetch_max(now, Relaxed);
+}
+
+// SAFETY: everything is handed to the system's allocator as it comes.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grown(layout.size());
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grown(layout.size());
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        grown(size);
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+/// The most bytes that `work` had allocated at a time, beyond what there was before.
+pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = NOW.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let result = work();
+    (result, MOST.load(Relaxed).saturating_sub(before))
+}
+
+/// The most memory that this process had, in kilobytes, as the system counts it.
+pub fn peak_of_process() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,253 @@
+//! Through the program itself: what only shows there, and what is too large for a copy in memory.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::symlink,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use perfdata_tests::{
+    convert::perfconv,
+    measure, perf,
+    synth::{self, Buf, feature_system, file::Magic, kind, pipe::Pipe, record::frame, user},
+};
+
+use crate::{
+    commands::is_printable,
+    families::{Inputs, Names},
+    is_thorough, seeds,
+};
+
+/// The name of this family.
+pub const NAME: &str = "program";
+
+/// Bytes of a stream that would go on.
+fn stream_len() -> usize {
+    if is_thorough() { 64 << 20 } else { 8 << 20 }
+}
+
+/// Bytes that a zstd bomb decodes to.
+fn bomb_len() -> usize {
+    if is_thorough() { 1 << 30 } else { 128 << 20 }
+}
+
+/// Kilobytes that the program may take, beside what grows with the metadata.
+const MEMORY: u64 = 64 << 10;
+
+/// What each byte of metadata may take: an event of a pipe is kept with its layout, in several models.
+const METADATA: u64 = 16;
+
+/// What zstd keeps of the past of a stream, if the stream asks for it: as much as `perf record -z22` does.
+const WINDOW: u64 = 128 << 10;
+
+/// How long a command may take that must not wait for anything.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Runs it, prints what it came to, and returns what is wrong.
+pub fn run() -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut faults = Vec::new();
+    println!("\nthrough the program:");
+    faults.extend(names(folder.path()));
+    faults.extend(directories(folder.path()));
+    faults.extend(bombs(folder.path()));
+    faults.extend(streams(folder.path()));
+    faults
+}
+
+/// Names that a terminal would obey: in reports, in JSON, and in errors and warnings.
+fn names(folder: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    let (input, output) = (folder.join("names.data"), folder.join("out.data"));
+    let lines = [
+        "info",
+        "info --json",
+        "dump",
+        "dump --json",
+        "verify",
+        "verify --json",
+        "convert -o OUT -f",
+        "convert --swap-endian -o OUT -f",
+        "convert --build-ids=all --sysroot /nowhere -o OUT -f",
+    ];
+    let mut runs = 0;
+    for seed in seeds::synthetic() {
+        for number in 0..Names.len() {
+            fs::write(&input, Names.make(&seed, number).1).expect("a temporary file");
+            for line in lines {
+                let mut command = perfconv();
+                command
+                    .args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
+                let said = command.arg(&input).stdin(Stdio::null()).output().expect("perfconv runs");
+                let what = format!("{}, names {number}: {line}", seed.name);
+                runs += 1;
+                for bytes in [&said.stdout, &said.stderr] {
+                    match std::str::from_utf8(bytes) {
+                        Ok(text) if is_printable(text) => {}
+                        Ok(_) => faults.push(format!("{what}: control characters")),
+                        Err(error) => faults.push(format!("{what}: {error}")),
+                    }
+                }
+                if said.status.code().is_none_or(|code| code > 1) {
+                    faults.push(format!("{what}: {}", said.status));
+                }
+                let is_json = line.ends_with("--json") && said.status.code() != Some(2);
+                let values = serde_json::Deserializer::from_slice(&said.stdout).into_iter::<serde_json::Value>();
+                if is_json && let Some(error) = values.filter_map(Result::err).next() {
+                    faults.push(format!("{what}: no JSON: {error}"));
+                }
+            }
+        }
+    }
+    println!("{runs:8} runs with names that a terminal would obey");
+    faults
+}
+
+/// Directories with something in them that is no file.
+fn directories(folder: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    type Spoil = fn(&Path) -> io::Result<()>;
+    let fifo = |path: &Path| Command::new("mkfifo").arg(path).status().map(drop);
+    let spoils: [(&str, Spoil); 7] = [
+        ("a FIFO among the records", |at| Command::new("mkfifo").arg(at.join("data.2")).status().map(drop)),
+        ("a dangling link", |at| symlink("nowhere", at.join("data.2"))),
+        ("a link to itself", |at| symlink("data.2", at.join("data.2"))),
+        ("a folder among the records", |at| fs::create_dir(at.join("data.2"))),
+        ("a device", |at| symlink("/dev/zero", at.join("data.2"))),
+        ("no data", |at| fs::remove_file(at.join("data"))),
+        ("a name with an escape", |at| fs::write(at.join("data.\x1b[31m"), [0xff; 64])),
+    ];
+    for (number, (what, spoil)) in spoils.into_iter().enumerate() {
+        let at = folder.join(format!("directory{number}"));
+        fs::create_dir(&at).expect("a temporary folder");
+        for (name, bytes) in synth::dir::files(false, false) {
+            fs::write(at.join(name), bytes).expect("a temporary file");
+        }
+        spoil(&at).expect("it can be made");
+        faults.extend(ends_with_an_error(what, &at));
+    }
+    let at = folder.join("fifos");
+    fs::create_dir(&at).and_then(|()| fifo(&at.join("data"))).expect("a FIFO");
+    faults.extend(ends_with_an_error("a FIFO in place of data", &at));
+    println!("{:8} directories with something else in them", spoils.len() + 1);
+    faults
+}
+
+/// Every command ends, with an error that can be shown.
+fn ends_with_an_error(what: &str, input: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    for command in ["info", "dump", "verify", "convert -o /dev/null"] {
+        let mut program = perfconv();
+        program.args(command.split(' ')).arg(input);
+        let said = perf::run(program, TIMEOUT).expect("perfconv runs");
+        let status = said.status.and_then(|status| status.code());
+        if !matches!(status, Some(1 | 2)) || !said.stderr.contains(": ") || !is_printable(&said.stderr) {
+            faults.push(format!("{what}: {command}: {status:?}: {:?}", said.stderr));
+        }
+    }
+    faults
+}
+
+/// Compressed records that decode to very much.
+fn bombs(folder: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    let record = frame(false, 1000, 0, &[0; 65_520]);
+    let zeros = vec![0; 1 << 20];
+    for (what, content) in [("zeros", &zeros), ("records", &record)] {
+        for (limit, mmap_len) in [("", None), (" and a section that allows it", Some(u32::MAX))] {
+            let input = folder.join("bomb.data");
+            fs::write(&input, bomb(content, mmap_len)).expect("a temporary file");
+            for line in ["info", "dump", "verify", "convert --decompress -f -o /dev/null"] {
+                let mut command = perfconv();
+                command.args(line.split(' ')).arg(&input);
+                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                let (status, peak, time) = measure::peak(command);
+                println!("{peak:8} kB {time:8.1?}  a bomb of {what}{limit}: {line}");
+                if status.code().is_none_or(|code| code > 1) || peak > MEMORY + WINDOW {
+                    faults.push(format!("a bomb of {what}{limit}: {line}: {status}, {peak} kB"));
+                }
+            }
+        }
+    }
+    faults
+}
+
+/// A pipe with one compressed record that decodes to `content`, again and again.
+fn bomb(content: &[u8], mmap_len: Option<u32>) -> Vec<u8> {
+    let mut packer = zstd::stream::Encoder::new(Vec::new(), 19).expect("zstd starts");
+    packer.long_distance_matching(true).and_then(|()| packer.window_log(27)).expect("zstd takes it");
+    for _ in 0..bomb_len() / content.len() {
+        packer.write_all(content).expect("into memory");
+    }
+    let payload = packer.finish().expect("into memory");
+    let basic = synth::file::basic(false);
+    let mut pipe = Pipe::new(false, Magic::V2).event(&basic.events[0]);
+    if let Some(mmap_len) = mmap_len {
+        let mut section = feature_system::compressed(Buf::new(false)).bytes;
+        section[16..].copy_from_slice(&mmap_len.to_le_bytes());
+        pipe = pipe.feature(27, &section);
+    }
+    let mut bytes = pipe.terminator(32).bytes;
+    // One record holds 64 KiB at most: several hold the pieces of the stream.
+    for piece in payload.chunks(60_000) {
+        let body = user::compressed(Buf::new(false), kind::COMPRESSED, piece);
+        bytes.extend(frame(false, kind::COMPRESSED, 0, &body.bytes));
+    }
+    bytes
+}
+
+/// Streams whose head does not end.
+fn streams(folder: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    let basic = synth::file::basic(false);
+    let event = &basic.events[0];
+    let start = Pipe::new(false, Magic::V2).bytes;
+    let of = |pipe: Pipe| pipe.bytes[16..].to_vec();
+    let new = || Pipe::new(false, Magic::V2);
+    let heads: [(&str, Vec<u8>); 5] = [
+        ("the same feature", of(new().feature(3, &Buf::new(false).str("host").bytes))),
+        ("events", of(new().event(event))),
+        ("names of events", of(new().record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(false), 0, "a")))),
+        ("ends of features", of(new().terminator(32))),
+        ("tracing data", vec![0x17; 64]),
+    ];
+    for (what, piece) in heads {
+        let mut head = start.clone();
+        if what == "tracing data" {
+            let body = Buf::new(false).u32(u32::MAX).u32(0);
+            head.extend(frame(false, kind::HEADER_TRACING_DATA, 0, &body.bytes));
+        }
+        let output = folder.join("stream.out");
+        for line in ["info -", "verify -", "pipe2file - -f -o OUT"] {
+            let mut command = perfconv();
+            command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
+            let (read, write) = io::pipe().expect("a pipe");
+            command.stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
+            let (status, peak, time) = thread::scope(|scope| {
+                scope.spawn(|| feed(File::from(std::os::fd::OwnedFd::from(write)), &head, &piece));
+                measure::peak(command)
+            });
+            println!("{peak:8} kB {time:8.1?}  {} MB of {what} in a pipe's head: {line}", stream_len() >> 20);
+            let most = MEMORY + METADATA * (stream_len() as u64 >> 10);
+            if status.code().is_none_or(|code| code > 1) || peak > most {
+                faults.push(format!("a head of {what}: {line}: {status}, {peak} kB"));
+            }
+        }
+    }
+    faults
+}
+
+/// Writes until enough was written, or nobody reads any more.
+fn feed(mut to: File, head: &[u8], piece: &[u8]) {
+    let block = piece.repeat((1 << 16) / piece.len() + 1);
+    let mut written = head.len();
+    let mut result = to.write_all(head);
+    while result.is_ok() && written < stream_len() {
+        result = to.write_all(&block);
+        written += block.len();
+    }
+}
