@@ -188,7 +188,8 @@ impl Events {
     /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
     #[inline]
     pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {
-        self.glimpse(record)?.time
+        let offsets = self.offsets.get(self.of_record(record)?)?;
+        (record.kind == RecordType::SAMPLE).then(|| offsets.time(record)).flatten()
     }
 
     /// The time of a record of the kernel, in nanoseconds on the recording's clock, without decoding the rest of it.

@@ -124,6 +124,8 @@ impl<R: Read> ByTime<R> {
 #[derive(Debug, Default)]
 struct Store {
     bytes: Vec<u8>,
+    /// Room for them, used in turn.
+    spare: Vec<u8>,
     /// Sorted up to `ready`.
     entries: Vec<Entry>,
     /// The next entry to hand out, and the first that must wait.
@@ -193,12 +195,13 @@ impl Store {
         self.entries.drain(..self.next);
         self.ready = self.ready.saturating_sub(self.next);
         self.next = 0;
-        let mut kept = Vec::with_capacity(self.bytes.len());
+        let mut kept = std::mem::take(&mut self.spare);
+        kept.clear();
         for entry in &mut self.entries {
             let bytes = self.bytes.get(entry.start..).and_then(|bytes| bytes.get(..entry.len)).unwrap_or_default();
             entry.start = kept.len();
             kept.extend_from_slice(bytes);
         }
-        self.bytes = kept;
+        self.spare = std::mem::replace(&mut self.bytes, kept);
     }
 }

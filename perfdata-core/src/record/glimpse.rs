@@ -115,13 +115,19 @@ impl SampleOffsets {
         (len.checked_sub(end + 4)? == usize::try_from(size).ok()?).then_some(end)
     }
 
+    /// The time of `sample`, if it has one.
+    #[inline]
+    pub fn time(&self, sample: &RawRecord<'_>) -> Option<u64> {
+        sample.word(self.time?)
+    }
+
     /// The parts of `sample`, as far as it has them.
     #[inline]
     pub fn look<'a>(&self, sample: &RawRecord<'a>) -> Glimpse<'a> {
         Glimpse {
             ip: self.ip.and_then(|at| sample.word(at)),
             tid: self.tid.and_then(|at| sample.tid(at)),
-            time: self.time.and_then(|at| sample.word(at)),
+            time: self.time(sample),
             callchain: if self.has_callchain { self.callchain(sample) } else { &[] },
             endian: sample.endian,
         }

@@ -257,15 +257,24 @@ fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
 /// Decodes a body and returns the number of bytes that it took. A SAMPLE whose branch stack has not the announced form
 /// is the only one with more than one reading; the one that uses all bytes is right.
 fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: Layout) -> Result<(Body, usize)> {
-    let decode = |layout| Body::decode(raw.kind, bytes, raw.endian, layout).map_err(|e| raw.blame(e));
     if raw.kind != RecordType::SAMPLE {
+        return Body::decode(raw.kind, bytes, raw.endian, layout).map_err(|e| raw.blame(e));
+    }
+    let decode = |layout| match Sample::decode(bytes, raw.endian, layout) {
+        Ok((sample, used)) => Ok((Body::Sample(sample), used)),
+        Err(error) => Err(raw.blame(error)),
+    };
+    let sample_type = layout.placed_parts();
+    if let Some(sample) = Sample::of_words(bytes, raw.endian, sample_type) {
+        return Ok((Body::Sample(sample), bytes.len()));
+    }
+    let layout = Layout { sample_type, ..layout };
+    if !sample_type.has(SampleType::BRANCH_STACK) {
         return decode(layout);
     }
-    let sample_type = layout.placed_parts();
-    let layout = Layout { sample_type, ..layout };
     let first = decode(layout);
     let exact = |result: &Result<(Body, usize)>| matches!(result, Ok((_, used)) if *used == bytes.len());
-    if exact(&first) || !sample_type.has(SampleType::BRANCH_STACK) {
+    if exact(&first) {
         return first;
     }
     let others = layout.branch_form.candidates().into_iter().skip(1);

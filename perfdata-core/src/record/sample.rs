@@ -1,10 +1,12 @@
 //! SAMPLE and the `sample_id` trailer: parts that are there or not by the attribute's `sample_type`
 //! (include/uapi/linux/perf_event.h, enum perf_event_type; kernel/events/core.c, perf_output_sample).
 
+use binrw::Endian;
+
 use crate::attr::{ReadFormat, SampleType};
 use crate::codes::{bitfield, codes};
 use crate::layout::Layout;
-use crate::wire::{Counted, Extent, LayoutList, List, Rest, elements, wire};
+use crate::wire::{Counted, Extent, LayoutList, List, Rest, decode_words, elements, wire};
 
 wire! {
     /// Process and thread.
@@ -340,5 +342,113 @@ wire! {
         /// Piece of an AUX trace (5.5).
         #[br(if(layout.sample_type.has(SampleType::AUX)))]
         pub aux: Option<Counted<u64, u8>>,
+    }
+}
+
+impl Sample {
+    /// The parts that [`of_words`](Self::of_words) reads.
+    const WORDS: SampleType = SampleType(
+        SampleType::IDENTIFIER.0
+            | SampleType::IP.0
+            | SampleType::TID.0
+            | SampleType::TIME.0
+            | SampleType::ADDR.0
+            | SampleType::ID.0
+            | SampleType::STREAM_ID.0
+            | SampleType::CPU.0
+            | SampleType::PERIOD.0
+            | SampleType::CALLCHAIN.0
+            | SampleType::RAW.0,
+    );
+
+    /// What decoding gives, in a fraction of the time, for a sample with `parts` that has none but the most usual ones,
+    /// which make all of `bytes`; `None` for others, be they damaged or only of another kind.
+    pub(super) fn of_words(bytes: &[u8], endian: Endian, parts: SampleType) -> Option<Self> {
+        if parts.0 & !Self::WORDS.0 != 0 {
+            return None;
+        }
+        let mut rest = bytes;
+        let mut word = || -> Option<u64> {
+            let (word, behind) = rest.split_first_chunk()?;
+            rest = behind;
+            Some(if endian == Endian::Little { u64::from_le_bytes(*word) } else { u64::from_be_bytes(*word) })
+        };
+        let mut part = |part| if parts.has(part) { word().map(Some) } else { Some(None) };
+        let pair = |word: u64| {
+            let (low, high) = (word as u32, (word >> 32) as u32);
+            if endian == Endian::Little { (low, high) } else { (high, low) }
+        };
+        let mut sample = Sample {
+            identifier: part(SampleType::IDENTIFIER)?,
+            ip: part(SampleType::IP)?,
+            tid: part(SampleType::TID)?.map(pair).map(|(pid, tid)| Tid { pid, tid }),
+            time: part(SampleType::TIME)?,
+            addr: part(SampleType::ADDR)?,
+            id: part(SampleType::ID)?,
+            stream_id: part(SampleType::STREAM_ID)?,
+            cpu: part(SampleType::CPU)?.map(pair).map(|(cpu, reserved)| Cpu { cpu, reserved }),
+            period: part(SampleType::PERIOD)?,
+            ..Sample::default()
+        };
+        if let Some(nr) = part(SampleType::CALLCHAIN)? {
+            let (chain, behind) = rest.split_at_checked(usize::try_from(nr).ok()?.checked_mul(8)?)?;
+            sample.callchain = Some(decode_words(chain, endian).into());
+            rest = behind;
+        }
+        if parts.has(SampleType::RAW) {
+            let (size, raw) = rest.split_first_chunk()?;
+            let size = if endian == Endian::Little { u32::from_le_bytes(*size) } else { u32::from_be_bytes(*size) };
+            let (raw, behind) = raw.split_at_checked(usize::try_from(size).ok()?)?;
+            sample.raw = Some(raw.to_vec().into());
+            rest = behind;
+        }
+        rest.is_empty().then_some(sample)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Wire;
+
+    /// Every choice of the usual parts, in both byte orders: whole, cut anywhere, and with something behind.
+    #[test]
+    fn words_are_what_the_declaration_says() {
+        let parts: Vec<u64> = (0..64).map(|bit| 1 << bit).filter(|bit| Sample::WORDS.0 & bit != 0).collect();
+        let mut compared = 0;
+        for choice in 0..1_u64 << parts.len() {
+            let bits = parts.iter().enumerate().filter(|(at, _)| choice >> at & 1 == 1);
+            let sample_type = SampleType(bits.fold(0, |all, (_, bit)| all | bit));
+            for endian in [Endian::Little, Endian::Big] {
+                let bytes = sample(sample_type, endian);
+                for len in 0..bytes.len() + 8 {
+                    let mut bytes = bytes.clone();
+                    bytes.resize(len, 7);
+                    let layout = Layout { sample_type, len: len as u64, ..Layout::default() };
+                    let declared = Sample::decode(&bytes, endian, layout);
+                    let declared = declared.ok().filter(|(_, used)| *used == len).map(|(sample, _)| sample);
+                    assert_eq!(Sample::of_words(&bytes, endian, sample_type), declared, "{sample_type:?}, {len} bytes");
+                    compared += usize::from(declared.is_some());
+                }
+            }
+        }
+        assert!(compared >= 2 << parts.len());
+        assert_eq!(Sample::of_words(&[0; 8], Endian::Little, SampleType::WEIGHT), None);
+    }
+
+    /// Different words, then a callchain of three and RAW data of five bytes.
+    fn sample(parts: SampleType, endian: Endian) -> Vec<u8> {
+        let counted = SampleType::CALLCHAIN.0 | SampleType::RAW.0;
+        let mut words: Vec<u64> =
+            (0..u64::from((parts.0 & !counted).count_ones())).map(|at| 0x0102_0304_0506_0708 * (at + 1)).collect();
+        if parts.has(SampleType::CALLCHAIN) {
+            words.extend([3, 0xffff_ffff_ffff_fe00, 0x10, 0x20]);
+        }
+        let mut bytes = crate::wire::encode_words(&words, endian);
+        if parts.has(SampleType::RAW) {
+            bytes.extend(if endian == Endian::Little { 5_u32.to_le_bytes() } else { 5_u32.to_be_bytes() });
+            bytes.extend(*b"bytes");
+        }
+        bytes
     }
 }

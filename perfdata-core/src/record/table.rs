@@ -54,6 +54,7 @@ macro_rules! records {
 
         impl Body {
             /// Decodes the body of a record of type `kind`; also returns the bytes used.
+            #[inline]
             pub(super) fn decode(kind: RecordType, bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
                 match kind.0 {
                     $($number => <$body>::decode(bytes, endian, layout).map(|(body, used)| (Body::$variant(body), used)),)*

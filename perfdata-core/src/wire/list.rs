@@ -64,7 +64,7 @@ impl Element for u64 {
             return Err(short(reader, len, remaining));
         }
         let mut list = Vec::with_capacity(count);
-        let mut block = [[0; 8]; 128];
+        let mut block = [[0; 8]; 32];
         while list.len() < count {
             let part = block.len().min(count - list.len());
             let words = block.get_mut(..part).unwrap_or_default();

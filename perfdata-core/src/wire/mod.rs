@@ -101,6 +101,8 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     ///
     /// # Errors
     /// Offsets are relative to `bytes`.
+    // Values are large, and would be copied from function to function.
+    #[inline(always)]
     fn decode(bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
         let mut reader = Cursor::new(bytes);
         let value = Self::read_wire(&mut reader, endian, layout)
