@@ -163,6 +163,23 @@ impl Visitor for Json {
         self.close();
     }
 
+    fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
+        self.list(name);
+        for &word in words {
+            match style {
+                // Callchains and registers: most of what there is to write.
+                Style::Hex if !self.pretty => {
+                    if std::mem::replace(&mut self.comma, true) {
+                        self.out.push(',');
+                    }
+                    self.hex(word);
+                }
+                _ => self.leaf("", size_of::<u64>(), Leaf::Uint(word, style)),
+            }
+        }
+        self.close();
+    }
+
     fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
         if is_filling(&value) {
             return;
@@ -171,7 +188,10 @@ impl Visitor for Json {
         let _ = match value {
             Leaf::Uint(word, style) => match (signed(word, size, style), style) {
                 (Some(number), _) => write!(self.out, "{number}"),
-                (None, Style::Hex | Style::Opaque) => write!(self.out, "\"{word:#x}\""),
+                (None, Style::Hex | Style::Opaque) => {
+                    self.hex(word);
+                    Ok(())
+                }
                 _ => write!(self.out, "{word}"),
             },
             Leaf::Int(number) => write!(self.out, "{number}"),
@@ -202,6 +222,13 @@ impl Visitor for Json {
 }
 
 impl Json {
+    /// A word in quotes, in hexadecimal digits.
+    fn hex(&mut self, word: u64) {
+        self.out.push_str("\"0x");
+        text::push_hex_number(&mut self.out, word);
+        self.out.push('"');
+    }
+
     /// Flags are a list of names; where pieces have several bits, an object of numbers.
     fn flags(&mut self, word: u64, fields: &'static [Field]) {
         let numbers = fields.iter().any(|field| field.width > 1);
@@ -226,6 +253,12 @@ impl Json {
 /// and so are the three bytes of U+FFFD itself, so that nothing is lost. What a terminal would obey is escaped.
 fn push_string(out: &mut String, bytes: &[u8]) {
     out.push('"');
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    if let (true, Ok(text)) = (bytes.iter().all(is_plain), std::str::from_utf8(bytes)) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
@@ -263,6 +296,23 @@ mod tests {
         out.clear();
         push_string(&mut out, b"\xff|\xef\xbf\xbd");
         assert_eq!(out, "\"\u{fffd}ff|\u{fffd}ef\u{fffd}bf\u{fffd}bd\"");
+    }
+
+    #[test]
+    fn words_are_written_as_leaves() {
+        let words = [0, 1, 0xf, 0x10, 0xffff_ffff_ffff_fe00, u64::MAX, 1 << 63, 0x0123_4567_89ab_cdef];
+        for style in [Style::Hex, Style::Plain, Style::Id, Style::Pid] {
+            let (mut one, mut all) = (Json::compact(), Json::compact());
+            one.begin_list("", words.len());
+            words.iter().for_each(|&word| one.leaf("", 8, Leaf::Uint(word, style)));
+            one.end();
+            all.words("", &words, style);
+            assert_eq!(all.out, one.out);
+        }
+        let mut json = Json::compact();
+        json.words("", &words, Style::Hex);
+        let expected: Vec<_> = words.iter().map(|word| format!("\"{word:#x}\"")).collect();
+        assert_eq!(json.out, format!("[{}]", expected.join(",")));
     }
 
     #[test]

@@ -35,15 +35,34 @@ fn push_escaped(out: &mut String, bytes: &[u8]) {
     }
 }
 
+/// The digit of the low half of `byte`.
+fn digit(byte: u8) -> u8 {
+    match byte & 15 {
+        low @ 0..10 => b'0' + low,
+        low => b'a' - 10 + low,
+    }
+}
+
 /// Appends bytes in hexadecimal.
 pub fn push_hex(out: &mut String, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.reserve(2 * bytes.len());
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            out.push(DIGITS.get(usize::from(digit)).map_or('?', |&d| char::from(d)));
+    let mut digits = [[0; 2]; 32];
+    for part in bytes.chunks(digits.len()) {
+        for (pair, byte) in digits.iter_mut().zip(part) {
+            *pair = [digit(byte >> 4), digit(*byte)];
         }
+        let digits = digits.get(..part.len()).unwrap_or_default().as_flattened();
+        out.push_str(std::str::from_utf8(digits).unwrap_or_default());
     }
+}
+
+/// Appends a number in hexadecimal, without zeros in front.
+pub fn push_hex_number(out: &mut String, number: u64) {
+    let mut digits = [0; 16];
+    for (at, place) in digits.iter_mut().rev().enumerate() {
+        *place = digit((number >> (4 * at)) as u8);
+    }
+    let zeros = (number.leading_zeros() / 4).min(15) as usize;
+    out.push_str(std::str::from_utf8(digits.get(zeros..).unwrap_or_default()).unwrap_or_default());
 }
 
 /// How much of a long value is shown.
