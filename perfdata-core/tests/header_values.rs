@@ -1,7 +1,7 @@
 //! Value ⇔ bytes of the structures outside records and features, in both byte orders: little-endian as perf on x86-64
 //! writes them, big-endian as on s390x.
 
-use perfdata_core::attr::{Attr, AttrFlags, AuxAction, EventType, ReadFormat, SampleType};
+use perfdata_core::attr::{Attr, AttrFlags, AuxAction, EventType, ReadFormat, SIZES, SampleType};
 use perfdata_core::header::{FeatureBitmap, FileHeader, FileSection, Magic, PipeHeader, WordSize};
 use perfdata_core::record::{RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
@@ -129,6 +129,60 @@ fn attribute_of_the_last_size() {
          0000000000000033 0000000000000044 0000000000000055",
     );
     assert_eq!(AuxAction(0b101).to_wire(Endian::Big), 0xa000_0000);
+}
+
+/// Every size that a kernel has given it: the fields behind are `None`, those before are what they were.
+#[test]
+fn attribute_of_every_size() {
+    let fields = [
+        "01000000 90000000 0100000000000000 a00f000000000000 0700000000000000 0400000000000000",
+        "0300000000000000 01000000 02000000 1100000000000000",
+        "2200000000000000",
+        "0100020000000000",
+        "ff00000000000000 00200000 01000000",
+        "0f00000000000000",
+        "00100000 7f00 0000",
+        "00080000 05000000",
+        "3300000000000000",
+        "4400000000000000",
+        "5500000000000000",
+    ];
+    let words = [
+        "00000001 00000090 0000000000000001 0000000000000fa0 0000000000000007 0000000000000004",
+        "c000000000000000 00000001 00000002 0000000000000011",
+        "0000000000000022",
+        "0000000000020001",
+        "00000000000000ff 00002000 00000001",
+        "000000000000000f",
+        "00001000 007f 0000",
+        "00000800 a0000000",
+        "0000000000000033",
+        "0000000000000044",
+        "0000000000000055",
+    ];
+    let (whole, _) = Attr::decode(&hex(&fields.concat()), Endian::Little, Layout::default()).unwrap();
+    for (at, (size, _)) in SIZES.iter().enumerate() {
+        let with_size = |bytes: &[&str], size_bytes: &[u8]| {
+            let mut bytes = hex(&bytes[..at + 2].concat());
+            bytes[4..8].copy_from_slice(size_bytes);
+            assert_eq!(bytes.len(), *size as usize);
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        let little = with_size(&fields, &size.to_le_bytes());
+        let big = with_size(&words, &size.to_be_bytes());
+        let from = |bytes: u32, value: bool| assert_eq!(value, *size >= bytes, "{size}");
+        let (attr, _) = Attr::decode(&hex(&little), Endian::Little, Layout::default()).unwrap();
+        from(72, attr.config2 == Some(0x22));
+        from(80, attr.branch_sample_type.is_some() && attr.branch_sample_type == whole.branch_sample_type);
+        from(96, (attr.sample_regs_user, attr.sample_stack_user, attr.clockid) == (Some(0xff), Some(0x2000), Some(1)));
+        from(104, attr.sample_regs_intr == Some(15));
+        from(112, (attr.aux_watermark, attr.sample_max_stack, attr.reserved_2) == (Some(0x1000), Some(127), Some(0)));
+        from(120, attr.aux_sample_size == Some(0x800) && attr.aux_action.is_some());
+        from(128, attr.sig_data == Some(0x33));
+        from(136, attr.config3 == Some(0x44));
+        from(144, attr.config4 == Some(0x55));
+        check(&attr, &little, &big);
+    }
 }
 
 /// 1, 2 and 3 keep their value: the two bits move as a whole, though they lie on both sides of a byte border.

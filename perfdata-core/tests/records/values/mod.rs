@@ -6,6 +6,7 @@
 mod auxtrace;
 mod auxtrace_arm;
 mod events;
+mod forms;
 mod maps;
 mod sample;
 mod sample_parts;
@@ -83,6 +84,7 @@ pub fn all() -> Vec<Case> {
         auxtrace::all(),
         auxtrace_arm::all(),
         events::all(),
+        forms::all(),
         maps::all(),
         sample::all(),
         sample_parts::all(),
