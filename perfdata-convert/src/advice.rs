@@ -29,12 +29,9 @@ const NEW_PERF: &str = "6.2";
 /// The three steps that make most sense for the recording at `input`.
 pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
     let facts = Facts::of(overview, input);
-    let step = |what, before: &str, kind: &str| {
-        let command = format!("perfconv {before} {} -o {}", shell::word(input), shell::word(&facts.output(kind)));
-        Step { what, command }
-    };
+    let step = |what, before: &str, kind: &str| Step { what, command: command(before, input, kind) };
     let all = [
-        (facts.damaged).then(|| step("Save what can be read of it", "recover", "recovered")),
+        (facts.damaged).then(|| Step { what: "Save what can be read of it", command: recover(input) }),
         (facts.directory).then(|| step("Make one file of it", "--to file", "file")),
         (facts.pipe).then(|| step("Make a file of it, which every reader takes", "pipe2file", "file")),
         (facts.foreign).then(|| step("Turn it into this machine's byte order", "--swap-endian", "native")),
@@ -48,8 +45,7 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
 }
 
 /// What the choice depends on.
-struct Facts<'a> {
-    input: &'a Path,
+struct Facts {
     directory: bool,
     damaged: bool,
     pipe: bool,
@@ -58,11 +54,10 @@ struct Facts<'a> {
     new: bool,
 }
 
-impl<'a> Facts<'a> {
-    fn of(overview: &Overview, input: &'a Path) -> Self {
+impl Facts {
+    fn of(overview: &Overview, input: &Path) -> Self {
         let release = overview.perf_version().and_then(|text| text.parse::<Version>().ok());
         Facts {
-            input,
             directory: input.is_dir(),
             damaged: !overview.damage().is_empty(),
             pipe: overview.container() == ContainerKind::Pipe,
@@ -71,21 +66,31 @@ impl<'a> Facts<'a> {
             new: release.is_some_and(|release| release.has(NEW_PERF)),
         }
     }
+}
 
-    /// A name for the output, which no file has.
-    fn output(&self, kind: &str) -> PathBuf {
-        let stem = self.input.file_stem().filter(|stem| *stem != "-").unwrap_or("perf".as_ref());
-        let name = |number: Option<u32>| {
-            let mut name = stem.to_owned();
-            name.push(format!(".{kind}"));
-            if let Some(number) = number {
-                name.push(format!(".{number}"));
-            }
-            name.push(".data");
-            PathBuf::from(name)
-        };
-        [None].into_iter().chain((2..100).map(Some)).map(name).find(|name| !name.exists()).unwrap_or_else(|| name(None))
-    }
+/// The command that saves what can be read of `input`.
+pub fn recover(input: &Path) -> String {
+    command("recover", input, "recovered")
+}
+
+/// A conversion of `input` to a file named after it.
+fn command(words: &str, input: &Path, kind: &str) -> String {
+    format!("perfconv {words} {} -o {}", shell::word(input), shell::word(&output(input, kind)))
+}
+
+/// A name for the output, which no file has.
+fn output(input: &Path, kind: &str) -> PathBuf {
+    let stem = input.file_stem().filter(|stem| *stem != "-").unwrap_or("perf".as_ref());
+    let name = |number: Option<u32>| {
+        let mut name = stem.to_owned();
+        name.push(format!(".{kind}"));
+        if let Some(number) = number {
+            name.push(format!(".{number}"));
+        }
+        name.push(".data");
+        PathBuf::from(name)
+    };
+    [None].into_iter().chain((2..100).map(Some)).map(name).find(|name| !name.exists()).unwrap_or_else(|| name(None))
 }
 
 fn is_compressed(overview: &Overview) -> bool {

@@ -6,7 +6,7 @@ mod inject;
 pub use inject::{InjectArgs, OnlyInPerf};
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
@@ -117,6 +117,23 @@ impl Cli {
     }
 }
 
+impl Cli {
+    /// The recording that is read first.
+    pub fn input(&self) -> Option<&Path> {
+        Some(match &self.command {
+            None => &self.convert.as_ref()?.input,
+            Some(Command::Convert(args) | Command::Pipe2file(args) | Command::File2pipe(args)) => &args.input,
+            Some(Command::Inject(args)) => &args.input,
+            Some(Command::Info(args)) => &args.input,
+            Some(Command::Dump(args)) => &args.input,
+            Some(Command::Verify(args)) => &args.input,
+            Some(Command::ExtractAux(args)) => &args.input,
+            Some(Command::Recover(args)) => &args.input,
+            Some(Command::Diff(_) | Command::Man(_) | Command::Completions(_)) => return None,
+        })
+    }
+}
+
 /// The error with the command that was meant, if the first word is nearly one: it was taken for a recording.
 fn meant(command: &mut clap::Command, args: &[OsString], error: clap::Error) -> clap::Error {
     let words = || args.iter().skip(1).filter_map(|arg| arg.to_str()).filter(|arg| !arg.starts_with('-'));
@@ -131,7 +148,7 @@ fn meant(command: &mut clap::Command, args: &[OsString], error: clap::Error) -> 
 }
 
 fn exists(name: &str) -> bool {
-    std::path::Path::new(name).exists()
+    Path::new(name).exists()
 }
 
 /// The subcommand that is nearly called `name`.

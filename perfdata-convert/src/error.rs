@@ -38,6 +38,24 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// An error that can be got around.
+    #[error("{source}")]
+    Avoidable {
+        /// What is wrong.
+        source: Box<Error>,
+        /// How it goes.
+        step: Step,
+    },
+}
+
+/// What leads past an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// The same command with these options.
+    Add(String),
+    /// Saving what can be read of the input, first.
+    Recover,
 }
 
 impl Error {
@@ -47,6 +65,35 @@ impl Error {
         move |source| Error::Io { path, source }
     }
 
+    /// The same error with the step that leads past it.
+    #[must_use]
+    pub fn with_step(self, step: Step) -> Error {
+        Error::Avoidable { source: Box::new(self), step }
+    }
+
+    /// For `map_err` and the like: a refusal, and the options with which it is none.
+    pub fn refused_without(what: impl Into<String>, options: impl Into<String>) -> Error {
+        Error::Refused(what.into()).with_step(Step::Add(options.into()))
+    }
+
+    /// The step that leads past the error, if one is known.
+    pub fn step(&self) -> Option<&Step> {
+        match self {
+            Error::Avoidable { step, .. } => Some(step),
+            Error::Compared { source, .. } => source.step(),
+            _ => None,
+        }
+    }
+
+    /// What is wrong with the input, where that is the trouble.
+    pub fn of_input(&self) -> Option<&perfdata_core::Error> {
+        match self {
+            Error::Read(error) => Some(error),
+            Error::Avoidable { source, .. } => source.of_input(),
+            _ => None,
+        }
+    }
+
     /// 1: the input is bad or the conversion was refused; 2: usage, or the operating system.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -54,6 +101,7 @@ impl Error {
             Error::Write(perfdata_write::Error::Io { .. }) => 2,
             Error::Read(_) | Error::Write(_) | Error::Refused(_) => 1,
             Error::Usage(_) | Error::Compared { .. } | Error::Io { .. } => 2,
+            Error::Avoidable { source, .. } => source.exit_code(),
         }
     }
 

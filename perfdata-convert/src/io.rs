@@ -19,7 +19,7 @@ use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::{DataFile, Head, Mended, Merged, RecordingReader, Source, SourceReader};
 use tempfile::NamedTempFile;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::interrupt::Temporary;
 
 /// The name that stands for standard input or output.
@@ -493,7 +493,8 @@ impl Output {
                 return Err(Error::Usage(format!("{} is the input: inputs are never changed", path.display())));
             }
             Ok(_) if !force => {
-                return Err(Error::Usage(format!("{} exists; --force overwrites it", path.display())));
+                let what = format!("{} exists; --force overwrites it", path.display());
+                return Err(Error::Usage(what).with_step(Step::Add("--force".into())));
             }
             _ => {}
         }
@@ -544,7 +545,10 @@ impl Output {
 /// Makes something temporary beside `path`, in the same folder.
 fn temporary<T>(path: &Path, make: impl FnOnce(&mut tempfile::Builder, &Path) -> io::Result<T>) -> Result<T> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    make(tempfile::Builder::new().prefix(".perfconv-").suffix(".tmp"), parent).map_err(Error::io(path))
+    fs::metadata(parent).map_err(Error::io(parent))?;
+    let made = make(tempfile::Builder::new().prefix(".perfconv-").suffix(".tmp"), parent);
+    // Without the name of what is temporary.
+    made.map_err(|error| Error::io(parent)(error.kind().into()))
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

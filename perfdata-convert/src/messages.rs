@@ -31,9 +31,11 @@ impl Messages {
         say("error", AnsiColor::Red, &text);
     }
 
-    /// What the user should do next: goes with an error.
-    pub fn help(self, text: impl Display) {
-        say("help", AnsiColor::Green, &text);
+    /// The command that leads past an error.
+    pub fn next(self, command: impl Display) {
+        if self.verbosity >= Verbosity::Normal {
+            say("try", AnsiColor::Green, &command);
+        }
     }
 
     /// That something is not as it should be.

@@ -1,23 +1,31 @@
 //! Names in commands that people paste into a shell.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// `path` as one word of a shell, which is no option either. What a terminal would obey is escaped in bash's way.
+/// `path` as one word of a shell, which is no option either.
 pub fn word(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
-    let option = bytes.starts_with(b"-") && bytes != b"-";
-    let bytes = if option { [b"./", bytes].concat() } else { bytes.to_vec() };
+    if bytes.starts_with(b"-") && bytes != b"-" {
+        return quoted(&Path::new(".").join(path).into_os_string());
+    }
+    quoted(path.as_os_str())
+}
+
+/// `text` as one word of a shell. What a terminal would obey is escaped in bash's way.
+pub fn quoted(text: &OsStr) -> String {
+    let bytes = text.as_bytes();
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
-    match std::str::from_utf8(&bytes) {
+    match std::str::from_utf8(bytes) {
         Ok(text) if !bytes.is_empty() && bytes.iter().all(plain) => text.to_owned(),
         Ok(text) if text.chars().all(|c| c == '\'' || c == '"' || c == '\\' || c.escape_debug().len() == 1) => {
             format!("'{}'", text.replace('\'', r"'\''"))
         }
         _ => {
             let mut out = String::from("$'");
-            for &byte in &bytes {
+            for &byte in bytes {
                 if plain(&byte) || byte == b' ' {
                     out.push(char::from(byte));
                 } else {
@@ -33,7 +41,6 @@ pub fn word(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
     use std::process::Command;
 
     #[test]

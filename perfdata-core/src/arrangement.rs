@@ -191,4 +191,13 @@ impl Arrangement {
             Arrangement::Pipe(_) => ContainerKind::Pipe,
         }
     }
+
+    /// Whether the header says truly how many bytes of records there are. That of a recording that was never finished,
+    /// or cut, does not; a pipe has no such number.
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Arrangement::File(file) => file.place(Part::Data).is_none_or(|data| data.size == file.header.data.size),
+            Arrangement::Pipe(_) => true,
+        }
+    }
 }

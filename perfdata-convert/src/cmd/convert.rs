@@ -1,5 +1,7 @@
 //! `perfconv convert`, and the commands that are a short form of it.
 
+use std::path::Path;
+
 use indicatif::HumanBytes;
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
@@ -7,6 +9,7 @@ use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
 
 use super::open;
+use crate::advice;
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
 use crate::convert::compat::Compat;
@@ -16,7 +19,7 @@ use crate::convert::edit::{Change, Edit};
 use crate::convert::swap::{Swap, Target};
 use crate::convert::tally::Tally;
 use crate::convert::{Conversion, Form, Stage, Summary, to_directory};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::io::{Output, OutputDirectory};
 use crate::messages::{Messages, Verbosity};
 use crate::show::endian_name;
@@ -47,8 +50,17 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, messages: Messages) -> Res
     };
     let output = Output::create(output, &args.input, args.force)?;
     let summary = Conversion { stages: stages()?, to }.run_on(open(&args.input, messages)?, output)?;
+    warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())
+}
+
+/// Says that the output is as little finished as the input.
+pub fn warn_of_unfinished(summary: &Summary, input: &Path, messages: Messages) {
+    if summary.unfinished {
+        messages.warning("the recording was never finished, or is cut, and so is the copy");
+        messages.next(advice::recover(input));
+    }
 }
 
 /// Says what a conversion did.
@@ -135,7 +147,8 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
         ];
         return match sources.iter().find(|(_, given)| *given) {
             Some((option, _)) => {
-                Err(Error::Usage(format!("{option} says where build ids come from: --build-ids asks for them")))
+                let what = format!("{option} says where build ids come from: --build-ids asks for them");
+                Err(Error::Usage(what).with_step(Step::Add("--build-ids".into())))
             }
             None => Ok(None),
         };

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
 
-use super::{convert::report, open};
+use super::convert::{report, warn_of_unfinished};
+use super::open;
 use crate::cli::InjectArgs;
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
 use crate::convert::{Conversion, Stage};
@@ -25,6 +26,7 @@ pub fn run(args: &InjectArgs, messages: Messages) -> Result<()> {
     let to = if args.output == Path::new("-") { ContainerKind::Pipe } else { ContainerKind::File };
     let output = Output::create(&args.output, &args.input, true)?;
     let summary = Conversion { stages, to: Some(to) }.run_on(open(&args.input, messages)?, output)?;
+    warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())
 }

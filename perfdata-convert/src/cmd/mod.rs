@@ -10,6 +10,7 @@ mod info;
 mod inject;
 mod man;
 mod recover;
+pub mod trouble;
 mod verify;
 
 use std::io::Write;

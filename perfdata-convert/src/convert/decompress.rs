@@ -1,13 +1,13 @@
 //! Compressed records become the records in them.
 
-use perfdata_core::arrangement::{Arrangement, Part, Slot, SlotContent};
+use perfdata_core::arrangement::{Arrangement, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::{Decompressor, is_compressed};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Endian, Recording};
 
 use super::{Link, Stage};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 
 /// Puts the records of the zstd stream where its pieces stood, and drops the COMPRESSED feature.
 #[derive(Debug, Default)]
@@ -59,9 +59,8 @@ fn check_sized(arrangement: &Arrangement, other: u64) -> Result<()> {
     if said == other || file.place(Part::Data).is_none_or(|data| data.size == said) {
         return Ok(());
     }
-    let what = "the recording was never finished, or is cut, so nothing in it can be compressed or decompressed; \
-                try: perfconv recover INPUT -o OUTPUT";
-    Err(Error::Refused(what.into()))
+    let what = "the recording was never finished, or is cut, so nothing in it can be compressed or decompressed";
+    Err(Error::Refused(what.into()).with_step(Step::Recover))
 }
 
 /// Refuses a file whose header does not say how large its records are: it has no place for features.

@@ -246,6 +246,8 @@ pub struct Summary {
     pub bytes_out: u64,
     /// How long it took.
     pub elapsed: Duration,
+    /// Whether the output's header does not say how many bytes of records there are, as the input's does not.
+    pub unfinished: bool,
     /// Bytes of the input that were no records, and why the stream could not be read on.
     pub unreadable: Option<(u64, String)>,
     /// What the stages have to say.
@@ -384,6 +386,7 @@ impl Conversion {
             bytes_in: 0,
             bytes_out: 0,
             elapsed: Duration::ZERO,
+            unfinished: container == ContainerKind::File && !reader.arrangement().is_finished(),
             unreadable: reader.damage().map(|damage| (unreadable, damage.to_string())),
             notes: self.stages.iter().flat_map(|stage| stage.notes()).collect(),
         })

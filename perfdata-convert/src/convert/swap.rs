@@ -82,9 +82,10 @@ impl Swap {
             Unknown::Drop => Ok(false),
             Unknown::Error => {
                 let place = offset.map(|at| format!("at offset {at:#x}: ")).unwrap_or_default();
-                Err(Error::Refused(format!(
+                let what = format!(
                     "{place}{what} cannot be converted to the other byte order: {why}; --unknown keep or --unknown drop decides"
-                )))
+                );
+                Err(Error::refused_without(what, "--unknown keep"))
             }
         }
     }

@@ -70,7 +70,7 @@ impl Stage for ToPipe {
 pub(super) fn with_way_out(error: perfdata_write::Error) -> Error {
     match error {
         perfdata_write::Error::TooLarge { ref name, .. } | perfdata_write::Error::Section { ref name, .. } => {
-            Error::Refused(format!("{error}; --drop {name} leaves the section out"))
+            Error::refused_without(format!("{error}; --drop {name} leaves the section out"), format!("--drop {name}"))
         }
         other => other.into(),
     }

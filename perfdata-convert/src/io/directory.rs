@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::{STANDARD, same_file, temporary};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::interrupt::Temporary;
 
 /// A directory that is made beside its target, which it replaces when it is complete.
@@ -36,7 +36,8 @@ impl OutputDirectory {
                 return Err(Error::Usage(format!("{} is the input: inputs are never changed", path.display())));
             }
             Ok(_) if !force => {
-                return Err(Error::Usage(format!("{} exists; --force replaces it", path.display())));
+                let what = format!("{} exists; --force replaces it", path.display());
+                return Err(Error::Usage(what).with_step(Step::Add("--force".into())));
             }
             Ok(_) => {
                 for entry in fs::read_dir(path).map_err(Error::io(path))? {

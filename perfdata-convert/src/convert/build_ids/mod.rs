@@ -270,7 +270,7 @@ impl Stage for BuildIds {
             }
             Place::Mmap2 if is_compressed(record.kind) => {
                 let what = "the MMAP2 records are compressed: --decompress lets them carry build ids";
-                return Err(Error::Refused(what.into()));
+                return Err(Error::refused_without(what, "--decompress"));
             }
             Place::Mmap2 => self.rewrite(record, watch.events())?,
         };
