@@ -235,8 +235,17 @@ pub struct InfoArgs {
     /// Recording to read; - is standard input
     pub input: PathBuf,
     /// One JSON object instead of text
-    #[arg(long)]
+    #[arg(long, group = "form")]
     pub json: bool,
+    /// Draw the layout to scale, as wide as the terminal
+    #[arg(long, group = "form")]
+    pub map: bool,
+    /// Write a page for a browser: layout, tables and charts
+    #[arg(long, value_name = "FILE", group = "form")]
+    pub html: Option<PathBuf>,
+    /// Overwrite FILE if it exists
+    #[arg(short, long, requires = "html")]
+    pub force: bool,
 }
 
 /// A container.

@@ -56,7 +56,9 @@ Examples:
 pub const INFO: &str = "\
 Examples:
     perfconv info perf.data
-    perfconv info --json perf.data | jq .records";
+    perfconv info --json perf.data | jq .records
+    perfconv info --map perf.data
+    perfconv info --html perf.html perf.data";
 
 /// Of `perfconv dump`.
 pub const DUMP: &str = "\

@@ -1,6 +1,6 @@
 //! Compressed records become the records in them.
 
-use perfdata_core::arrangement::{Arrangement, Slot, SlotContent};
+use perfdata_core::arrangement::{Arrangement, Part, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::{Decompressor, is_compressed};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};

@@ -17,6 +17,7 @@ use perfdata_core::wire::Wire;
 use super::hex;
 use super::json::Json;
 use super::names::EventNames;
+use super::part_name;
 use super::record::Shown;
 use crate::batch::{Batch, Intake, in_order};
 use crate::error::{Error, Result};
@@ -235,17 +236,7 @@ impl Printer<'_> {
         }
         let bytes = source.bytes(place)?;
         let opaque = |v: &mut dyn Visitor| v.leaf("bytes", bytes.len(), Leaf::Opaque(&bytes));
-        let title = match part {
-            Part::Header => "header".to_owned(),
-            Part::Ids(event) => format!("ids of event {event}"),
-            Part::Attrs => "attributes".into(),
-            Part::EventTypes => "event types".into(),
-            Part::Data => "records".into(),
-            Part::FeatureTable => "feature table".into(),
-            Part::Feature(id) => format!("feature {}", FeatureId(id)),
-            Part::Gap => "gap".into(),
-        };
-        self.part(&title, place.offset, &bytes, |v| match part {
+        self.part(&part_name(part), place.offset, &bytes, |v| match part {
             Part::Header => file.header.describe("", Style::Plain, v),
             Part::Ids(event) => match model.events.get(event) {
                 Some(event) => event.ids.describe("ids", Style::Id, v),

@@ -1,16 +1,22 @@
 //! Showing recordings: visitors over the declarations of `perfdata-core`, for people and for programs.
 
+pub mod bins;
 pub mod dump;
 pub mod hex;
 pub mod json;
+pub mod map;
 pub mod names;
 pub mod overview;
+pub mod page;
 pub mod paths;
 pub mod record;
+pub mod survey;
 pub mod text;
 
 use perfdata_core::Endian;
+use perfdata_core::arrangement::Part;
 use perfdata_core::describe::{Leaf, Style};
+use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{CpuMode, RecordType};
 
 /// A word in its style, where that is a number with a sign: all ones mean "none" in a [`Style::Pid`].
@@ -44,6 +50,20 @@ pub fn endian_name(endian: Endian) -> &'static str {
     match endian {
         Endian::Little => "little-endian",
         Endian::Big => "big-endian",
+    }
+}
+
+/// The name of a part of a file.
+pub fn part_name(part: Part) -> String {
+    match part {
+        Part::Header => "header".to_owned(),
+        Part::Ids(event) => format!("ids of event {event}"),
+        Part::Attrs => "attributes".into(),
+        Part::EventTypes => "event types".into(),
+        Part::Data => "records".into(),
+        Part::FeatureTable => "feature table".into(),
+        Part::Feature(id) => format!("feature {}", FeatureId(id)),
+        Part::Gap => "gap".into(),
     }
 }
 

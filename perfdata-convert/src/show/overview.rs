@@ -17,7 +17,7 @@ use super::names::EventNames;
 use super::text::{Limits, Tree, escaped};
 use super::{endian_name, seconds};
 use crate::error::Result;
-use crate::io::Input;
+use crate::io::{Directory, Input};
 use crate::walk::{Item, walk};
 
 /// What one pass over a recording tells.
@@ -34,10 +34,17 @@ pub struct Overview {
     inner: BTreeMap<RecordType, Tally>,
     /// Bytes behind records, outside their size.
     payload: u64,
+    /// Bytes at the end that are no records.
+    unreadable: u64,
+    /// Whether the records stand in several files.
+    split: bool,
     times: Option<SampleTime>,
     /// What keeps parts of the recording from being read.
     damage: Vec<String>,
 }
+
+/// Sees the records of a pass.
+pub type Observer<'a> = &'a mut dyn FnMut(&RawRecord<'_>, Option<usize>, &Recording);
 
 /// Number and size of some records.
 #[derive(Debug, Clone, Copy, Default)]
@@ -88,7 +95,15 @@ impl Overview {
     /// # Errors
     /// The input cannot be read, or is no recording.
     pub fn of(input: Input) -> Result<Self> {
-        let (mut reader, _) = input.reader_with(Head::Pass)?;
+        Self::observed(input, &mut |_, _, _| {})
+    }
+
+    /// The same, while `observer` sees every record, with its place in a compressed one if it is in one.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn observed(input: Input, observer: Observer<'_>) -> Result<Self> {
+        let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut overview = Overview {
             recording: Recording::new(reader.recording().endian),
             arrangement: reader.arrangement().clone(),
@@ -97,23 +112,28 @@ impl Overview {
             records: BTreeMap::new(),
             inner: BTreeMap::new(),
             payload: 0,
+            unreadable: 0,
+            split: source.directory().is_some_and(Directory::is_split),
             times: None,
             damage: Vec::new(),
         };
-        let mut unreadable = 0_u64;
         let (mut records, mut inner) = (Tallies::default(), Tallies::default());
         walk(&mut reader, |item, recording| {
             match item {
                 Item::Record(record) => {
                     records.of(record.kind).add(record.bytes.len());
                     overview.see(&record, recording);
+                    observer(&record, None, recording);
                 }
-                Item::Inner(record, _) => {
+                Item::Inner(record, place) => {
                     inner.of(record.kind).add(record.bytes.len());
                     overview.see(&record, recording);
+                    observer(&record, Some(place), recording);
                 }
                 Item::Payload(bytes) => overview.payload = overview.payload.saturating_add(bytes.len() as u64),
-                Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
+                Item::Unreadable(bytes) => {
+                    overview.unreadable = overview.unreadable.saturating_add(bytes.len() as u64);
+                }
                 Item::Undecodable(error) => overview.damage.push(error.to_string()),
                 Item::Pause => {}
             }
@@ -121,8 +141,8 @@ impl Overview {
         })?;
         (overview.records, overview.inner) = (records.finish(), inner.finish());
         if let Some(damage) = reader.damage() {
-            let lost = if unreadable > 0 {
-                format!("; {unreadable} bytes from there on are no records")
+            let lost = if overview.unreadable > 0 {
+                format!("; {} bytes from there on are no records", overview.unreadable)
             } else {
                 String::new()
             };
@@ -163,6 +183,11 @@ impl Overview {
         &self.recording
     }
 
+    /// Where everything stands.
+    pub fn arrangement(&self) -> &Arrangement {
+        &self.arrangement
+    }
+
     /// The container; a directory is read as a file.
     pub fn container(&self) -> ContainerKind {
         self.arrangement.container()
@@ -171,6 +196,22 @@ impl Overview {
     /// What keeps parts of the recording from being read.
     pub fn damage(&self) -> &[String] {
         &self.damage
+    }
+
+    /// Bytes of the stream: records, what follows them outside their size, and what is none.
+    pub fn stream_bytes(&self) -> u64 {
+        let records = self.records.values().fold(0_u64, |sum, tally| sum.saturating_add(tally.bytes));
+        records.saturating_add(self.payload).saturating_add(self.unreadable)
+    }
+
+    /// Whether the records stand in several files, those of a directory.
+    pub fn is_split(&self) -> bool {
+        self.split
+    }
+
+    /// Number and bytes of the records of each type in the stream.
+    pub fn tallies(&self) -> impl Iterator<Item = (RecordType, u64, u64)> {
+        self.records.iter().map(|(kind, tally)| (*kind, tally.count, tally.bytes))
     }
 
     /// The number of records of a type, those in compressed records included.

@@ -1,0 +1,116 @@
+//! Amounts along an axis whose length is not known in advance, in a fixed room.
+
+use std::collections::BTreeMap;
+
+/// The most bins of a row.
+pub const BINS: usize = 240;
+
+/// Rows of amounts, in bins of equal width that widen as the axis grows.
+#[derive(Debug, Clone)]
+pub struct Bins<K> {
+    /// The width of a bin is 2 to this power.
+    shift: u32,
+    /// The number of the first bin, counted from the origin of the axis.
+    first: u64,
+    /// Bins in use.
+    used: usize,
+    rows: BTreeMap<K, Vec<u64>>,
+}
+
+impl<K: Ord> Default for Bins<K> {
+    fn default() -> Self {
+        Bins { shift: 0, first: 0, used: 0, rows: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord> Bins<K> {
+    /// Adds `amount` to the row `key` at the place `at`.
+    pub fn add(&mut self, key: K, at: u64, amount: u64) {
+        if self.used == 0 {
+            self.first = at;
+        }
+        let (low, high) = loop {
+            let bin = at >> self.shift;
+            let last = self.first.saturating_add(self.used.saturating_sub(1) as u64);
+            let (low, high) = (self.first.min(bin), last.max(bin));
+            if high - low < BINS as u64 {
+                break (low, high);
+            }
+            self.widen();
+        };
+        let front = usize::try_from(self.first - low).unwrap_or(0);
+        if front > 0 {
+            for row in self.rows.values_mut() {
+                row.splice(0..0, std::iter::repeat_n(0, front));
+            }
+        }
+        self.first = low;
+        self.used = usize::try_from(high - low).unwrap_or(0) + 1;
+        let bin = usize::try_from((at >> self.shift) - low).unwrap_or(0);
+        let row = self.rows.entry(key).or_default();
+        if row.len() <= bin {
+            row.resize(bin + 1, 0);
+        }
+        if let Some(sum) = row.get_mut(bin) {
+            *sum = sum.saturating_add(amount);
+        }
+    }
+
+    /// Makes one bin of two.
+    fn widen(&mut self) {
+        let odd = usize::from(self.first % 2 == 1);
+        for row in self.rows.values_mut() {
+            row.splice(0..0, std::iter::repeat_n(0, odd));
+            *row = row.chunks(2).map(|pair| pair.iter().fold(0, |sum: u64, part| sum.saturating_add(*part))).collect();
+        }
+        self.used = (self.used + odd).div_ceil(2);
+        self.first /= 2;
+        self.shift += 1;
+    }
+
+    /// Where the first bin begins.
+    pub fn start(&self) -> u64 {
+        self.first << self.shift
+    }
+
+    /// How much of the axis a bin is.
+    pub fn width(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// The rows, each with a number for every bin.
+    pub fn rows(&self) -> impl Iterator<Item = (&K, impl Iterator<Item = u64>)> {
+        self.rows.iter().map(|(key, row)| {
+            let rest = self.used.saturating_sub(row.len());
+            (key, row.iter().copied().chain(std::iter::repeat_n(0, rest)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_when_the_axis_grows() {
+        let mut bins = Bins::default();
+        let places = [1000, 1001, 5, 77_777, u64::MAX, 0, 1 << 40, u64::MAX / 2];
+        for (row, at) in places.into_iter().enumerate() {
+            bins.add(row % 3, at, 10);
+            let total: u64 = bins.rows().flat_map(|(_, row)| row).sum();
+            assert_eq!(total, 10 * (row as u64 + 1), "{at}");
+            assert!(bins.used <= BINS);
+        }
+    }
+
+    #[test]
+    fn what_is_near_stays_apart() {
+        let mut bins = Bins::default();
+        (0..1000).for_each(|at| bins.add((), 1 << 50 | at, 1));
+        assert_eq!((bins.start(), bins.width()), (1 << 50, 8));
+        let (_, row) = bins.rows().next().expect("a row");
+        assert_eq!(row.collect::<Vec<_>>(), [8; 125]);
+        bins.add((), (1 << 50) - 8, 1);
+        assert_eq!(bins.start(), (1 << 50) - 8);
+    }
+}
