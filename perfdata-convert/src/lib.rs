@@ -36,7 +36,10 @@
 //! # }
 //! ```
 //!
-//! The command line is defined once, in [`cli`]; each subcommand is a file in [`cmd`].
+//! # Features
+//!
+//! - `cli` (default): the command, with its options ([`cli`]), subcommands ([`cmd`]), messages and progress bar. Without it
+//!   the library needs neither clap nor anything of terminals.
 
 pub mod advice;
 pub mod aux;

@@ -77,6 +77,13 @@
 //! - Input is not trusted: lengths are compared with what is there before anything is allocated. Nothing panics.
 //! - An [`Error`] says where (absolute offset, structure, field), what was found and what was expected.
 //! - Numbers in brackets, like (5.7), are the Linux release that a thing came with.
+//!
+//! # Features and versions
+//!
+//! There are no cargo features. Of other crates' types only [`Endian`] and the traits `BinRead` and `BinWrite` of binrw are
+//! part of the interface: the structures implement them, so that they can be parts of structures that are declared with
+//! binrw elsewhere. A new incompatible binrw is a breaking change here. Enums that grow with perf are
+//! `#[non_exhaustive]`; a structure that gains a field is a breaking change, unless `..Default::default()` fills it.
 
 #![forbid(unsafe_code)]
 

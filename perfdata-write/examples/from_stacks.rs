@@ -1,0 +1,98 @@
+//! Makes a recording of a text of stacks, as tools for flame graphs write them: on each line the names of the functions
+//! from the outermost to the innermost with `;` between, and how often the stack was met.
+//!
+//!     printf 'main;work;sort 3\nmain;print 1\n' > stacks.txt
+//!     cargo run -p perfdata-write --example from_stacks -- stacks.txt stacks.data /tmp/perf-4242.map
+//!     perf report -i stacks.data
+//!
+//! The names go into a file of the form that just-in-time compilers write for perf, which looks for it under that name.
+
+use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, fs::File};
+
+use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};
+use perfdata_core::record::{Body, CallchainContext, Comm, Mmap, RawRecord, Record, RecordType, Sample, SampleId, Tid};
+use perfdata_core::wire::Text;
+use perfdata_core::{Endian, Event, Recording};
+use perfdata_write::{FilePlan, FileWriter, RecordSink};
+
+/// The process that all of it is said to have happened in.
+const PID: u32 = 4242;
+/// Where its code is said to be, and how much room each function has.
+const CODE: u64 = 0x10_0000;
+const ROOM: u64 = 0x100;
+/// `misc` of what happens in user space.
+const USER: u16 = 2;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let usage = "usage: from_stacks STACKS OUTPUT MAP";
+    let mut args = env::args_os().skip(1);
+    let stacks = fs::read_to_string(args.next().ok_or(usage)?)?;
+    let (output, map) = (args.next().ok_or(usage)?, args.next().ok_or(usage)?);
+
+    let mut recording = Recording::new(Endian::NATIVE);
+    let attr = Attr {
+        kind: EventType::SOFTWARE,
+        size: Attr::MIN_SIZE,
+        config: SoftwareEvent::CPU_CLOCK.0,
+        sample_period: 1,
+        sample_type: SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::CALLCHAIN,
+        flags: AttrFlags::default().with("sample_id_all", 1).ok_or("no such flag")?,
+        ..Attr::default()
+    };
+    recording.events.push(Event { attr, ids: vec![1] });
+
+    let no_gaps: Vec<u8> = Vec::new();
+    let mut writer = FileWriter::begin(File::create(output)?, FilePlan::standard(), &recording, &no_gaps)?;
+    let tid = Tid { pid: PID, tid: PID };
+    let mut put = |kind, misc, body, time| -> Result<(), Box<dyn Error>> {
+        let trailer = SampleId { tid: Some(tid.clone()), time, id: None, stream_id: None, cpu: None, identifier: None };
+        let sample_id = (kind != RecordType::SAMPLE).then_some(trailer);
+        let bytes = Record { kind, misc, body, tail: Vec::new(), sample_id }.encode(Endian::NATIVE)?;
+        writer.record(&RawRecord::first(&bytes, Endian::NATIVE, 0)?)?;
+        Ok(())
+    };
+    put(RecordType::COMM, 0, Body::Comm(Comm { pid: PID, tid: PID, comm: Text::padded(b"stacks", 8) }), Some(0))?;
+    // perf looks for the names of anonymous code in a file for the process.
+    let (len, filename) = (1 << 30, Text::padded(b"//anon", 8));
+    put(
+        RecordType::MMAP,
+        USER,
+        Body::Mmap(Mmap { pid: PID, tid: PID, addr: CODE, len, pgoff: CODE, filename }),
+        Some(0),
+    )?;
+
+    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut time = 0;
+    for line in stacks.lines().filter(|line| !line.trim().is_empty()) {
+        let (names, count) = line.rsplit_once(' ').ok_or_else(|| format!("no count: {line}"))?;
+        let mut chain: Vec<u64> = names
+            .split(';')
+            .map(|name| {
+                let next = CODE + ROOM * functions.len() as u64;
+                // Inside of the function, as an address to return to is.
+                *functions.entry(name).or_insert(next) + ROOM / 2
+            })
+            .collect();
+        chain.push(CallchainContext::USER.0);
+        chain.reverse();
+        for _ in 0..count.parse::<u64>()? {
+            time += 1_000_000;
+            let sample = Sample {
+                ip: chain.get(1).copied(),
+                tid: Some(tid.clone()),
+                time: Some(time),
+                callchain: Some(chain.clone().into()),
+                ..Sample::default()
+            };
+            put(RecordType::SAMPLE, USER, Body::Sample(sample), None)?;
+        }
+    }
+    writer.finish(&recording)?;
+
+    let mut names = String::new();
+    for (name, start) in functions {
+        writeln!(names, "{start:x} {ROOM:x} {name}")?;
+    }
+    fs::write(map, names)?;
+    Ok(())
+}
