@@ -317,6 +317,8 @@ fn a_directory_is_copied_as_it_is() {
         let (old, new) = (tree(&recording.path), tree(&made.path().join("made")));
         assert!(old == new, "{}: {:?}, {:?}", recording.name, old.keys(), new.keys());
         kernels += usize::from(new.keys().any(|name| name.starts_with("kcore_dir/")));
+        let mode = |folder: &Path| fs::metadata(folder.join("kcore_dir")).ok().map(|meta| meta.permissions());
+        assert_eq!(mode(&recording.path), mode(&made.path().join("made")), "{}", recording.name);
     }
     assert!(kernels > 0, "no directory with a kernel");
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -73,15 +73,15 @@ fn inside(error: Error, name: &str) -> Error {
 
 /// Copies a file, or a folder with all that is in it.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    let kind = fs::symlink_metadata(from).map_err(Error::io(from))?.file_type();
-    if kind.is_dir() {
+    let meta = fs::symlink_metadata(from).map_err(Error::io(from))?;
+    if meta.is_dir() {
         fs::create_dir(to).map_err(Error::io(to))?;
         for entry in fs::read_dir(from).map_err(Error::io(from))? {
             let name = entry.map_err(Error::io(from))?.file_name();
             copy(&from.join(&name), &to.join(&name))?;
         }
-        Ok(())
-    } else if kind.is_file() {
+        fs::set_permissions(to, meta.permissions()).map_err(Error::io(to))
+    } else if meta.is_file() {
         fs::copy(from, to).map(|_| ()).map_err(Error::io(from))
     } else {
         // A link may lead to what its recorder has no right to see.
