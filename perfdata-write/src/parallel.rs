@@ -220,7 +220,8 @@ impl ParallelCompressor {
         if self.threads.len() < self.most_threads {
             let mut zstd = Compressor::of_frames(self.kind, self.endian, self.level)?;
             let queue = Arc::clone(&jobs.queue);
-            self.threads.push(thread::spawn(move || work(&queue, &mut zstd)));
+            let thread = thread::Builder::new().spawn(move || work(&queue, &mut zstd));
+            self.threads.push(thread.map_err(Error::io("zstd encoder"))?);
         }
         let next = self.spare.pop().unwrap_or_default();
         let batch = std::mem::replace(&mut self.batch, next);
@@ -334,7 +335,7 @@ mod tests {
             Ok::<_, Error>(())
         })
         .expect("zstd");
-        assert_eq!(zstd.ratio(), 1);
+        assert_eq!(zstd.ratio(), 2);
         out
     }
 

@@ -387,7 +387,7 @@ fn perf_reads_what_is_compressed() {
 /// frame after the other.
 #[test]
 fn perf_reads_frames_one_after_the_other() {
-    const TIMES: usize = 150;
+    const TIMES: usize = 250;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let input = folder.path().join("long.data");
     let bytes = fs::read(recordings::fixture("6.1-x86_64-pipe-default").path).expect("a fixture");

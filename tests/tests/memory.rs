@@ -103,6 +103,25 @@ fn memory_does_not_grow_with_the_stream() {
     }
 }
 
+/// Kilobytes that compressing may take, on any number of processors.
+const COMPRESSING_LIMIT: u64 = 64 << 10;
+
+#[test]
+fn memory_does_not_grow_with_the_level() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (input, target) = (folder.path().join("input"), folder.path().join("output"));
+    let mut file = BufWriter::new(File::create(&input).expect("a temporary file"));
+    Repeated::of("7.2-x86_64-pipe-default").write(&mut file).and_then(|()| file.flush()).expect("a temporary file");
+    for level in [1, 3, 9, 13, 16, 19, 22] {
+        let mut command = perfconv();
+        command.args(["convert", "-q", "-f", &format!("--compress={level}")]).arg(&input).arg("-o").arg(&target);
+        let (status, peak, time) = peak(command);
+        eprintln!("level {level}: {peak} kB, {time:.1?}");
+        assert!(status.success(), "level {level}: {status}");
+        assert!(peak > 0 && peak < COMPRESSING_LIMIT, "level {level}: {peak} kB, not less than {COMPRESSING_LIMIT}");
+    }
+}
+
 fn pipe2file(input: &Path, target: &Path) -> Command {
     let mut command = perfconv();
     command.args(["pipe2file", "-q", "-f"]).arg(input).arg("-o").arg(target).stdin(Stdio::null());
