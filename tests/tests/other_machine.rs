@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use perfdata_core::feature::FeatureId;
 use perfdata_tests::convert::{Whole, perfconv};
 use perfdata_tests::recordings::{Container, Form, fixtures};
 
@@ -15,11 +16,70 @@ fn elsewhere(arguments: &[&str], input: &Path, output: &Path) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
+/// Whether a namespace can be made.
+fn can_be_elsewhere() -> bool {
+    let allowed = Command::new("unshare").args(["--uts", "hostname", "elsewhere"]).status();
+    let allowed = allowed.is_ok_and(|status| status.success());
+    if !allowed {
+        eprintln!("skipped: no UTS namespace can be made here (root, and unshare, are needed)");
+    }
+    allowed
+}
+
+/// Sections that say nothing of the machine, but of what is in the recording.
+const OF_THE_RECORDING: [FeatureId; 6] = [
+    FeatureId::BUILD_ID,
+    FeatureId::EVENT_DESC,
+    FeatureId::AUXTRACE,
+    FeatureId::SAMPLE_TIME,
+    FeatureId::DIR_FORMAT,
+    FeatureId::COMPRESSED,
+];
+
+/// Conversions that change what is in the recording leave alone what it says of the machine.
+#[test]
+fn no_option_takes_anything_from_the_machine() {
+    if !can_be_elsewhere() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let root = folder.path().to_str().expect("a temporary folder in UTF-8");
+    let ways: [&[&str]; 8] = [
+        &["--compress"],
+        &["--decompress"],
+        &["--compat", "7.2"],
+        &["--build-ids", "--sysroot", root],
+        &["--mmap2-build-ids", "--decompress", "--sysroot", root],
+        &["--set", "CLN_SIZE=64", "--drop", "60"],
+        &["inject", "-b", "--sysroot", root, "-i"],
+        &["--to", "pipe"],
+    ];
+    let output = folder.path().join("output");
+    let mut converted = 0;
+    for recording in fixtures().into_iter().skip(1).step_by(6) {
+        let before = Whole::read_file(&recording.main_file()).expect("a fixture").recording.features;
+        for way in ways {
+            let _ = std::fs::remove_file(&output);
+            if !elsewhere(way, &recording.path, &output) {
+                continue;
+            }
+            let after = Whole::read_file(&output).expect("a recording").recording.features;
+            for (id, section) in &before {
+                let is_kept = OF_THE_RECORDING.iter().all(|other| other.0 != *id) && !section.is_empty();
+                let is_set = *id == FeatureId::CLN_SIZE.0 && way.contains(&"--set");
+                if is_kept && !is_set {
+                    assert!(after.get(id) == Some(section), "{} {way:?}: feature {id} changed", recording.name);
+                }
+            }
+            converted += 1;
+        }
+    }
+    assert!(converted > 200, "only {converted} conversions");
+}
+
 #[test]
 fn no_conversion_takes_anything_from_the_machine() {
-    let allowed = Command::new("unshare").args(["--uts", "hostname", "elsewhere"]).status();
-    if !allowed.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no UTS namespace can be made here (root, and unshare, are needed)");
+    if !can_be_elsewhere() {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");

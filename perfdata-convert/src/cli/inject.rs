@@ -51,7 +51,7 @@ pub struct OnlyInPerf {
 
 impl OnlyInPerf {
     /// Long and short form, and what perf does.
-    const OPTIONS: [(&str, Option<char>, &str); 11] = [
+    const OPTIONS: [(&str, Option<char>, &str); 12] = [
         ("jit", Some('j'), "merging jitdump files"),
         ("sched-stat", Some('s'), "merging sched_stat with sched_switch events"),
         ("itrace", None, "making samples of an instruction trace"),
@@ -62,6 +62,7 @@ impl OnlyInPerf {
         ("kallsyms", None, "reading the symbols of the kernel"),
         ("ignore-vmlinux", None, "reading the symbols of the kernel"),
         ("convert-callchain", None, "unwinding stacks"),
+        ("unwind-style", None, "unwinding stacks"),
         ("aslr", None, "moving addresses"),
     ];
 }

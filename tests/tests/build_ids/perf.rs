@@ -1,5 +1,6 @@
 //! The tables that perf makes, in the machines where the recordings were made and on this one.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,8 @@ use perfdata_core::Recording as Model;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_tests::convert::convert;
+use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::perf::{self, Perf, Question};
 use perfdata_tests::recordings::{self, Container, Recording};
 
@@ -75,6 +77,51 @@ fn as_perf_on_the_recorded_machine() {
         }
     }
     assert!(compared == 0 || compared >= 7, "{compared} tables compared");
+}
+
+/// The mappings of files, by their first address, with the build ids that `perf inject --mmap2-buildid-all` gave them.
+fn told_of_mappings(recording: &Recording) -> BTreeMap<u64, String> {
+    let text = fs::read_to_string(recording.path.with_extension("inject.txt")).unwrap_or_default();
+    let said = text.split("$ ").find(|part| part.starts_with("perf inject --mmap2-buildid-all ")).unwrap_or_default();
+    let mapping = |line: &str| {
+        let (_, mapping) = line.split_once(": [0x")?;
+        let (start, rest) = mapping.split_once('(')?;
+        let id = rest.split_once('<').and_then(|(_, id)| id.split_once('>')).map(|(id, _)| id);
+        Some((u64::from_str_radix(start, 16).ok()?, id.unwrap_or_default().to_owned()))
+    };
+    said.lines().filter(|line| line.contains("]: r-xp /")).filter_map(mapping).collect()
+}
+
+/// Build ids in mappings: those of perf, and that of the program with a debug file.
+#[test]
+fn mappings_as_perf_on_the_recorded_machine() {
+    let mut compared = 0;
+    for recording in machines() {
+        let told = told_of_mappings(&recording);
+        let root = sysroot(&recording);
+        let stage = stage(Select::All, Place::Mmap2, root.as_deref(), "");
+        let made = convert(&recording.path, None, vec![Box::new(stage)]);
+        let Ok(made) = made else { continue };
+        let whole = Whole::read_file(&made.path()).expect("a recording");
+        let mut ours = BTreeMap::new();
+        for (at, _) in whole.records.iter().filter(|(_, kind)| *kind == RecordType::MMAP2) {
+            let raw = RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0).expect("it was read before");
+            let layout = whole.recording.events.layout_of(&raw);
+            if let Body::Mmap2(map) = Record::decode(&raw, &layout).expect("it can be decoded").body {
+                let id =
+                    map.build_id.map(|id| id.build_id[..usize::from(id.build_id_size)].to_vec()).unwrap_or_default();
+                let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+                ours.insert(map.addr, (id, map.filename.to_string()));
+            }
+        }
+        for (start, wanted) in told {
+            let (id, name) = ours.get(&start).expect("no mapping is lost");
+            let wanted = if name == LINKED.1 { LINKED.0 } else { &wanted };
+            assert_eq!(id, wanted, "{}: {name} at {start:#x}", recording.name);
+            compared += 1;
+        }
+    }
+    assert!(compared == 0 || compared >= 3, "{compared} mappings compared");
 }
 
 /// The pipes have the tables of the files of the same workload.
@@ -198,6 +245,52 @@ fn as_perf_on_this_machine() {
             }
         }
     }
+}
+
+/// The running kernel tells its own build id and those of its modules, and a file that was replaced is noticed.
+#[test]
+fn of_the_running_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(perf) = perf::all().iter().find(|perf| perf.endian == recordings::Endian::Little) else {
+        return eprintln!("skipped: no perf");
+    };
+    let (input, program) = (folder.path().join("recorded"), folder.path().join("program"));
+    fs::copy("/bin/true", &program).unwrap();
+    let mut command = perf.command();
+    command.args(["record", "-q", "-N", "-B", "--no-buildid-mmap", "-e", "cpu-clock:u", "-o"]).arg(&input);
+    if !command.arg("--").arg(&program).output().is_ok_and(|done| done.status.success()) {
+        return eprintln!("skipped: {} cannot record here", perf.name);
+    }
+    let program = program.canonicalize().unwrap().display().to_string();
+    let changed =
+        |notes: &[String]| notes.iter().any(|note| note.starts_with(&format!("{program} is not the file recorded: ")));
+    let made = with_build_ids(&input, None, Select::All, None);
+    assert!(!changed(&made.summary.notes), "{:?}", made.summary.notes);
+
+    let rows = table(&made.path());
+    let mut command = perf.command();
+    command.args(["buildid-list", "--kernel"]);
+    let kernel = perf::run(command, std::time::Duration::from_secs(60)).expect("perf runs").stdout;
+    let kernel = kernel.split_whitespace().next().unwrap_or_default();
+    match rows.iter().find(|(_, name)| name == "[kernel.kallsyms]") {
+        Some((id, _)) => assert_eq!(id, kernel),
+        None => assert!(kernel.is_empty() || !Path::new("/sys/kernel/notes").exists(), "{kernel}: {rows:?}"),
+    }
+    let is_module =
+        |name: &str| name.starts_with("/lib/modules/") || (name.starts_with('[') && !name.contains("[kernel"));
+    for (id, name) in rows.iter().filter(|(_, name)| is_module(name) && name != "[vdso]") {
+        let stem = name.rsplit('/').next().and_then(|file| file.trim_matches(['[', ']']).split('.').next());
+        let notes =
+            Path::new("/sys/module").join(stem.unwrap_or_default().replace('-', "_")).join("notes/.note.gnu.build-id");
+        let Ok(notes) = fs::read(notes) else { continue };
+        let own: String = notes[16..].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(*id, own, "{name}");
+    }
+
+    fs::copy(&program, folder.path().join("other")).unwrap();
+    fs::rename(folder.path().join("other"), &program).unwrap();
+    let made = with_build_ids(&input, None, Select::All, None);
+    assert!(changed(&made.summary.notes), "{:?}", made.summary.notes);
 }
 
 /// A reader adds the vdso of the machine that it runs on, and perf before 6.12 its copy of it.

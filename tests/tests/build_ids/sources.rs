@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use perfdata_convert::convert::build_ids::{Place, Select};
+use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
+use perfdata_core::wire::{Str, Wire};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::recordings::fixtures_dir;
 use perfdata_tests::synth::attr::sample_type::{CALLCHAIN, IP, TID, TIME};
@@ -244,6 +246,56 @@ fn hostile_files() {
         for value in [0, 0x7f, 0xff] {
             run(&|bytes| bytes.iter_mut().skip(at).take(4).for_each(|byte| *byte = value));
         }
+    }
+}
+
+/// Modules of the kernel are compressed by many distributions.
+#[test]
+fn compressed_objects() {
+    let (folder, path) = machine(&["zstd.ko.zst", "damaged.ko.zst", "xz.ko.xz", "gzip.ko.gz"]);
+    let opt = folder.path().join("root/opt");
+    let packed = zstd::encode_all(&*fs::read(opt.join("little64")).unwrap(), 1).unwrap();
+    fs::write(opt.join("zstd.ko.zst"), &packed).unwrap();
+    fs::write(opt.join("damaged.ko.zst"), &packed[..packed.len() / 2]).unwrap();
+    fs::write(opt.join("xz.ko.xz"), b"\xfd7zXZ\0 and so on").unwrap();
+    fs::write(opt.join("gzip.ko.gz"), b"\x1f\x8b and so on").unwrap();
+    let made = with_build_ids(&path, None, Select::Hit, Some(&folder.path().join("root")));
+    assert_eq!(table(&made.path()), expected(&[(LITTLE64, "zstd.ko.zst")]));
+    let notes = made.summary.notes.join("\n");
+    for why in ["damaged.ko.zst: compressed with zstd, and damaged", "xz.ko.xz: it is compressed with xz", "with gzip"]
+    {
+        assert!(notes.contains(why), "{notes}");
+    }
+}
+
+/// What the kernel maps into processes of 32 bits is another object than what it maps into those of 64.
+#[test]
+fn the_vdso_of_a_process() {
+    let attr = Attr::new(IP | TID | TIME, "sample_id_all mmap mmap2 comm task comm_exec");
+    let event = Event { name: "cpu-clock".into(), attr: attr.clone(), ids: vec![1] };
+    for (start, id, missing) in [(0xf7f0_0000, LITTLE32, "vdso32.so"), (0x7ffe_1234_5000, LITTLE64, "vdso64.so")] {
+        let mut s = Scribe::new(false, attr.clone(), Stamp::SOME);
+        let task = s.stamp.task();
+        let none = Object::Inode(0, 0, 0, 0);
+        s.kernel("", kind::MMAP2, misc::USER, |b| mmap2(b, task, [start, 0x2000, 0], none, [5, 2], "[vdso]"));
+        let (folder, path) = machine(&[]);
+        let mut file = File::new(false, vec![event.clone()]);
+        file.data = stream(&s.cases);
+        file.set_feature(4, Str::new(b"6.1.0-old").encode(Endian::Little).unwrap());
+        fs::write(&path, file.bytes()).unwrap();
+        let root = folder.path().join("root");
+        let places = root.join("lib/modules/6.1.0-old/vdso");
+        fs::create_dir_all(&places).unwrap();
+        for (name, object) in [("vdso32.so", "little32"), ("vdso64.so", "little64")] {
+            fs::copy(root.join("opt").join(object), places.join(name)).unwrap();
+        }
+        let made = with_build_ids(&path, None, Select::Hit, Some(&root));
+        assert_eq!(table(&made.path()), Table::from([row(id, "[vdso]")]));
+        fs::remove_file(places.join(missing)).unwrap();
+        let made = with_build_ids(&path, None, Select::Hit, Some(&root));
+        assert_eq!(table(&made.path()), Table::new());
+        let bits = if missing == "vdso32.so" { "32 bits" } else { "64 bits" };
+        assert!(made.summary.notes[0].contains(bits), "{:?}", made.summary.notes);
     }
 }
 

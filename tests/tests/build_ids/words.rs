@@ -1,9 +1,12 @@
 //! The command: its options, and `perfconv inject`, which takes the words of `perf inject`.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use perfdata_tests::convert::perfconv;
+use perfdata_tests::perf;
 use perfdata_tests::recordings::{fixture, fixtures_dir};
 use tempfile::TempDir;
 
@@ -71,6 +74,27 @@ fn inject_refuses_by_name_what_it_does_not_do() {
         let done = run(perfconv().args(["inject", "-b", word, "-i", "/dev/null"]));
         assert_eq!(done.status.code(), Some(2), "{word}");
         assert!(said(&done).contains("perfconv does not"), "{word}: {}", said(&done));
+    }
+}
+
+/// Every option that `perf inject` has, in any of its releases, is done or refused by name.
+#[test]
+fn no_word_of_perf_inject_is_unknown() {
+    for perf in perf::all() {
+        let mut command = perf.command();
+        command.args(["inject", "-h"]);
+        let help = perf::run(command, Duration::from_secs(60)).expect("perf runs");
+        let text = help.stdout + &help.stderr;
+        let options = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
+        let options: BTreeSet<&str> = options.filter_map(|option| option.split(['=', '[']).next()).collect();
+        assert!(options.len() > 10, "{}: {text}", perf.name);
+        for option in options {
+            // Where an option is done, the value is not right, or the input no recording.
+            let done = run(perfconv().args(["inject", "-i", "/dev/null", &format!("{option}=x")]));
+            let plain = run(perfconv().args(["inject", "-i", "/dev/null", option]));
+            let is_known = |said: &str| !said.contains("unexpected argument");
+            assert!(is_known(&said(&done)) || is_known(&said(&plain)), "{} {option}: {}", perf.name, said(&plain));
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Only headers, notes and the link are read. What they claim is compared with the file before it is believed.
 
-use std::io::BufReader;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use object::elf::{ELF_NOTE_GNU, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, SHT_NOBITS};
+use object::elf::{ELF_NOTE_GNU, ELFCLASS64, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, SHT_NOBITS};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
 
@@ -20,6 +22,14 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// The most section headers: the format's own limit for files that are not made of one section per function.
 const MOST_SECTIONS: u32 = 1 << 20;
+
+/// The most bytes that a compressed file is unpacked to: modules have some megabytes.
+const MOST_UNPACKED: u64 = 1 << 28;
+
+/// How compressed files begin: modules of the kernel are compressed by many distributions.
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+const XZ: &[u8] = b"\xfd7zXZ\0";
+const GZIP: &[u8] = b"\x1f\x8b";
 
 /// What is found in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +57,31 @@ pub struct DebugLink {
 /// Why the file cannot be read, or is no ELF file.
 pub fn read(path: &Path) -> Result<Found, String> {
     let file = open_regular(path).map_err(|e| e.to_string())?;
-    parse(&ReadCache::new(BufReader::new(file)))
+    let mut start = [0; 6];
+    let is = |magic: &[u8]| file.read_exact_at(&mut start, 0).is_ok() && start.starts_with(magic);
+    match [ZSTD, XZ, GZIP].into_iter().find(is) {
+        None => parse(&ReadCache::new(BufReader::new(file))),
+        Some(ZSTD) => parse(unpacked(file).map_err(|e| format!("compressed with zstd, and damaged: {e}"))?.as_slice()),
+        Some(XZ) => Err("it is compressed with xz, which is not read; --known-build-ids can tell its build id".into()),
+        Some(_) => Err("it is compressed with gzip, which is not read; --known-build-ids can tell its build id".into()),
+    }
+}
+
+/// The content of a file that zstd compressed, up to [`MOST_UNPACKED`].
+fn unpacked(file: File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    zstd::Decoder::new(file)?.take(MOST_UNPACKED).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether the ELF file at `path` is of the 64-bit class; `None` if it is no ELF file.
+pub fn is_64_bit(path: &Path) -> Option<bool> {
+    let mut start = [0; 5];
+    open_regular(path).ok()?.read_exact(&mut start).ok()?;
+    match start {
+        [0x7f, b'E', b'L', b'F', class] => Some(class == ELFCLASS64.0),
+        _ => None,
+    }
 }
 
 /// Looks into an ELF file.

@@ -136,12 +136,12 @@ impl Hits {
         let owner = Owner::of(mode, map.pid)?;
         let object = object_of(&map, mode).filter(|_| executable).map(|object| self.state.objects.intern(object));
         // perf lists what the kernel maps into every process whether a sample hits it or not.
-        let is_vdso = classify(&map.name, mode).is_some_and(|(kind, _)| kind == Kind::Vdso);
+        let kind = classify(&map.name, mode, map.end()).map(|(kind, _)| kind);
+        let is_vdso = matches!(kind, Some(Kind::Vdso | Kind::Vdso32));
         if let Some(object) = object.filter(|_| is_vdso || self.select == Select::All) {
             self.state.objects.want(object);
         }
-        let end = if map.len == 0 { u64::MAX } else { map.addr.saturating_add(map.len) };
-        Some(Change::Map { owner, range: (map.addr, end), object })
+        Some(Change::Map { owner, range: (map.addr, map.end()), object })
     }
 }
 
@@ -153,6 +153,13 @@ pub struct Mapping {
     name: Vec<u8>,
     id: Option<Id>,
     inode: Option<perfdata_core::record::Inode>,
+}
+
+impl Mapping {
+    /// The address behind it.
+    fn end(&self) -> u64 {
+        if self.len == 0 { u64::MAX } else { self.addr.saturating_add(self.len) }
+    }
 }
 
 impl From<Mmap> for Mapping {
@@ -172,7 +179,7 @@ impl From<Mmap2> for Mapping {
 
 /// The object that a record in `mode` maps, if it is one.
 pub fn object_of(map: &Mapping, mode: CpuMode) -> Option<Object> {
-    let (kind, name) = classify(&map.name, mode)?;
+    let (kind, name) = classify(&map.name, mode, map.end())?;
     let machine = match Owner::of(mode, map.pid)? {
         Owner::Kernel(machine) => machine,
         Owner::Process(_) => Machine::HOST,

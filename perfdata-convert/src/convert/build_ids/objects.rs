@@ -73,8 +73,10 @@ pub enum Kind {
     Kernel,
     /// A module of it.
     Module,
-    /// What the kernel maps into every process.
+    /// What the kernel maps into every process of 64 bits.
     Vdso,
+    /// What it maps into those of 32 bits.
+    Vdso32,
     /// A file.
     File,
 }
@@ -102,8 +104,8 @@ impl Object {
         match (self.kind, self.machine.is_guest()) {
             (Kind::Kernel | Kind::Module, false) => CpuMode::KERNEL,
             (Kind::Kernel | Kind::Module, true) => CpuMode::GUEST_KERNEL,
-            (Kind::Vdso | Kind::File, false) => CpuMode::USER,
-            (Kind::Vdso | Kind::File, true) => CpuMode::GUEST_USER,
+            (Kind::Vdso | Kind::Vdso32 | Kind::File, false) => CpuMode::USER,
+            (Kind::Vdso | Kind::Vdso32 | Kind::File, true) => CpuMode::GUEST_USER,
         }
     }
 
@@ -118,7 +120,7 @@ impl Object {
 pub struct ObjectId(usize);
 
 /// What makes two mappings mappings of one object.
-type Key = (Machine, bool, Vec<u8>, Option<Id>);
+type Key = (Machine, Kind, Vec<u8>, Option<Id>);
 
 /// All objects of a recording, in the order in which they appear.
 #[derive(Debug, Default)]
@@ -130,7 +132,7 @@ pub struct Objects {
 impl Objects {
     /// The number of `object`, which is entered if it is new.
     pub fn intern(&mut self, object: Object) -> ObjectId {
-        let key = (object.machine, object.kind <= Kind::Module, object.name.clone(), object.id);
+        let key = (object.machine, object.kind, object.name.clone(), object.id);
         let next = ObjectId(self.list.len());
         let id = *self.known.entry(key).or_insert(next);
         if id == next {
@@ -163,8 +165,9 @@ const KERNELS: [&[u8]; 2] = [b"[kernel.kallsyms", b"[guest.kernel.kallsyms"];
 /// Mappings in processes that are no files (tools/perf/util/map.c, is_anon_memory and is_no_dso_memory).
 const NO_FILES: [&[u8]; 6] = [b"//", b"/dev/zero", b"/anon_hugepage", b"/SYSV", b"/memfd:", b"["];
 
-/// What the name of a mapping in `mode` says that it maps, and the object's name; `None` for memory that is no object.
-pub fn classify(name: &[u8], mode: CpuMode) -> Option<(Kind, &[u8])> {
+/// What the name of a mapping in `mode` that ends at `end` says that it maps, and the object's name; `None` for memory
+/// that is no object.
+pub fn classify(name: &[u8], mode: CpuMode, end: u64) -> Option<(Kind, &[u8])> {
     if matches!(mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL) {
         let is_kernel = KERNELS.iter().any(|kernel| name.starts_with(kernel));
         return Some(match name.iter().position(|&byte| byte == b']').filter(|_| is_kernel) {
@@ -173,7 +176,9 @@ pub fn classify(name: &[u8], mode: CpuMode) -> Option<(Kind, &[u8])> {
         });
     }
     if name.starts_with(b"[vdso") {
-        return Some((Kind::Vdso, name));
+        // The kernel puts it at the end of a process's addresses.
+        let kind = if end > 1 << 32 { Kind::Vdso } else { Kind::Vdso32 };
+        return Some((kind, name));
     }
     (!name.is_empty() && !NO_FILES.iter().any(|start| name.starts_with(start))).then_some((Kind::File, name))
 }

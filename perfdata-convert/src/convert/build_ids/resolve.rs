@@ -29,8 +29,8 @@ const VMLINUX: [&str; 5] = [
     "usr/lib/debug/boot/vmlinux-*.debug",
 ];
 
-/// The places of the page that the kernel maps into 64-bit processes.
-const VDSO: [&str; 2] = ["lib/modules/*/vdso/vdso64.so", "lib/modules/*/vdso/vdso.so"];
+/// The places of what the kernel maps into processes; which are those of 64 bits depends on the architecture.
+const VDSO: [&str; 3] = ["lib/modules/*/vdso/vdso64.so", "lib/modules/*/vdso/vdso32.so", "lib/modules/*/vdso/vdso.so"];
 
 /// Finds build ids.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Resolver {
     own_kernel: bool,
     own_machine: bool,
     /// Answers for the files that were looked into: many processes map the same ones.
-    files: HashMap<Vec<u8>, Result<Id, String>>,
+    files: HashMap<(Kind, Vec<u8>), Result<Id, String>>,
 }
 
 impl Resolver {
@@ -90,16 +90,18 @@ impl Resolver {
         if object.machine.is_guest() {
             return Err("it ran in a guest, whose files are not here".into());
         }
-        if let Some(answer) = self.files.get(&object.name) {
+        let key = (object.kind, object.name.clone());
+        if let Some(answer) = self.files.get(&key) {
             return answer.clone();
         }
         let answer = match object.kind {
             Kind::Kernel => self.kernel(),
             Kind::Module => self.module(&object.name),
-            Kind::Vdso => self.vdso(),
+            Kind::Vdso => self.vdso(64),
+            Kind::Vdso32 => self.vdso(32),
             Kind::File => self.file(&object.name),
         };
-        self.files.insert(object.name.clone(), answer.clone());
+        self.files.insert(key, answer.clone());
         answer
     }
 
@@ -125,7 +127,7 @@ impl Resolver {
         {
             return Ok(id);
         }
-        self.released(&VMLINUX).ok_or_else(|| match (&self.release, self.own_kernel) {
+        self.released(&VMLINUX, |_| true).ok_or_else(|| match (&self.release, self.own_kernel) {
             (None, _) => "the recording does not say of which release it is; --vmlinux tells its image".into(),
             (Some(release), false) => {
                 format!("it is release {release}, of which no image is found; --vmlinux tells it")
@@ -134,11 +136,11 @@ impl Resolver {
         })
     }
 
-    /// The object at one of the places that depend on the kernel's release.
-    fn released(&self, places: &[&str]) -> Option<Id> {
+    /// The object at one of the places that depend on the kernel's release, if it is the one that is meant.
+    fn released(&self, places: &[&str], is_meant: impl Fn(&Path) -> bool) -> Option<Id> {
         let release = self.release.as_deref()?;
         let path = |place: &&str| self.sysroot.locate(&Path::new("/").join(place.replace('*', release)));
-        places.iter().find_map(|place| in_elf(&path(place)).ok())
+        places.iter().map(path).filter(|path| is_meant(path)).find_map(|path| in_elf(&path).ok())
     }
 
     /// A module is named by its file, or by its name in brackets.
@@ -158,10 +160,15 @@ impl Resolver {
         elf::id_in_notes(&fs::read(notes).ok().filter(|_| self.own_kernel)?)
     }
 
-    fn vdso(&self) -> Result<Id, String> {
-        let own = || own_vdso().and_then(|image| found(elf::parse(image.as_slice())?));
-        let why = || "it is part of the kernel, of which no image is found".to_owned();
-        if self.own_kernel { own() } else { self.released(&VDSO).ok_or_else(why) }
+    /// What the kernel maps into processes of so many bits. This process knows only that of its own kind.
+    fn vdso(&self, bits: u32) -> Result<Id, String> {
+        if self.own_kernel && bits == usize::BITS {
+            return own_vdso().and_then(|image| found(elf::parse(image.as_slice())?));
+        }
+        let is_meant = |path: &Path| elf::is_64_bit(path) == Some(bits == 64);
+        self.released(&VDSO, is_meant).ok_or_else(|| {
+            format!("it is that of processes of {bits} bits, a part of the kernel, of which no image is found")
+        })
     }
 
     fn file(&self, name: &[u8]) -> Result<Id, String> {
