@@ -6,6 +6,7 @@
 
 pub mod allowed;
 pub mod convert;
+pub mod fuzz;
 pub mod generate;
 pub mod golden;
 pub mod judge;

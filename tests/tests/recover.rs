@@ -19,6 +19,7 @@ use perfdata_core::{
 };
 use perfdata_tests::{
     convert::{open, perfconv},
+    fuzz::Numbers,
     judge,
     perf::Question,
     recordings::{self, Container, Recording, fixture},
@@ -301,23 +302,6 @@ fn killed_recordings_give_their_samples_back() {
     });
 }
 
-/// A sequence of numbers that is the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
-    }
-}
-
 /// Whether `wanted` stand in `found`, in order; the first that does not.
 fn missing<'a>(wanted: &'a [&Item], found: &[Item]) -> Option<&'a Item> {
     let mut found = found.iter();
@@ -348,16 +332,16 @@ fn survives_damage(recording: &Recording) -> std::result::Result<(), String> {
     let bench = Bench::new();
     let rounds = if env::var_os("PERFCONV_TEST_ALL").is_some() { 64 } else { 8 };
     for round in 0..rounds {
-        let from = start + numbers.below(end - start);
+        let from = start + numbers.below((end - start) as usize) as u64;
         let most = 1 << numbers.below(9);
-        let to = (from + 1 + numbers.below(most)).min(end);
+        let to = (from + 1 + numbers.below(most) as u64).min(end);
         let mut damaged = whole.clone();
         let kind = numbers.below(3);
         for byte in &mut damaged[from as usize..to as usize] {
             *byte = match kind {
                 0 => 0,
                 1 => 0xff,
-                _ => numbers.next() as u8,
+                _ => numbers.next_number() as u8,
             };
         }
         let place = format!("round {round}, {from:#x} to {to:#x}, kind {kind}");

@@ -1,0 +1,118 @@
+//! Whatever is converted, recovered or looked at: it is done or refused.
+
+use std::fs;
+use std::path::PathBuf;
+
+use perfdata_convert::Result;
+use perfdata_convert::convert::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
+use perfdata_convert::convert::compat::Compat;
+use perfdata_convert::convert::compress::Compress;
+use perfdata_convert::convert::decompress::Decompress;
+use perfdata_convert::convert::swap::{Swap, Target, Unknown};
+use perfdata_convert::convert::{Conversion, Stage, recover};
+use perfdata_convert::io::{Input, Output};
+use perfdata_convert::verify::Report;
+use perfdata_core::header::ContainerKind;
+use perfdata_core::record::RecordType;
+use tempfile::TempDir;
+
+/// An input in a folder of its own.
+pub(super) struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        Bench { folder: tempfile::tempdir().expect("temporary folders can be made") }
+    }
+
+    fn input(&self, bytes: &[u8]) -> Input {
+        let path = self.folder.path().join("input");
+        fs::write(&path, bytes).expect("files can be written");
+        Input::open(&path).expect("it is there")
+    }
+
+    fn output(&self) -> (PathBuf, Output) {
+        let path = self.folder.path().join("output");
+        let output = Output::create(&path, &self.folder.path().join("input"), true).expect("a new file");
+        (path, output)
+    }
+
+    /// The output of a conversion, if it was not refused.
+    fn convert(&self, bytes: &[u8], stages: Vec<Box<dyn Stage>>, to: Option<ContainerKind>) -> Option<Vec<u8>> {
+        let (path, output) = self.output();
+        let result = Conversion { stages, to }.run_on(self.input(bytes), output);
+        self.written(path, result)
+    }
+
+    fn written<T>(&self, path: PathBuf, result: Result<T>) -> Option<Vec<u8>> {
+        match result {
+            Ok(_) => Some(fs::read(path).expect("the output is there")),
+            Err(error) => {
+                assert_eq!(error.exit_code(), 1, "{error}");
+                assert!(!path.exists(), "there is an output in spite of: {error}");
+                None
+            }
+        }
+    }
+}
+
+/// The conversions, the `choice`th of them.
+pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>) {
+    let swap = |unknown| Box::new(Swap::new(Target::Other, unknown)) as Box<dyn Stage>;
+    let compat = |version: &str| Box::new(Compat::new(version.parse().expect("a release"))) as Box<dyn Stage>;
+    let build_ids = |select, place| {
+        let known = Known::parse("0123456789abcdef0123456789abcdef01234567 /bin/true").expect("a list");
+        let nowhere = Sysroot::new(Some(PathBuf::from("/nonexistent")));
+        Box::new(BuildIds::new(select, place, Resolver::new(known, nowhere, None))) as Box<dyn Stage>
+    };
+    let stages = match choice % 10 {
+        0 => vec![],
+        1 => vec![swap(Unknown::Keep)],
+        2 => vec![swap(Unknown::Drop)],
+        3 => vec![Box::new(Decompress::default()) as Box<dyn Stage>],
+        4 => {
+            vec![Box::new(Decompress::default()) as Box<dyn Stage>, Box::new(Compress::new(RecordType::COMPRESSED2, 1))]
+        }
+        5 => vec![compat("5.1")],
+        6 => vec![compat("6.1"), swap(Unknown::Error)],
+        7 => vec![build_ids(Select::Hit, Place::Table)],
+        8 => vec![build_ids(Select::All, Place::Mmap2)],
+        _ => vec![Box::new(Decompress::default()) as Box<dyn Stage>, swap(Unknown::Error)],
+    };
+    let to = match choice / 10 % 3 {
+        0 => None,
+        1 => Some(ContainerKind::File),
+        _ => Some(ContainerKind::Pipe),
+    };
+    (stages, to)
+}
+
+/// One conversion, by the last byte; what comes out can be read.
+pub(super) fn convert(data: &[u8]) {
+    let (stages, to) = stages(data.last().copied().unwrap_or(0));
+    let bench = Bench::new();
+    if let Some(output) = bench.convert(data, stages, to) {
+        bench.input(&output).reader().expect("the output of a conversion is a recording");
+    }
+}
+
+/// What is recovered needs nothing more.
+pub(super) fn recover(data: &[u8]) {
+    let bench = Bench::new();
+    let (path, output) = bench.output();
+    let result = recover::recover(bench.input(data), output, false);
+    let Some(first) = bench.written(path, result) else { return };
+    let (path, output) = bench.output();
+    let again = recover::recover(bench.input(&first), output, false).expect("what was recovered is a recording");
+    let second = fs::read(path).expect("the output is there");
+    assert!(first == second, "recovered again, it is another one: {:?} {:?}", again.skipped, again.losses);
+}
+
+/// The commands that look.
+pub(super) fn look(data: &[u8]) {
+    let bench = Bench::new();
+    if let Ok(report) = Report::of(bench.input(data)) {
+        assert!(!report.text().is_empty() && !report.json().is_empty());
+    }
+}

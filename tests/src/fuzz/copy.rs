@@ -1,0 +1,58 @@
+//! Reading a recording and writing it gives the same bytes.
+
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::read::{Piece, RecordingReader};
+use perfdata_core::record::{RawRecord, Record};
+use perfdata_write::{Error, FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
+
+/// Writes what is read, by the arrangement in which it was found, and compares.
+pub(super) fn copy(data: &[u8]) {
+    let source = Arc::new(data.to_vec());
+    let Ok(mut reader) = RecordingReader::open(source.clone()) else { return };
+    let recording = reader.recording().clone();
+    let written = match reader.arrangement().clone() {
+        Arrangement::File(file) => {
+            let plan = FilePlan::exact(&file);
+            FileWriter::begin(Cursor::new(Vec::new()), plan, &recording, &source).and_then(|mut writer| {
+                let is_whole = pass(&mut reader, &mut writer)?;
+                Ok(is_whole.then_some(writer.finish(&recording)?.into_inner()))
+            })
+        }
+        Arrangement::Pipe(pipe) => {
+            PipeWriter::begin(Vec::new(), PipePlan::exact(&pipe), &recording).and_then(|mut writer| {
+                let is_whole = pass(&mut reader, &mut writer)?;
+                Ok(is_whole.then_some(writer.finish()?))
+            })
+        }
+    };
+    match written {
+        Ok(written) => assert!(written.is_none_or(|written| written == data), "the copy differs"),
+        // Files whose parts share bytes.
+        Err(Error::Overlap { .. }) => {}
+        Err(error) => panic!("what was read cannot be written: {error}"),
+    }
+}
+
+/// Writes all records; false where a damaged attribute ends a pipe.
+fn pass(reader: &mut RecordingReader<impl Read>, writer: &mut dyn RecordSink) -> perfdata_write::Result<bool> {
+    loop {
+        let Ok(next) = reader.next_with_model() else { return Ok(false) };
+        let Some((piece, recording)) = next else { return Ok(true) };
+        writer.piece(&piece)?;
+        if let Piece::Record(raw) = piece {
+            let layout = recording.events.layout_of(&raw);
+            if let Ok(record) = Record::decode(&raw, &layout) {
+                check(&raw, &record);
+            }
+        }
+    }
+}
+
+/// A record that can be read is written as it was.
+fn check(raw: &RawRecord<'_>, record: &Record) {
+    let again = record.encode(raw.endian).expect("what was decoded can be encoded");
+    assert!(again == raw.bytes, "the {} record at {:#x} differs when it is encoded again", raw.kind, raw.offset);
+}

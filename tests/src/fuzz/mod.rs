@@ -1,0 +1,111 @@
+//! What must hold for any input: the bodies of the fuzz targets.
+//!
+//! Each takes bytes and panics where something does not hold. `fuzz/` feeds them with what cargo-fuzz finds; the suite
+//! `fuzz` with the recordings of this project, damaged in ways that are the same each time.
+
+mod conversions;
+mod copy;
+mod fields;
+mod small;
+
+use std::fs;
+
+use crate::recordings::{self, Container};
+
+/// A body and what to start from.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, also that of the target of cargo-fuzz.
+    pub name: &'static str,
+    /// Tries one input.
+    pub run: fn(&[u8]),
+    /// Inputs to start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "copy", run: copy::copy, seeds: recordings },
+    Target { name: "convert", run: conversions::convert, seeds: recordings },
+    Target { name: "fields", run: fields::fields, seeds: fields::seeds },
+    Target { name: "recover", run: conversions::recover, seeds: recordings },
+    Target { name: "look", run: conversions::look, seeds: recordings },
+    Target { name: "zstd", run: small::zstd, seeds: small::zstd_seeds },
+    Target { name: "elf", run: small::elf, seeds: small::elf_seeds },
+    Target { name: "known", run: small::known, seeds: small::known_seeds },
+    Target { name: "set", run: small::set, seeds: small::set_seeds },
+];
+
+/// The target called `name`.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+/// Runs the target called `name` on one input.
+///
+/// # Panics
+/// Something does not hold, or there is no such target.
+pub fn run(name: &str, input: &[u8]) {
+    (target(name).expect("a target").run)(input);
+}
+
+/// The small recordings of the project, files and pipes.
+fn recordings() -> Vec<Vec<u8>> {
+    let single =
+        |recording: &&recordings::Recording| recording.form.is_some_and(|form| form.container != Container::Directory);
+    let all = recordings::fixtures();
+    let bytes = all.iter().filter(single).filter_map(|recording| fs::read(&recording.path).ok());
+    bytes.filter(|bytes| bytes.len() < 20 << 10).collect()
+}
+
+/// Numbers that are the same each time (splitmix64).
+#[derive(Debug)]
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    /// The next one.
+    pub fn next_number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// One below `limit`, or 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next_number() % (limit.max(1) as u64)).unwrap_or(0)
+    }
+}
+
+/// Numbers at which counts and sizes go wrong.
+const EDGES: [u64; 8] = [0, 1, 7, 0x7f, 0xffff, 0x7fff_ffff, u32::MAX as u64, u64::MAX];
+
+/// Damages `bytes` in one to four places: other bytes, other numbers, less, twice the same, some taken out.
+pub fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
+    for _ in 0..=numbers.below(4) {
+        let at = numbers.below(bytes.len());
+        match numbers.below(6) {
+            0 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << numbers.below(8)),
+            1 => {
+                let len = 1 + numbers.below(64);
+                bytes.iter_mut().skip(at).take(len).for_each(|byte| *byte = numbers.next_number() as u8);
+            }
+            2 | 3 => {
+                let (edge, width) = (EDGES[numbers.below(EDGES.len())], 1 << numbers.below(4));
+                let word = if numbers.below(2) == 0 { edge.to_le_bytes() } else { edge.to_be_bytes() };
+                let aligned = at - at % width;
+                bytes.iter_mut().skip(aligned).zip(&word[..width]).for_each(|(byte, new)| *byte = *new);
+            }
+            4 => bytes.truncate(at),
+            _ => {
+                let end = bytes.len().min(at + numbers.below(256));
+                let piece: Vec<u8> = bytes.drain(at..end).collect();
+                if numbers.below(2) == 0 {
+                    let to = numbers.below(bytes.len());
+                    bytes.splice(to..to, piece);
+                }
+            }
+        }
+    }
+}

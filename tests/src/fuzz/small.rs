@@ -1,0 +1,112 @@
+//! Small inputs: compressed data, ELF files, lists of build ids, values of feature sections.
+
+use std::fs;
+use std::path::PathBuf;
+
+use perfdata_convert::convert::build_ids::{Known, elf};
+use perfdata_convert::convert::edit::{Change, Edit};
+use perfdata_convert::convert::{Conversion, Stage};
+use perfdata_convert::io::{Input, Output};
+use perfdata_core::Endian;
+use perfdata_core::read::Decompressor;
+use perfdata_core::record::{RawRecord, RecordType};
+
+use crate::recordings;
+
+/// The most bytes that a record may decode to here.
+const LIMIT: usize = 1 << 20;
+
+/// Data of compressed records, in pieces of up to 255 bytes: each has its length before it.
+pub(super) fn zstd(data: &[u8]) {
+    for endian in [Endian::Little, Endian::Big] {
+        let mut stream = Decompressor::new(endian, LIMIT).expect("a decoder");
+        let (mut rest, mut total) = (data, 0);
+        while let Some((&len, behind)) = rest.split_first() {
+            let (piece, behind) = behind.split_at(usize::from(len).min(behind.len()));
+            rest = behind;
+            let bytes = [&[0; 8], piece].concat();
+            let raw = RawRecord { offset: 0, kind: RecordType::COMPRESSED, misc: 0, bytes: &bytes, endian };
+            if stream.push(&raw).is_err() {
+                break;
+            }
+            let before = total;
+            while let Ok(Some(record)) = stream.next() {
+                total += record.bytes.len();
+            }
+            assert!(total - before <= LIMIT + usize::from(u16::MAX) + (1 << 18), "more than the limit came out");
+        }
+    }
+}
+
+/// The compressed data of real recordings, in pieces.
+pub(super) fn zstd_seeds() -> Vec<Vec<u8>> {
+    let record = |kind: u32, size: u16| [&kind.to_le_bytes()[..], &[0, 0], &size.to_le_bytes()].concat();
+    let plain: Vec<u8> = (0..100_u32).flat_map(|n| [record(9, 16), vec![n as u8; 8]].concat()).collect();
+    let compressed = zstd::encode_all(plain.as_slice(), 1).unwrap_or_default();
+    let pieces = |bytes: &[u8], len: usize| -> Vec<u8> {
+        bytes.chunks(len).flat_map(|piece| [&[piece.len() as u8][..], piece].concat()).collect()
+    };
+    vec![pieces(&compressed, 255), pieces(&compressed, 7), pieces(&[&compressed[..], &compressed[..]].concat(), 100)]
+}
+
+/// An ELF file, and bare notes.
+pub(super) fn elf(data: &[u8]) {
+    let _ = elf::parse(data);
+    let _ = elf::id_in_notes(data);
+}
+
+/// The ELF files among the fixtures.
+pub(super) fn elf_seeds() -> Vec<Vec<u8>> {
+    let files = fs::read_dir(recordings::fixtures_dir().join("elf")).expect("part of the repository");
+    files.filter_map(|file| fs::read(file.ok()?.path()).ok()).collect()
+}
+
+/// A list of build ids, between commas or in lines.
+pub(super) fn known(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if !text.starts_with("file://") {
+        let _ = Known::parse(&text);
+    }
+    let file = tempfile::NamedTempFile::new().expect("files can be made");
+    fs::write(file.path(), data).expect("files can be written");
+    let _ = Known::parse(&format!("file://{}", file.path().display()));
+}
+
+/// Lists as users and perf write them.
+pub(super) fn known_seeds() -> Vec<Vec<u8>> {
+    let id = "0123456789abcdef0123456789abcdef01234567";
+    [format!("{id} /bin/a b, aaBB [kernel.kallsyms]"), format!("{id} /bin/a\n   /bin/none\n\n1234 [vdso]\n")]
+        .map(String::into_bytes)
+        .to_vec()
+}
+
+/// `NAME=VALUE` of `--set`.
+pub(super) fn set(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let Some((name, value)) = text.split_once('=') else { return };
+    let Ok(edit) = Edit::new([(name.to_owned(), Change::Set(value.to_owned()))]) else { return };
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let path: PathBuf = folder.path().join("output");
+    let stages: Vec<Box<dyn Stage>> = vec![Box::new(edit)];
+    let input = recordings::fixture("6.12-x86_64-file-tid").path;
+    let output = Output::create(&path, &input, false).expect("a new file");
+    if (Conversion { stages, to: None }).run(&input, output).is_ok() {
+        Input::open(&path).and_then(Input::reader).expect("the output is a recording");
+    }
+}
+
+/// What the sections of a recording are as JSON, and some text.
+pub(super) fn set_seeds() -> Vec<Vec<u8>> {
+    let texts = [
+        "HOSTNAME=build-7",
+        "NRCPUS={\"available\": 8, \"online\": 4}",
+        "TOTAL_MEM=1048576",
+        "CMDLINE=[\"perf\", \"record\"]",
+        "SAMPLE_TIME={\"first\": 1, \"last\": 2}",
+        "CLOCKID=1000",
+        "GROUP_DESC=[{\"name\": \"g\", \"leader_idx\": 0, \"nr_members\": 2}]",
+        "CPU_TOPOLOGY={\"core_siblings\": [\"0-3\"], \"thread_siblings\": [\"0\"]}",
+        "99=",
+    ];
+    texts.map(|text| text.as_bytes().to_vec()).to_vec()
+}
