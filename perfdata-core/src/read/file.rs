@@ -115,7 +115,9 @@ fn keep_whole_features(
             lost => losses.features.push(lost),
         }
     }
-    file.table.retain(|(id, _)| recording.features.contains_key(id));
+    // What is empty may stand anywhere in a damaged table, which must be believed when it is read again.
+    let FileArrangement { table, len, .. } = file;
+    table.retain(|(id, place)| readable.contains(id) && place.offset <= *len);
     file.regions.retain(|region| match region.part {
         Part::Feature(id) => recording.features.contains_key(&id),
         Part::FeatureTable => !recording.features.is_empty(),
