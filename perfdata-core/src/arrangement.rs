@@ -73,7 +73,10 @@ impl FileArrangement {
         self.regions.sort_by_key(|region| (region.place.offset, region.place.size, region.part));
         let mut with_gaps = Vec::with_capacity(self.regions.len());
         let mut here = 0;
-        let gap = |from: u64, to: u64| Region { part: Part::Gap, place: FileSection { offset: from, size: to - from } };
+        let gap = |from: u64, to: u64| Region {
+            part: Part::Gap,
+            place: FileSection { offset: from, size: to.saturating_sub(from) },
+        };
         for &region in &self.regions {
             if region.place.offset > here {
                 with_gaps.push(gap(here, region.place.offset));
@@ -133,7 +136,7 @@ impl Slot {
     pub fn of_feature(id: FeatureId, section: &[u8]) -> Option<Self> {
         let slot = match id {
             FeatureId::TRACING_DATA => {
-                let padding = vec![0; section.len().next_multiple_of(8) - section.len()];
+                let padding = vec![0; section.len().next_multiple_of(8).saturating_sub(section.len())];
                 Slot { padding, ..Slot::new(SlotContent::TracingData { pad: Some(0) }) }
             }
             FeatureId::BUILD_ID => Slot::new(SlotContent::BuildIds),

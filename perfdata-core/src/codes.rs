@@ -126,6 +126,7 @@ macro_rules! bitfield {
 
             /// This word with the field called `name` set to `value`; nothing where there is no such field or
             /// no room for the value.
+            #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn with(self, name: &str, value: $word) -> Option<Self> {
                 let &$crate::describe::Field { bit, width, .. } = Self::FIELDS.iter().find(|f| f.name == name)?;
                 let mask = <$word>::MAX >> (<$word>::BITS - width);
@@ -133,6 +134,7 @@ macro_rules! bitfield {
             }
 
             /// The set bits that belong to no field.
+            #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn unknown(self) -> $word {
                 let known = Self::FIELDS.iter().fold(0, |all, f| all | (<$word>::MAX >> (<$word>::BITS - f.width)) << f.bit);
                 self.0 & !known
@@ -140,6 +142,7 @@ macro_rules! bitfield {
 
             /// The number on the wire, as a machine of byte order `endian` reads it; its own inverse.
             #[inline]
+            #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn to_wire(self, endian: binrw::Endian) -> $word {
                 if !Self::MIRRORED || endian == binrw::Endian::Little {
                     return self.0;
@@ -158,6 +161,7 @@ macro_rules! bitfield {
 
             /// The fields of a word that a machine of byte order `endian` wrote.
             #[inline]
+            #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn from_wire(word: $word, endian: binrw::Endian) -> Self {
                 if !Self::MIRRORED || endian == binrw::Endian::Little {
                     return Self(word);

@@ -93,9 +93,14 @@ pub struct Field {
 }
 
 impl Field {
+    /// As many ones as the piece has bits.
+    fn mask(&self) -> u64 {
+        u64::MAX.checked_shr(u64::BITS.saturating_sub(self.width)).unwrap_or(0)
+    }
+
     /// The piece's value in `word`.
     pub fn of(&self, word: u64) -> u64 {
-        word >> self.bit & u64::MAX >> (64 - self.width)
+        word >> self.bit & self.mask()
     }
 }
 
@@ -106,7 +111,7 @@ pub fn set_fields(word: u64, fields: &'static [Field]) -> impl Iterator<Item = (
 }
 
 fn unknown_bits(word: u64, fields: &[Field]) -> u64 {
-    fields.iter().fold(word, |rest, f| rest & !((u64::MAX >> (64 - f.width)) << f.bit))
+    fields.iter().fold(word, |rest, f| rest & !(f.mask() << f.bit))
 }
 
 /// Receives the fields of a value in file order.

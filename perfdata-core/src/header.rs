@@ -82,7 +82,7 @@ impl FileSection {
 
     /// Whether the two sections have a byte in common.
     pub fn overlaps(&self, other: &FileSection) -> bool {
-        let holds = |a: &FileSection, b: &FileSection| b.offset >= a.offset && b.offset - a.offset < a.size;
+        let holds = |a: &FileSection, b: &FileSection| b.offset.checked_sub(a.offset).is_some_and(|at| at < a.size);
         self.size > 0 && other.size > 0 && (holds(self, other) || holds(other, self))
     }
 

@@ -86,6 +86,16 @@
 //! `#[non_exhaustive]`; a structure that gains a field is a breaking change, unless `..Default::default()` fills it.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 pub mod arrangement;
 pub mod attr;

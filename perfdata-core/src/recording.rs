@@ -99,13 +99,18 @@ struct IdPosition {
 
 impl IdPosition {
     fn of(attr: &Attr) -> Self {
-        let has = |part: SampleType| usize::from(attr.sample_type.has(part));
+        // The header or, from the end, the id itself, and the parts between.
+        let at = |parts: &[SampleType]| {
+            let between = parts.iter().filter(|&&part| attr.sample_type.has(part)).count();
+            Some(between.saturating_add(1).saturating_mul(8))
+        };
         if attr.sample_type.has(SampleType::IDENTIFIER) {
             IdPosition { in_sample: Some(8), from_end: Some(8) }
         } else if attr.sample_type.has(SampleType::ID) {
-            let before = has(SampleType::IP) + has(SampleType::TID) + has(SampleType::TIME) + has(SampleType::ADDR);
-            let behind = has(SampleType::CPU) + has(SampleType::STREAM_ID);
-            IdPosition { in_sample: Some(8 + 8 * before), from_end: Some(8 + 8 * behind) }
+            IdPosition {
+                in_sample: at(&[SampleType::IP, SampleType::TID, SampleType::TIME, SampleType::ADDR]),
+                from_end: at(&[SampleType::CPU, SampleType::STREAM_ID]),
+            }
         } else {
             IdPosition::default()
         }
@@ -199,7 +204,8 @@ impl Events {
         }
         let layout = self.layout_of(record);
         let behind = SampleType::ID.0 | SampleType::STREAM_ID.0 | SampleType::CPU.0 | SampleType::IDENTIFIER.0;
-        let from_end = 8 + 8 * (layout.sample_type.0 & behind).count_ones() as usize;
+        let words = (layout.sample_type.0 & behind).count_ones().saturating_add(1);
+        let from_end = (words as usize).saturating_mul(8);
         let timed = record.kind.is_kernel() && layout.sample_id_all && layout.sample_type.has(SampleType::TIME);
         if timed { record.word(record.bytes.len().checked_sub(from_end)?) } else { None }
     }

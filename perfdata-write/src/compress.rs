@@ -123,11 +123,11 @@ impl Compressor {
             if len > 0 {
                 let bytes =
                     self.record(payload.get(..len).unwrap_or_default()).encode(self.endian).map_err(Error::from)?;
-                self.compressed += bytes.len() as u64;
+                self.compressed = self.compressed.saturating_add(bytes.len() as u64);
                 sink(&RawRecord::first(&bytes, self.endian, 0).map_err(Error::from)?)?;
             }
             if held == 0 {
-                self.plain += plain.len() as u64;
+                self.plain = self.plain.saturating_add(plain.len() as u64);
                 return Ok(());
             }
         }
@@ -158,7 +158,7 @@ impl Compressor {
             RecordType::COMPRESSED2 => Body::Compressed2(Compressed2 {
                 data_size: payload.len() as u64,
                 data,
-                padding: Rest(vec![0; payload.len().next_multiple_of(8) - payload.len()]),
+                padding: Rest(vec![0; payload.len().next_multiple_of(8).saturating_sub(payload.len())]),
             }),
             _ => Body::Compressed(Compressed { data }),
         };
@@ -168,6 +168,6 @@ impl Compressor {
 
 /// Plain bytes for each byte of the records, rounded; 0 before the first one.
 pub(crate) fn ratio(plain: u64, compressed: u64) -> u32 {
-    let rounded = (plain + compressed / 2).checked_div(compressed).unwrap_or(0);
+    let rounded = plain.saturating_add(compressed / 2).checked_div(compressed).unwrap_or(0);
     u32::try_from(rounded).unwrap_or(u32::MAX)
 }

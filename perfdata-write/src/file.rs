@@ -73,7 +73,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     pub fn finish(mut self, recording: &Recording) -> Result<W> {
         let mut recording = std::borrow::Cow::Borrowed(recording);
         let data = self.placed.get(&Part::Data).copied().unwrap_or_default();
-        let data = FileSection { size: self.here - data.offset, ..data };
+        let data = FileSection { size: self.here.saturating_sub(data.offset), ..data };
         self.placed.insert(Part::Data, data);
         if let Some(step) = self.plan.steps.iter().copied().find(|step| step.part == Part::Data) {
             self.check_pinned(step, data.size)?;
@@ -90,7 +90,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             }
         }
         let data_step = self.plan.steps.iter().position(|step| step.part == Part::Data);
-        self.done = data_step.map_or(self.done, |at| at + 1);
+        self.done = data_step.map_or(self.done, |at| at.saturating_add(1));
         while let Some(step) = self.plan.steps.get(self.done).copied() {
             self.step(step, &recording)?;
         }
@@ -111,7 +111,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     }
 
     fn step(&mut self, step: Region, recording: &Recording) -> Result<()> {
-        self.done += 1;
+        self.done = self.done.saturating_add(1);
         self.go_to(step)?;
         let start = self.here;
         match step.part {
@@ -122,11 +122,11 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 self.write("file header", &bytes)?;
             }
             Part::FeatureTable => {
-                let entries = recording.features.len() + self.plan.lost_entries().count();
-                self.write("feature table", &vec![0; entries * FileSection::SIZE as usize])?;
+                let entries = recording.features.len().saturating_add(self.plan.lost_entries().count());
+                self.write("feature table", &vec![0; entries.saturating_mul(FileSection::SIZE as usize)])?;
             }
             Part::Attrs => {
-                let room = self.attr_room(recording)? + FileSection::SIZE;
+                let room = self.attr_room(recording)?.saturating_add(FileSection::SIZE);
                 let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(recording.events.len());
                 self.write("attributes", &vec![0; room])?;
             }
@@ -137,7 +137,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             Part::EventTypes => {
                 let mut bytes = Vec::new();
                 for name in &recording.event_types {
-                    let end = bytes.len() + EventTypeName::FILE_ENTRY;
+                    let end = bytes.len().saturating_add(EventTypeName::FILE_ENTRY);
                     name.encode_into(&mut bytes, self.endian)?;
                     bytes.resize(end, 0);
                 }
@@ -149,7 +149,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             }
             Part::Data => {}
         }
-        let size = self.here - start;
+        let size = self.here.saturating_sub(start);
         self.check_pinned(step, size)?;
         if step.part != Part::Gap {
             self.placed.insert(step.part, FileSection { offset: start, size });
@@ -178,7 +178,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
 
     fn header(&self, recording: &Recording, table: &[(u32, FileSection)]) -> Result<FileHeader> {
         let mut header = FileHeader { magic: recording.magic, ..self.plan.header(recording) };
-        header.attr_size = self.attr_room(recording)? + FileSection::SIZE;
+        header.attr_size = self.attr_room(recording)?.saturating_add(FileSection::SIZE);
         if let Some(found) = &self.plan.found {
             // Sizes in the header of a cut or unfinished file are not those of what is there: they stay, and so the
             // output is recognised as cut or unfinished, too.
@@ -244,7 +244,8 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
 
     /// Bytes of an attribute in the file: as found, or of the longest one; of today's where there is none.
     fn attr_room(&self, recording: &Recording) -> Result<u64> {
-        let mut room = self.plan.found.as_ref().map_or(0, |found| found.header.attr_size - FileSection::SIZE);
+        let mut room =
+            self.plan.found.as_ref().map_or(0, |found| found.header.attr_size.saturating_sub(FileSection::SIZE));
         for event in recording.events.iter() {
             room = room.max(event.attr.encode(self.endian)?.len() as u64);
         }

@@ -82,8 +82,8 @@ struct Part {
 impl Batch {
     fn push(&mut self, record: &[u8], compress: bool, most: usize) {
         match self.parts.last_mut() {
-            Some(part) if part.compress == compress && (!compress || part.len + record.len() <= most) => {
-                part.len += record.len();
+            Some(part) if part.compress == compress && (!compress || part.len.saturating_add(record.len()) <= most) => {
+                part.len = part.len.saturating_add(record.len());
             }
             _ => self.parts.push(Part { len: record.len(), compress }),
         }
@@ -118,7 +118,7 @@ impl Batch {
             }
         }
         let after = zstd.sizes();
-        (self.plain, self.compressed) = (after.0 - before.0, after.1 - before.1);
+        (self.plain, self.compressed) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));
         Ok(())
     }
 }
@@ -141,7 +141,7 @@ impl ParallelCompressor {
             most: batch_of(level),
             own: Some(own),
             threads: Vec::new(),
-            most_threads: processors.min(MEMORY / memory_of(level)).max(1),
+            most_threads: processors.min(MEMORY.checked_div(memory_of(level)).unwrap_or(1)).max(1),
             jobs: None,
             pending: VecDeque::new(),
             spare: Vec::new(),
@@ -170,9 +170,9 @@ impl ParallelCompressor {
         if !compress && self.batch.records.is_empty() && self.pending.is_empty() {
             return sink(record);
         }
-        if self.batch.records.len() + record.bytes.len() > self.most {
+        if self.batch.records.len().saturating_add(record.bytes.len()) > self.most {
             self.submit()?;
-            while self.pending.len() > self.most_threads + WAITING {
+            while self.pending.len() > self.most_threads.saturating_add(WAITING) {
                 self.take_first(&mut sink)?;
             }
         }
@@ -290,13 +290,13 @@ fn memory_of(level: i32) -> usize {
         5..=12 => 14 << 20,
         _ => 17 << 20,
     };
-    tables + 2 * batch_of(level)
+    batch_of(level).saturating_mul(2).saturating_add(tables)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perfdata_core::read::{Decompressor, is_compressed};
+    use perfdata_core::read::{Decompressor, Limits, is_compressed};
 
     /// Records of several megabytes that do not compress to nothing; every 1,000th one is of perf itself.
     fn records() -> Vec<(Vec<u8>, bool)> {
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn what_went_in_comes_out() {
         let mut expected = records().into_iter().map(|(bytes, _)| bytes);
-        let mut zstd = Decompressor::new(Endian::Little, MMAP_LEN).expect("zstd");
+        let mut zstd = Decompressor::new(Endian::Little, Limits::default()).expect("zstd");
         let mut frames = 0;
         for bytes in compressed(RecordType::COMPRESSED2, 2) {
             let record = RawRecord::first(&bytes, Endian::Little, 0).expect("a record");

@@ -105,7 +105,7 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
                 record(RecordType::HEADER_FEATURE, Body::HeaderFeature(body)).map_err(|_| Error::TooLarge {
                     name: FeatureId(*id).to_string(),
                     size: section.len(),
-                    max: usize::from(u16::MAX) - 16,
+                    max: usize::from(u16::MAX - 16),
                 })
             }
             None => Ok(Vec::new()),
@@ -131,7 +131,7 @@ fn build_ids(recording: &Recording) -> perfdata_core::Result<Vec<u8>> {
 
 /// The record of tracing data, which counts neither the data nor its padding in its own size, and the data.
 fn tracing_data(data: &[u8], pad: Option<u32>, slot: &Slot, endian: Endian) -> Result<Vec<u8>> {
-    let size = data.len() + slot.padding.len();
+    let size = data.len().saturating_add(slot.padding.len());
     let size = u32::try_from(size).map_err(|_| Error::TooLarge {
         name: FeatureId::TRACING_DATA.to_string(),
         size,

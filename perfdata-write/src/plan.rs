@@ -78,7 +78,7 @@ impl FilePlan {
         });
         let last = self.steps.iter().rposition(|step| matches!(step.part, Part::Ids(_)));
         let at = match last {
-            Some(last) => last + 1,
+            Some(last) => last.saturating_add(1),
             None => self.position(Part::Attrs).unwrap_or(self.steps.len()),
         };
         let place = self.end_before(at);
@@ -103,7 +103,7 @@ impl FilePlan {
             self.insert_behind(at.or_else(|| self.position(Part::Data)), Part::Feature(id));
         }
         let has_table = self.position(Part::FeatureTable).is_some();
-        let entries = recording.features.len() + self.lost_entries().count();
+        let entries = recording.features.len().saturating_add(self.lost_entries().count());
         if !has_table && entries > 0 {
             self.insert_behind(self.position(Part::Data), Part::FeatureTable);
         }
@@ -123,7 +123,7 @@ impl FilePlan {
     }
 
     fn insert_behind(&mut self, at: Option<usize>, part: Part) {
-        let at = at.map_or(self.steps.len(), |at| at + 1).min(self.steps.len());
+        let at = at.map_or(self.steps.len(), |at| at.saturating_add(1)).min(self.steps.len());
         let place = self.end_before(at);
         self.steps.insert(at, Region { part, place });
     }
@@ -171,8 +171,8 @@ impl PipePlan {
             _ => None,
         };
         slots.retain(|slot| event(slot).is_none_or(|event| event < recording.events.len()));
-        let known = slots.iter().filter_map(event).max().map_or(0, |last| last + 1);
-        let at = slots.iter().rposition(|slot| event(slot).is_some()).map_or(0, |at| at + 1);
+        let known = slots.iter().filter_map(event).max().map_or(0, |last| last.saturating_add(1));
+        let at = slots.iter().rposition(|slot| event(slot).is_some()).map_or(0, |at| at.saturating_add(1));
         slots.splice(at..at, (known..recording.events.len()).map(SlotContent::Attr).map(Slot::new));
     }
 
@@ -188,7 +188,7 @@ impl PipePlan {
             }
             if let Some(slot) = Slot::of_feature(FeatureId(id), section) {
                 let at = slots.iter().rposition(|other| other.content.order() < slot.content.order());
-                slots.insert(at.map_or(0, |at| at + 1), slot);
+                slots.insert(at.map_or(0, |at| at.saturating_add(1)), slot);
                 added = true;
             }
         }
@@ -212,7 +212,10 @@ impl PipePlan {
         match ends.next_back() {
             Some(id) => *id = least.max(*id),
             None => {
-                slots.insert(last + 1, Slot::new(SlotContent::EndOfFeatures(least.max(u64::from(self.end.0)))));
+                slots.insert(
+                    last.saturating_add(1),
+                    Slot::new(SlotContent::EndOfFeatures(least.max(u64::from(self.end.0)))),
+                );
             }
         }
     }

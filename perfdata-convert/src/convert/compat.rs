@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use perfdata_core::arrangement::{Arrangement, PipeArrangement, SlotContent};
 use perfdata_core::attr::{Attr, SIZES};
 use perfdata_core::feature::{BuildIdEntry, Compression, EventDesc, EventDescs, Feature, FeatureId, Section};
-use perfdata_core::read::{Decompressor, is_compressed};
+use perfdata_core::read::{Decompressor, Limits, is_compressed};
 use perfdata_core::record::{
     Body, BuildId, CpuMode, Inode, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType, TABLE,
 };
@@ -255,7 +255,7 @@ impl Compat {
     fn recompress(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let mut inner = match self.inner.take() {
             Some(inner) => inner,
-            None => Decompressor::new(self.endian, perfdata_core::read::DEFAULT_LIMIT)?,
+            None => Decompressor::new(self.endian, Limits::default())?,
         };
         let mut plain = std::mem::take(&mut self.buffer);
         plain.clear();

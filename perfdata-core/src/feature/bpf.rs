@@ -146,7 +146,7 @@ impl BpfProgInfo {
                 if count > 0 && (offset != end || size != known_size) {
                     return None;
                 }
-                end += (u64::from(count) * u64::from(known_size)).next_multiple_of(8);
+                end = end.saturating_add(u64::from(count).saturating_mul(u64::from(known_size)).next_multiple_of(8));
                 *room = Some(u64::from(count));
             }
         }
@@ -210,7 +210,7 @@ impl<T: Element> BinRead for Aligned<T> {
         let start = reader.stream_position()?;
         let items = read_list(reader, endian, count)?;
         let len = reader.stream_position()?.saturating_sub(start);
-        let padding = read_list(reader, endian, len.next_multiple_of(8) - len)?;
+        let padding = read_list(reader, endian, len.next_multiple_of(8).saturating_sub(len))?;
         Ok(Aligned { items, padding })
     }
 }

@@ -33,8 +33,8 @@ impl BuildIdEntry {
     /// 8 (before 6.12 that is one of 64). Nothing if the name is too long for an entry.
     pub fn of_record(misc: u16, mut build_id: BuildId) -> Option<Self> {
         let Text(name) = &mut build_id.filename;
-        let needed = until_nul(name).len() + 1;
-        let room = (name.len() / 8 * 8).max(needed.next_multiple_of(8));
+        let needed = until_nul(name).len().saturating_add(1);
+        let room = (name.len() & !7).max(needed.next_multiple_of(8));
         name.resize(room, 0);
         let mut size = WireSize(RecordHeader::SIZE);
         build_id.describe("", Style::Plain, &mut size);
@@ -51,8 +51,9 @@ impl BuildIdEntry {
         build_id.pid = Some(build_id.pid.unwrap_or(if is_guest { 0 } else { -1 }));
         let Text(name) = &mut build_id.filename;
         let without_name = BuildIdEntry::FIXED;
-        let needed = name.len().max(until_nul(name).len() + 1);
-        name.resize((without_name + needed).next_multiple_of(8) - without_name, 0);
+        let needed = name.len().max(until_nul(name).len().saturating_add(1));
+        let whole = without_name.saturating_add(needed).next_multiple_of(8);
+        name.resize(whole.saturating_sub(without_name), 0);
         let body = Body::HeaderBuildId(build_id);
         Record { kind: RecordType::HEADER_BUILD_ID, misc, body, tail: Vec::new(), sample_id: None }
     }

@@ -119,6 +119,6 @@ impl FeatureId {
         }
         let Section { value, tail, .. } = Section::decode(self, bytes, endian, layout).ok()?;
         let padding = tail.len() < 8 && tail.iter().all(|&b| b == 0);
-        (padding && !matches!(value, Feature::Unknown(_))).then(|| bytes.len() - tail.len())
+        (padding && !matches!(value, Feature::Unknown(_))).then(|| bytes.len().saturating_sub(tail.len()))
     }
 }

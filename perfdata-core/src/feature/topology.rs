@@ -79,7 +79,7 @@ wire! {
 impl crate::layout::Layout {
     /// Bytes of a part with so many bytes for each CPU, where the number of CPUs is known.
     fn per_cpu(&self, fixed: u64, each: u64) -> Option<u64> {
-        (self.nr_cpus_available > 0).then(|| fixed + each * u64::from(self.nr_cpus_available))
+        (self.nr_cpus_available > 0).then(|| each.saturating_mul(self.nr_cpus_available.into()).saturating_add(fixed))
     }
 }
 

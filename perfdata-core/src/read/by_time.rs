@@ -153,7 +153,7 @@ impl Store {
 
     fn next(&mut self, recording: &Recording) -> Option<RawRecord<'_>> {
         let Entry { start, offset, len, .. } = *self.entries.get(self.next)?;
-        self.next += 1;
+        self.next = self.next.saturating_add(1);
         RawRecord::first(self.bytes.get(start..)?.get(..len)?, recording.endian, offset).ok()
     }
 
@@ -174,7 +174,7 @@ impl Store {
     /// Lets the older half go.
     fn relieve(&mut self) {
         self.sort();
-        let middle = self.entries.get((self.ready + self.entries.len()) / 2).map_or(u64::MAX, |entry| entry.time);
+        let middle = self.entries.get(self.ready.midpoint(self.entries.len())).map_or(u64::MAX, |entry| entry.time);
         self.release(middle);
     }
 
@@ -187,7 +187,7 @@ impl Store {
     fn release(&mut self, until: u64) {
         self.sort();
         let waiting = self.entries.get(self.ready..).unwrap_or_default();
-        self.ready += waiting.partition_point(|entry| entry.time <= until);
+        self.ready = self.ready.saturating_add(waiting.partition_point(|entry| entry.time <= until));
     }
 
     /// Forgets what was handed out.

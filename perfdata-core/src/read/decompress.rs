@@ -4,12 +4,18 @@
 //! to parts of records, whose rest comes with the next one (tools/perf/util/session.c,
 //! perf_session__process_compressed_event).
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "start and end are places in the buffer, start not behind end; sums of bytes that were there"
+)]
+
 use binrw::Endian;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Problem, Result};
 use crate::feature::{Feature, FeatureId, Section};
 use crate::layout::Layout;
+use crate::read::limits::Limits;
 use crate::record::{Compressed, Compressed2, RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
@@ -44,15 +50,8 @@ impl std::fmt::Debug for Decompressor {
     }
 }
 
-/// Bytes that one compressed record decodes to at most, where the COMPRESSED feature says nothing: perf's ring
-/// buffers are far smaller.
-pub const DEFAULT_LIMIT: usize = 64 << 20;
-
 /// Room for decoded bytes: one block of zstd, and the part of a record before it.
 const BUFFER: usize = 192 << 10;
-
-/// The largest window of a stream, as a power of two: that of zstd's highest level, and all that zstd in perf takes.
-const WINDOW_LOG_MAX: u32 = 27;
 
 /// The first bytes of a frame. A block cannot start with them: it would be larger than blocks may be.
 const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
@@ -76,14 +75,14 @@ fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
 }
 
 impl Decompressor {
-    /// A decoder for the stream of a recording in byte order `endian`. One compressed record may decode to `limit`
-    /// bytes: `mmap_len` of the COMPRESSED feature.
+    /// A decoder for the stream of a recording in byte order `endian`.
     ///
     /// # Errors
-    /// zstd cannot be set up.
-    pub fn new(endian: Endian, limit: usize) -> Result<Self> {
+    /// zstd cannot be set up, or not for such a window.
+    pub fn new(endian: Endian, limits: Limits) -> Result<Self> {
         let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
-        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(|e| Error::io("zstd decoder", e))?;
+        let window = DParameter::WindowLogMax(limits.window_log);
+        decoder.set_parameter(window).map_err(|e| Error::io("zstd decoder", e))?;
         Ok(Decompressor {
             decoder,
             endian,
@@ -96,22 +95,23 @@ impl Decompressor {
             start: 0,
             end: 0,
             decoded: 0,
-            limit: limit as u64,
+            limit: limits.decompressed,
             place: (RecordType::COMPRESSED, 0),
         })
     }
 
-    /// A decoder for the stream of `recording`, with the limit that its COMPRESSED feature gives.
+    /// A decoder for the stream of `recording`; what a record may decode to is what its COMPRESSED feature says.
     ///
     /// # Errors
     /// zstd cannot be set up.
     pub fn of(recording: &Recording) -> Result<Self> {
-        let limit = match recording.feature(FeatureId::COMPRESSED) {
-            Some(Ok(Section { value: Feature::Compressed(params), .. })) => params.mmap_len,
-            _ => 0,
-        };
-        let limit = usize::try_from(limit).ok().filter(|&limit| limit > 0);
-        Self::new(recording.endian, limit.unwrap_or(DEFAULT_LIMIT))
+        let mut limits = Limits::default();
+        if let Some(Ok(Section { value: Feature::Compressed(params), .. })) = recording.feature(FeatureId::COMPRESSED)
+            && params.mmap_len > 0
+        {
+            limits.decompressed = params.mmap_len.into();
+        }
+        Self::new(recording.endian, limits)
     }
 
     /// Takes the payload of `raw`, a compressed record; [`next`](Self::next) then gives the records in it, and must be

@@ -104,7 +104,7 @@ impl<S: Source> Read for Merged<S> {
             }
         }
         let got = self.block.get(self.taken..).unwrap_or_default().read(buf)?;
-        self.taken += got;
+        self.taken = self.taken.saturating_add(got);
         Ok(got)
     }
 }
@@ -164,7 +164,7 @@ impl<S: Source> DataStream<S> {
         }
         match self.zstd.as_ref().map_or(0, Decompressor::pending) {
             0 => Ok(false),
-            rest => Err(Error::truncated("compressed record stream", rest as u64 + 1, rest as u64)),
+            rest => Err(Error::truncated("compressed record stream", (rest as u64).saturating_add(1), rest as u64)),
         }
     }
 }

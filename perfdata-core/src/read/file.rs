@@ -144,7 +144,7 @@ impl TableSearch {
         let Some((_, entries)) = find_table(source, &self.bitmap, offset, self.endian, self.len) else {
             return Ok(false);
         };
-        let table_end = offset.checked_add(entries.len() as u64 * FileSection::SIZE);
+        let table_end = offset.checked_add((entries.len() as u64).saturating_mul(FileSection::SIZE));
         let first = entries.first().map(|(_, section)| section.offset);
         let spare = first.zip(table_end).and_then(|(first, end)| first.checked_sub(end));
         let most = u64::from(FeatureBitmap::BITS) * FileSection::SIZE;
@@ -213,8 +213,8 @@ fn read_events(
     if let Some(losses) = losses.as_deref_mut() {
         let there = file.len.saturating_sub(attrs.offset);
         if there >= attr_size && attrs.size > there {
-            let whole = there / attr_size;
-            losses.attrs = (attrs.size / attr_size).saturating_sub(whole);
+            let whole = there.checked_div(attr_size).unwrap_or(0);
+            losses.attrs = attrs.size.checked_div(attr_size).unwrap_or(0).saturating_sub(whole);
             attrs.size = whole.saturating_mul(attr_size);
             // Part of an attribute is behind it.
             file.len = attrs.end().unwrap_or(file.len);
@@ -227,7 +227,7 @@ fn read_events(
         );
     }
     let bytes = read_section(source, attrs, "attrs section")?;
-    let room = attr_size - FileSection::SIZE;
+    let room = attr_size.saturating_sub(FileSection::SIZE);
     let layout = Layout { attr_room: u32::try_from(room).unwrap_or(u32::MAX), ..Layout::default() };
     let mut events = Vec::new();
     let mut at = attrs.offset;
@@ -249,15 +249,15 @@ fn read_events(
                 ids.size.to_string(),
                 "a multiple of 8 inside the file",
             )
-            .at(at + room + 8));
+            .at(at.saturating_add(room).saturating_add(8)));
         }
         let id_bytes = if ids.size == 0 { Vec::new() } else { read_section(source, ids, "event ids")? };
         events.push(Event { attr, ids: decode_words(&id_bytes, recording.endian) });
         add_region(file, Part::Ids(file.ids.len()), ids);
         file.ids.push(ids);
-        at += attr_size;
+        at = at.saturating_add(attr_size);
     }
-    let whole = (events.len() as u64) * attr_size;
+    let whole = (events.len() as u64).saturating_mul(attr_size);
     add_region(file, Part::Attrs, FileSection { offset: attrs.offset, size: whole });
     recording.events = Events::from_iter(events);
     Ok(())
@@ -311,8 +311,10 @@ fn read_features(
         return;
     };
     file.words = words;
-    let table_place =
-        FileSection { offset: whole_data.end().unwrap_or(file.len), size: entries.len() as u64 * FileSection::SIZE };
+    let table_place = FileSection {
+        offset: whole_data.end().unwrap_or(file.len),
+        size: (entries.len() as u64).saturating_mul(FileSection::SIZE),
+    };
     add_region(file, Part::FeatureTable, table_place);
     recording.features = load(source, file, budget, &entries);
     file.table = entries;
@@ -356,7 +358,7 @@ fn find_table(
 ) -> Option<Table> {
     let read = |words: WordSize| {
         let ids: Vec<u32> = bitmap.features(words).collect();
-        let place = FileSection { offset, size: ids.len() as u64 * FileSection::SIZE };
+        let place = FileSection { offset, size: (ids.len() as u64).saturating_mul(FileSection::SIZE) };
         let bytes = read_section(source, place, "feature table").ok()?;
         let entries = bytes
             .chunks_exact(FileSection::SIZE as usize)

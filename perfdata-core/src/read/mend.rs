@@ -395,7 +395,7 @@ impl<S: Source> Mended<S> {
                 Some(ahead) => at = at.saturating_add(ahead as u64),
                 None if bytes.len() < RecordHeader::SIZE => break,
                 None => {
-                    at = at.saturating_add((bytes.len() - (RecordHeader::SIZE - 1)) as u64);
+                    at = at.saturating_add(bytes.len().saturating_sub(RecordHeader::SIZE - 1) as u64);
                     continue;
                 }
             }

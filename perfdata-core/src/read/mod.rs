@@ -5,6 +5,7 @@ mod decompress;
 mod dir;
 mod evidence;
 mod file;
+mod limits;
 mod mend;
 mod pipe;
 mod records;
@@ -12,8 +13,9 @@ mod run;
 mod source;
 
 pub use by_time::ByTime;
-pub use decompress::{DEFAULT_LIMIT, Decompressor, is_compressed};
+pub use decompress::{Decompressor, is_compressed};
 pub use dir::{DataFile, Merged};
+pub use limits::Limits;
 pub use mend::{CompressedData, Losses, Mended, Mending, Skipped};
 pub use pipe::{Collector, is_metadata};
 pub use records::{Piece, RecordStream};
@@ -276,7 +278,7 @@ fn read_start<R: Read>(input: &mut R, buf: &mut [u8]) -> Result<usize> {
     while let Some(room) = buf.get_mut(got..).filter(|room| !room.is_empty()) {
         match input.read(room) {
             Ok(0) => break,
-            Ok(n) => got += n,
+            Ok(n) => got = got.saturating_add(n),
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => return Err(Error::io("header", e)),
         }

@@ -63,15 +63,15 @@ impl Collector {
                 if body.attr.own_size() < Attr::MIN_SIZE {
                     let found = body.attr.size.to_string();
                     return Err(Error::invalid("HEADER_ATTR record", "attr.size", found, "0, or 64 or more")
-                        .at(raw.offset + 12));
+                        .at(raw.offset.saturating_add(12)));
                 }
-                let used = body.attr.own_size() as usize + body.ids.len() * 8;
+                let used = (body.attr.own_size() as usize).saturating_add(body.ids.len().saturating_mul(8));
                 recording.events.push(Event { attr: body.attr, ids: body.ids.0 });
-                slot(SlotContent::Attr(recording.events.len() - 1), &|| used)
+                slot(SlotContent::Attr(recording.events.len().saturating_sub(1)), &|| used)
             }
             RecordType::HEADER_EVENT_TYPE => {
                 recording.event_types.push(raw.decode_body::<EventTypeName>(layout)?);
-                slot(SlotContent::EventType(recording.event_types.len() - 1), &|| raw.body().len())
+                slot(SlotContent::EventType(recording.event_types.len().saturating_sub(1)), &|| raw.body().len())
             }
             RecordType::HEADER_TRACING_DATA => {
                 let body: HeaderTracingData = raw.decode_body(layout)?;
@@ -100,7 +100,7 @@ impl Collector {
                 let len = FeatureId(id).exact_len(&section, recording.endian, &layout).unwrap_or(section.len());
                 let kept = section.get(..len).unwrap_or(&section);
                 recording.features.insert(id, kept.to_vec());
-                slot(SlotContent::Feature(id), &|| 8 + kept.len())
+                slot(SlotContent::Feature(id), &|| kept.len().saturating_add(8))
             }
             _ => slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| raw.body().len()),
         }

@@ -1,5 +1,7 @@
 //! The record stream: whole records out of large blocks, without copying them again.
 
+#![allow(clippy::arithmetic_side_effects, reason = "start and end are places in the buffer, start not behind end")]
+
 use std::io::{ErrorKind, Read};
 
 use binrw::Endian;

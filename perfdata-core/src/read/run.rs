@@ -1,5 +1,7 @@
 //! Several records at once: what most of a recording is to those who do not look into every record.
 
+#![allow(clippy::arithmetic_side_effects, reason = "lengths and counts of records that are in memory")]
+
 use binrw::Endian;
 
 use crate::read::pipe::is_metadata;

@@ -121,7 +121,7 @@ wire! {
         #[br(args_raw = Extent::Bytes(filter_room(filter_str_len)))]
         pub filter: Rest as Text,
         /// Whether event trace is on (5.17).
-        #[br(if(layout.words() > 17 + filter_room(filter_str_len) / 8))]
+        #[br(if(layout.words() > (filter_room(filter_str_len) / 8).saturating_add(17)))]
         pub event_trace: Option<u64>,
     }
 }

@@ -4,6 +4,8 @@
 //! these parts follow from the attribute, and are computed once for each event. Most samples have nothing else, and can
 //! be put into the other byte order word by word.
 
+#![allow(clippy::arithmetic_side_effects, reason = "a few words, or places that were found in the record")]
+
 use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};

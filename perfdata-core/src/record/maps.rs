@@ -36,7 +36,7 @@ wire! {
         /// The ids.
         pub entries: Counted<u64, IdIndexEntry>,
         /// Their guest machines, for each or for none (6.0).
-        #[br(args(if layout.len >= 8 + 48 * entries.len() as u64 { entries.len() as u64 } else { 0 }))]
+        #[br(args(if layout.len >= (entries.len() as u64).saturating_mul(48).saturating_add(8) { entries.len() as u64 } else { 0 }))]
         pub guests: List<IdIndexGuest>,
     }
 }

@@ -177,7 +177,7 @@ impl Record {
         let (body_len, trailer_len) = extents(raw, layout)?;
         let layout = Layout { misc: raw.misc, len: body_len as u64, ..*layout };
         let (body, used) = decode_body(raw, whole.get(..body_len).unwrap_or(whole), layout)?;
-        let trailer_at = whole.len() - trailer_len;
+        let trailer_at = whole.len().saturating_sub(trailer_len);
         let tail = whole.get(used..trailer_at).unwrap_or_default().to_vec();
         let sample_id = match whole.get(trailer_at..) {
             Some(bytes) if trailer_len > 0 => {
@@ -244,7 +244,7 @@ fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
             let body = BuildId::aligned_len(raw.body()).unwrap_or(len).min(len);
             let trailer = SampleId::len(layout.sample_type);
             let is_filling = raw.body().get(body..).unwrap_or_default().iter().all(|&byte| byte == 0);
-            return Ok(if body + trailer == len && !is_filling { (body, trailer) } else { (len, 0) });
+            return Ok(if body.saturating_add(trailer) == len && !is_filling { (body, trailer) } else { (len, 0) });
         }
         _ => 0,
     };

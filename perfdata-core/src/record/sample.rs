@@ -66,7 +66,7 @@ impl SampleId {
 
     /// Bytes of a trailer.
     pub fn len(sample_type: SampleType) -> usize {
-        (sample_type.0 & Self::PARTS.0).count_ones() as usize * 8
+        ((sample_type.0 & Self::PARTS.0).count_ones() as usize).saturating_mul(8)
     }
 }
 

@@ -78,7 +78,7 @@ impl BuildId {
         const NAME_AT: usize = 28;
         let name = body.get(NAME_AT..)?;
         let text = name.iter().position(|&b| b == 0)?;
-        Some((8 + NAME_AT + text + 1).next_multiple_of(8) - 8)
+        Some(text.saturating_add(NAME_AT + 1).next_multiple_of(8))
     }
 }
 

@@ -14,7 +14,7 @@ pub trait Element: for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = 
     /// Reads `count` elements; `remaining` bytes are there.
     fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<Self>> {
         // Reserves no more memory than there is input, whatever an element takes on the wire.
-        let room = usize::try_from(remaining).unwrap_or(0) / size_of::<Self>().max(1);
+        let room = usize::try_from(remaining).unwrap_or(0).checked_div(size_of::<Self>().max(1)).unwrap_or(0);
         let mut list = Vec::with_capacity(count.min(room));
         for _ in 0..count {
             list.push(Self::read_options(reader, endian, ())?);
@@ -66,7 +66,7 @@ impl Element for u64 {
         let mut list = Vec::with_capacity(count);
         let mut block = [[0; 8]; 32];
         while list.len() < count {
-            let part = block.len().min(count - list.len());
+            let part = block.len().min(count.saturating_sub(list.len()));
             let words = block.get_mut(..part).unwrap_or_default();
             reader.read_exact(words.as_flattened_mut())?;
             match endian {
@@ -87,7 +87,7 @@ impl Element for u64 {
             for (bytes, word) in block.as_chunks_mut::<8>().0.iter_mut().zip(words) {
                 *bytes = if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() };
             }
-            writer.write_all(block.get(..words.len() * 8).unwrap_or(&block))?;
+            writer.write_all(block.get(..words.len().saturating_mul(8)).unwrap_or(&block))?;
         }
         Ok(())
     }
@@ -195,7 +195,12 @@ impl<C: Count, T: Element> BinWrite for Counted<C, T> {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         let Ok(count) = C::try_from(self.len()) else {
-            return Err(short(writer, self.len() as u64, u64::MAX >> (64 - 8 * size_of::<C>())));
+            let bits = u32::try_from(size_of::<C>()).unwrap_or(8).saturating_mul(8);
+            return Err(short(
+                writer,
+                self.len() as u64,
+                u64::MAX.checked_shr(u64::BITS.saturating_sub(bits)).unwrap_or(0),
+            ));
         };
         count.write_options(writer, endian, ())?;
         T::write_many(self, writer, endian)

@@ -48,7 +48,7 @@ impl Text {
     /// `text` with a NUL and zeros up to a multiple of `align` bytes.
     pub fn padded(text: &[u8], align: usize) -> Self {
         let mut room = text.to_vec();
-        room.resize((text.len() + 1).next_multiple_of(align.max(1)), 0);
+        room.resize(text.len().saturating_add(1).next_multiple_of(align.max(1)), 0);
         Text(room)
     }
 }
