@@ -15,10 +15,17 @@ static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 pub struct Temporary(PathBuf);
 
 impl Temporary {
-    /// Registers `path`.
-    pub fn new(path: &Path) -> Self {
-        list(|all| all.push(path.to_owned()));
-        Temporary(path.to_owned())
+    /// Makes something by `make`, which stands at `path`. No signal ends the process between the two.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn make<T, E>(make: impl FnOnce() -> Result<T, E>, path: impl FnOnce(&T) -> &Path) -> Result<(T, Self), E> {
+        list(|all| {
+            let made = make()?;
+            let path = path(&made).to_owned();
+            all.push(path.clone());
+            Ok((made, Temporary(path)))
+        })
     }
 }
 

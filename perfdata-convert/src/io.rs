@@ -498,8 +498,8 @@ impl Output {
             }
             _ => {}
         }
-        let file = temporary(path, |builder, parent| builder.tempfile_in(parent))?;
-        let guard = Temporary::new(file.path());
+        let make = || temporary(path, |builder, parent| builder.tempfile_in(parent));
+        let (file, guard) = Temporary::make(make, NamedTempFile::path)?;
         Ok(Output::Replace { file, target: path.to_owned(), guard })
     }
 
@@ -551,8 +551,13 @@ fn temporary<T>(path: &Path, make: impl FnOnce(&mut tempfile::Builder, &Path) ->
     made.map_err(|error| Error::io(parent)(error.kind().into()))
 }
 
-fn same_file(a: &Path, b: &Path) -> bool {
+/// Whether `output` is the file that `input` names, or the one that standard input is.
+fn same_file(output: &Path, input: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let id = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
-    id(a).is_some() && id(a) == id(b)
+    let id = |meta: &fs::Metadata| (meta.dev(), meta.ino());
+    let input = match input.as_os_str() == STANDARD {
+        true => io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata()),
+        false => fs::metadata(input),
+    };
+    matches!((fs::metadata(output), input), (Ok(output), Ok(input)) if id(&output) == id(&input))
 }

@@ -50,9 +50,9 @@ impl OutputDirectory {
             }
             Err(_) => {}
         }
-        let new =
-            temporary(path, |builder, parent| builder.permissions(Permissions::from_mode(0o700)).tempdir_in(parent))?;
-        let guard = Temporary::new(new.path());
+        let own = Permissions::from_mode(0o700);
+        let make = || temporary(path, |builder, parent| builder.permissions(own).tempdir_in(parent));
+        let (new, guard) = Temporary::make(make, TempDir::path)?;
         Ok(OutputDirectory { new, target: path.to_owned(), guard })
     }
 
