@@ -116,8 +116,9 @@ fn keep_whole_features(
         }
     }
     // What is empty may stand anywhere in a damaged table, which must be believed when it is read again.
-    let FileArrangement { table, len, .. } = file;
-    table.retain(|(id, place)| readable.contains(id) && place.offset <= *len);
+    let behind_records = file.header.data.end().unwrap_or(file.len)..=file.len;
+    file.table
+        .retain(|(id, place)| readable.contains(id) && (place.size > 0 || behind_records.contains(&place.offset)));
     file.regions.retain(|region| match region.part {
         Part::Feature(id) => recording.features.contains_key(&id),
         Part::FeatureTable => !recording.features.is_empty(),

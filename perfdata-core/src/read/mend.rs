@@ -14,7 +14,7 @@ use crate::header::FileSection;
 use crate::read::decompress::{Decompressor, is_compressed};
 use crate::read::evidence::{Evidence, Verdict, find_header};
 use crate::read::file::TableSearch;
-use crate::read::pipe::Collector;
+use crate::read::pipe::{Collector, is_metadata};
 use crate::read::records::Piece;
 use crate::read::source::Source;
 use crate::record::{RawRecord, RecordHeader, RecordType};
@@ -446,7 +446,8 @@ impl<S: Source> Mended<S> {
             });
         }
         let raw = RawRecord::first(&bytes, model.endian, at);
-        Ok(raw.is_ok_and(|raw| !matches!(evidence.judge(&raw, model), Verdict::Bad(_))))
+        // Of a metadata record any part is one.
+        Ok(raw.is_ok_and(|raw| !is_metadata(raw.kind) && !matches!(evidence.judge(&raw, model), Verdict::Bad(_))))
     }
 
     /// Whether the feature table stands at `at`, where it is looked for.
