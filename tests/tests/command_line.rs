@@ -199,6 +199,7 @@ fn a_name_alone_tells_what_to_do() {
         ("7.2-x86_64-file-default", "--compat "),
         ("7.2-x86_64-file-threads", "--to file "),
         ("6.1-x86_64-file-default", "file2pipe "),
+        ("7.2-x86_64-file-crashed", "recover "),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         // A name that a shell would take apart.

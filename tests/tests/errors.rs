@@ -59,7 +59,7 @@ file2pipe short-attribute.data -o out.data
 # The recording lacks what the conversion needs
 pipe2file nothing.data -o out.data
 --swap-endian - -o out.data < <(cat late.data)
---decompress unfinished.data -o out.data
+--decompress cut.data -o out.data
 --compress unfinished.data -o out.data
 --mmap2-build-ids compressed.data -o out.data
 # The container has no room
@@ -119,6 +119,7 @@ fn fill(folder: &Path) {
     write("packed.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x0b\x70\x0d\x72\xf3");
     write("packed two.xz", b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01");
     write("big.bin", &[0x55; 70_000]);
+    write("cut.data", &file[..9000]);
     write("short-header.data", &file[..60]);
     write("short-attribute.data", &file[..150]);
     write("short-pipe.data", &read("6.1-x86_64-pipe-default")[..10]);
@@ -190,6 +191,7 @@ fn what_is_to_be_tried_works() {
         "--swap-endian unknown.data -o out.data",
         "--mmap2-build-ids compressed.data -o out.data",
         "--to pipe large.data -o out.data",
+        "--compress unfinished.data -o out.data",
         "good.data -o text.data",
         "--sysroot / good.data -o out.data",
         "--swap-endian 'packed again.gz' -o out.data",
@@ -206,7 +208,7 @@ fn what_is_to_be_tried_works() {
         fs::remove_file(folder.path().join("out.data")).ok();
         tried += 1;
     }
-    assert_eq!(tried, 6);
+    assert_eq!(tried, 7);
 }
 
 /// perf record as root leaves recordings that nobody else reads.

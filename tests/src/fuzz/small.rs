@@ -8,18 +8,18 @@ use perfdata_convert::convert::edit::{Change, Edit};
 use perfdata_convert::convert::{Conversion, Stage};
 use perfdata_convert::io::{Input, Output};
 use perfdata_core::Endian;
-use perfdata_core::read::Decompressor;
+use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use crate::recordings;
 
-/// The most bytes that a record may decode to here.
-const LIMIT: usize = 1 << 20;
+/// A record may decode to no more than a mebibyte here.
+const LIMITS: Limits = Limits { decompressed: 1 << 20, window_log: 27 };
 
 /// Data of compressed records, in pieces of up to 255 bytes: each has its length before it.
 pub(super) fn zstd(data: &[u8]) {
     for endian in [Endian::Little, Endian::Big] {
-        let mut stream = Decompressor::new(endian, LIMIT).expect("a decoder");
+        let mut stream = Decompressor::new(endian, LIMITS).expect("a decoder");
         let (mut rest, mut total) = (data, 0);
         while let Some((&len, behind)) = rest.split_first() {
             let (piece, behind) = behind.split_at(usize::from(len).min(behind.len()));
@@ -33,7 +33,10 @@ pub(super) fn zstd(data: &[u8]) {
             while let Ok(Some(record)) = stream.next() {
                 total += record.bytes.len();
             }
-            assert!(total - before <= LIMIT + usize::from(u16::MAX) + (1 << 18), "more than the limit came out");
+            assert!(
+                total - before <= LIMITS.decompressed as usize + usize::from(u16::MAX) + (1 << 18),
+                "more than the limit came out"
+            );
         }
     }
 }

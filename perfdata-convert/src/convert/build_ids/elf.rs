@@ -58,8 +58,8 @@ pub struct DebugLink {
 pub fn read(path: &Path) -> Result<Found, String> {
     let file = open_regular(path).map_err(|e| e.to_string())?;
     let mut start = [0; 6];
-    let is = |magic: &[u8]| file.read_exact_at(&mut start, 0).is_ok() && start.starts_with(magic);
-    match [ZSTD, XZ, GZIP].into_iter().find(is) {
+    let is_read = file.read_exact_at(&mut start, 0).is_ok();
+    match [ZSTD, XZ, GZIP].into_iter().find(|magic| is_read && start.starts_with(magic)) {
         None => parse(&ReadCache::new(BufReader::new(file))),
         Some(ZSTD) => parse(unpacked(file).map_err(|e| format!("compressed with zstd, and damaged: {e}"))?.as_slice()),
         Some(XZ) => Err("it is compressed with xz, which is not read; --known-build-ids can tell its build id".into()),
