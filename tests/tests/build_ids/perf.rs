@@ -257,7 +257,7 @@ fn of_the_running_machine() {
     let (input, program) = (folder.path().join("recorded"), folder.path().join("program"));
     fs::copy("/bin/true", &program).unwrap();
     let mut command = perf.command();
-    command.args(["record", "-q", "-N", "-B", "--no-buildid-mmap", "-e", "cpu-clock:u", "-o"]).arg(&input);
+    command.args(["record", "-q", "-N", "-B", "--no-buildid-mmap", "-e", "cpu-clock", "-o"]).arg(&input);
     if !command.arg("--").arg(&program).output().is_ok_and(|done| done.status.success()) {
         return eprintln!("skipped: {} cannot record here", perf.name);
     }
