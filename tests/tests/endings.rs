@@ -281,7 +281,7 @@ fn a_directory_that_cannot_be_written() {
         let said = nobody.output().expect("setpriv runs");
         let error = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(2), "{error}");
-        assert!(error.contains("Permission denied"), "{error}");
+        assert!(error.contains("permission denied"), "{error}");
         assert_eq!(fs::read(room.target()).expect("it is there"), BEFORE);
         assert_eq!(room.others(), ["perfconv"]);
         assert!(room.is_input_whole());

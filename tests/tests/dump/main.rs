@@ -87,7 +87,9 @@ fn types_and_number_are_chosen() {
     assert_eq!(found, ["COMM", "MMAP2", "SAMPLE"]);
 
     let error = Dump::type_of("MMAP3").expect_err("no type").to_string();
-    assert!(error.contains("MMAP3") && error.contains("MMAP2") && error.contains("SCHEDSTAT_DOMAIN"), "{error}");
+    assert!(error.contains("MMAP3") && error.contains("did you mean MMAP"), "{error}");
+    let error = Dump::type_of("nonsense").expect_err("no type").to_string();
+    assert!(error.contains("nonsense") && error.contains("MMAP2") && error.contains("SCHEDSTAT_DOMAIN"), "{error}");
 }
 
 per_fixture!(says_what_perf_says);
