@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, env, error::Error, fs::File, sync::Arc};
 
-use perfdata_core::read::{Decompressor, Piece, RecordingReader, is_compressed};
+use perfdata_core::read::{ByTime, RecordingReader};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::{Events, Result};
 
@@ -45,25 +45,13 @@ impl Programs {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os().nth(1).ok_or("usage: samples_by_comm RECORDING")?;
-    let mut reader = RecordingReader::open(Arc::new(File::open(path)?))?;
+    // Names change in time, and a stream is in order only within each CPU's part.
+    let mut records = ByTime::new(RecordingReader::open(Arc::new(File::open(path)?))?);
     let mut programs = Programs::default();
     // The idle threads are never announced.
     programs.names.insert(0, "swapper".into());
-    let mut inside = None;
-    while let Some((piece, recording)) = reader.next_with_model()? {
-        let Piece::Record(raw) = piece else { continue };
+    while let Some((raw, recording)) = records.next()? {
         programs.see(&raw, &recording.events)?;
-        // The records of perf record -z come out of others.
-        if is_compressed(raw.kind) {
-            let stream = match &mut inside {
-                Some(stream) => stream,
-                none => none.insert(Decompressor::of(recording)?),
-            };
-            stream.push(&raw)?;
-            while let Some(raw) = stream.next()? {
-                programs.see(&raw, &recording.events)?;
-            }
-        }
     }
     let mut counts: Vec<_> = programs.samples.into_iter().collect();
     counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
