@@ -97,16 +97,15 @@ pub(super) fn convert(data: &[u8]) {
     }
 }
 
-/// What is recovered needs nothing more.
+/// What is recovered is a recording, which can be recovered again. Where a table of features is damaged so that its
+/// sections stand among the records, or a record is damaged but believable, the second time may take out more.
 pub(super) fn recover(data: &[u8]) {
     let bench = Bench::new();
     let (path, output) = bench.output();
     let result = recover::recover(bench.input(data), output, false);
     let Some(first) = bench.written(path, result) else { return };
-    let (path, output) = bench.output();
-    let again = recover::recover(bench.input(&first), output, false).expect("what was recovered is a recording");
-    let second = fs::read(path).expect("the output is there");
-    assert!(first == second, "recovered again, it is another one: {:?} {:?}", again.skipped, again.losses);
+    let (_path, output) = bench.output();
+    recover::recover(bench.input(&first), output, false).expect("what was recovered is a recording");
 }
 
 /// The commands that look.
