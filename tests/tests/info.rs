@@ -102,7 +102,8 @@ fn every_recording_is_shown() {
         if is_pipe != (info["container"] == "pipe") && recording.form.is_some() {
             return Err(format!("container {}", info["container"]));
         }
-        // A pipe's head is made of records, too.
-        if is_pipe && count == 0 { Err("no records".into()) } else { Ok(()) }
+        // A pipe's head is made of records, too; what broke another parser may have none that is whole.
+        let is_crasher = recording.name.starts_with(NO_RECORDINGS);
+        if is_pipe && count == 0 && !is_crasher { Err("no records".into()) } else { Ok(()) }
     });
 }
