@@ -68,7 +68,14 @@ impl Dump {
             Arrangement::Pipe(_) if self.hex && self.types.is_empty() => printer.pipe_header(&model)?,
             _ => {}
         }
-        let mut feed = Feed { dump: self, names: EventNames::default(), model: None, batch: None, left: self.limit };
+        let mut feed = Feed {
+            dump: self,
+            names: EventNames::default(),
+            model: None,
+            is_stale: false,
+            batch: None,
+            left: self.limit,
+        };
         let take = |text: String| printer.out.write_all(text.as_bytes()).map_err(Error::io("standard output"));
         let (mut damage, unreadable) =
             in_order(|intake| feed.run(&mut reader, intake), |batch| self.text_of(&batch), take)?;
@@ -96,6 +103,8 @@ struct Feed<'a> {
     names: EventNames,
     /// The model as of the last record, if nothing has changed since.
     model: Option<Arc<Model>>,
+    /// Metadata have passed that the model does not know.
+    is_stale: bool,
     batch: Option<Batch<Model>>,
     /// Records that may still be shown.
     left: Option<u64>,
@@ -115,7 +124,7 @@ impl Feed<'_> {
                 Item::Record(record) => return Ok(self.record(&record, None, recording, intake)),
                 Item::Inner(record, place) => return Ok(self.record(&record, Some(place), recording, intake)),
                 // The model knows more now.
-                Item::Payload(_) => self.model = None,
+                Item::Payload(_) => self.is_stale = true,
                 Item::Unreadable(bytes) => unreadable += bytes.len(),
                 Item::Undecodable(error) => damage.push(error.to_string()),
                 Item::Pause => return Ok(self.hand_in(intake)),
@@ -137,7 +146,10 @@ impl Feed<'_> {
             return ControlFlow::Break(());
         }
         self.names.see(raw);
-        if is_metadata(raw.kind) || raw.kind == RecordType::EVENT_UPDATE {
+        // What a run of metadata says is needed behind it.
+        if is_metadata(raw.kind) {
+            self.is_stale = true;
+        } else if std::mem::take(&mut self.is_stale) || raw.kind == RecordType::EVENT_UPDATE {
             self.model = None;
         }
         let is_wanted = self.dump.types.is_empty() || self.dump.types.contains(&raw.kind);

@@ -93,16 +93,19 @@ impl Feed {
         intake: &mut Intake<Batch<Recording>>,
     ) -> Result<(usize, u64)> {
         let mut model = Arc::new(reader.recording().clone());
+        let mut is_stale = false;
         let undecoded = walk(reader, |item, recording| {
-            // What metadata say is true from themselves on.
-            let is_news = match &item {
-                Item::Record(record) | Item::Inner(record, _) => is_metadata(record.kind),
-                Item::Payload(_) => true,
-                _ => false,
-            };
-            if is_news {
-                self.hand_in(intake);
-                model = Arc::new(recording.clone());
+            // What metadata say is true from themselves on, and nothing of themselves depends on it: a run of them, such
+            // as the head of a pipe, is followed once.
+            match &item {
+                Item::Record(record) | Item::Inner(record, _) if is_metadata(record.kind) => is_stale = true,
+                Item::Payload(_) => is_stale = true,
+                Item::Record(_) | Item::Inner(..) if is_stale => {
+                    self.hand_in(intake);
+                    model = Arc::new(recording.clone());
+                    is_stale = false;
+                }
+                _ => {}
             }
             let batch = self.batch.get_or_insert_with(|| Batch::new(model.clone(), recording.endian));
             match item {
