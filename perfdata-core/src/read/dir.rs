@@ -128,8 +128,10 @@ impl<S: Source> DataStream<S> {
     }
 
     /// Reads the next record; false at the end of the file.
+    // A name is data from outside, too: an error is shown on terminals.
     fn advance(&mut self, recording: &Recording) -> Result<bool> {
-        self.read(recording).map_err(|error| error.inside(&self.name))
+        // A name is data from outside, too: an error is shown on terminals.
+        self.read(recording).map_err(|error| error.inside(&self.name.escape_debug().to_string()))
     }
 
     fn read(&mut self, recording: &Recording) -> Result<bool> {

@@ -112,14 +112,13 @@ fn directories(folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     type Spoil = fn(&Path) -> io::Result<()>;
     let fifo = |path: &Path| Command::new("mkfifo").arg(path).status().map(drop);
-    let spoils: [(&str, Spoil); 7] = [
+    let spoils: [(&str, Spoil); 6] = [
         ("a FIFO among the records", |at| Command::new("mkfifo").arg(at.join("data.2")).status().map(drop)),
         ("a dangling link", |at| symlink("nowhere", at.join("data.2"))),
         ("a link to itself", |at| symlink("data.2", at.join("data.2"))),
         ("a folder among the records", |at| fs::create_dir(at.join("data.2"))),
         ("a device", |at| symlink("/dev/zero", at.join("data.2"))),
         ("no data", |at| fs::remove_file(at.join("data"))),
-        ("a name with an escape", |at| fs::write(at.join("data.\x1b[31m"), [0xff; 64])),
     ];
     for (number, (what, spoil)) in spoils.into_iter().enumerate() {
         let at = folder.join(format!("directory{number}"));
@@ -133,7 +132,30 @@ fn directories(folder: &Path) -> Vec<String> {
     let at = folder.join("fifos");
     fs::create_dir(&at).and_then(|()| fifo(&at.join("data"))).expect("a FIFO");
     faults.extend(ends_with_an_error("a FIFO in place of data", &at));
-    println!("{:8} directories with something else in them", spoils.len() + 1);
+    let at = folder.join("name");
+    fs::create_dir(&at).expect("a temporary folder");
+    for (name, bytes) in synth::dir::files(false, false) {
+        fs::write(at.join(name), bytes).expect("a temporary file");
+    }
+    fs::write(at.join("data.\x1b[31m"), [0xff; 64]).expect("a temporary file");
+    faults.extend(names_what_is_damaged(&at, "data.\\u{1b}[31m"));
+    println!("{:8} directories with something else in them", spoils.len() + 2);
+    faults
+}
+
+/// Every command says that the file `name` is damaged; those that look go on with the others.
+fn names_what_is_damaged(input: &Path, name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (command, expected) in [("info", 0), ("dump", 0), ("verify", 1), ("convert -o /dev/null", 1)] {
+        let mut program = perfconv();
+        program.args(command.split(' ')).arg(input);
+        let said = perf::run(program, TIMEOUT).expect("perfconv runs");
+        let status = said.status.and_then(|status| status.code());
+        let text = format!("{}{}", said.stdout, said.stderr);
+        if status != Some(expected) || !text.contains(name) || !is_printable(&text) {
+            faults.push(format!("a name with an escape: {command}: {status:?}: {text:?}"));
+        }
+    }
     faults
 }
 
