@@ -115,6 +115,8 @@ pub enum SlotContent {
     TracingData {
         /// The padding word, where there is one.
         pad: Option<u32>,
+        /// Bytes of the record behind that.
+        tail: Vec<u8>,
     },
     /// The build ids (feature 2), each in a HEADER_BUILD_ID record. No pipe is read as this: a later reader finds the
     /// records in the stream.
@@ -137,7 +139,7 @@ impl Slot {
         let slot = match id {
             FeatureId::TRACING_DATA => {
                 let padding = vec![0; section.len().next_multiple_of(8).saturating_sub(section.len())];
-                Slot { padding, ..Slot::new(SlotContent::TracingData { pad: Some(0) }) }
+                Slot { padding, ..Slot::new(SlotContent::TracingData { pad: Some(0), tail: Vec::new() }) }
             }
             FeatureId::BUILD_ID => Slot::new(SlotContent::BuildIds),
             _ if id.info().is_none_or(|info| info.from_pipe) => Slot::new(SlotContent::Feature(id.0)),

@@ -1,9 +1,11 @@
 //! `struct perf_event_attr`: what an event is and what its samples hold (include/uapi/linux/perf_event.h).
 
+use std::cmp::Ordering;
+
 use binrw::Endian;
 
 use crate::codes::{bitfield, codes, flags};
-use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::describe::{Describe, Leaf, Style, Visitor, WireSize};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::wire::{Extent, Rest, Wire, wire};
@@ -288,6 +290,26 @@ impl Attr {
         let (mut attr, _) = Attr::decode(start, Endian::Little, Layout { attr_room: size, ..Layout::default() })?;
         attr.size = size;
         Ok(attr)
+    }
+
+    /// The attribute as a pipe holds it: with as many bytes as its own `size` says, since nothing else says where it ends.
+    /// A file gives it room, which may be more: zeros are left out, and for anything else `size` grows, as perf inject
+    /// has it grow (tools/perf/util/header.c, perf_session__do_write_header).
+    ///
+    /// # Errors
+    /// A `size` of more bytes than there are.
+    pub fn self_sized(&self) -> Result<Attr> {
+        let mut len = WireSize::default();
+        self.describe("", Style::Plain, &mut len);
+        let len = u32::try_from(len.0).unwrap_or(u32::MAX);
+        match self.own_size().cmp(&len) {
+            Ordering::Equal => Ok(self.clone()),
+            Ordering::Less => self.cut_to(self.own_size()).or_else(|_| Ok(Attr { size: len, ..self.clone() })),
+            Ordering::Greater => {
+                let expected = format!("at most {len}, the room that the file gives it");
+                Err(Error::invalid("attribute", "size", self.size.to_string(), expected))
+            }
+        }
     }
 
     /// Bytes of the oldest form (Linux 2.6.31).

@@ -86,7 +86,7 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
         SlotContent::Verbatim(bytes) => Ok(bytes.clone()),
         SlotContent::Attr(at) => match recording.events.get(*at) {
             Some(event) => {
-                let body = HeaderAttr { attr: event.attr.clone(), ids: ToEnd(event.ids.clone()) };
+                let body = HeaderAttr { attr: event.attr.self_sized()?, ids: ToEnd(event.ids.clone()) };
                 record(RecordType::HEADER_ATTR, Body::HeaderAttr(body))
             }
             None => Ok(Vec::new()),
@@ -113,8 +113,8 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
         SlotContent::BuildIds => {
             build_ids(recording).map_err(|source| Error::Section { name: FeatureId::BUILD_ID.to_string(), source })
         }
-        SlotContent::TracingData { pad } => match recording.features.get(&FeatureId::TRACING_DATA.0) {
-            Some(data) => tracing_data(data, *pad, slot, recording.endian),
+        SlotContent::TracingData { pad, tail } => match recording.features.get(&FeatureId::TRACING_DATA.0) {
+            Some(data) => tracing_data(data, *pad, tail, slot, recording.endian),
             None => Ok(Vec::new()),
         },
     }
@@ -130,7 +130,7 @@ fn build_ids(recording: &Recording) -> perfdata_core::Result<Vec<u8>> {
 }
 
 /// The record of tracing data, which counts neither the data nor its padding in its own size, and the data.
-fn tracing_data(data: &[u8], pad: Option<u32>, slot: &Slot, endian: Endian) -> Result<Vec<u8>> {
+fn tracing_data(data: &[u8], pad: Option<u32>, tail: &[u8], slot: &Slot, endian: Endian) -> Result<Vec<u8>> {
     let size = data.len().saturating_add(slot.padding.len());
     let size = u32::try_from(size).map_err(|_| Error::TooLarge {
         name: FeatureId::TRACING_DATA.to_string(),
@@ -139,7 +139,7 @@ fn tracing_data(data: &[u8], pad: Option<u32>, slot: &Slot, endian: Endian) -> R
     })?;
     let body = Body::HeaderTracingData(HeaderTracingData { size, pad });
     let record =
-        Record { kind: RecordType::HEADER_TRACING_DATA, misc: slot.misc, body, tail: Vec::new(), sample_id: None };
+        Record { kind: RecordType::HEADER_TRACING_DATA, misc: slot.misc, body, tail: tail.to_vec(), sample_id: None };
     let mut bytes = record.encode(endian)?;
     bytes.extend_from_slice(data);
     bytes.extend_from_slice(&slot.padding);

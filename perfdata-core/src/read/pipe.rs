@@ -42,6 +42,7 @@ pub struct Collector {
 #[derive(Debug)]
 struct Tracing {
     pad: Option<u32>,
+    tail: Vec<u8>,
     misc: u16,
     record: Vec<u8>,
     size: usize,
@@ -77,6 +78,7 @@ impl Collector {
                 let body: HeaderTracingData = raw.decode_body(layout)?;
                 self.tracing = Some(Tracing {
                     pad: body.pad,
+                    tail: raw.body().get(body.len()..).unwrap_or_default().to_vec(),
                     misc: raw.misc,
                     record: raw.bytes.to_vec(),
                     size: body.size as usize,
@@ -113,17 +115,18 @@ impl Collector {
         if tracing.payload.len() < tracing.size { None } else { self.finish(recording) }
     }
 
-    /// What is there of the tracing data when it is complete, or the stream ends.
+    /// What is there of the tracing data when it is complete, or the stream ends. Of several the first one counts.
     fn finish(&mut self, recording: &mut Recording) -> Option<Slot> {
-        let Tracing { pad, misc, mut record, size, mut payload } = self.tracing.take()?;
+        let Tracing { pad, tail, misc, mut record, size, mut payload } = self.tracing.take()?;
         let len = tracing::len(&payload).unwrap_or(payload.len());
-        if payload.len() < size || len > payload.len() {
+        let is_first = !recording.features.contains_key(&FeatureId::TRACING_DATA.0);
+        if payload.len() < size || len > payload.len() || !is_first {
             record.append(&mut payload);
             return Some(Slot { content: SlotContent::Verbatim(record), misc, padding: Vec::new() });
         }
         let padding = payload.split_off(len);
         recording.features.insert(FeatureId::TRACING_DATA.0, payload);
-        Some(Slot { content: SlotContent::TracingData { pad }, misc, padding })
+        Some(Slot { content: SlotContent::TracingData { pad, tail }, misc, padding })
     }
 
     /// Enters a piece of the stream into the model, if it is metadata, and returns what the model does not say of it.

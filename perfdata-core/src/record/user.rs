@@ -43,6 +43,13 @@ wire! {
     }
 }
 
+impl HeaderTracingData {
+    /// Bytes of the body.
+    pub(crate) fn len(&self) -> usize {
+        size_of_val(&self.size).saturating_add(self.pad.as_ref().map_or(0, size_of_val))
+    }
+}
+
 wire! {
     /// A file and its build id (2.6.35). Also the entry of the BUILD_ID feature, there with a header of type 0.
     pub struct BuildId(layout) {
