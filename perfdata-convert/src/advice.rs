@@ -109,7 +109,7 @@ pub fn text(overview: &Overview, input: &Path) -> String {
     if !origin.is_empty() {
         let _ = writeln!(out, "  made {origin}");
     }
-    let names: Vec<String> = overview.event_names().map(escaped).collect();
+    let names: Vec<String> = overview.event_names().map(|name| escaped(&name)).collect();
     let _ = writeln!(out, "  {}: {}", count(names.len() as u64, "event"), names.join(", "));
     let samples = overview.count(RecordType::SAMPLE);
     let _ = write!(out, "  {}, {} of them samples", count(overview.total(), "record"), samples);

@@ -2,8 +2,8 @@
 //! in the order of the records.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::{panic, thread};
 
 use perfdata_core::Endian;
@@ -17,13 +17,11 @@ const MOST: usize = 4;
 /// Bytes of records in a batch: enough that handing it over costs nothing.
 const BYTES: usize = 128 << 10;
 
-/// Records out of a walk, with what they all need.
-pub struct Batch<M> {
+/// Records out of a walk.
+pub struct Batch {
     bytes: Vec<u8>,
     places: Vec<Place>,
     endian: Endian,
-    /// What is known of the recording.
-    pub model: Arc<M>,
     /// What made it impossible to read more compressed records behind these.
     pub broken: Option<perfdata_core::Error>,
 }
@@ -34,10 +32,10 @@ struct Place {
     inner: Option<usize>,
 }
 
-impl<M> Batch<M> {
+impl Batch {
     /// An empty batch.
-    pub fn new(model: Arc<M>, endian: Endian) -> Self {
-        Batch { bytes: Vec::with_capacity(BYTES), places: Vec::new(), endian, model, broken: None }
+    pub fn new(endian: Endian) -> Self {
+        Batch { bytes: Vec::new(), places: Vec::new(), endian, broken: None }
     }
 
     /// Adds a record; one out of a compressed record with its place in that.
@@ -55,6 +53,13 @@ impl<M> Batch<M> {
     /// Whether it is large enough to be worked on.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= BYTES
+    }
+
+    /// Makes room for others, as many as there were.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+        self.broken = None;
     }
 
     /// The records.

@@ -51,6 +51,7 @@ pub mod cmd;
 pub mod convert;
 pub mod diff;
 pub mod error;
+mod feed;
 pub mod interrupt;
 pub mod io;
 #[cfg(feature = "cli")]

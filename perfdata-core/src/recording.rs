@@ -139,10 +139,20 @@ impl Events {
 
     /// The event that has the id, or any event for 0, which records of the time before the recording carry.
     pub fn by_id(&self, id: u64) -> Option<usize> {
-        match self.by_id.get(&id) {
+        match self.with_id(id) {
             None if id == 0 && !self.list.is_empty() => Some(0),
-            found => found.copied(),
+            found => found,
         }
+    }
+
+    /// The first event that has the id.
+    pub fn with_id(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Whether any event has ids.
+    pub fn have_ids(&self) -> bool {
+        !self.by_id.is_empty()
     }
 
     /// The id that `record` carries.

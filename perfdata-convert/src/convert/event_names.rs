@@ -24,8 +24,9 @@ impl DescribedNames {
         else {
             return names;
         };
+        let descs = descs.by_event(&recording.events);
         for (at, event) in recording.events.iter().enumerate() {
-            let name = descs.of_event(at, event).map(|desc| desc.name.text()).filter(|name| !name.is_empty());
+            let name = descs.get(&at).map(|desc| desc.name.text()).filter(|name| !name.is_empty());
             if let (Some(&first), Some(name)) = (event.ids.first(), name) {
                 names.by_id.extend(event.ids.iter().map(|&id| (id, names.list.len())));
                 names.list.push((first, name.to_vec()));

@@ -8,6 +8,7 @@
 mod model;
 mod stream;
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
@@ -116,9 +117,8 @@ fn compare_fields(
     b: &[(String, String)],
     report: &mut dyn FnMut(Difference) -> Result<()>,
 ) -> Result<()> {
-    let find = |fields: &[(String, String)], from: usize, path: &str| {
-        fields.iter().enumerate().skip(from).find(|(_, field)| field.0 == path).map(|(at, _)| at)
-    };
+    // Where in `b` each path comes last.
+    let last: HashMap<&str, usize> = b.iter().enumerate().map(|(at, field)| (&*field.0, at)).collect();
     let tell = |field: &str, a: Option<&String>, b: Option<&String>| Difference {
         what: escaped(what.as_bytes()),
         field: field.to_owned(),
@@ -133,7 +133,7 @@ fn compare_fields(
                 report(tell(path_a, Some(value_a), Some(value_b)))?;
             }
             (at_a, at_b) = (at_a + 1, at_b + 1);
-        } else if find(b, at_b, path_a).is_none() {
+        } else if last.get(&**path_a).is_none_or(|&last| last < at_b) {
             report(tell(path_a, Some(value_a), None))?;
             at_a += 1;
         } else {

@@ -82,7 +82,7 @@ pub(super) fn compare(
     for at in 0..model_a.events.len().max(model_b.events.len()) {
         let described = |model: &Recording, names: &EventNames| {
             let event = model.events.get(at)?;
-            let mut all = vec![("name".to_owned(), quoted(names.get(at).unwrap_or_default()))];
+            let mut all = vec![("name".to_owned(), quoted(&names.get(model, at).unwrap_or_default()))];
             all.extend(fields(&Named("attr", &event.attr)));
             all.extend(fields(&Named("ids", &event.ids)));
             Some(all)

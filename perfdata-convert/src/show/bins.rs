@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 /// The most bins of a row.
 pub const BINS: usize = 240;
 
+/// The most rows: what has no row any more is counted. No chart shows as many.
+const ROWS: usize = 1024;
+
 /// Rows of amounts, in bins of equal width that widen as the axis grows.
 #[derive(Debug, Clone)]
 pub struct Bins<K> {
@@ -15,17 +18,22 @@ pub struct Bins<K> {
     /// Bins in use.
     used: usize,
     rows: BTreeMap<K, Vec<u64>>,
+    left_out: u64,
 }
 
 impl<K: Ord> Default for Bins<K> {
     fn default() -> Self {
-        Bins { shift: 0, first: 0, used: 0, rows: BTreeMap::new() }
+        Bins { shift: 0, first: 0, used: 0, rows: BTreeMap::new(), left_out: 0 }
     }
 }
 
 impl<K: Ord> Bins<K> {
     /// Adds `amount` to the row `key` at the place `at`.
     pub fn add(&mut self, key: K, at: u64, amount: u64) {
+        if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
+            self.left_out = self.left_out.saturating_add(amount);
+            return;
+        }
         if self.used == 0 {
             self.first = at;
         }
@@ -80,10 +88,22 @@ impl<K: Ord> Bins<K> {
 
     /// The rows, each with a number for every bin.
     pub fn rows(&self) -> impl Iterator<Item = (&K, impl Iterator<Item = u64>)> {
-        self.rows.iter().map(|(key, row)| {
-            let rest = self.used.saturating_sub(row.len());
-            (key, row.iter().copied().chain(std::iter::repeat_n(0, rest)))
-        })
+        self.rows.iter().map(|(key, row)| (key, self.whole(row)))
+    }
+
+    /// The row `key`, with a number for every bin.
+    pub fn row(&self, key: &K) -> Option<impl Iterator<Item = u64>> {
+        self.rows.get(key).map(|row| self.whole(row))
+    }
+
+    fn whole(&self, row: &[u64]) -> impl Iterator<Item = u64> {
+        let rest = self.used.saturating_sub(row.len());
+        row.iter().copied().chain(std::iter::repeat_n(0, rest))
+    }
+
+    /// The amounts for which there was no row.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 }
 
@@ -101,6 +121,15 @@ mod tests {
             assert_eq!(total, 10 * (row as u64 + 1), "{at}");
             assert!(bins.used <= BINS);
         }
+    }
+
+    #[test]
+    fn rows_do_not_grow_without_end() {
+        let mut bins = Bins::default();
+        (0..2 * ROWS).for_each(|row| bins.add(row, 0, 3));
+        bins.add(0, 1, 3);
+        assert_eq!((bins.rows().count(), bins.left_out()), (ROWS, 3 * ROWS as u64));
+        assert_eq!(bins.row(&0).map(Iterator::sum), Some(6_u64));
     }
 
     #[test]

@@ -3,24 +3,23 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use perfdata_core::Recording;
 use perfdata_core::arrangement::{Arrangement, FileArrangement, Part, Region};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::PipeHeader;
-use perfdata_core::read::{Head, RecordingReader, is_metadata};
-use perfdata_core::record::{RawRecord, RecordType, TABLE};
+use perfdata_core::read::{Head, RecordingReader};
+use perfdata_core::record::{RecordType, TABLE};
 use perfdata_core::wire::Wire;
 
 use super::hex;
 use super::json::Json;
-use super::names::EventNames;
 use super::part_name;
 use super::record::Shown;
 use crate::batch::{Batch, Intake, in_order};
 use crate::error::{Error, Result};
+use crate::feed::{Feed, Job, Known};
 use crate::io::{Input, InputReader, InputSource};
 use crate::suggest;
 use crate::walk::{Item, walk};
@@ -68,17 +67,10 @@ impl Dump {
             Arrangement::Pipe(_) if self.hex && self.types.is_empty() => printer.pipe_header(&model)?,
             _ => {}
         }
-        let mut feed = Feed {
-            dump: self,
-            names: EventNames::default(),
-            model: None,
-            is_stale: false,
-            batch: None,
-            left: self.limit,
-        };
         let take = |text: String| printer.out.write_all(text.as_bytes()).map_err(Error::io("standard output"));
-        let (mut damage, unreadable) =
-            in_order(|intake| feed.run(&mut reader, intake), |batch| self.text_of(&batch), take)?;
+        let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
+        let work = |job: Job<_>| job.finish(text_of);
+        let (mut damage, unreadable) = in_order(|intake| self.feed(&mut reader, intake), work, take)?;
         if let Some(error) = reader.damage() {
             damage.push(format!("the last {unreadable} bytes are no whole record: {error}"));
         }
@@ -91,99 +83,52 @@ impl Dump {
     }
 }
 
-/// What records need to be shown.
-struct Model {
-    recording: Recording,
-    names: EventNames,
-}
-
-/// Gathers the records that are shown.
-struct Feed<'a> {
-    dump: &'a Dump,
-    names: EventNames,
-    /// The model as of the last record, if nothing has changed since.
-    model: Option<Arc<Model>>,
-    /// Metadata have passed that the model does not know.
-    is_stale: bool,
-    batch: Option<Batch<Model>>,
-    /// Records that may still be shown.
-    left: Option<u64>,
-}
-
-impl Feed<'_> {
+impl Dump {
     /// Hands in all records that are wanted; returns what keeps others from being read, and the number of bytes that
     /// are no records.
-    fn run(
-        &mut self,
+    fn feed(
+        &self,
         reader: &mut RecordingReader<InputReader>,
-        intake: &mut Intake<Batch<Model>>,
+        intake: &mut Intake<Job<String>>,
     ) -> Result<(Vec<String>, usize)> {
+        let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
+        let mut feed = Feed::new(reader.recording().endian, intake, text_of);
         let (mut damage, mut unreadable) = (Vec::new(), 0);
+        let mut left = self.limit;
         walk(reader, |item, recording| {
-            match item {
-                Item::Record(record) => return Ok(self.record(&record, None, recording, intake)),
-                Item::Inner(record, place) => return Ok(self.record(&record, Some(place), recording, intake)),
-                // The model knows more now.
-                Item::Payload(_) => self.is_stale = true,
-                Item::Unreadable(bytes) => unreadable += bytes.len(),
-                Item::Undecodable(error) => damage.push(error.to_string()),
-                Item::Pause => return Ok(self.hand_in(intake)),
+            let (record, inner) = match item {
+                Item::Record(record) => (record, None),
+                Item::Inner(record, place) => (record, Some(place)),
+                Item::Payload(bytes) => {
+                    feed.see_payload(bytes.len());
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Item::Unreadable(bytes) => {
+                    unreadable += bytes.len();
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Item::Undecodable(error) => {
+                    damage.push(error.to_string());
+                    return Ok(ControlFlow::Continue(()));
+                }
+                // Those who look at a stream want to see what is there.
+                Item::Pause => return Ok(feed.hand_in(recording)),
+            };
+            if left == Some(0) || feed.see(&record, recording).is_break() {
+                return Ok(ControlFlow::Break(()));
             }
-            Ok(ControlFlow::Continue(()))
+            if !self.types.is_empty() && !self.types.contains(&record.kind) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            left = left.map(|left| left - 1);
+            Ok(feed.push(&record, inner, recording))
         })?;
-        let _ = self.hand_in(intake);
+        let _ = feed.hand_in(reader.recording());
         Ok((damage, unreadable))
     }
 
-    fn record(
-        &mut self,
-        raw: &RawRecord<'_>,
-        inner: Option<usize>,
-        recording: &Recording,
-        intake: &mut Intake<Batch<Model>>,
-    ) -> ControlFlow<()> {
-        if self.left == Some(0) {
-            return ControlFlow::Break(());
-        }
-        self.names.see(raw);
-        // What a run of metadata says is needed behind it.
-        if is_metadata(raw.kind) {
-            self.is_stale = true;
-        } else if std::mem::take(&mut self.is_stale) || raw.kind == RecordType::EVENT_UPDATE {
-            self.model = None;
-        }
-        let is_wanted = self.dump.types.is_empty() || self.dump.types.contains(&raw.kind);
-        if !is_wanted {
-            return ControlFlow::Continue(());
-        }
-        if self.model.is_none() {
-            self.hand_in(intake)?;
-        }
-        let names = &mut self.names;
-        let model = self.model.get_or_insert_with(|| {
-            names.update(recording);
-            Arc::new(Model { recording: recording.clone(), names: names.clone() })
-        });
-        let batch = self.batch.get_or_insert_with(|| Batch::new(model.clone(), recording.endian));
-        batch.push(raw, inner);
-        let is_full = batch.is_full();
-        if let Some(left) = &mut self.left {
-            *left -= 1;
-        }
-        if is_full { self.hand_in(intake) } else { ControlFlow::Continue(()) }
-    }
-
-    /// Ends the walk when nobody reads the output any more.
-    fn hand_in(&mut self, intake: &mut Intake<Batch<Model>>) -> ControlFlow<()> {
-        let is_taken = self.batch.take().is_none_or(|batch| intake.hand_in(batch));
-        if is_taken { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    }
-}
-
-impl Dump {
     /// The records of a batch as they are shown.
-    fn text_of(&self, batch: &Batch<Model>) -> String {
-        let Model { recording, names } = &*batch.model;
+    fn text_of(&self, batch: &Batch, Known { recording, names }: Known<'_>) -> String {
         let mut text = String::new();
         for (raw, inner) in batch.records() {
             let shown = Shown::new(&raw, inner, recording, names);

@@ -97,9 +97,8 @@ fn draw_types(out: &mut String, survey: &Survey, width: usize) {
         let _ = writeln!(out, "\nrecords by type, along the stream:");
     }
     for (at, (kind, count, bytes)) in tallies.iter().enumerate() {
-        let row = survey.space.rows().find(|(row, _)| *row == kind);
-        let strip = match row {
-            Some((_, row)) if !survey.overview.is_split() => strip(&row.collect::<Vec<_>>(), columns),
+        let strip = match survey.space.row(kind) {
+            Some(row) if !survey.overview.is_split() => strip(&row.collect::<Vec<_>>(), columns),
             _ => String::new(),
         };
         let style = style(at);
@@ -110,7 +109,7 @@ fn draw_types(out: &mut String, survey: &Survey, width: usize) {
         let _ =
             writeln!(out, "samples from {} to {} s: {} s", seconds(times.first), seconds(times.last), seconds(span));
     }
-    let events: Vec<String> = survey.overview.event_names().map(escaped).collect();
+    let events: Vec<String> = survey.overview.event_names().map(|name| escaped(&name)).collect();
     let _ = writeln!(out, "events: {}", events.join(", "));
 }
 

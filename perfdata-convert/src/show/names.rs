@@ -1,85 +1,113 @@
 //! Names of events: what a recording calls them, else what perf would.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use perfdata_core::Recording;
 use perfdata_core::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::is_metadata;
-use perfdata_core::record::RawRecord;
+use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
+use perfdata_core::{Event, Recording};
 
 use crate::convert::event_names::name_in;
 
 /// The names of a recording's events, by their place in the list.
+///
+/// It follows a recording that grows: bringing it up to date costs what is new, and a name is put together when it is
+/// asked for.
 #[derive(Debug, Clone, Default)]
 pub struct EventNames {
-    names: Vec<Vec<u8>>,
-    /// Names in EVENT_UPDATE records, by event id.
-    updates: HashMap<u64, Vec<u8>>,
-    known: bool,
+    /// Names by EVENT_DESC, and names in EVENT_UPDATE records.
+    described: HashMap<usize, Vec<u8>>,
+    updated: HashMap<usize, Vec<u8>>,
+    /// EVENT_UPDATE records that no event is known of yet, by event id.
+    early: HashMap<u64, Vec<u8>>,
+    /// Those that came since the last update.
+    fresh: Vec<(u64, Vec<u8>)>,
+    /// Names by `config`, if there is but one.
+    types: HashMap<u64, Option<Vec<u8>>>,
+    /// Names of PMUs by their number.
+    pmus: HashMap<u32, String>,
+    /// Events, and names by `config`, that are known.
+    known: (usize, usize),
+    /// Whether the feature sections that are looked at have been read, and are still the same.
+    has_sections: bool,
 }
 
 impl EventNames {
-    /// Learns what a record says of names.
+    /// Learns what a record says of names; they are not up to date then.
     pub fn see(&mut self, record: &RawRecord<'_>) {
-        if is_metadata(record.kind) {
-            self.known = false;
-        } else if let Some((id, name)) = name_in(record) {
-            self.updates.insert(id, name);
-            self.known = false;
+        match record.kind {
+            RecordType::HEADER_FEATURE => {
+                let id = record.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok()).map(FeatureId);
+                self.has_sections &= !matches!(id, Some(FeatureId::EVENT_DESC | FeatureId::PMU_MAPPINGS));
+            }
+            RecordType::EVENT_UPDATE => self.fresh.extend(name_in(record)),
+            _ => {}
         }
     }
 
     /// Brings the names up to date with `recording`.
     pub fn update(&mut self, recording: &Recording) {
-        if !self.known || self.names.len() != recording.events.len() {
-            self.learn(recording);
+        let Recording { events, event_types, .. } = recording;
+        if !self.has_sections {
+            self.pmus.clear();
+            if let Some(Ok(Section { value: Feature::PmuMappings(pmus), .. })) =
+                recording.feature(FeatureId::PMU_MAPPINGS)
+            {
+                for pmu in pmus.into_inner() {
+                    self.pmus.entry(pmu.kind).or_insert_with(|| pmu.name.to_string());
+                }
+            }
         }
+        if !self.has_sections || self.known.0 != events.len() {
+            self.described.clear();
+            if let Some(Ok(Section { value: Feature::EventDescs(descs), .. })) =
+                recording.feature(FeatureId::EVENT_DESC)
+            {
+                let named = descs.by_event(events).into_iter();
+                self.described.extend(named.map(|(at, desc)| (at, desc.name.text().to_vec())));
+            }
+        }
+        self.has_sections = true;
+        if !self.early.is_empty() {
+            for (at, event) in events.iter().enumerate().skip(self.known.0) {
+                let early = event.ids.iter().filter_map(|id| self.early.remove(id)).next_back();
+                self.updated.extend(early.map(|name| (at, name)));
+            }
+        }
+        for (id, name) in self.fresh.drain(..) {
+            match events.with_id(id) {
+                Some(at) => drop(self.updated.insert(at, name)),
+                None => drop(self.early.insert(id, name)),
+            }
+        }
+        for known in event_types.iter().skip(self.known.1) {
+            let name = self.types.entry(known.event_id);
+            name.and_modify(|name| *name = None).or_insert_with(|| Some(known.name.text().to_vec()));
+        }
+        self.known = (events.len(), event_types.len());
     }
 
-    /// The name of the event at `at` in the list, as of the last [`update`](Self::update).
-    pub fn get(&self, at: usize) -> Option<&[u8]> {
-        self.names.get(at).map(Vec::as_slice)
-    }
-
-    fn learn(&mut self, recording: &Recording) {
-        let descs = match recording.feature(FeatureId::EVENT_DESC) {
-            Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => Some(descs),
-            _ => None,
-        };
-        let pmus = match recording.feature(FeatureId::PMU_MAPPINGS) {
-            Some(Ok(Section { value: Feature::PmuMappings(pmus), .. })) => pmus.into_inner(),
-            _ => Vec::new(),
-        };
-        let name = |at: usize, event: &perfdata_core::Event| {
-            let described = descs.as_ref().and_then(|descs| descs.of_event(at, event));
-            let described = described.map(|desc| desc.name.text().to_vec());
-            let updated = || event.ids.iter().find_map(|id| self.updates.get(id).cloned());
-            let typed = || {
-                let types = recording.event_types.iter();
-                let mut same = types.filter(|known| known.event_id == event.attr.config);
-                same.next().map(|known| known.name.text().to_vec()).filter(|_| same.next().is_none())
-            };
-            let pmu = || pmus.iter().find(|pmu| pmu.kind == event.attr.kind.0).map(|pmu| pmu.name.to_string());
-            described.or_else(updated).or_else(typed).unwrap_or_else(|| made_up(&event.attr, pmu()).into_bytes())
-        };
-        let names = recording.events.iter().enumerate().map(|(at, event)| name(at, event)).collect();
-        self.names = names;
-        self.known = true;
+    /// The name of the event at `at` in the list of `recording`, as of the last [`update`](Self::update).
+    pub fn get(&self, recording: &Recording, at: usize) -> Option<Cow<'_, [u8]>> {
+        let Event { attr, .. } = recording.events.get(at)?;
+        let told = self.described.get(&at).or_else(|| self.updated.get(&at));
+        let told = told.or_else(|| self.types.get(&attr.config)?.as_ref());
+        Some(told.map_or_else(|| made_up(attr, self.pmus.get(&attr.kind.0)), |name| Cow::Borrowed(name)))
     }
 }
 
 /// A name for an event of which the recording says nothing: perf's for what the kernel counts itself, else what one
 /// would write on perf's command line.
-fn made_up(attr: &Attr, pmu: Option<String>) -> String {
+fn made_up(attr: &Attr, pmu: Option<&String>) -> Cow<'static, [u8]> {
     let known = match attr.kind {
         EventType::HARDWARE => HardwareEvent(attr.config).name(),
         EventType::SOFTWARE => SoftwareEvent(attr.config).name(),
         _ => None,
     };
     match (known, pmu) {
-        (Some(name), _) => name.to_owned(),
-        (None, Some(pmu)) => format!("{pmu}/config={:#x}/", attr.config),
-        (None, None) => format!("{}:{:#x}", attr.kind, attr.config),
+        (Some(name), _) => Cow::Borrowed(name.as_bytes()),
+        (None, Some(pmu)) => Cow::Owned(format!("{pmu}/config={:#x}/", attr.config).into_bytes()),
+        (None, None) => Cow::Owned(format!("{}:{:#x}", attr.kind, attr.config).into_bytes()),
     }
 }

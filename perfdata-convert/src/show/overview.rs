@@ -1,5 +1,6 @@
 //! A recording as a whole: what `perfconv info` shows.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -231,8 +232,8 @@ impl Overview {
     }
 
     /// The names of the events.
-    pub fn event_names(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.recording.events.len()).filter_map(|at| self.names.get(at))
+    pub fn event_names(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
+        (0..self.recording.events.len()).filter_map(|at| self.names.get(&self.recording, at))
     }
 
     /// The release of the perf that recorded, as the recording says it.
@@ -279,7 +280,7 @@ impl Overview {
         }
         let _ = writeln!(out, "\nevents: {}", self.recording.events.len());
         for (at, event) in self.recording.events.iter().enumerate() {
-            let name = self.names.get(at).map(escaped).unwrap_or_default();
+            let name = self.names.get(&self.recording, at).map(|name| escaped(&name)).unwrap_or_default();
             let rate = match (event.attr.frequency(), event.attr.period()) {
                 (Some(frequency), _) => format!("{frequency} samples per second"),
                 (None, Some(0)) => "counted".into(),
@@ -391,8 +392,8 @@ pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames
     json.list("events");
     for (at, event) in recording.events.iter().enumerate() {
         json.object("");
-        if let Some(name) = names.get(at) {
-            json.text("name", name);
+        if let Some(name) = names.get(recording, at) {
+            json.text("name", &name);
         }
         match event.attr.frequency() {
             Some(frequency) => json.number("frequency", frequency),

@@ -32,7 +32,7 @@ pub fn html(survey: &Survey, name: &[u8]) -> String {
     }
     json.close();
     push_bins(&mut json, "space", &survey.space, |kind| kind.to_string().into_bytes());
-    let names: Vec<&[u8]> = survey.overview.event_names().collect();
+    let names: Vec<_> = survey.overview.event_names().collect();
     push_bins(&mut json, "events", &survey.events, |event| {
         event.and_then(|at| names.get(at)).map_or(b"?".to_vec(), |name| name.to_vec())
     });
@@ -61,6 +61,7 @@ fn push_bins<K: Ord>(json: &mut Json, name: &str, bins: &Bins<K>, key: impl Fn(&
     json.object(name);
     json.number("start", bins.start());
     json.number("width", bins.width());
+    json.number("left_out", bins.left_out());
     json.list("rows");
     for (row, numbers) in bins.rows() {
         json.object("");

@@ -1,5 +1,6 @@
 //! One record as text, as JSON, and with its bytes.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
@@ -36,7 +37,7 @@ impl<'a> Shown<'a> {
 
     /// The name of the event that the record belongs to, by the event's id in it. Where records carry no id there is
     /// one event, or none can be told.
-    fn event(&self) -> Option<&[u8]> {
+    fn event(&self) -> Option<Cow<'_, [u8]>> {
         let events = &self.recording.events;
         let id = match &self.record {
             _ if self.raw.kind.is_kernel() => events.id_of(self.raw),
@@ -44,7 +45,7 @@ impl<'a> Shown<'a> {
             Err(_) => None,
         };
         let only = || (self.raw.kind.is_kernel() && events.len() == 1).then_some(0);
-        self.names.get(id.map_or_else(only, |id| self.event_of(id))?)
+        self.names.get(self.recording, id.map_or_else(only, |id| self.event_of(id))?)
     }
 
     /// The place of the event that has the id. Records of what was before the recording have id 0 and no event.
@@ -80,7 +81,7 @@ impl<'a> Shown<'a> {
         out.push(':');
         match &self.record {
             Ok(record) => {
-                let event = |id| self.names.get(self.event_of(id)?);
+                let event = |id| self.names.get(self.recording, self.event_of(id)?);
                 let mut line = Line::with_events(std::mem::take(out), &event);
                 self.describe(record, &mut line);
                 record.sample_id.describe("sample_id", Style::Plain, &mut line);
@@ -104,7 +105,7 @@ impl<'a> Shown<'a> {
         let misc = if misc.is_empty() { "0".to_owned() } else { misc.join("|") };
         let _ = write!(out, " {} size={} misc={misc}", self.raw.kind, self.raw.bytes.len());
         if let Some(name) = self.event() {
-            let _ = write!(out, " event={}", super::text::quoted(name));
+            let _ = write!(out, " event={}", super::text::quoted(&name));
         }
     }
 
@@ -144,7 +145,7 @@ impl<'a> Shown<'a> {
         json.number("size", self.raw.bytes.len() as u64);
         json.texts("misc", misc_names(self.raw.kind, self.raw.misc));
         if let Some(name) = self.event() {
-            json.text("event", name);
+            json.text("event", &name);
         }
         match &self.record {
             Ok(record) => {

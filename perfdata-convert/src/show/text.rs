@@ -1,5 +1,6 @@
 //! Values as text: on one line, or as a tree.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
@@ -149,7 +150,7 @@ enum Frame {
 }
 
 /// The name of the event that has an id, for showing it beside the id.
-pub type EventOfId<'a> = &'a dyn Fn(u64) -> Option<&'a [u8]>;
+pub type EventOfId<'a> = &'a dyn Fn(u64) -> Option<Cow<'a, [u8]>>;
 
 /// Writes a value on one line: `name=value other={a=1 b=2} list=[1 2 3]`.
 pub struct Line<'a> {
@@ -231,7 +232,7 @@ impl Visitor for Line<'_> {
                 && let Some(name) = event(id)
             {
                 self.out.push('(');
-                push_escaped(&mut self.out, name);
+                push_escaped(&mut self.out, &name);
                 self.out.push(')');
             }
         }

@@ -8,14 +8,13 @@ mod records;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
-use perfdata_core::read::{Head, RecordingReader, is_metadata};
+use perfdata_core::read::{Head, RecordingReader};
 
 use crate::batch::{Batch, Intake, in_order};
 use crate::error::Result;
+use crate::feed::{Feed, Job, Known};
 use crate::io::{Input, InputReader};
 use crate::show::json::Json;
 use crate::walk::{Item, walk};
@@ -76,67 +75,44 @@ pub struct Report {
     is_part: bool,
 }
 
-/// Gathers the records of a recording for those who check them.
-#[derive(Default)]
-struct Feed {
-    batch: Option<Batch<Recording>>,
-    /// Bytes that are no records.
-    unreadable: u64,
-}
-
-impl Feed {
-    /// Hands in all records; returns how many bytes of compressed data make no whole record, and how many bytes are no
-    /// records at all.
-    fn run(
-        &mut self,
-        reader: &mut RecordingReader<InputReader>,
-        intake: &mut Intake<Batch<Recording>>,
-    ) -> Result<(usize, u64)> {
-        let mut model = Arc::new(reader.recording().clone());
-        let mut is_stale = false;
-        let undecoded = walk(reader, |item, recording| {
-            // What metadata say is true from themselves on, and nothing of themselves depends on it: a run of them, such
-            // as the head of a pipe, is followed once.
-            match &item {
-                Item::Record(record) | Item::Inner(record, _) if is_metadata(record.kind) => is_stale = true,
-                Item::Payload(_) => is_stale = true,
-                Item::Record(_) | Item::Inner(..) if is_stale => {
-                    self.hand_in(intake);
-                    model = Arc::new(recording.clone());
-                    is_stale = false;
-                }
-                _ => {}
+/// Hands in all records; returns how many bytes of compressed data make no whole record, and how many bytes are no
+/// records at all.
+fn feed(
+    reader: &mut RecordingReader<InputReader>,
+    intake: &mut Intake<Job<(Report, Records)>>,
+) -> Result<(usize, u64)> {
+    let mut feed = Feed::new(reader.recording().endian, intake, check_batch);
+    let mut unreadable = 0_u64;
+    let undecoded = walk(reader, |item, recording| {
+        let (record, inner) = match item {
+            Item::Record(record) => (record, None),
+            Item::Inner(record, place) => (record, Some(place)),
+            Item::Undecodable(error) => return Ok(feed.push_error(error, recording)),
+            Item::Unreadable(bytes) => {
+                unreadable = unreadable.saturating_add(bytes.len() as u64);
+                return Ok(ControlFlow::Continue(()));
             }
-            let batch = self.batch.get_or_insert_with(|| Batch::new(model.clone(), recording.endian));
-            match item {
-                Item::Record(record) => batch.push(&record, None),
-                Item::Inner(record, place) => batch.push(&record, Some(place)),
-                Item::Undecodable(error) => batch.broken = Some(error),
-                Item::Unreadable(bytes) => self.unreadable = self.unreadable.saturating_add(bytes.len() as u64),
-                Item::Payload(_) | Item::Pause => {}
+            Item::Payload(bytes) => {
+                feed.see_payload(bytes.len());
+                return Ok(ControlFlow::Continue(()));
             }
-            if batch.is_full() || batch.broken.is_some() {
-                self.hand_in(intake);
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        self.hand_in(intake);
-        Ok((undecoded, self.unreadable))
-    }
-
-    fn hand_in(&mut self, intake: &mut Intake<Batch<Recording>>) {
-        if let Some(batch) = self.batch.take().filter(|batch| !batch.is_empty()) {
-            intake.hand_in(batch);
+            Item::Pause => return Ok(feed.pause(recording)),
+        };
+        if feed.see(&record, recording).is_break() {
+            return Ok(ControlFlow::Break(()));
         }
-    }
+        Ok(feed.push(&record, inner, recording))
+    })?;
+    let _ = feed.hand_in(reader.recording());
+    Ok((undecoded, unreadable))
 }
 
 /// Checks the records of a batch, each by itself.
-fn check_batch(batch: Batch<Recording>) -> (Report, Records) {
+fn check_batch(batch: &Batch, known: Known<'_>) -> (Report, Records) {
     let mut report = Report { is_part: true, ..Report::default() };
     let mut records = Records::default();
     for (record, inner) in batch.records() {
-        records.check(&mut report, &record, inner.is_some(), &batch.model);
+        records.check(&mut report, &record, inner.is_some(), known.recording);
     }
     if let Some(error) = &batch.broken {
         report.blame(error, 0);
@@ -157,12 +133,12 @@ impl Report {
             container::check(&mut report, file, reader.recording(), &source)?;
         }
         let mut records = Records::default();
-        let mut feed = Feed::default();
         let take = |(part, seen): (Report, Records)| {
             report.append(records.append(seen, part));
             Ok(())
         };
-        let (undecoded, unreadable) = in_order(|intake| feed.run(&mut reader, intake), check_batch, take)?;
+        let work = |job: Job<_>| job.finish(check_batch);
+        let (undecoded, unreadable) = in_order(|intake| feed(&mut reader, intake), work, take)?;
         if let Some(error) = reader.damage() {
             let lost = format!("; {unreadable} bytes from here on are no records");
             let lost = if unreadable > 0 { lost } else { String::new() };

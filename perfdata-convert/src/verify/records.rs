@@ -49,10 +49,10 @@ impl Records {
             let known = self.times.get_or_insert(SampleTime { first, last });
             (known.first, known.last) = (known.first.min(first), known.last.max(last));
         }
-        for kind in unknown {
-            if !self.unknown.insert(kind) {
-                found.findings.retain(|finding| finding.meaning != unknown_type(kind));
-            }
+        let said: HashSet<_> =
+            unknown.into_iter().filter(|&kind| !self.unknown.insert(kind)).map(unknown_type).collect();
+        if !said.is_empty() {
+            found.findings.retain(|finding| !said.contains(&finding.meaning));
         }
         found
     }
@@ -128,7 +128,7 @@ impl Records {
             }
         }
         // One event needs no ids.
-        if matches!(record.body, Body::HeaderAttr(_)) || recording.events.iter().all(|event| event.ids.is_empty()) {
+        if matches!(record.body, Body::HeaderAttr(_)) || !recording.events.have_ids() {
             return;
         }
         let mut ids = Ids(recording, None);

@@ -1,9 +1,11 @@
 //! The events: their names, their groups, their AUX data.
 
+use std::collections::HashMap;
+
 use crate::attr::Attr;
 use crate::describe::{Describe, Style, WireSize};
 use crate::layout::Layout;
-use crate::recording::Event;
+use crate::recording::Events;
 use crate::wire::{LayoutList, List, Room, Str, elements, wire};
 
 wire! {
@@ -36,12 +38,23 @@ wire! {
 }
 
 impl EventDescs {
-    /// The entry for the event at place `at` of a recording: that at the same place, unless its ids say otherwise,
-    /// or that with the event's ids.
-    pub fn of_event(&self, at: usize, event: &Event) -> Option<&EventDesc> {
-        let shares_id = |desc: &&EventDesc| desc.ids.first().is_some_and(|id| event.ids.contains(id));
-        let can_be = |desc: &&EventDesc| shares_id(desc) || desc.ids.is_empty() || event.ids.is_empty();
-        self.events.get(at).filter(can_be).or_else(|| self.events.iter().find(shares_id))
+    /// The entries of the events of a recording, by the events' places: that at the same place, unless its ids say
+    /// otherwise, or that with an id of the event.
+    pub fn by_event(&self, events: &Events) -> HashMap<usize, &EventDesc> {
+        let mut found = HashMap::new();
+        let owner = |desc: &EventDesc| events.with_id(*desc.ids.first()?);
+        for (at, (desc, event)) in self.events.iter().zip(events.iter()).enumerate() {
+            let is_same = desc.ids.first() == event.ids.first() || owner(desc) == Some(at);
+            if is_same || desc.ids.is_empty() || event.ids.is_empty() {
+                found.insert(at, desc);
+            }
+        }
+        for desc in self.events.iter() {
+            if let Some(at) = owner(desc) {
+                found.entry(at).or_insert(desc);
+            }
+        }
+        found
     }
 
     /// The section for events with these attributes, names and ids, or nothing if the attributes differ in size or

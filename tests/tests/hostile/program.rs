@@ -222,7 +222,22 @@ fn bomb(content: &[u8], mmap_len: Option<u32>) -> Vec<u8> {
     bytes
 }
 
-/// Streams whose head does not end.
+/// What takes a stream, and ends.
+const OF_STREAMS: [&str; 8] = [
+    "info -",
+    "dump -",
+    "dump --json -",
+    "verify -",
+    "pipe2file - -f -o OUT",
+    "convert --swap-endian - -f -o OUT",
+    "convert --build-ids=all --sysroot /nowhere - -f -o OUT",
+    "recover - -f -o OUT",
+];
+
+/// Processor time for a stream, in a build for tests: what grows with its square takes minutes.
+const PROCESSOR: Duration = Duration::from_secs(40);
+
+/// Streams whose head does not end, or begins again and again.
 fn streams(folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     let basic = synth::file::basic(false);
@@ -230,12 +245,19 @@ fn streams(folder: &Path) -> Vec<String> {
     let start = Pipe::new(false, Magic::V2).bytes;
     let of = |pipe: Pipe| pipe.bytes[16..].to_vec();
     let new = || Pipe::new(false, Magic::V2);
-    let heads: [(&str, Vec<u8>); 5] = [
-        ("the same feature", of(new().feature(3, &Buf::new(false).str("host").bytes))),
+    let feature = || new().feature(3, &Buf::new(false).str("host").bytes);
+    let name = || new().record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(false), 0, "a"));
+    let round = |pipe: Pipe| pipe.record(kind::FINISHED_ROUND, 0, Buf::new(false));
+    let heads: [(&str, Vec<u8>); 9] = [
+        ("the same feature", of(feature())),
         ("events", of(new().event(event))),
-        ("names of events", of(new().record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(false), 0, "a")))),
+        ("names of events", of(name())),
         ("ends of features", of(new().terminator(32))),
         ("tracing data", vec![0x17; 64]),
+        ("features and rounds", of(round(feature()))),
+        ("events and rounds", of(round(new().event(event)))),
+        ("names of events and rounds", of(round(name()))),
+        ("records of unknown types", (0..1000).flat_map(|n| frame(false, 1000 + n, 0, &[])).collect()),
     ];
     for (what, piece) in heads {
         let mut head = start.clone();
@@ -244,7 +266,7 @@ fn streams(folder: &Path) -> Vec<String> {
             head.extend(frame(false, kind::HEADER_TRACING_DATA, 0, &body.bytes));
         }
         let output = folder.join("stream.out");
-        for line in ["info -", "verify -", "pipe2file - -f -o OUT"] {
+        for line in OF_STREAMS {
             let mut command = perfconv();
             command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
             let (read, write) = io::pipe().expect("a pipe");
@@ -253,10 +275,11 @@ fn streams(folder: &Path) -> Vec<String> {
                 scope.spawn(|| feed(File::from(std::os::fd::OwnedFd::from(write)), &head, &piece));
                 measure::peak(command)
             });
-            println!("{peak:8} kB {time:8.1?}  {} MB of {what} in a pipe's head: {line}", stream_len() >> 20);
+            println!("{peak:8} kB {time:8.1?}  {} MB of {what} in a pipe: {line}", stream_len() >> 20);
             let most = MEMORY + METADATA * (stream_len() as u64 >> 10);
-            if status.code().is_none_or(|code| code > 1) || peak > most {
-                faults.push(format!("a head of {what}: {line}: {status}, {peak} kB"));
+            let longest = PROCESSOR * u32::try_from(stream_len() >> 23).unwrap_or(1);
+            if status.code().is_none_or(|code| code > 1) || peak > most || time > longest {
+                faults.push(format!("{what} in a pipe: {line}: {status}, {peak} kB, {time:?}"));
             }
         }
     }
