@@ -1,15 +1,14 @@
 //! Records in the order of time.
-//!
-//! perf reads the ring buffers of the CPUs one after the other, so a stream is in order only within each CPU's part of
-//! a round. Whatever comes after the FINISHED_ROUND behind a round is younger than all that came before that round
-//! (tools/perf/util/ordered-events.c): two rounds are kept, and sorted when they can be.
 
 use std::io::Read;
+
+use binrw::Endian;
 
 use crate::error::{Error, Result};
 use crate::read::RecordingReader;
 use crate::read::decompress::{Decompressor, is_compressed};
-use crate::read::run::Stretch;
+use crate::read::rounds::{Rounds, Waiting};
+use crate::read::run::{Run, Stretch};
 use crate::record::{RawRecord, RecordType};
 use crate::recording::{Events, Recording};
 
@@ -43,7 +42,7 @@ use crate::recording::{Events, Recording};
 pub struct ByTime<R> {
     reader: RecordingReader<R>,
     zstd: Option<Decompressor>,
-    store: Store,
+    rounds: Rounds<Kept>,
     at_end: bool,
 }
 
@@ -53,7 +52,7 @@ impl<R: Read> ByTime<R> {
 
     /// The records that `reader` has not yet given.
     pub fn new(reader: RecordingReader<R>) -> Self {
-        ByTime { reader, zstd: None, store: Store::default(), at_end: false }
+        ByTime { reader, zstd: None, rounds: Rounds::new(Self::MOST), at_end: false }
     }
 
     /// The next record, and the model as it is at the end of the record's round; `None` at the end.
@@ -63,14 +62,15 @@ impl<R: Read> ByTime<R> {
     // Not an iterator: a record borrows from this.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<(RawRecord<'_>, &Recording)>> {
-        while !self.store.has_next() {
+        while !self.rounds.has_next() {
             if self.at_end {
                 return Ok(None);
             }
             self.fill()?;
         }
         let recording = self.reader.recording();
-        Ok(self.store.next(recording).map(|record| (record, recording)))
+        let next = self.rounds.next().and_then(|(kept, at)| kept.get(at, recording.endian));
+        Ok(next.map(|record| (record, recording)))
     }
 
     /// The model as far as the input was read.
@@ -85,15 +85,18 @@ impl<R: Read> ByTime<R> {
 
     /// Reads on until there is a record, or the end.
     fn fill(&mut self) -> Result<()> {
-        let ByTime { reader, zstd, store, at_end } = self;
-        store.forget();
-        while !store.has_next() {
+        let ByTime { reader, zstd, rounds, at_end } = self;
+        rounds.settle();
+        while !rounds.has_next() {
             let Some((stretch, recording)) = reader.next_stretch()? else {
                 *at_end = true;
-                store.release(u64::MAX);
+                rounds.finish();
                 return Ok(());
             };
             let Stretch::Records(run) = stretch else { continue };
+            let mut kept = rounds.spare();
+            kept.bytes.extend_from_slice(run.bytes());
+            rounds.add(kept);
             for record in run.iter() {
                 if is_compressed(record.kind) {
                     let mut inner = match zstd.take() {
@@ -102,106 +105,88 @@ impl<R: Read> ByTime<R> {
                     };
                     inner.push(&record)?;
                     while let Some(record) = inner.next()? {
-                        store.push(&record, &recording.events);
+                        let Some(kept) = rounds.last_mut() else { continue };
+                        let at = kept.push(&record);
+                        rounds.wait(time(&record, &recording.events), at);
                     }
                     *zstd = Some(inner);
-                } else {
-                    store.push(&record, &recording.events);
-                    if record.kind == RecordType::FINISHED_ROUND {
-                        store.end_round();
-                    }
+                    continue;
+                }
+                let Some(kept) = rounds.last_mut() else { continue };
+                let at = kept.note(&record, &run);
+                rounds.wait(time(&record, &recording.events), at);
+                if record.kind == RecordType::FINISHED_ROUND {
+                    rounds.end_round();
                 }
             }
-            if store.bytes.len() > Self::MOST {
-                store.relieve();
-            }
+            rounds.settle();
         }
         Ok(())
     }
 }
 
+/// A time of 0 or of all ones says nothing: perf takes such a record as it comes.
+fn time(record: &RawRecord<'_>, events: &Events) -> u64 {
+    events.time(record).filter(|&time| time != u64::MAX).unwrap_or(0)
+}
+
 /// Records that wait for older ones.
 #[derive(Debug, Default)]
-struct Store {
+struct Kept {
     bytes: Vec<u8>,
-    /// Room for them, used in turn.
-    spare: Vec<u8>,
-    /// Sorted up to `ready`.
-    entries: Vec<Entry>,
-    /// The next entry to hand out, and the first that must wait.
-    next: usize,
-    ready: usize,
-    /// The youngest time so far, and that at the end of the last round.
-    youngest: u64,
-    complete: u64,
+    places: Vec<Place>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    time: u64,
+struct Place {
     /// Absolute offset in the input.
     offset: u64,
-    /// Where in the store the record is.
+    /// Where among the bytes the record is.
     start: usize,
     len: usize,
 }
 
-impl Store {
-    fn has_next(&self) -> bool {
-        self.next < self.ready
-    }
-
-    fn next(&mut self, recording: &Recording) -> Option<RawRecord<'_>> {
-        let Entry { start, offset, len, .. } = *self.entries.get(self.next)?;
-        self.next = self.next.saturating_add(1);
-        RawRecord::first(self.bytes.get(start..)?.get(..len)?, recording.endian, offset).ok()
-    }
-
-    /// A time of 0 or of all ones says nothing: perf takes such a record as it comes.
-    fn push(&mut self, record: &RawRecord<'_>, events: &Events) {
-        let time = events.time(record).filter(|&time| time != u64::MAX).unwrap_or(0);
-        self.youngest = self.youngest.max(time);
-        let (start, len) = (self.bytes.len(), record.bytes.len());
-        self.entries.push(Entry { time, offset: record.offset, start, len });
+impl Kept {
+    /// Adds a record; its number.
+    fn push(&mut self, record: &RawRecord<'_>) -> usize {
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(record.bytes);
+        self.places.push(Place { offset: record.offset, start, len: record.bytes.len() });
+        self.places.len().saturating_sub(1)
     }
 
-    fn end_round(&mut self) {
-        self.release(self.complete);
-        self.complete = self.youngest;
+    /// Adds a record of `run`, whose bytes are the first that are kept.
+    #[inline]
+    fn note(&mut self, record: &RawRecord<'_>, run: &Run<'_>) -> usize {
+        let start = usize::try_from(record.offset.saturating_sub(run.offset())).unwrap_or(usize::MAX);
+        self.places.push(Place { offset: record.offset, start, len: record.bytes.len() });
+        self.places.len().saturating_sub(1)
     }
 
-    /// Lets the older half go.
-    fn relieve(&mut self) {
-        self.sort();
-        let middle = self.entries.get(self.ready.midpoint(self.entries.len())).map_or(u64::MAX, |entry| entry.time);
-        self.release(middle);
+    fn get(&self, at: usize, endian: Endian) -> Option<RawRecord<'_>> {
+        let &Place { offset, start, len } = self.places.get(at)?;
+        RawRecord::first(self.bytes.get(start..)?.get(..len)?, endian, offset).ok()
+    }
+}
+
+impl Waiting for Kept {
+    fn len(&self) -> usize {
+        self.places.len()
     }
 
-    /// Stable, and fast: the store is made of a few sorted runs.
-    fn sort(&mut self) {
-        self.entries.get_mut(self.ready..).unwrap_or_default().sort_by_key(|entry| entry.time);
+    fn weight(&self) -> usize {
+        self.places.len().saturating_mul(size_of::<Place>()).saturating_add(self.bytes.len())
     }
 
-    /// Makes everything up to and including the time `until` ready.
-    fn release(&mut self, until: u64) {
-        self.sort();
-        let waiting = self.entries.get(self.ready..).unwrap_or_default();
-        self.ready = self.ready.saturating_add(waiting.partition_point(|entry| entry.time <= until));
+    fn push_from(&mut self, other: &Self, at: usize) {
+        let Some(place) = other.places.get(at) else { return };
+        let Some(bytes) = other.bytes.get(place.start..).and_then(|bytes| bytes.get(..place.len)) else { return };
+        self.places.push(Place { start: self.bytes.len(), ..*place });
+        self.bytes.extend_from_slice(bytes);
     }
 
-    /// Forgets what was handed out.
-    fn forget(&mut self) {
-        self.entries.drain(..self.next);
-        self.ready = self.ready.saturating_sub(self.next);
-        self.next = 0;
-        let mut kept = std::mem::take(&mut self.spare);
-        kept.clear();
-        for entry in &mut self.entries {
-            let bytes = self.bytes.get(entry.start..).and_then(|bytes| bytes.get(..entry.len)).unwrap_or_default();
-            entry.start = kept.len();
-            kept.extend_from_slice(bytes);
-        }
-        self.spare = std::mem::replace(&mut self.bytes, kept);
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
     }
 }

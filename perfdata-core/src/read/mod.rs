@@ -9,6 +9,7 @@ mod limits;
 mod mend;
 mod pipe;
 mod records;
+mod rounds;
 mod run;
 mod source;
 
@@ -19,6 +20,7 @@ pub use limits::Limits;
 pub use mend::{CompressedData, Losses, Mended, Mending, Skipped};
 pub use pipe::{Collector, is_metadata};
 pub use records::{Piece, RecordStream};
+pub use rounds::{Rounds, Waiting};
 pub use run::{Records, Run, RunPart, Stretch};
 pub use source::{Source, SourceReader};
 
