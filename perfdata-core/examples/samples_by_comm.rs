@@ -19,7 +19,7 @@ impl Programs {
     fn see(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<()> {
         // A sample is but looked at: that is quicker than decoding it.
         if raw.kind == RecordType::SAMPLE {
-            let tid = events.glimpse(raw).and_then(|sample| sample.tid);
+            let tid = events.glimpse(raw).and_then(|sample| sample.tid());
             let name = tid.and_then(|tid| self.names.get(&tid.tid));
             *self.samples.entry(name.map_or("?", String::as_str).to_owned()).or_default() += 1;
             return Ok(());

@@ -184,10 +184,9 @@ impl Events {
         self.layouts.windows(2).all(|pair| pair.first() == pair.last())
     }
 
-    /// Where and when a SAMPLE was taken, without decoding the rest of it; `None` for other records, and where the
-    /// event is not known.
+    /// A look at a SAMPLE without decoding it; `None` for other records, and where the event is not known.
     #[inline]
-    pub fn glimpse<'a>(&self, record: &RawRecord<'a>) -> Option<Glimpse<'a>> {
+    pub fn glimpse<'a>(&'a self, record: &RawRecord<'a>) -> Option<Glimpse<'a>> {
         let offsets = self.offsets.get(self.of_record(record)?)?;
         (record.kind == RecordType::SAMPLE).then(|| offsets.look(record))
     }
@@ -203,8 +202,7 @@ impl Events {
     /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
     #[inline]
     pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {
-        let offsets = self.offsets.get(self.of_record(record)?)?;
-        (record.kind == RecordType::SAMPLE).then(|| offsets.time(record)).flatten()
+        self.glimpse(record)?.time()
     }
 
     /// The time of a record of the kernel, in nanoseconds on the recording's clock, without decoding the rest of it.

@@ -7,7 +7,7 @@ use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::SampleTime;
-use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::record::{Body, Glimpse, RawRecord, Record, RecordHeader, RecordType};
 
 use super::{Report, Severity, difference, features, without_place};
 
@@ -61,6 +61,10 @@ impl Records {
     pub(super) fn check(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool, recording: &Recording) {
         report.records += 1;
         self.note_kind(report, raw, inner);
+        // Decoded and encoded again it is the same. The ids in a read value take decoding.
+        if let Some(sample) = recording.events.glimpse(raw).filter(|sample| sample.is_whole() && !sample.has_read()) {
+            return self.check_whole(report, raw, &sample, recording);
+        }
         let record = match Record::decode(raw, &recording.events.layout_of(raw)) {
             Ok(record) => record,
             // Inside compressed data there are no offsets.
@@ -134,16 +138,31 @@ impl Records {
         let mut ids = Ids(recording, None);
         record.describe("", Style::Plain, &mut ids);
         if let Some(id) = ids.1 {
-            let meaning = format!("{} record: no event has the id {id}", raw.kind);
-            report.add(Severity::Error, raw.offset, meaning);
+            report.add(Severity::Error, raw.offset, unknown_id(raw, id));
+        }
+    }
+
+    /// Checks a SAMPLE that is only words.
+    fn check_whole(&mut self, report: &mut Report, raw: &RawRecord<'_>, sample: &Glimpse<'_>, recording: &Recording) {
+        let mut ids = [sample.id(), sample.identifier()].into_iter().flatten();
+        if let Some(id) = ids.find(|&id| recording.events.by_id(id).is_none())
+            && recording.events.iter().any(|event| !event.ids.is_empty())
+        {
+            report.add(Severity::Error, raw.offset, unknown_id(raw, id));
+        }
+        if let Some(time) = sample.time() {
+            self.note_time(report, raw, Some(time));
         }
     }
 
     fn check_time(&mut self, report: &mut Report, raw: &RawRecord<'_>, recording: &Recording) {
-        if raw.kind != RecordType::SAMPLE || !recording.events.layout_of(raw).sample_type.has(SampleType::TIME) {
-            return;
+        if raw.kind == RecordType::SAMPLE && recording.events.layout_of(raw).sample_type.has(SampleType::TIME) {
+            self.note_time(report, raw, recording.events.sample_time(raw));
         }
-        match recording.events.sample_time(raw) {
+    }
+
+    fn note_time(&mut self, report: &mut Report, raw: &RawRecord<'_>, time: Option<u64>) {
+        match time {
             Some(time) if time != 0 => {
                 let known = self.times.get_or_insert(SampleTime { first: time, last: time });
                 (known.first, known.last) = (known.first.min(time), known.last.max(time));
@@ -159,6 +178,10 @@ impl Records {
         }
         features::check(report, recording, arrangement, &self);
     }
+}
+
+fn unknown_id(raw: &RawRecord<'_>, id: u64) -> String {
+    format!("{} record: no event has the id {id}", raw.kind)
 }
 
 fn unknown_type(kind: RecordType) -> String {

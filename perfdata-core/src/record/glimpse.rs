@@ -38,9 +38,8 @@ const WORD: usize = 8;
 /// Where the parts of a SAMPLE of one event stand, in bytes from the start of the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleOffsets {
-    ip: Option<usize>,
-    tid: Option<usize>,
-    time: Option<usize>,
+    /// The parts of one word each, as in `WORDS`; 0 for those that are not there.
+    words: [u8; WORDS.len()],
     /// The place behind the parts of one word each, and what makes the read value that stands there longer.
     behind: usize,
     read: Option<ReadFormat>,
@@ -55,20 +54,20 @@ impl SampleOffsets {
     /// The offsets in samples with `layout`.
     pub fn of(layout: &Layout) -> Self {
         let parts = layout.placed_parts();
-        let count = |words: &[SampleType]| words.iter().filter(|&&part| parts.has(part)).count();
-        let place = |part: SampleType| {
-            let before = WORDS.split(|&word| word == part).next().unwrap_or_default();
-            parts.has(part).then(|| RecordHeader::SIZE + WORD * count(before))
-        };
+        let mut behind = RecordHeader::SIZE;
+        let words = WORDS.map(|part| {
+            let at = if parts.has(part) { behind } else { 0 };
+            behind += if parts.has(part) { WORD } else { 0 };
+            u8::try_from(at).unwrap_or(0)
+        });
+        let pairs = WORDS.iter().zip(words).filter(|(part, at)| PAIRS.contains(part) && *at > 0);
         SampleOffsets {
-            ip: place(SampleType::IP),
-            tid: place(SampleType::TID),
-            time: place(SampleType::TIME),
-            behind: RecordHeader::SIZE + WORD * count(&WORDS),
+            words,
+            behind,
             read: parts.has(SampleType::READ).then_some(layout.read_format),
             has_callchain: parts.has(SampleType::CALLCHAIN),
             has_raw: parts.has(SampleType::RAW),
-            pairs: PAIRS.iter().filter_map(|&part| place(part)).fold(0, |all, at| all | 1 << (at / WORD - 1)),
+            pairs: pairs.fold(0, |all, (_, at)| all | 1 << (usize::from(at) / WORD - 1)),
             // What is behind the parts that surely stand where they should has no place.
             is_plain: parts == layout.sample_type
                 && WORDS.iter().chain(&COUNTED).fold(parts.0, |rest, part| rest & !part.0) == 0,
@@ -79,7 +78,7 @@ impl SampleOffsets {
     /// gives. False, and nothing appended, where that takes decoding: parts of another kind than words, counted words
     /// and RAW data, or counts that do not make its size.
     pub fn swap_into(&self, sample: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
-        let Some(words) = self.words_end(sample).filter(|_| self.is_plain) else { return false };
+        let Some(words) = self.words_end(sample) else { return false };
         let start = out.len();
         out.extend_from_slice(sample.bytes);
         let copy = out.get_mut(start..).unwrap_or_default();
@@ -100,9 +99,12 @@ impl SampleOffsets {
         true
     }
 
-    /// Where the words of `sample` end, counted from its start, if it ends there, or with RAW data behind them.
+    /// Where the words of `sample` end, counted from its start, if there is nothing behind them but RAW data.
     #[inline]
     fn words_end(&self, sample: &RawRecord<'_>) -> Option<usize> {
+        if !self.is_plain {
+            return None;
+        }
         let mut end = self.behind.checked_add(self.read_len(sample)?)?;
         if self.has_callchain {
             let words = usize::try_from(sample.word(end)?).ok()?;
@@ -117,31 +119,17 @@ impl SampleOffsets {
         (len.checked_sub(end + 4)? == usize::try_from(size).ok()?).then_some(end)
     }
 
-    /// The time of `sample`, if it has one.
+    /// A look at `sample`.
     #[inline]
-    pub fn time(&self, sample: &RawRecord<'_>) -> Option<u64> {
-        sample.word(self.time?)
+    pub fn look<'a>(&'a self, sample: &RawRecord<'a>) -> Glimpse<'a> {
+        Glimpse { sample: *sample, offsets: self }
     }
 
-    /// The parts of `sample`, as far as it has them.
+    /// The place of a part of one word.
     #[inline]
-    pub fn look<'a>(&self, sample: &RawRecord<'a>) -> Glimpse<'a> {
-        Glimpse {
-            ip: self.ip.and_then(|at| sample.word(at)),
-            tid: self.tid.and_then(|at| sample.tid(at)),
-            time: self.time(sample),
-            callchain: if self.has_callchain { self.callchain(sample) } else { &[] },
-            endian: sample.endian,
-        }
-    }
-
-    fn callchain<'a>(&self, sample: &RawRecord<'a>) -> &'a [u8] {
-        let words = || {
-            let at = self.behind.checked_add(self.read_len(sample)?)?;
-            let len = usize::try_from(sample.word(at)?).ok()?.checked_mul(WORD)?;
-            sample.bytes.get(at + WORD..)?.get(..len)
-        };
-        words().unwrap_or_default()
+    fn place(&self, part: SampleType) -> Option<usize> {
+        let at = WORDS.iter().position(|&word| word == part)?;
+        self.words.get(at).map(|&at| usize::from(at)).filter(|&at| at > 0)
     }
 
     /// Bytes of the read value.
@@ -158,37 +146,113 @@ impl SampleOffsets {
     }
 }
 
-/// What a glance at a SAMPLE gives.
-#[derive(Debug, Clone)]
+/// A SAMPLE that is not decoded: what is asked for is read where it stands. A part that the event's attribute does not
+/// name is `None`, and so is one that the record ends before.
+#[derive(Debug, Clone, Copy)]
 pub struct Glimpse<'a> {
-    /// Instruction pointer.
-    pub ip: Option<u64>,
-    /// Process and thread.
-    pub tid: Option<Tid>,
-    /// Nanoseconds on the recording's clock.
-    pub time: Option<u64>,
-    callchain: &'a [u8],
-    endian: Endian,
+    sample: RawRecord<'a>,
+    offsets: &'a SampleOffsets,
 }
 
-impl Glimpse<'_> {
+impl<'a> Glimpse<'a> {
+    #[inline]
+    fn word(&self, part: SampleType) -> Option<u64> {
+        self.sample.word(self.offsets.place(part)?)
+    }
+
+    #[inline]
+    fn pair(&self, part: SampleType) -> Option<(u32, u32)> {
+        self.word(part).map(|word| halves(word, self.sample.endian))
+    }
+
+    /// Event id at a fixed place.
+    #[inline]
+    pub fn identifier(&self) -> Option<u64> {
+        self.word(SampleType::IDENTIFIER)
+    }
+
+    /// Instruction pointer.
+    #[inline]
+    pub fn ip(&self) -> Option<u64> {
+        self.word(SampleType::IP)
+    }
+
+    /// Process and thread.
+    #[inline]
+    pub fn tid(&self) -> Option<Tid> {
+        self.pair(SampleType::TID).map(|(pid, tid)| Tid { pid, tid })
+    }
+
+    /// Nanoseconds on the recording's clock.
+    #[inline]
+    pub fn time(&self) -> Option<u64> {
+        self.word(SampleType::TIME)
+    }
+
+    /// Data address.
+    #[inline]
+    pub fn addr(&self) -> Option<u64> {
+        self.word(SampleType::ADDR)
+    }
+
+    /// Event id.
+    #[inline]
+    pub fn id(&self) -> Option<u64> {
+        self.word(SampleType::ID)
+    }
+
+    /// Id of the event's instance.
+    #[inline]
+    pub fn stream_id(&self) -> Option<u64> {
+        self.word(SampleType::STREAM_ID)
+    }
+
+    /// CPU number.
+    #[inline]
+    pub fn cpu(&self) -> Option<u32> {
+        self.pair(SampleType::CPU).map(|(cpu, _)| cpu)
+    }
+
+    /// Events since the last sample.
+    #[inline]
+    pub fn period(&self) -> Option<u64> {
+        self.word(SampleType::PERIOD)
+    }
+
+    /// Whether there is a read value: counts and ids of several events.
+    #[inline]
+    pub fn has_read(&self) -> bool {
+        self.offsets.read.is_some()
+    }
+
     /// The words of the callchain, its markers included; none where there is no callchain.
     #[inline]
-    pub fn callchain(&self) -> impl ExactSizeIterator<Item = u64> {
-        let endian = self.endian;
-        self.callchain.as_chunks::<WORD>().0.iter().map(move |&word| match endian {
+    pub fn callchain(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        let endian = self.sample.endian;
+        self.callchain_bytes().unwrap_or_default().as_chunks::<WORD>().0.iter().map(move |&word| match endian {
             Endian::Little => u64::from_le_bytes(word),
             Endian::Big => u64::from_be_bytes(word),
         })
     }
+
+    #[inline]
+    fn callchain_bytes(&self) -> Option<&'a [u8]> {
+        let at = self.offsets.behind.checked_add(self.offsets.read_len(&self.sample)?)?;
+        let len = usize::try_from(self.sample.word(at).filter(|_| self.offsets.has_callchain)?).ok()?;
+        self.sample.bytes.get(at + WORD..)?.get(..len.checked_mul(WORD)?)
+    }
+
+    /// Whether the sample is words, counted words and RAW data, and they make all of it. Decoded and encoded again, such
+    /// a sample is the same.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.offsets.words_end(&self.sample).is_some()
+    }
 }
 
-impl RawRecord<'_> {
-    /// Process and thread at `at` bytes from the start of the record.
-    #[inline]
-    fn tid(&self, at: usize) -> Option<Tid> {
-        let &[a, b, c, d, e, f, g, h] = self.bytes.get(at..)?.first_chunk()?;
-        let number = if self.endian == Endian::Little { u32::from_le_bytes } else { u32::from_be_bytes };
-        Some(Tid { pid: number([a, b, c, d]), tid: number([e, f, g, h]) })
-    }
+/// The two numbers of a word that is a pair, the first first.
+#[inline]
+pub(super) fn halves(word: u64, endian: Endian) -> (u32, u32) {
+    let (low, high) = (word as u32, (word >> 32) as u32);
+    if endian == Endian::Little { (low, high) } else { (high, low) }
 }

@@ -6,6 +6,7 @@ use binrw::Endian;
 use crate::attr::{ReadFormat, SampleType};
 use crate::codes::{bitfield, codes};
 use crate::layout::Layout;
+use crate::record::glimpse::halves;
 use crate::wire::{Counted, Extent, LayoutList, List, Rest, decode_words, elements, wire};
 
 wire! {
@@ -374,10 +375,7 @@ impl Sample {
             Some(if endian == Endian::Little { u64::from_le_bytes(*word) } else { u64::from_be_bytes(*word) })
         };
         let mut part = |part| if parts.has(part) { word().map(Some) } else { Some(None) };
-        let pair = |word: u64| {
-            let (low, high) = (word as u32, (word >> 32) as u32);
-            if endian == Endian::Little { (low, high) } else { (high, low) }
-        };
+        let pair = |word| halves(word, endian);
         let mut sample = Sample {
             identifier: part(SampleType::IDENTIFIER)?,
             ip: part(SampleType::IP)?,

@@ -1,7 +1,7 @@
 //! What must hold for every record that can be decoded.
 
 use perfdata_core::describe::{Describe, Style, WireSize};
-use perfdata_core::record::{RawRecord, Record, RecordHeader, RecordType, SampleOffsets};
+use perfdata_core::record::{Body, Glimpse, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets};
 use perfdata_core::{Endian, Error, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,12 +18,19 @@ pub fn other(endian: Endian) -> Endian {
 pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, Error> {
     let raw = RawRecord::first(bytes, endian, 0)?;
     let mut swapped = b"before".to_vec();
-    let is_swapped = raw.kind == RecordType::SAMPLE && SampleOffsets::of(layout).swap_into(&raw, &mut swapped);
+    let offsets = SampleOffsets::of(layout);
+    let glimpse = (raw.kind == RecordType::SAMPLE).then(|| offsets.look(&raw));
+    let is_swapped = glimpse.is_some() && offsets.swap_into(&raw, &mut swapped);
+    assert_eq!(glimpse.is_some_and(|glimpse| glimpse.is_whole()), is_swapped);
     let record =
         Record::decode(&raw, layout).inspect_err(|e| assert!(!is_swapped, "{e}, but swapped:\n{bytes:02x?}"))?;
     let mut again = Vec::with_capacity(bytes.len());
     record.encode_into(&mut again, endian).expect("what was decoded is encoded");
     assert!(again == bytes, "written as it was read:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}");
+
+    if let (Body::Sample(sample), Some(glimpse)) = (&record.body, glimpse) {
+        seen_as_decoded(sample, &glimpse, layout);
+    }
 
     let mut size = WireSize::default();
     record.describe("", Style::Plain, &mut size);
@@ -48,4 +55,27 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, E
         assert!(again == bytes, "there and back:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}\n{twin:#x?}");
     }
     Ok(record)
+}
+
+/// Checks that a look at a sample sees what decoding gives. Behind parts that are not known it sees nothing.
+fn seen_as_decoded(sample: &Sample, glimpse: &Glimpse<'_>, layout: &Layout) {
+    let words = |sample: &Sample| {
+        let Sample { identifier, ip, time, addr, id, stream_id, period, .. } = sample;
+        [*identifier, *ip, *time, *addr, *id, *stream_id, *period]
+    };
+    let seen = [
+        glimpse.identifier(),
+        glimpse.ip(),
+        glimpse.time(),
+        glimpse.addr(),
+        glimpse.id(),
+        glimpse.stream_id(),
+        glimpse.period(),
+    ];
+    assert_eq!(seen, words(sample));
+    assert_eq!(glimpse.tid(), sample.tid);
+    assert_eq!(glimpse.cpu(), sample.cpu.as_ref().map(|cpu| cpu.cpu));
+    if layout.sample_type.unknown() == 0 && layout.read_format.unknown() == 0 {
+        assert!(glimpse.callchain().eq(sample.callchain.iter().flat_map(|chain| chain.iter().copied())));
+    }
 }

@@ -6,19 +6,20 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-use perfdata_core::read::{ByTime, Piece, RecordingReader};
-use perfdata_core::record::{Body, Record};
+use perfdata_core::Events;
+use perfdata_core::read::{ByTime, RecordingReader, Stretch};
+use perfdata_core::record::{RawRecord, Record, Tid};
 
 /// Reads the recording at `path` in the way called `how`, and prints what it read, so that nothing of it is optimised
 /// away and all ways can be seen to read the same.
 pub fn read(how: &str, path: &Path) -> Result<(), Box<dyn Error>> {
-    let Sum { records, samples, addresses } = match how {
+    let Sum { records, samples, sum } = match how {
         "linux-perf-data" => linux_perf_data(path)?,
         "file" => in_file_order(path)?,
         "time" => by_time(path)?,
         _ => return Err("no such way".into()),
     };
-    println!("{records} records, {samples} samples, addresses {addresses:#x}");
+    println!("{records} records, {samples} samples, sum {sum:#x}");
     Ok(())
 }
 
@@ -26,26 +27,47 @@ pub fn read(how: &str, path: &Path) -> Result<(), Box<dyn Error>> {
 struct Sum {
     records: u64,
     samples: u64,
-    addresses: u64,
+    /// Of all numbers of all samples.
+    sum: u64,
 }
 
 impl Sum {
-    fn add(&mut self, words: impl Iterator<Item = u64>) {
+    /// Samples are read where they stand, as linux-perf-data does; other records are decoded.
+    fn see(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<(), Box<dyn Error>> {
+        self.records += 1;
+        match events.glimpse(record) {
+            Some(sample) => {
+                let parts = [sample.ip(), sample.time(), sample.addr(), sample.id(), sample.period()];
+                let task = sample.tid().map(|Tid { pid, tid }| (pid, tid));
+                self.add(parts, task, sample.cpu(), sample.callchain());
+            }
+            None => drop(Record::decode(record, &events.layout_of(record))?),
+        }
+        Ok(())
+    }
+
+    /// Adds what one sample says.
+    fn add(
+        &mut self,
+        parts: [Option<u64>; 5],
+        task: Option<(u32, u32)>,
+        cpu: Option<u32>,
+        callchain: impl Iterator<Item = u64>,
+    ) {
         self.samples += 1;
-        self.addresses = words.fold(self.addresses, u64::wrapping_add);
+        let (pid, tid) = task.unwrap_or_default();
+        let numbers = [pid, tid, cpu.unwrap_or_default()].map(u64::from);
+        let words = parts.into_iter().flatten().chain(numbers);
+        self.sum = callchain.fold(words.fold(self.sum, u64::wrapping_add), u64::wrapping_add);
     }
 }
 
 fn in_file_order(path: &Path) -> Result<Sum, Box<dyn Error>> {
     let mut reader = RecordingReader::open(Arc::new(File::open(path)?))?;
     let mut sum = Sum::default();
-    while let Some((piece, recording)) = reader.next_with_model()? {
-        let Piece::Record(raw) = piece else { continue };
-        sum.records += 1;
-        let record = Record::decode(&raw, &recording.events.layout_of(&raw))?;
-        if let Body::Sample(sample) = record.body {
-            sum.add(sample.callchain.iter().flat_map(|chain| chain.iter().copied()));
-        }
+    while let Some((stretch, recording)) = reader.next_stretch()? {
+        let Stretch::Records(run) = stretch else { continue };
+        run.iter().try_for_each(|record| sum.see(&record, &recording.events))?;
     }
     Ok(sum)
 }
@@ -53,12 +75,8 @@ fn in_file_order(path: &Path) -> Result<Sum, Box<dyn Error>> {
 fn by_time(path: &Path) -> Result<Sum, Box<dyn Error>> {
     let mut reader = ByTime::new(RecordingReader::open(Arc::new(File::open(path)?))?);
     let mut sum = Sum::default();
-    while let Some((raw, recording)) = reader.next()? {
-        sum.records += 1;
-        let record = Record::decode(&raw, &recording.events.layout_of(&raw))?;
-        if let Body::Sample(sample) = record.body {
-            sum.add(sample.callchain.iter().flat_map(|chain| chain.iter().copied()));
-        }
+    while let Some((record, recording)) = reader.next()? {
+        sum.see(&record, &recording.events)?;
     }
     Ok(sum)
 }
@@ -74,9 +92,11 @@ fn linux_perf_data(path: &Path) -> Result<Sum, Box<dyn Error>> {
         sum.records += 1;
         let PerfFileRecord::EventRecord { record, .. } = record else { continue };
         if let EventRecord::Sample(sample) = record.parse()? {
-            let chain = sample.callchain;
-            let words = chain.iter().flat_map(|chain| (0..chain.len()).filter_map(|at| chain.get(at)));
-            sum.add(words);
+            let parts = [sample.ip, sample.timestamp, sample.addr, sample.id, sample.period];
+            let task = sample.pid.zip(sample.tid).map(|(pid, tid)| (pid.cast_unsigned(), tid.cast_unsigned()));
+            let chain = sample.callchain.iter();
+            let words = chain.flat_map(|chain| (0..chain.len()).filter_map(|at| chain.get(at)));
+            sum.add(parts, task, sample.cpu, words);
         }
     }
     Ok(sum)

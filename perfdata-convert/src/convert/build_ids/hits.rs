@@ -1,16 +1,15 @@
-//! Which objects a recording's samples hit, or its processes map.
+//! Which objects a recording's samples hit, or its processes map: what its records say of that.
 
 use perfdata_core::read::Decompressor;
 use perfdata_core::record::{
-    Body, CallchainContext, CpuMode, MISC_COMM_EXEC, MISC_FORK_EXEC, MISC_MMAP_DATA, Mmap, Mmap2, RawRecord, Record,
-    RecordType, Task,
+    Body, CpuMode, MISC_COMM_EXEC, MISC_FORK_EXEC, MISC_MMAP_DATA, Mmap, Mmap2, RawRecord, Record, RecordType, Task,
 };
 use perfdata_core::{Events, Recording};
 
-use super::maps::{Change, Maps, Owner};
+use super::follow::Follower;
+use super::maps::{Change, Owner};
+use super::moments::{Moment, Moments};
 use super::objects::{Id, Kind, Machine, Object, Objects, classify};
-use super::timeline::{Addresses, Moment, Timeline};
-use super::unhit::Unhit;
 use crate::error::Result;
 
 /// Which objects get a build id.
@@ -28,24 +27,23 @@ pub enum Select {
 #[derive(Debug)]
 pub struct Hits {
     select: Select,
-    timeline: Timeline,
-    state: State,
-    decompressor: Option<Decompressor>,
-}
-
-/// What is mapped at the moment up to which the timeline is complete, and what was hit until then.
-#[derive(Debug)]
-struct State {
     objects: Objects,
-    maps: Maps,
-    unhit: Unhit,
+    /// The last part of the stream.
+    moments: Moments,
+    follower: Follower,
+    decompressor: Option<Decompressor>,
 }
 
 impl Hits {
     /// Looks for the objects that `select` says.
     pub fn new(select: Select) -> Self {
-        let state = State { objects: Objects::default(), maps: Maps::default(), unhit: Unhit::new() };
-        Hits { select, timeline: Timeline::default(), state, decompressor: None }
+        Hits {
+            select,
+            objects: Objects::default(),
+            moments: Moments::default(),
+            follower: Follower::default(),
+            decompressor: None,
+        }
     }
 
     /// Looks at a record of `recording`, whatever it is.
@@ -56,7 +54,7 @@ impl Hits {
         match record.kind {
             RecordType::SAMPLE if self.select == Select::Hit => self.sample(record, events),
             RecordType::CALLCHAIN_DEFERRED if self.select == Select::Hit => self.deferred(record, events)?,
-            RecordType::FINISHED_ROUND => self.timeline.end_round(|moment| self.state.take(moment)),
+            RecordType::FINISHED_ROUND => self.moments.push(None, Moment::EndOfRound),
             RecordType::MMAP | RecordType::MMAP2 | RecordType::COMM | RecordType::FORK | RecordType::EXIT => {
                 self.change(record, events)?;
             }
@@ -74,20 +72,21 @@ impl Hits {
             }
             _ => {}
         }
+        if self.moments.is_enough() {
+            self.moments = self.follower.take(std::mem::take(&mut self.moments));
+        }
         Ok(())
     }
 
     /// The objects, those first seen first.
-    pub fn finish(mut self) -> Vec<Object> {
-        self.timeline.finish(|moment| self.state.take(moment));
-        self.state.objects.into_vec()
+    pub fn finish(self) -> Vec<Object> {
+        self.objects.into_vec(&self.follower.finish(self.moments))
     }
 
     fn sample(&mut self, record: &RawRecord<'_>, events: &Events) {
         let Some(sample) = events.glimpse(record) else { return };
-        let place = (CpuMode::of(record.misc), sample.tid.as_ref().map_or(0, |tid| tid.pid));
-        let words = sample.ip.into_iter().chain(sample.callchain());
-        self.timeline.sample(at(sample.time), place, words, |moment| self.state.take(moment));
+        let place = (CpuMode::of(record.misc), sample.tid().map_or(0, |tid| tid.pid));
+        self.moments.push_sample(at(sample.time()), place, sample.ip(), sample.callchain());
     }
 
     /// The user part of a callchain that came later.
@@ -96,7 +95,7 @@ impl Hits {
         let Body::CallchainDeferred(chain) = decoded.body else { return Ok(()) };
         let Some(id) = decoded.sample_id else { return Ok(()) };
         let place = (CpuMode::USER, id.tid.map_or(0, |tid| tid.pid));
-        self.timeline.sample(at(id.time), place, chain.callchain.iter().copied(), |moment| self.state.take(moment));
+        self.moments.push_sample(at(id.time), place, None, chain.callchain.iter().copied());
         Ok(())
     }
 
@@ -125,7 +124,7 @@ impl Hits {
         };
         if let Some(change) = change {
             let time = decoded.sample_id.and_then(|id| at(id.time));
-            self.timeline.change(time, change, |moment| self.state.take(moment));
+            self.moments.push(time, Moment::Change(change));
         }
         Ok(())
     }
@@ -134,12 +133,12 @@ impl Hits {
         let mode = CpuMode::of(misc);
         let executable = misc & MISC_MMAP_DATA == 0;
         let owner = Owner::of(mode, map.pid)?;
-        let object = object_of(&map, mode).filter(|_| executable).map(|object| self.state.objects.intern(object));
+        let object = object_of(&map, mode).filter(|_| executable).map(|object| self.objects.intern(object));
         // perf lists what the kernel maps into every process whether a sample hits it or not.
         let kind = classify(&map.name, mode, map.end()).map(|(kind, _)| kind);
         let is_vdso = matches!(kind, Some(Kind::Vdso | Kind::Vdso32));
         if let Some(object) = object.filter(|_| is_vdso || self.select == Select::All) {
-            self.state.objects.want(object);
+            self.objects.want(object);
         }
         Some(Change::Map { owner, range: (map.addr, map.end()), object })
     }
@@ -192,42 +191,4 @@ pub fn object_of(map: &Mapping, mode: CpuMode) -> Option<Object> {
 /// The time of a record; perf's own records of what was there before have none, or 0.
 fn at(time: Option<u64>) -> Option<u64> {
     time.filter(|&time| time != 0 && time != u64::MAX)
-}
-
-impl State {
-    fn take(&mut self, moment: Moment<'_>) {
-        match moment {
-            Moment::Change(change) => self.maps.apply(change),
-            Moment::Sample(sample) => self.hit(sample),
-        }
-    }
-
-    /// Markers split a callchain into parts that belong to different address spaces.
-    fn hit(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
-        let State { objects, maps, unhit } = self;
-        let mut mode = Some(mode);
-        let mut rest = words;
-        loop {
-            let len = rest.iter().position(|&word| CallchainContext::of(word).is_some()).unwrap_or(rest.len());
-            let (addresses, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            if let Some(owner) = mode.and_then(|mode| Owner::of(mode, pid)).filter(|_| !addresses.is_empty()) {
-                unhit.hit(addresses, owner, maps, objects);
-            }
-            let Some((&marker, after)) = behind.split_first() else { return };
-            mode = CallchainContext::of(marker).and_then(mode_of);
-            rest = after;
-        }
-    }
-}
-
-/// The mode that a marker in a callchain announces.
-fn mode_of(marker: CallchainContext) -> Option<CpuMode> {
-    match marker {
-        CallchainContext::KERNEL => Some(CpuMode::KERNEL),
-        CallchainContext::USER => Some(CpuMode::USER),
-        CallchainContext::GUEST_KERNEL => Some(CpuMode::GUEST_KERNEL),
-        CallchainContext::GUEST_USER => Some(CpuMode::GUEST_USER),
-        // What follows is a cookie, or code of a hypervisor.
-        _ => None,
-    }
 }

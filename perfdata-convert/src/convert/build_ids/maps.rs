@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
@@ -111,7 +111,7 @@ impl Space {
 /// All address spaces. A process shares its parent's until one of them changes.
 #[derive(Debug, Default)]
 pub struct Maps {
-    spaces: HashMap<Owner, Rc<Space>, RandomState>,
+    spaces: HashMap<Owner, Arc<Space>, RandomState>,
     exited: VecDeque<Owner>,
     changes: u64,
 }
@@ -132,7 +132,7 @@ impl Maps {
         match change {
             Change::Map { owner, range, object } => {
                 self.changes += 1;
-                let space = Rc::make_mut(self.spaces.entry(owner).or_default());
+                let space = Arc::make_mut(self.spaces.entry(owner).or_default());
                 space.insert(range, object);
                 space.version = self.changes;
             }

@@ -5,9 +5,11 @@
 //! records are to carry the build ids of what samples hit.
 
 pub mod elf;
+mod follow;
 mod hits;
 mod known;
 mod maps;
+mod moments;
 mod objects;
 mod resolve;
 mod sysroot;

@@ -148,14 +148,31 @@ impl Objects {
         }
     }
 
-    /// Whether the object was asked for.
-    pub fn is_wanted(&self, id: ObjectId) -> bool {
-        self.list.get(id.0).is_some_and(|object| object.wanted)
+    /// All of them, of which `more` were asked for, too.
+    pub fn into_vec(mut self, more: &Wanted) -> Vec<Object> {
+        self.list.iter_mut().zip(&more.0).for_each(|(object, &wanted)| object.wanted |= wanted);
+        self.list
+    }
+}
+
+/// Which objects were asked for.
+#[derive(Debug, Default)]
+pub struct Wanted(Vec<bool>);
+
+impl Wanted {
+    /// Notes an object.
+    pub fn add(&mut self, id: ObjectId) {
+        if self.0.len() <= id.0 {
+            self.0.resize(id.0 + 1, false);
+        }
+        if let Some(wanted) = self.0.get_mut(id.0) {
+            *wanted = true;
+        }
     }
 
-    /// All of them.
-    pub fn into_vec(self) -> Vec<Object> {
-        self.list
+    /// Whether the object was noted.
+    pub fn has(&self, id: ObjectId) -> bool {
+        self.0.get(id.0).is_some_and(|&wanted| wanted)
     }
 }
 

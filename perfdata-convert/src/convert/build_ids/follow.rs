@@ -1,0 +1,149 @@
+//! What is mapped and hit, followed through time: on a thread of its own where the recording is large, so that nobody
+//! waits for it.
+
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use perfdata_core::record::{CallchainContext, CpuMode};
+
+use super::maps::{Change, Maps, Owner};
+use super::moments::Moments;
+use super::objects::Wanted;
+use super::timeline::{Addresses, Sink, Timeline};
+use super::unhit::Unhit;
+
+/// Parts of the stream that wait for the thread at most.
+const WAITING: usize = 2;
+
+/// Follows the moments of a stream, and finds the objects that samples fall into.
+#[derive(Debug, Default)]
+pub enum Follower {
+    /// Nothing has come yet.
+    #[default]
+    Idle,
+    /// On the thread of who asks: there are no others to be had.
+    Here(Box<Followed>),
+    /// On a thread of its own.
+    Away(Thread),
+}
+
+/// A thread, and the ways to it and from it.
+#[derive(Debug)]
+pub struct Thread {
+    moments: SyncSender<Moments>,
+    /// Empty ones, for their memory.
+    spare: Receiver<Moments>,
+    handle: JoinHandle<Followed>,
+}
+
+impl Follower {
+    /// Takes the next part of the stream, and gives room for the one behind it.
+    pub fn take(&mut self, moments: Moments) -> Moments {
+        if let Follower::Idle = self {
+            *self = Thread::start().map_or_else(|_| Follower::Here(Box::default()), Follower::Away);
+        }
+        match self {
+            Follower::Idle => {}
+            Follower::Here(followed) => {
+                followed.take(moments);
+                return followed.timeline.spare();
+            }
+            Follower::Away(thread) => {
+                // If it is gone, that is known at the end.
+                let _ = thread.moments.send(moments);
+                return thread.spare.try_recv().unwrap_or_default();
+            }
+        }
+        Moments::default()
+    }
+
+    /// The objects that samples fell into, with the last part of the stream.
+    pub fn finish(self, last: Moments) -> Wanted {
+        let mut followed = match self {
+            Follower::Idle => Followed::default(),
+            Follower::Here(followed) => *followed,
+            Follower::Away(Thread { moments, handle, .. }) => {
+                drop(moments);
+                handle.join().unwrap_or_else(|panic| resume_unwind(panic))
+            }
+        };
+        followed.take(last);
+        let Followed { timeline, state } = &mut followed;
+        timeline.finish(state);
+        followed.state.wanted
+    }
+}
+
+impl Thread {
+    fn start() -> std::io::Result<Self> {
+        let (moments, queue) = sync_channel(WAITING);
+        let (done, spare) = channel();
+        let work = move || {
+            let mut followed = Followed::default();
+            for moments in queue {
+                followed.take(moments);
+                // Nobody needs the memory any more at the end.
+                let _ = done.send(followed.timeline.spare());
+            }
+            followed
+        };
+        Ok(Thread { moments, spare, handle: thread::Builder::new().spawn(work)? })
+    }
+}
+
+/// How far the stream was followed.
+#[derive(Debug, Default)]
+pub struct Followed {
+    timeline: Timeline,
+    state: State,
+}
+
+impl Followed {
+    fn take(&mut self, moments: Moments) {
+        self.timeline.take(moments, &mut self.state);
+    }
+}
+
+/// What is mapped at the moment up to which the timeline is complete, and what was hit until then.
+#[derive(Debug, Default)]
+struct State {
+    wanted: Wanted,
+    maps: Maps,
+    unhit: Unhit,
+}
+
+impl Sink for State {
+    fn change(&mut self, change: Change) {
+        self.maps.apply(change);
+    }
+
+    /// Markers split a callchain into parts that belong to different address spaces.
+    fn sample(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
+        let State { wanted, maps, unhit } = self;
+        let mut mode = Some(mode);
+        let mut rest = words;
+        loop {
+            let len = rest.iter().position(|&word| CallchainContext::of(word).is_some()).unwrap_or(rest.len());
+            let (addresses, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+            if let Some(owner) = mode.and_then(|mode| Owner::of(mode, pid)).filter(|_| !addresses.is_empty()) {
+                unhit.hit(addresses, owner, maps, wanted);
+            }
+            let Some((&marker, after)) = behind.split_first() else { return };
+            mode = CallchainContext::of(marker).and_then(mode_of);
+            rest = after;
+        }
+    }
+}
+
+/// The mode that a marker in a callchain announces.
+fn mode_of(marker: CallchainContext) -> Option<CpuMode> {
+    match marker {
+        CallchainContext::KERNEL => Some(CpuMode::KERNEL),
+        CallchainContext::USER => Some(CpuMode::USER),
+        CallchainContext::GUEST_KERNEL => Some(CpuMode::GUEST_KERNEL),
+        CallchainContext::GUEST_USER => Some(CpuMode::GUEST_USER),
+        // What follows is a cookie, or code of a hypervisor.
+        _ => None,
+    }
+}
