@@ -6,31 +6,49 @@ use crate::{
     recordings::Recording,
 };
 
+/// A directory became a file.
+pub const DIRECTORY: Allowed = Allowed {
+    name: "directory",
+    reason: "it is a file",
+    question: Question::Header,
+    recordings: ANY,
+    applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# directory data version : ")),
+};
+
+/// Records are compressed, or not any more.
+pub const COMPRESSION: Allowed = Allowed {
+    name: "compressed",
+    reason: "nothing in it is compressed any more, or it is now, or otherwise",
+    question: Question::Header,
+    recordings: ANY,
+    applies: |difference| difference.all_lines(|line| line.starts_with("# compressed : ")),
+};
+
+/// The records of a file take more room, or less.
+pub const OTHER_SIZE: Allowed = Allowed {
+    name: "places",
+    reason: "the records take more room, or less",
+    question: Question::Header,
+    recordings: ANY,
+    applies: |difference| {
+        ["# data size ", "# feat offset "].iter().any(|start| difference.changed_after(start).is_some())
+    },
+};
+
+/// A file has more features, or less.
+pub const OTHER_FEATURES: Allowed = Allowed {
+    name: "missing features",
+    reason: "COMPRESSED or DIR_FORMAT is one more, or one less",
+    question: Question::Header,
+    recordings: ANY,
+    applies: |difference| difference.changed_after("# missing features: ").is_some(),
+};
+
 /// Between compressed records and the plain ones in them.
 pub const COMPRESSED: &[Allowed] = &[
-    Allowed {
-        name: "compressed",
-        reason: "nothing in it is compressed any more, or it is now, or otherwise",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| difference.all_lines(|line| line.starts_with("# compressed : ")),
-    },
-    Allowed {
-        name: "places",
-        reason: "plain records take more room than compressed ones",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| {
-            ["# data size ", "# feat offset "].iter().any(|start| difference.changed_after(start).is_some())
-        },
-    },
-    Allowed {
-        name: "missing features",
-        reason: "COMPRESSED is one more, or one less",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| difference.changed_after("# missing features: ").is_some(),
-    },
+    COMPRESSION,
+    OTHER_SIZE,
+    OTHER_FEATURES,
     Allowed {
         name: "objects",
         reason: "perf buildid-list does not open compressed records, so it knows of fewer objects",
@@ -40,36 +58,48 @@ pub const COMPRESSED: &[Allowed] = &[
     },
 ];
 
+/// Between a file and a pipe, in either direction: where records and features are.
+pub const PLACES: Allowed = Allowed {
+    name: "places",
+    reason: "a file has places, a pipe has none",
+    question: Question::Header,
+    recordings: ANY,
+    applies: |difference| {
+        ["# data offset    : ", "# data size      : ", "# feat offset    : "]
+            .iter()
+            .any(|start| difference.changed_after(start).is_some_and(|(old, new)| (old == "0") != (new == "0")))
+    },
+};
+
+/// Between a file and a pipe, in either direction: the line that closes the header.
+pub const FRAME: Allowed = Allowed {
+    name: "frame",
+    reason: "perf closes the frame of a file's header behind the features, that of a pipe's before them",
+    question: Question::Header,
+    recordings: ANY,
+    applies: |difference| {
+        let is_frame = difference.all_lines(|line| line == "# ========" || line == "#");
+        is_frame && !matches!(difference, Difference::Changed(..))
+    },
+};
+
+/// Between a file and a pipe, in either direction: the list of what is not there.
+pub const MISSING_FEATURES: Allowed = Allowed {
+    name: "missing features",
+    reason: "perf lists the bits that a file's header does not have; a pipe has no bits",
+    question: Question::Header,
+    recordings: ANY,
+    applies: |difference| {
+        let is_list = difference.all_lines(|line| line.starts_with("# missing features: "));
+        is_list && !matches!(difference, Difference::Changed(..))
+    },
+};
+
 /// Between a pipe and the file made of it: a file shows what perf does not find, or makes up, in a pipe.
 pub const PIPE_TO_FILE: &[Allowed] = &[
-    Allowed {
-        name: "places",
-        reason: "a file has places, a pipe has none",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| {
-            ["# data offset    : ", "# data size      : ", "# feat offset    : "]
-                .iter()
-                .any(|start| difference.changed_after(start).is_some_and(|(old, _)| old == "0"))
-        },
-    },
-    Allowed {
-        name: "frame",
-        reason: "perf closes the frame of a file's header behind the features, that of a pipe's before them",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| {
-            let is_frame = difference.all_lines(|line| line == "# ========" || line == "#");
-            is_frame && !matches!(difference, Difference::Changed(..))
-        },
-    },
-    Allowed {
-        name: "missing features",
-        reason: "perf lists the bits that a file's header does not have; a pipe has no bits",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| matches!(difference, Difference::New(line) if line.starts_with("# missing features: ")),
-    },
+    PLACES,
+    FRAME,
+    MISSING_FEATURES,
     Allowed {
         name: "sample times",
         reason: "a pipe's SAMPLE_TIME is sent before the first sample, and says 0",

@@ -11,30 +11,15 @@ use perfdata_core::{
     record::{Compressed2, RawRecord, RecordType},
 };
 use perfdata_tests::{
-    allowed::COMPRESSED,
+    allowed::{COMPRESSED, DIRECTORY},
     convert::{Converted, Whole, convert},
-    golden::{ANY, Allowed, Difference, Tally},
+    golden::Tally,
     judge,
     perf::{self, Question},
     recordings::{self, Container, Endian, Form, PerfVersion, Recording},
     synth::{self, Buf, feature_system, kind, sink, user, zstd::Stream},
 };
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
-
-/// The same for what was compressed, of which some were directories.
-const COMPRESSED_ALLOWED: &[Allowed] = &[
-    COMPRESSED[0],
-    COMPRESSED[1],
-    COMPRESSED[2],
-    COMPRESSED[3],
-    Allowed {
-        name: "directory",
-        reason: "it is a file",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# directory data version : ")),
-    },
-];
 
 fn decompress() -> Vec<Box<dyn Stage>> {
     vec![Box::new(Decompress::default())]
@@ -363,6 +348,7 @@ fn perf_reads_what_is_compressed() {
     }
     // Those that were killed have no perf that reads them.
     all.retain(|recording| recording.recorder.is_some() && !recording.name.contains("-crashed"));
+    let allowed = [COMPRESSED, &[DIRECTORY]].concat();
     let tally = Tally::default();
     recordings::check_all(&all, |recording| {
         let mut faults = Vec::new();
@@ -372,7 +358,7 @@ fn perf_reads_what_is_compressed() {
                 if kind == RecordType::COMPRESSED2 && perf.version < (PerfVersion { major: 6, minor: 15 }) {
                     continue;
                 }
-                match judge::compare(recording, &packed.path(), perf, COMPRESSED_ALLOWED) {
+                match judge::compare(recording, &packed.path(), perf, &allowed) {
                     Ok(uses) => tally.add(&uses),
                     Err(fault) => faults.push(format!("{kind}: {fault}")),
                 }
@@ -380,7 +366,7 @@ fn perf_reads_what_is_compressed() {
         }
         if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
     });
-    eprint!("{}", tally.describe(COMPRESSED_ALLOWED));
+    eprint!("{}", tally.describe(&allowed));
 }
 
 /// A recording that is long enough for several zstd frames, which are compressed at the same time. perf takes one

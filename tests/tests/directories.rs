@@ -22,46 +22,17 @@ use perfdata_core::{
     record::RecordType,
 };
 use perfdata_tests::{
+    allowed::{COMPRESSION, DIRECTORY, OTHER_FEATURES, OTHER_SIZE},
     convert::{Converted, Whole, convert, open, perfconv},
-    golden::{ANY, Allowed, Difference, Tally},
+    golden::{Allowed, Tally},
     judge,
     perf::Question,
     recordings::{self, Container, Form, Recording},
     synth,
 };
 
-const ALLOWED: &[Allowed] = &[
-    Allowed {
-        name: "directory",
-        reason: "it is a file",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# directory data version : ")),
-    },
-    Allowed {
-        name: "compressed",
-        reason: "each file of a directory is a zstd stream of its own, so the records of all are plain",
-        question: Question::Header,
-        recordings: |recording| recording.name.ends_with("-z"),
-        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# compressed : ")),
-    },
-    Allowed {
-        name: "places",
-        reason: "the records of all files are in one",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| {
-            ["# data size ", "# feat offset "].iter().any(|start| difference.changed_after(start).is_some())
-        },
-    },
-    Allowed {
-        name: "missing features",
-        reason: "DIR_FORMAT is one more, and COMPRESSED another",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| difference.changed_after("# missing features: ").is_some(),
-    },
-];
+/// Each file of a directory is a zstd stream of its own, so the records of all are plain in the file.
+const ALLOWED: &[Allowed] = &[DIRECTORY, COMPRESSION, OTHER_SIZE, OTHER_FEATURES];
 
 fn directories() -> Vec<Recording> {
     let mut all = recordings::fixtures();

@@ -12,8 +12,9 @@ use perfdata_core::{
     record::RecordType,
 };
 use perfdata_tests::{
+    allowed::{FRAME, MISSING_FEATURES, PLACES},
     convert::{Whole, convert},
-    golden::{ANY, Allowed, Difference, Tally},
+    golden::{Allowed, Difference, Tally},
     judge,
     perf::{self, Question},
     recordings::{self, Container, Form, Recording},
@@ -24,34 +25,9 @@ const QUESTIONS: &[Question] = &[Question::Script, Question::Header];
 
 /// Differences that are right: what a pipe cannot hold, and what perf does not find in one.
 const ALLOWED: &[Allowed] = &[
-    Allowed {
-        name: "places",
-        reason: "a file has places, a pipe has none",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| {
-            ["# data offset    : ", "# data size      : ", "# feat offset    : "]
-                .iter()
-                .any(|start| difference.changed_after(start).is_some_and(|(_, new)| new == "0"))
-        },
-    },
-    Allowed {
-        name: "frame",
-        reason: "perf closes the frame of a file's header behind the features, that of a pipe's before them",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| {
-            let is_frame = difference.all_lines(|line| line == "# ========" || line == "#");
-            is_frame && !matches!(difference, Difference::Changed(..))
-        },
-    },
-    Allowed {
-        name: "missing features",
-        reason: "perf lists the bits that a file's header does not have; a pipe has no bits",
-        question: Question::Header,
-        recordings: ANY,
-        applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# missing features: ")),
-    },
+    PLACES,
+    FRAME,
+    MISSING_FEATURES,
     Allowed {
         name: "directory",
         reason: "a pipe is no directory, and what a directory's files hold is decompressed when it becomes one stream",
