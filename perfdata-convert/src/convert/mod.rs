@@ -97,14 +97,7 @@ pub trait Stage {
     /// # Errors
     /// As [`record`](Self::record).
     fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
-        let mut rest = *run;
-        while let Some(part) = rest.take_part(|kind| self.wants(kind)) {
-            match part {
-                RunPart::Wanted(record) => self.record(&record, next)?,
-                RunPart::Others(run) => next.records(&run)?,
-            }
-        }
-        Ok(())
+        each_part(self, run, next)
     }
 
     /// Takes a record, and gives `next` what becomes of it.
@@ -143,6 +136,18 @@ pub trait Stage {
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Gives `stage` the records of a run that it wants one at a time, and hands on the others.
+fn each_part(stage: &mut (impl Stage + ?Sized), run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
+    let mut rest = *run;
+    while let Some(part) = rest.take_part(|kind| stage.wants(kind)) {
+        match part {
+            RunPart::Wanted(record) => stage.record(&record, next)?,
+            RunPart::Others(run) => next.records(&run)?,
+        }
+    }
+    Ok(())
 }
 
 /// The rest of a conversion behind a stage: further stages and the writer.

@@ -29,7 +29,7 @@ use std::collections::HashSet;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::{BuildIdEntry, Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Run, RunPart, Stretch, is_compressed};
+use perfdata_core::read::{Run, Stretch, is_compressed};
 use perfdata_core::record::{
     Body, BuildId, CpuMode, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId, RawRecord, Record,
     RecordType,
@@ -37,7 +37,7 @@ use perfdata_core::record::{
 use perfdata_core::wire::{Text, Wire};
 use perfdata_core::{Endian, Events, Recording};
 
-use super::{Link, Stage};
+use super::{Link, Stage, each_part};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
 use objects::Object;
@@ -248,14 +248,7 @@ impl Stage for BuildIds {
         if let Some(watch) = self.watch.as_mut().filter(|_| self.place == Place::Table) {
             watch.stretch(&Stretch::Records(*run))?;
         }
-        let mut rest = *run;
-        while let Some(part) = rest.take_part(|kind| self.wants(kind)) {
-            match part {
-                RunPart::Wanted(record) => self.record(&record, next)?,
-                RunPart::Others(run) => next.records(&run)?,
-            }
-        }
-        Ok(())
+        each_part(self, run, next)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
