@@ -93,7 +93,7 @@ fn perf() -> Command {
     perf
 }
 
-fn library() -> Command {
+fn this_program() -> Command {
     Command::new(std::env::current_exe().unwrap_or_default())
 }
 
@@ -124,9 +124,9 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
         own("inject -b", "inject -b -i IN -o OUT").beside("cp", 2.0),
         own("inject --buildid-all", "inject --buildid-all -i IN -o OUT").beside("cp", 1.3),
         own("dump --json, small", "dump --json SMALL"),
-        job("linux-perf-data", library, "--library linux-perf-data IN", inputs),
-        job("library, by time", library, "--library time IN", inputs).beside("linux-perf-data", 1.0 / 2.5),
-        job("library, in file order", library, "--library file IN", inputs).beside("linux-perf-data", 0.25),
+        job("linux-perf-data", this_program, "--read-with linux-perf-data IN", inputs),
+        job("library, by time", this_program, "--read-with time IN", inputs).beside("linux-perf-data", 1.0 / 2.5),
+        job("library, in file order", this_program, "--read-with file IN", inputs).beside("linux-perf-data", 0.25),
     ]);
     if has("perf") {
         jobs.push(job("perf inject -b", perf, "inject -b -i IN -o OUT", inputs).once());

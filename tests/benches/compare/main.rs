@@ -40,12 +40,12 @@ struct Options {
     bench: bool,
     /// Reads a recording with a library; used by the benchmark itself
     #[arg(long, hide = true, num_args = 2)]
-    library: Vec<String>,
+    read_with: Vec<String>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    if let [how, path] = options.library.as_slice() {
+    if let [how, path] = options.read_with.as_slice() {
         return library::read(how, Path::new(path));
     }
     let folder = match &options.dir {
