@@ -42,7 +42,7 @@
 //!   the library needs neither clap nor anything of terminals.
 
 pub mod advice;
-pub mod aux;
+pub mod aux_data;
 mod batch;
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::open;
-use crate::aux::{EXTENSION, INDEX, extract};
+use crate::aux_data::{EXTENSION, INDEX, extract};
 use crate::cli::ExtractAuxArgs;
 use crate::convert::Conversion;
 use crate::convert::without_aux::WithoutAux;
