@@ -2,11 +2,12 @@
 //!
 //! Only headers, notes and the link are read. What they claim is compared with the file before it is believed.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
 use object::elf::{ELF_NOTE_GNU, ELFCLASS64, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, SHT_NOBITS};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
@@ -25,6 +26,9 @@ const MOST_SECTIONS: u32 = 1 << 20;
 
 /// The most bytes that a compressed file is unpacked to: modules have some megabytes.
 const MOST_UNPACKED: u64 = 1 << 28;
+
+/// The most memory that the window of an xz stream may take: 64 MiB is what `xz -9` uses.
+const MOST_WINDOW_KIB: u32 = 80 << 10;
 
 /// How compressed files begin: modules of the kernel are compressed by many distributions.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -59,19 +63,28 @@ pub fn read(path: &Path) -> Result<Found, String> {
     let file = open_regular(path).map_err(|e| e.to_string())?;
     let mut start = [0; 6];
     let is_read = file.read_exact_at(&mut start, 0).is_ok();
-    match [ZSTD, XZ, GZIP].into_iter().find(|magic| is_read && start.starts_with(magic)) {
-        None => parse(&ReadCache::new(BufReader::new(file))),
-        Some(ZSTD) => parse(unpacked(file).map_err(|e| format!("compressed with zstd, and damaged: {e}"))?.as_slice()),
-        Some(XZ) => Err("it is compressed with xz, which is not read; --known-build-ids can tell its build id".into()),
-        Some(_) => Err("it is compressed with gzip, which is not read; --known-build-ids can tell its build id".into()),
-    }
+    let is = |magic: &[u8]| is_read && start.starts_with(magic);
+    let unpacked = if is(ZSTD) {
+        zstd::Decoder::new(file).and_then(all).map_err(|e| damaged("zstd", &e))?
+    } else if is(XZ) {
+        all(XzReader::new_mem_limit(file, true, MOST_WINDOW_KIB)).map_err(|e| damaged("xz", &e))?
+    } else if is(GZIP) {
+        all(MultiGzDecoder::new(file)).map_err(|e| damaged("gzip", &e))?
+    } else {
+        return parse(&ReadCache::new(BufReader::new(file)));
+    };
+    parse(unpacked.as_slice())
 }
 
-/// The content of a file that zstd compressed, up to [`MOST_UNPACKED`].
-fn unpacked(file: File) -> std::io::Result<Vec<u8>> {
+/// What a decoder gives, up to [`MOST_UNPACKED`].
+fn all(decoder: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    zstd::Decoder::new(file)?.take(MOST_UNPACKED).read_to_end(&mut bytes)?;
+    decoder.take(MOST_UNPACKED).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+fn damaged(how: &str, error: &io::Error) -> String {
+    format!("compressed with {how}, and damaged: {error}")
 }
 
 /// Whether the ELF file at `path` is of the 64-bit class; `None` if it is no ELF file.
