@@ -224,6 +224,19 @@ wire! {
 }
 
 bitfield! {
+    /// Costs of a sample, `union perf_sample_weight` (include/uapi/linux/perf_event.h, 5.12). What each of them is depends
+    /// on the processor; the first is what WEIGHT alone would be.
+    pub struct Weights: numeric u64 {
+        /// On x86 the latency of the whole access in cycles.
+        var1_dw 0 32,
+        /// On x86 the latency of the instruction in cycles.
+        var2_w 32 16,
+        /// On x86 cycles from one retired instruction to the next.
+        var3_w 48 16,
+    }
+}
+
+bitfield! {
     /// Where a sampled datum came from, `union perf_mem_data_src`. The values of each field are flags or codes named
     /// `PERF_MEM_*` there.
     pub struct DataSource: numeric u64 {
@@ -316,9 +329,12 @@ wire! {
         /// User stack (3.7).
         #[br(if(layout.sample_type.has(SampleType::STACK_USER)))]
         pub stack_user: Option<StackUser>,
-        /// Cost, with WEIGHT (3.10); with WEIGHT_STRUCT (5.12) three numbers: bits 0–31, 32–47 and 48–63.
-        #[br(if(layout.sample_type.has(SampleType::WEIGHT) || layout.sample_type.has(SampleType::WEIGHT_STRUCT)))]
+        /// Cost, in what the event counts (3.10).
+        #[br(if(layout.sample_type.has(SampleType::WEIGHT)))]
         pub weight: Option<u64>,
+        /// Several costs (5.12), where [`weight`](Self::weight) is not asked for.
+        #[br(if(layout.sample_type.has(SampleType::WEIGHT_STRUCT) && !layout.sample_type.has(SampleType::WEIGHT)))]
+        pub weight_struct: Option<Weights>,
         /// Where the data came from, `union perf_mem_data_src` (3.10).
         #[br(if(layout.sample_type.has(SampleType::DATA_SRC)))]
         pub data_src: Option<DataSource>,

@@ -44,8 +44,11 @@ pub fn lines(record: &Value, perfs: &Perfs) -> Vec<String> {
         let size = number(&stack["dyn_size"]);
         lines.push(format!("... ustack: size {size}, offset {:#x}", place_of(record, "stack_user.size")));
     }
-    if let Some(weight) = fields["weight"].as_u64() {
-        lines.push(weights(weight, event, perfs));
+    if event.has("WEIGHT") {
+        lines.push(format!("... weight: {}", number(&fields["weight"])));
+    }
+    if event.has("WEIGHT_STRUCT") {
+        lines.push(weights(&fields["weight_struct"], perfs));
     }
     if event.has("DATA_SRC") {
         lines.push(format!(". data_src: {}", word_of(record, "data_src", perfs)));
@@ -104,15 +107,13 @@ fn registers(name: &str, regs: &Value, mask: &str) -> Vec<String> {
     std::iter::once(format!("... {name} regs: mask {mask} ABI {abi}")).chain(values).collect()
 }
 
-/// The cost, or the three numbers that the word holds.
-fn weights(weight: u64, event: &Event, perfs: &Perfs) -> String {
-    if !event.has("WEIGHT_STRUCT") {
-        return format!("... weight: {weight}");
-    }
+/// The three costs, of which some perfs on big-endian machines find only the first, with all bits of the word.
+fn weights(costs: &Value, perfs: &Perfs) -> String {
+    let [first, second, third] = ["var1_dw", "var2_w", "var3_w"].map(|name| number(&costs[name]));
     if !perfs.splits_weights {
-        return format!("... weight: {weight},0x0,0x0");
+        return format!("... weight: {},0x0,0x0", third << 48 | second << 32 | first);
     }
-    format!("... weight: {},{:#x},{:#x}", weight & 0xffff_ffff, weight >> 32 & 0xffff, weight >> 48)
+    format!("... weight: {first},{second:#x},{third:#x}")
 }
 
 fn page_size(mut size: u64) -> String {

@@ -148,6 +148,7 @@ fn sample() -> Sample {
         regs_user: None,
         stack_user: None,
         weight: None,
+        weight_struct: None,
         data_src: None,
         transaction: None,
         regs_intr: None,

@@ -248,7 +248,7 @@ cases! {
             kind: RecordType::SAMPLE,
             misc: 0,
             body: Body::Sample(Sample {
-                weight: Some(0x3_0002_0000_0001),
+                weight_struct: Some(Weights(0x3_0002_0000_0001)),
                 data_src: Some(DataSource(0x2_0a35_0208_0842)),
                 transaction: Some(0xff_0000_0021),
                 phys_addr: Some(0x1_2345_6789),
