@@ -91,7 +91,8 @@ impl EventNames {
     /// The name of the event at `at` in the list of `recording`, as of the last [`update`](Self::update).
     pub fn get(&self, recording: &Recording, at: usize) -> Option<Cow<'_, [u8]>> {
         let Event { attr, .. } = recording.events.get(at)?;
-        let told = self.described.get(&at).or_else(|| self.updated.get(&at));
+        // perf takes a name from a record even if the event has one, and one from the section only if it has none.
+        let told = self.updated.get(&at).or_else(|| self.described.get(&at));
         let told = told.or_else(|| self.types.get(&attr.config)?.as_ref());
         Some(told.map_or_else(|| made_up(attr, self.pmus.get(&attr.kind.0)), |name| Cow::Borrowed(name)))
     }
@@ -109,5 +110,37 @@ fn made_up(attr: &Attr, pmu: Option<&String>) -> Cow<'static, [u8]> {
         (Some(name), _) => Cow::Borrowed(name.as_bytes()),
         (None, Some(pmu)) => Cow::Owned(format!("{pmu}/config={:#x}/", attr.config).into_bytes()),
         (None, None) => Cow::Owned(format!("{}:{:#x}", attr.kind, attr.config).into_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::event_names::DescribedNames;
+    use perfdata_core::Endian;
+    use perfdata_core::feature::EventDescs;
+    use perfdata_core::wire::{Str, Wire};
+
+    /// A recording with one event, which EVENT_DESC calls `name`.
+    fn described(name: &[u8]) -> Recording {
+        let mut recording = Recording::new(Endian::Little);
+        let descs = EventDescs::new(vec![(Attr::default(), Str::new(name), vec![7])]).expect("one event");
+        let section = descs.encode(Endian::Little).expect("it can be written");
+        recording.features.insert(FeatureId::EVENT_DESC.0, section);
+        recording.events = [Event { attr: Attr::default(), ids: vec![7] }].into_iter().collect();
+        recording
+    }
+
+    #[test]
+    fn the_name_in_a_record_counts_more_than_the_sections() {
+        let recording = described(b"cycles");
+        let mut names = EventNames::default();
+        names.update(&recording);
+        assert_eq!(names.get(&recording, 0).as_deref(), Some(&b"cycles"[..]));
+        let renamed = described(b"cycles of mine");
+        let [update] = &DescribedNames::of(&renamed).records(&renamed)[..] else { panic!("one record") };
+        names.see(&RawRecord::first(update, Endian::Little, 0).expect("a record"));
+        names.update(&recording);
+        assert_eq!(names.get(&recording, 0).as_deref(), Some(&b"cycles of mine"[..]));
     }
 }
