@@ -221,6 +221,11 @@ mod tests {
         );
         let node = r#"[{"node": 0, "mem_total": 1, "mem_free": 1, "cpus": "0", "dogs": 1}]"#;
         assert_eq!(why(FeatureId::NUMA_TOPOLOGY, node), "--set NUMA_TOPOLOGY: it has no field dogs");
+        let no_list = "--set BUILD_ID: it is no list of build ids, as info --json prints one";
+        assert_eq!(why(FeatureId::BUILD_ID, "x"), no_list);
+        assert_eq!(why(FeatureId::BUILD_ID, r#"["x"]"#), "--set BUILD_ID: build id 0 has no header with a size");
+        let short = r#"[{"header": {"size": 7}}]"#;
+        assert_eq!(why(FeatureId::BUILD_ID, short), "--set BUILD_ID: build id 0: 7 is no size of a record");
         assert!(why(FeatureId::TRACING_DATA, "{}").contains("--set-raw TRACING_DATA=FILE"));
         assert!(why(FeatureId(60), "1").contains("--set-raw 60=FILE"));
         assert!(Edit::new([("HOST".to_owned(), Change::Drop)]).is_err());

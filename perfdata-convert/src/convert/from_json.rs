@@ -33,7 +33,7 @@ pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &Layo
     }
     // Where pieces of a word stand is the same in text and bytes in this order only.
     const BUILT: Endian = Endian::Little;
-    let mut bytes = seed(id, json);
+    let mut bytes = seed(id, json)?;
     // Every element of a list has more letters in JSON than a fourth of its bytes.
     let zeros = json.to_string().len().saturating_mul(4).saturating_add(4096);
     let zeros = if bytes.is_empty() { zeros } else { 0 };
@@ -74,19 +74,22 @@ fn exact(id: FeatureId, bytes: &[u8], json: &Value, endian: Endian, layout: &Lay
 }
 
 /// All of the section but its values, where zeros are none: an entry of BUILD_ID ends where its header says.
-fn seed(id: FeatureId, json: &Value) -> Vec<u8> {
-    let entries = json.as_array().filter(|_| id == FeatureId::BUILD_ID);
+fn seed(id: FeatureId, json: &Value) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    for entry in entries.into_iter().flatten() {
-        let Some(size) = entry.pointer("/header/size").and_then(number) else { break };
-        let Some(size) = u16::try_from(size).ok().filter(|&size| usize::from(size) >= RecordHeader::SIZE) else {
-            break;
-        };
+    if id != FeatureId::BUILD_ID {
+        return Ok(bytes);
+    }
+    let entries = json.as_array().ok_or("it is no list of build ids, as info --json prints one")?;
+    for (at, entry) in entries.iter().enumerate() {
+        let size = entry.pointer("/header/size").ok_or_else(|| format!("build id {at} has no header with a size"))?;
+        let fits = |&size: &u16| usize::from(size) >= RecordHeader::SIZE;
+        let known = number(size).and_then(|size| u16::try_from(size).ok()).filter(fits);
+        let size = known.ok_or_else(|| format!("build id {at}: {size} is no size of a record"))?;
         bytes.extend([0; 6]);
         bytes.extend(size.to_le_bytes());
         bytes.resize(bytes.len() + usize::from(size) - RecordHeader::SIZE, 0);
     }
-    bytes
+    Ok(bytes)
 }
 
 /// Where in the JSON the walk is.
