@@ -41,8 +41,8 @@ pub struct Compat {
     dropped: bool,
     /// Objects whose build id is told.
     told: HashSet<Vec<u8>>,
-    /// What was left out or changed, and how often.
-    report: BTreeMap<String, u64>,
+    /// What was done, to what, and how often.
+    report: BTreeMap<&'static str, BTreeMap<String, u64>>,
 }
 
 impl Compat {
@@ -63,8 +63,9 @@ impl Compat {
         }
     }
 
-    fn count(&mut self, what: String) {
-        *self.report.entry(what).or_default() += 1;
+    /// Notes what was done to a record or section.
+    fn count(&mut self, what: &'static str, whom: String) {
+        *self.report.entry(what).or_default().entry(whom).or_default() += 1;
     }
 
     fn knows_record(&self, kind: RecordType) -> bool {
@@ -112,7 +113,7 @@ impl Compat {
     /// The section in the form that this perf reads; nothing where it goes.
     fn section(&mut self, id: FeatureId, bytes: &[u8], endian: Endian) -> Result<Option<Vec<u8>>> {
         if !self.knows_feature(id) {
-            self.count(format!("feature {id} is left out"));
+            self.count("features are left out", id.to_string());
             return Ok(None);
         }
         let section = match id {
@@ -123,12 +124,12 @@ impl Compat {
         match section.map(|section| section.value) {
             // perf stat writes the section without compressing, and later ones refuse it.
             Ok(Feature::Compressed(Compression { mmap_len: 0, .. })) => {
-                self.count("feature COMPRESSED is left out, since nothing is compressed".into());
+                self.count("features are left out, since nothing is compressed", id.to_string());
                 Ok(None)
             }
             // A recorder that had nothing to write.
             Ok(Feature::Empty) => {
-                self.count(format!("feature {id} is left out, since it is empty"));
+                self.count("features are left out, since they are empty", id.to_string());
                 Ok(None)
             }
             Ok(Feature::EventDescs(descs)) if descs.attr_size > self.attr_size() => {
@@ -160,7 +161,7 @@ impl Compat {
     fn convert(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
         if !self.knows_record(raw.kind) {
             let name = raw.kind.info().map_or_else(|| format!("type {}", raw.kind.0), |info| info.name.to_owned());
-            self.count(format!("{name} records are left out"));
+            self.count("records are left out", name);
             return Ok(());
         }
         match raw.kind {
@@ -182,7 +183,7 @@ impl Compat {
             if let Some(field) = out.get_mut(start + 6..start + 8) {
                 field.copy_from_slice(&bytes);
             }
-            self.count(format!("{} records are filled up to a multiple of 8 bytes", raw.kind));
+            self.count("records are filled up to a multiple of 8 bytes", raw.kind.to_string());
             return Ok(());
         }
         out.extend_from_slice(raw.bytes);
@@ -202,7 +203,10 @@ impl Compat {
         if let Body::HeaderFeature(body) = &mut record.body {
             if body.section.0.is_empty() {
                 if !self.is_pipe {
-                    self.count("ends of features are left out, which a pipe has and a file has not".into());
+                    self.count(
+                        "ends of features are left out, which a pipe has and a file has not",
+                        raw.kind.to_string(),
+                    );
                     return Ok(());
                 }
                 body.feat_id = u64::from(FeatureId::end_in(self.version).0);
@@ -240,7 +244,7 @@ impl Compat {
             }
             map.inode = Some(Inode { maj: 0, min: 0, ino: 0, ino_generation: 0 });
             record.misc &= !MISC_MMAP_BUILD_ID;
-            self.count("build ids of MMAP2 records stand in records of their own".into());
+            self.count("build ids stand in records of their own", raw.kind.to_string());
         }
         Ok(record.encode_into(out, self.endian)?)
     }
@@ -268,7 +272,7 @@ impl Compat {
         match known {
             Some(kind) => {
                 if kind != raw.kind {
-                    self.count(format!("{} records become {kind} records", raw.kind));
+                    self.count("records are compressed in the older form", raw.kind.to_string());
                 }
                 let mut outer = match self.outer.take() {
                     Some(outer) => outer,
@@ -280,7 +284,7 @@ impl Compat {
                 self.outer = Some(outer);
             }
             None => {
-                self.count(format!("{} records become the records in them", raw.kind));
+                self.count("records are decompressed", raw.kind.to_string());
                 give(&plain, self.endian, next)?;
             }
         }
@@ -348,7 +352,7 @@ impl Stage for Compat {
                     if recording.features.contains_key(&id) || !damaged.contains(&id) {
                         file.table.push((id, place));
                     } else {
-                        self.count(format!("feature {} is left out, since it is damaged", FeatureId(id)));
+                        self.count("features are left out, since they are damaged", FeatureId(id).to_string());
                     }
                 }
             }
@@ -377,7 +381,13 @@ impl Stage for Compat {
     }
 
     fn notes(&self) -> Vec<String> {
-        let line = |(what, count): (&String, &u64)| format!("for perf {}: {what} ({count})", self.version);
+        let whom = |(whom, count): (&String, &u64)| match count {
+            1 => whom.clone(),
+            _ => format!("{whom} ({count})"),
+        };
+        let line = |(what, those): (&&str, &BTreeMap<String, u64>)| {
+            format!("for perf {} {what}: {}", self.version, those.iter().map(whom).collect::<Vec<_>>().join(", "))
+        };
         self.report.iter().map(line).collect()
     }
 }
