@@ -30,10 +30,12 @@ const NEW_PERF: &str = "6.2";
 pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
     let facts = Facts::of(overview, input);
     let step = |what, before: &str, kind: &str| Step { what, command: command(before, input, kind) };
+    let traces = || Step { what: "Take out the AUX data, for decoders", command: extract_aux(input) };
     let all = [
         (facts.damaged).then(|| Step { what: "Save what can be read of it", command: recover(input) }),
         (facts.directory).then(|| step("Make one file of it", "--to file", "file")),
         (facts.pipe).then(|| step("Make a file of it, which every reader takes", "pipe2file", "file")),
+        (facts.aux).then(traces),
         (facts.foreign).then(|| step("Turn it into this machine's byte order", "--swap-endian", "native")),
         (facts.compressed).then(|| step("Decompress it, for readers that cannot", "--decompress", "plain")),
         (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
@@ -49,6 +51,7 @@ struct Facts {
     directory: bool,
     damaged: bool,
     pipe: bool,
+    aux: bool,
     foreign: bool,
     compressed: bool,
     new: bool,
@@ -61,6 +64,7 @@ impl Facts {
             directory: input.is_dir(),
             damaged: !overview.damage().is_empty(),
             pipe: overview.container() == ContainerKind::Pipe,
+            aux: overview.count(RecordType::AUXTRACE) > 0,
             foreign: overview.recording().endian != Endian::NATIVE,
             compressed: is_compressed(overview),
             new: release.is_some_and(|release| release.has(NEW_PERF)),
@@ -73,13 +77,22 @@ pub fn recover(input: &Path) -> String {
     command("recover", input, "recovered")
 }
 
+/// The command that takes the AUX data out of `input`.
+fn extract_aux(input: &Path) -> String {
+    to_output("extract-aux", input, &output(input, "aux", ""))
+}
+
 /// A conversion of `input` to a file named after it.
 fn command(words: &str, input: &Path, kind: &str) -> String {
-    format!("perfconv {words} {} -o {}", shell::word(input), shell::word(&output(input, kind)))
+    to_output(words, input, &output(input, kind, ".data"))
+}
+
+fn to_output(words: &str, input: &Path, output: &Path) -> String {
+    format!("perfconv {words} {} -o {}", shell::word(input), shell::word(output))
 }
 
 /// A name for the output, which no file has.
-fn output(input: &Path, kind: &str) -> PathBuf {
+fn output(input: &Path, kind: &str, extension: &str) -> PathBuf {
     let stem = input.file_stem().filter(|stem| *stem != "-").unwrap_or("perf".as_ref());
     let name = |number: Option<u32>| {
         let mut name = stem.to_owned();
@@ -87,7 +100,7 @@ fn output(input: &Path, kind: &str) -> PathBuf {
         if let Some(number) = number {
             name.push(format!(".{number}"));
         }
-        name.push(".data");
+        name.push(extension);
         PathBuf::from(name)
     };
     [None].into_iter().chain((2..100).map(Some)).map(name).find(|name| !name.exists()).unwrap_or_else(|| name(None))

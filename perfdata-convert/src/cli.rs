@@ -23,6 +23,7 @@ use crate::suggest;
 /// Read, write and convert Linux perf.data recordings without losing a byte.
 #[derive(Debug, Parser)]
 #[command(name = "perfconv", version, max_term_width = 100, subcommand_negates_reqs = true)]
+#[command(disable_version_flag = true)]
 #[command(override_usage = "\
     perfconv FILE                        what it is, and what can be done with it\n       \
     perfconv [OPTIONS] INPUT -o OUTPUT   convert; without options, an exact copy\n       \
@@ -39,6 +40,9 @@ pub struct Cli {
     /// How much to say.
     #[command(flatten)]
     pub messages: MessageArgs,
+    /// Print version
+    #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
+    pub version: Option<bool>,
 }
 
 /// The end of `perfconv -h`: the options that have no room on one screen, by name.
@@ -46,11 +50,7 @@ fn after_short_help() -> String {
     let all = ConvertArgs::augment_args(clap::Command::new("convert"));
     let longs = all.get_arguments().filter(|arg| is_conversion(arg)).filter_map(Arg::get_long);
     let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
-    format!(
-        "Conversions: {}; perfconv convert -h explains them\n\n\
-         Exit status: 0 done; 1 bad input or refused, nothing written; 2 usage or I/O",
-        longs.join(", ")
-    )
+    format!("Conversions (perfconv convert -h): {}", longs.join(" "))
 }
 
 /// Whether an argument of `convert` says what is to be converted.
@@ -64,7 +64,7 @@ fn at_top(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "output" => arg.required(false),
         "input" => arg.hide_short_help(true),
-        "quiet" | "verbose" => arg,
+        "quiet" | "verbose" | "version" => arg,
         _ => {
             let hidden = is_conversion(&arg);
             arg.requires("output").hide_short_help(hidden)
@@ -74,7 +74,6 @@ fn at_top(arg: Arg) -> Arg {
 
 /// How much to say, for all commands.
 #[derive(Debug, Clone, Copy, Args)]
-#[command(next_help_heading = "Messages")]
 pub struct MessageArgs {
     /// Say nothing but errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]

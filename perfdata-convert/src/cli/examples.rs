@@ -19,7 +19,7 @@ Exit status:
   1  the input is bad or the conversion was refused, and nothing was written
   2  usage or I/O
 
-Inputs are never changed, and an output appears when it is complete. Messages go to standard error; reports and -o -
+Inputs are never changed, and an output appears when it is complete. Messages go to standard error; reports and -o - \
 to standard output. Colours are for terminals only, and NO_COLOR turns them off.";
 
 /// Of `perfconv convert`.
