@@ -1,11 +1,13 @@
 //! Converting recordings in tests: by the library, and by the command.
 
 use std::{
+    env,
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use perfdata_convert::{
@@ -21,6 +23,8 @@ use perfdata_core::{
     record::RecordType,
 };
 use tempfile::TempDir;
+
+use crate::perf;
 
 /// What a conversion made, in a folder of its own that goes away with this.
 #[derive(Debug)]
@@ -146,6 +150,18 @@ pub fn perfconv() -> Command {
     Command::new(PROGRAM.get_or_init(build))
 }
 
+/// Runs `commands` by a shell in `folder`, with `perfconv` on its search path, without a terminal and an input.
+pub fn in_shell(folder: &Path, commands: &str) -> perf::Output {
+    let program = perfconv().get_program().to_owned();
+    let bin = Path::new(&program).parent().expect("it is in a folder").to_owned();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([bin].into_iter().chain(env::split_paths(&path))).expect("a search path");
+    let mut shell = Command::new("bash");
+    shell.args(["-c", commands]).current_dir(folder).stdin(Stdio::null()).env("PATH", path);
+    shell.env_remove("COLUMNS").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").env("LC_ALL", "C");
+    perf::run(shell, Duration::from_secs(60)).expect("bash can be started")
+}
+
 /// The example `name` of `package`, built likewise.
 ///
 /// # Errors
@@ -157,7 +173,7 @@ pub fn example(package: &str, name: &str) -> io::Result<Command> {
 /// Only the package of a program knows where it is, and only if its own tests were asked for: cargo builds it anew if
 /// anything has changed, and else says at once that it is there.
 fn build(package: &str, kind: &str, name: &str) -> io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
+    let own = env::current_exe()?;
     // target/debug/deps/suite-0123
     let (Some(out), Some(target)) = (own.ancestors().nth(2), own.ancestors().nth(3)) else {
         return Err(io::Error::other("the tests do not run from a target directory"));

@@ -8,8 +8,6 @@ use std::{
     io::Write as _,
     os::unix::fs::{PermissionsExt, symlink},
     path::Path,
-    process::{Command, Stdio},
-    time::Duration,
 };
 
 use perfdata_tests::{
@@ -150,14 +148,7 @@ fn fill(folder: &Path) {
 
 /// Runs `perfconv line` by a shell in `folder`.
 fn run(folder: &Path, line: &str) -> perf::Output {
-    let program = convert::perfconv().get_program().to_owned();
-    let bin = Path::new(&program).parent().expect("it is in a folder").to_owned();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).expect("a search path");
-    let mut shell = Command::new("bash");
-    shell.args(["-c", &format!("perfconv {line}")]).current_dir(folder).stdin(Stdio::null()).env("PATH", path);
-    shell.env_remove("COLUMNS").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").env("LC_ALL", "C");
-    perf::run(shell, Duration::from_secs(60)).expect("bash can be started")
+    convert::in_shell(folder, &format!("perfconv {line}"))
 }
 
 #[test]
