@@ -10,13 +10,14 @@ pub use directory::OutputDirectory;
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::iter;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perfdata_core::header::{ContainerKind, FileSection};
-use perfdata_core::read::{DataFile, Head, Mended, Merged, RecordingReader, Source, SourceReader};
+use perfdata_core::read::{DataFile, Foreknown, Head, Mended, Merged, RecordingReader, Source, SourceReader, Survey};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result, Step};
@@ -49,8 +50,10 @@ enum Kind {
     Stream(Box<dyn Read + Send>),
     /// A directory of `perf record --threads` or `--kcore`.
     Directory(Directory),
-    /// What can be believed of a damaged file, and where its records end if its header does not say so.
-    Damaged(Arc<File>, Option<u64>),
+    /// What can be believed of a damaged file, and what was found out about it.
+    Damaged(Arc<File>, Foreknown),
+    /// The same of the files of a directory, `data` first.
+    DamagedDirectory(Directory, Vec<Foreknown>),
     /// A file of a directory, and the `data` that says what is in it.
     Beside(Arc<File>, Arc<File>),
 }
@@ -117,6 +120,17 @@ impl Directory {
         Ok(reader.map_input(|merged| meter.of(Stream::Merged(Box::new(merged)))))
     }
 
+    fn mended_reader(&self, foreknown: &[Foreknown], meter: Meter) -> Result<RecordingReader<InputReader>> {
+        let mut told = foreknown.iter().copied().chain(iter::repeat(Foreknown::default()));
+        let data = (self.data.clone(), told.next().unwrap_or_default());
+        if self.files.is_empty() {
+            let reader = RecordingReader::mended(data.0, data.1).map_err(|error| error.inside("data"))?;
+            return Ok(reader.map_input(|file| meter.of(Stream::Mended(Box::new(file)))));
+        }
+        let reader = RecordingReader::mended_directory(data, self.files.iter().cloned().zip(told).collect())?;
+        Ok(reader.map_input(|merged| meter.of(Stream::MendedFiles(Box::new(merged)))))
+    }
+
     /// Bytes of all files with records.
     fn len(&self) -> io::Result<u64> {
         let files = self.files.iter().map(|file| &file.source);
@@ -169,7 +183,7 @@ impl Input {
         let known = match &self.kind {
             Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Source::len(file).ok(),
             Kind::Stream(_) => None,
-            Kind::Directory(directory) => directory.len().ok(),
+            Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => directory.len().ok(),
         };
         Size { known, streamed: self.streamed.clone() }
     }
@@ -180,7 +194,10 @@ impl Input {
             Kind::File(file) => Kind::File(file.clone()),
             Kind::Stream(_) => return None,
             Kind::Directory(directory) => Kind::Directory(directory.clone()),
-            Kind::Damaged(file, end) => Kind::Damaged(file.clone(), *end),
+            Kind::Damaged(file, foreknown) => Kind::Damaged(file.clone(), *foreknown),
+            Kind::DamagedDirectory(directory, foreknown) => {
+                Kind::DamagedDirectory(directory.clone(), foreknown.clone())
+            }
             Kind::Beside(file, data) => Kind::Beside(file.clone(), data.clone()),
         };
         Some(self.part(kind))
@@ -220,17 +237,44 @@ impl Input {
         }
     }
 
-    /// This input as one of which only what can be believed is read ([`RecordingReader::mended`]); `end` is where the
-    /// records end, if the header does not say so. A stream is put into a temporary file.
+    /// Reads the whole input, and says what can be believed of it: of a directory, of each file with its name, `data`
+    /// first.
     ///
     /// # Errors
-    /// As [`into_seekable`](Self::into_seekable), or it is a directory.
-    pub fn mended(self, end: Option<u64>) -> Result<Input> {
-        let input = self.into_seekable()?;
-        match input.kind {
-            Kind::File(file) | Kind::Damaged(file, _) => Ok(Input { kind: Kind::Damaged(file, end), ..input }),
-            _ => Err(Error::Refused("a directory cannot be recovered; the file data in it can".into())),
+    /// As [`Survey::of`], or the input is a stream.
+    pub fn survey(&self) -> Result<Vec<(Option<String>, Survey)>> {
+        if let Some(watch) = &self.watch {
+            watch.begin(self.size().known);
         }
+        let mut seen = |bytes| self.watch.iter().for_each(|watch| watch.advance(bytes));
+        match &self.kind {
+            Kind::File(file) => Ok(vec![(None, Survey::of(file, seen)?)]),
+            Kind::Directory(directory) => {
+                let main = Survey::of(&directory.data, &mut seen).map_err(|error| error.inside("data"))?;
+                let beside = directory.files.iter().map(|file| {
+                    let name = file.name.escape_debug().to_string();
+                    let survey = Survey::beside(&file.source, &main, &mut seen).map_err(|error| error.inside(&name))?;
+                    Ok((Some(name), survey))
+                });
+                let beside = beside.collect::<Result<Vec<_>>>()?;
+                Ok([(Some("data".into()), main)].into_iter().chain(beside).collect())
+            }
+            _ => Err(unmendable()),
+        }
+    }
+
+    /// This input as one of which only what can be believed is read ([`RecordingReader::mended`]); `foreknown` is what
+    /// surveys say of its files.
+    ///
+    /// # Errors
+    /// It is a stream.
+    pub fn mended(self, foreknown: Vec<Foreknown>) -> Result<Input> {
+        let kind = match self.kind {
+            Kind::File(file) => Kind::Damaged(file, foreknown.first().copied().unwrap_or_default()),
+            Kind::Directory(directory) => Kind::DamagedDirectory(directory, foreknown),
+            _ => return Err(unmendable()),
+        };
+        Ok(Input { kind, ..self })
     }
 
     /// The recording in the input.
@@ -270,13 +314,21 @@ impl Input {
                 let reader = directory.reader(meter.clone())?;
                 Ok((reader, InputSource { place: Place::Directory(directory), meter }))
             }
-            Kind::Damaged(file, end) => {
-                let reader = RecordingReader::mended(file.clone(), end)?;
+            Kind::Damaged(file, foreknown) => {
+                let reader = RecordingReader::mended(file.clone(), foreknown)?;
                 let reader = reader.map_input(|file| meter.clone().of(Stream::Mended(Box::new(file))));
                 Ok((reader, InputSource { place: Place::File(file), meter }))
             }
+            Kind::DamagedDirectory(directory, foreknown) => {
+                let reader = directory.mended_reader(&foreknown, meter.clone())?;
+                Ok((reader, InputSource { place: Place::Directory(directory), meter }))
+            }
         }
     }
+}
+
+fn unmendable() -> Error {
+    Error::Refused("a stream cannot be read twice".into())
 }
 
 impl From<Kind> for Input {
@@ -328,21 +380,13 @@ enum Stream {
     /// A part of a file.
     File(SourceReader<Arc<File>>),
     /// The files of a directory.
-    Merged(Box<Merged<Arc<File>>>),
+    Merged(Box<Merged<SourceReader<Arc<File>>>>),
     /// What can be read only once.
     Other(Box<dyn Read + Send>),
     /// What can be believed of a damaged file.
     Mended(Box<Mended<Arc<File>>>),
-}
-
-impl InputReader {
-    /// What was found in a damaged file.
-    pub fn mended(&self) -> Option<&Mended<Arc<File>>> {
-        match &self.stream {
-            Stream::Mended(mended) => Some(mended),
-            _ => None,
-        }
-    }
+    /// What can be believed of the files of a damaged directory.
+    MendedFiles(Box<Merged<Mended<Arc<File>>>>),
 }
 
 impl Read for InputReader {
@@ -351,6 +395,7 @@ impl Read for InputReader {
             Stream::File(file) => file.read(buf)?,
             Stream::Merged(files) => files.read(buf)?,
             Stream::Mended(file) => file.read(buf)?,
+            Stream::MendedFiles(files) => files.read(buf)?,
             Stream::Other(stream) => {
                 let read = stream.read(buf)?;
                 self.meter.streamed.fetch_add(read as u64, Ordering::Relaxed);

@@ -86,7 +86,8 @@ Exit status: 0 nothing differs; 1 something does; 2 trouble.";
 pub const RECOVER: &str = "\
 Examples:
     perfconv recover killed.data -o good.data
-    perfconv recover --strict cut.data -o good.data";
+    perfconv recover --strict cut.data -o good.data
+    perfconv recover perf.data.dir -o good.data";
 
 /// Of `perfconv extract-aux`.
 pub const EXTRACT_AUX: &str = "\

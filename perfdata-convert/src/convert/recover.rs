@@ -1,23 +1,24 @@
 //! Recovering: what can be believed of a damaged recording becomes one that is whole.
 //!
-//! The reader does the work ([`RecordingReader::mended`]): it gives records that can be believed, and an arrangement
-//! without what is lost. It reads the input twice: at first to find out what is lost, and where the records end, so that
-//! nothing is written where nothing is left, or all is asked for.
+//! The reader does the work ([`Survey`], [`RecordingReader::mended`](perfdata_core::read::RecordingReader::mended)): it
+//! gives records that can be believed, and an arrangement without what is lost. At first the input is surveyed, so that
+//! nothing is written where nothing is left, or all is asked for; and one that needs nothing is copied.
 
 use std::fmt;
 
-use perfdata_core::Recording;
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::EventType;
-use perfdata_core::feature::FeatureId;
-use perfdata_core::header::FileSection;
-use perfdata_core::read::{CompressedData, Losses, Piece, RecordingReader, Skipped};
+use perfdata_core::feature::{FeatureId, SampleTime};
+use perfdata_core::header::{ContainerKind, FileSection};
+use perfdata_core::read::{CompressedData, Ids, Losses, Skipped, Survey, is_metadata};
+use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
+use perfdata_core::{Event, Recording};
 
 use super::decompress::Decompress;
-use super::{Conversion, Stage, Summary};
+use super::{Conversion, Link, Stage, Summary};
 use crate::error::{Error, Result};
-use crate::io::{Input, InputReader, Output};
-use crate::verify::without_place;
+use crate::io::{Input, Output};
+use crate::verify::{Seen, without_place, wrong_sections};
 
 /// What became of a damaged recording.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct Recovery {
 /// A range of the input that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
+    /// In which file of a directory.
+    pub file: Option<String>,
     /// Where it is.
     pub place: FileSection,
     /// What is wrong with its first bytes.
@@ -40,14 +43,17 @@ pub struct Gap {
 }
 
 impl Gap {
-    fn of(skipped: &Skipped) -> Self {
-        Gap { place: skipped.place, why: without_place(&skipped.why) }
+    fn of(file: &Option<String>, skipped: &Skipped) -> Self {
+        Gap { file: file.clone(), place: skipped.place, why: without_place(&skipped.why) }
     }
 }
 
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Gap { place: FileSection { offset, size }, why } = self;
+        let Gap { file, place: FileSection { offset, size }, why } = self;
+        if let Some(file) = file {
+            write!(f, "{file}: ")?;
+        }
         write!(f, "{offset:#x} to {:#x} ({size} bytes): {why}", offset.saturating_add(*size))
     }
 }
@@ -58,69 +64,164 @@ impl fmt::Display for Gap {
 /// # Errors
 /// The input cannot be read, has no attribute left, or is refused. There is no output then.
 pub fn recover(input: Input, output: Output, strict: bool) -> Result<Recovery> {
-    let input = input.mended(None)?;
-    let mut reader = open(&input)?;
-    let (mut records, mut of_events) = (0_u64, false);
-    while let Some(piece) = reader.next()? {
-        if let Piece::Record(record) = piece {
-            records = records.saturating_add(1);
-            of_events |= record.kind.is_kernel();
-        }
-    }
-    let mended = reader.input().mended().ok_or_else(unmended)?;
-    let found = mended.mending();
-    if strict && found.inside > 0 {
-        let first = found.skipped.first().map(|skipped| Gap::of(skipped).to_string()).unwrap_or_default();
+    let input = input.into_seekable()?;
+    let surveys = input.survey().map_err(hopeless)?;
+    let Some((_, main)) = surveys.first() else { return Err(unmended()) };
+    let all = || surveys.iter().map(|(file, survey)| (file, &survey.mending));
+    let skipped: Vec<Gap> =
+        all().flat_map(|(file, found)| found.skipped.iter().map(|gap| Gap::of(file, gap))).collect();
+    if strict && all().any(|(_, found)| found.inside > 0) {
+        let first = skipped.first().map(ToString::to_string).unwrap_or_default();
         return Err(Error::Refused(format!("there are records behind damaged bytes: {first}")));
     }
-    if reader.recording().events.is_empty() && (of_events || records == 0) {
+    if main.recording.events.is_empty() && all().all(|(_, found)| found.left.records == 0) {
         return Err(Error::Refused("nothing can be recovered: no whole attribute is left".into()));
     }
-    // Opened again, the recording has the features behind its records.
-    let input = input.mended(found.losses.end_of_records.then(|| mended.end()))?;
-    let again = open(&input)?;
+    let foreknown = surveys.iter().map(|(_, survey)| survey.foreknown).collect();
+    let damaged = input.again().ok_or_else(unmended)?.mended(foreknown)?;
+    let (reader, _) = damaged.again().ok_or_else(unmended)?.reader().map_err(hopeless)?;
+    let container = reader.arrangement().container();
+    let is_split = surveys.len() > 1;
     let mut losses = Vec::new();
-    if found.more > 0 {
-        losses.push(format!("{} more ranges were skipped; {} bytes in all", found.more, found.bytes));
+    let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| (more + found.more, bytes + found.bytes));
+    if more > 0 {
+        losses.push(format!("{more} more ranges were skipped; {bytes} bytes in all"));
     }
-    let lost = &again.input().mended().ok_or_else(unmended)?.mending().losses;
-    tell_losses(&mut losses, &found.losses, lost, reader.recording());
+    let mut rest = main.recording.clone();
+    // The index of AUX data is made anew where records move.
+    let is_index_remade = (bytes > 0 || is_split) && container == ContainerKind::File;
+    let wrong = wrong_ones(&mut rest, &seen(&surveys), container, |id| is_index_remade && id == FeatureId::AUXTRACE);
+    tell_losses(&mut losses, &main.mending.losses, &wrong, &main.recording);
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    let why = match mended.compressed() {
-        CompressedData::Cut(offset) => Some(format!("it ends inside a record, which begins in the one at {offset:#x}")),
-        CompressedData::Whole if !again.recording().features.contains_key(&FeatureId::COMPRESSED.0) => {
-            Some("feature COMPRESSED is not there".into())
-        }
-        _ => None,
-    };
-    if let Some(why) = why {
-        losses.push(format!("the compressed data is written plain: {why}"));
+    let has_lost_ids = main.foreknown.ids == Ids::Lost;
+    if has_lost_ids || !wrong.is_empty() {
+        stages.push(Box::new(Without { ids: has_lost_ids, sections: wrong, leaves_out: false }));
+    }
+    let mut is_decompressed = false;
+    for (file, survey) in &surveys {
+        let why = match survey.compressed {
+            CompressedData::Cut(at) => format!("it ends inside a record, which begins in the one at {at:#x}"),
+            CompressedData::Whole if !is_split && !rest.features.contains_key(&FeatureId::COMPRESSED.0) => {
+                "feature COMPRESSED is not there".into()
+            }
+            _ => continue,
+        };
+        let file = file.as_ref().map(|file| format!("{file}: ")).unwrap_or_default();
+        losses.push(format!("{file}the compressed data is written plain: {why}"));
+        is_decompressed = true;
+    }
+    // Files are decompressed when they are merged.
+    if is_decompressed && !is_split {
         stages.push(Box::new(Decompress::default()));
     }
-    if !(losses.is_empty() && found.skipped.is_empty()) {
-        tell_missing(&mut losses, &again);
+    let needs_nothing = losses.is_empty() && skipped.is_empty();
+    if !needs_nothing {
+        tell_missing(&mut losses, &rest, container);
     }
-    let skipped = found.skipped.iter().map(Gap::of).collect();
+    let input = if needs_nothing { input } else { damaged };
     let summary = Conversion { stages, to: None }.run_on(input, output)?;
     Ok(Recovery { summary, skipped, losses })
 }
 
-/// An input that is mended can be read twice, and says what it found.
+/// What the records that are left say of feature sections.
+fn seen(surveys: &[(Option<String>, Survey)]) -> Seen {
+    let mut seen = Seen::default();
+    for (_, Survey { samples, mending, .. }) in surveys {
+        seen.auxtrace.extend(&mending.left.auxtrace);
+        let times = [seen.times.take(), samples.clone()].into_iter().flatten();
+        seen.times = times.reduce(|a, b| SampleTime { first: a.first.min(b.first), last: a.last.max(b.last) });
+    }
+    seen
+}
+
+/// Takes the sections out of a recording that contradict the rest of it, but for those that are `exempt`.
+fn wrong_ones(
+    rest: &mut Recording,
+    seen: &Seen,
+    container: ContainerKind,
+    exempt: impl Fn(FeatureId) -> bool,
+) -> Vec<FeatureId> {
+    let mut wrong = Vec::new();
+    loop {
+        let more: Vec<_> = wrong_sections(rest, seen, container).into_iter().filter(|&id| !exempt(id)).collect();
+        if more.is_empty() {
+            return wrong;
+        }
+        // What others say may depend on them.
+        more.iter().for_each(|id| drop(rest.features.remove(&id.0)));
+        wrong.extend(more);
+    }
+}
+
+/// An input that is mended can be read twice.
 fn unmended() -> Error {
     Error::Refused("the input cannot be read twice".into())
 }
 
-fn open(input: &Input) -> Result<RecordingReader<InputReader>> {
-    let again = input.again().ok_or_else(unmended)?;
-    again.reader().map(|(reader, _)| reader).map_err(|error| match error {
+fn hopeless(error: Error) -> Error {
+    match error {
         Error::Read(error) if !error.is_io() => Error::Refused(format!("nothing can be recovered: {error}")),
         other => other,
-    })
+    }
 }
 
-/// What a file lost outside of its records.
-fn tell_losses(lines: &mut Vec<String>, found: &Losses, lost: &Losses, recording: &Recording) {
-    if found.end_of_records {
+/// Leaves out what contradicts the records.
+struct Without {
+    /// The ids of the events.
+    ids: bool,
+    sections: Vec<FeatureId>,
+    /// Whether the last record was left out, with what follows it.
+    leaves_out: bool,
+}
+
+impl Without {
+    fn is_without(&self, record: &RawRecord<'_>) -> bool {
+        let said = match record.kind {
+            RecordType::HEADER_FEATURE => record.word(RecordHeader::SIZE),
+            RecordType::HEADER_TRACING_DATA => Some(FeatureId::TRACING_DATA.0.into()),
+            _ => None,
+        };
+        said.is_some_and(|id| self.sections.iter().any(|section| u64::from(section.0) == id))
+    }
+}
+
+impl Stage for Without {
+    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+        let is_without = |id: u32| self.sections.contains(&FeatureId(id));
+        recording.features.retain(|&id, _| !is_without(id));
+        if self.ids {
+            let events = std::mem::take(&mut recording.events).into_vec();
+            recording.events = events.into_iter().map(|event| Event { ids: Vec::new(), ..event }).collect();
+        }
+        if let Arrangement::Pipe(head) = arrangement {
+            let endian = recording.endian;
+            head.slots.retain(|slot| match &slot.content {
+                SlotContent::Verbatim(bytes) => {
+                    RawRecord::first(bytes, endian, 0).is_ok_and(|record| !self.is_without(&record))
+                }
+                _ => slot.feature().is_none_or(|id| !is_without(id.0)),
+            });
+        }
+        Ok(())
+    }
+
+    fn wants(&self, kind: RecordType) -> bool {
+        is_metadata(kind) || kind == RecordType::AUXTRACE
+    }
+
+    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        self.leaves_out = self.is_without(record);
+        if self.leaves_out { Ok(()) } else { next.record(record) }
+    }
+
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        if self.leaves_out { Ok(()) } else { next.payload(bytes) }
+    }
+}
+
+/// What is lost outside of the records: what is not there, and `wrong` sections.
+fn tell_losses(lines: &mut Vec<String>, lost: &Losses, wrong: &[FeatureId], recording: &Recording) {
+    if lost.end_of_records {
         lines.push("the header did not say where the records end: the recording was never finished, or is cut".into());
     }
     if lost.attrs > 0 {
@@ -133,20 +234,22 @@ fn tell_losses(lines: &mut Vec<String>, found: &Losses, lost: &Losses, recording
     if lost.event_types {
         lines.push("the names of events are lost".into());
     }
+    let names = |ids: &[FeatureId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if !lost.features.is_empty() {
-        let names: Vec<String> = lost.features.iter().map(ToString::to_string).collect();
-        lines.push(format!("feature sections are lost: {}", names.join(", ")));
+        lines.push(format!("feature sections are lost: {}", names(&lost.features)));
+    }
+    if !wrong.is_empty() {
+        lines.push(format!("feature sections that contradict the rest are left out: {}", names(wrong)));
     }
 }
 
 /// What perf will miss.
-fn tell_missing(lines: &mut Vec<String>, reader: &RecordingReader<InputReader>) {
-    let recording = reader.recording();
+fn tell_missing(lines: &mut Vec<String>, recording: &Recording, container: ContainerKind) {
     let has = |id: FeatureId| recording.features.contains_key(&id.0);
     if recording.events.iter().any(|event| event.attr.kind == EventType::TRACEPOINT) && !has(FeatureId::TRACING_DATA) {
         lines.push("there is no tracing data: perf shows no tracepoint events without it".into());
     }
-    if matches!(reader.arrangement(), Arrangement::File(_)) && !has(FeatureId::EVENT_DESC) {
+    if container == ContainerKind::File && !has(FeatureId::EVENT_DESC) {
         lines.push("there are no names of events: perf makes some from the attributes".into());
     }
 }

@@ -3,8 +3,9 @@
 use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::header::ContainerKind;
 
-use super::records::Records;
+use super::records::{Records, Seen};
 use super::{Report, Severity, difference};
 
 /// Checks all sections.
@@ -24,34 +25,73 @@ pub(super) fn check(report: &mut Report, recording: &Recording, arrangement: &Ar
             }
             None => continue,
         };
-        match section.encode(recording.endian) {
-            Ok(again) => {
-                if let Some(what) = difference(bytes, &again) {
-                    report.add(Severity::Error, offset, format!("{id}: {what}"));
-                }
-            }
-            Err(error) => report.blame(&error, offset),
-        }
+        let severity = severity(id);
+        faults(&section, bytes, recording, &records.seen, arrangement.container(), &mut |fault| match fault {
+            Fault::Encoding(error) => report.blame(&error, offset),
+            Fault::Bytes(meaning) => report.add(Severity::Error, offset, format!("{id}: {meaning}")),
+            Fault::Content(meaning) => report.add(severity, offset, format!("{id}: {meaning}")),
+        });
         if !section.tail.is_empty() {
             let meaning = format!("{id}: {} bytes behind the last known field", section.tail.len());
             report.add(Severity::Note, offset, meaning);
         }
-        // perf 7.2 counts events in a group that it then leaves out.
-        let severity = if id == FeatureId::GROUP_DESC { Severity::Warning } else { Severity::Error };
-        let mut wrong = |meaning: String| report.add(severity, offset, format!("{id}: {meaning}"));
-        content(&section, recording, records, arrangement, &mut wrong);
         if let Feature::Unknown(_) = section.value {
             report.add(Severity::Note, offset, format!("feature {id} is not known"));
         }
     }
 }
 
+/// How bad it is if a section contradicts others: perf 7.2 counts events in a group that it then leaves out.
+fn severity(id: FeatureId) -> Severity {
+    if id == FeatureId::GROUP_DESC { Severity::Warning } else { Severity::Error }
+}
+
+/// Sections that cannot be read, or contradict the rest of a recording in a container of this kind.
+pub(crate) fn wrong_sections(recording: &Recording, seen: &Seen, container: ContainerKind) -> Vec<FeatureId> {
+    let is_wrong = |(&id, bytes): (&u32, &Vec<u8>)| {
+        let id = FeatureId(id);
+        let Some(Ok(section)) = recording.feature(id) else { return Some(id) };
+        let mut is_wrong = false;
+        faults(&section, bytes, recording, seen, container, &mut |fault| {
+            is_wrong |= !matches!(fault, Fault::Content(_)) || severity(id) == Severity::Error;
+        });
+        is_wrong.then_some(id)
+    };
+    recording.features.iter().filter_map(is_wrong).collect()
+}
+
+/// What is wrong with a section that can be read.
+enum Fault {
+    /// It cannot be written.
+    Encoding(perfdata_core::Error),
+    /// Written again, it has other bytes.
+    Bytes(String),
+    /// It contradicts the rest of the recording.
+    Content(String),
+}
+
+/// Tells `wrong` of all faults of a section, which has these `bytes`.
+fn faults(
+    section: &Section,
+    bytes: &[u8],
+    recording: &Recording,
+    seen: &Seen,
+    container: ContainerKind,
+    wrong: &mut dyn FnMut(Fault),
+) {
+    match section.encode(recording.endian) {
+        Ok(again) => difference(bytes, &again).into_iter().for_each(|what| wrong(Fault::Bytes(what))),
+        Err(error) => wrong(Fault::Encoding(error)),
+    }
+    content(section, recording, seen, container, &mut |meaning| wrong(Fault::Content(meaning)));
+}
+
 /// What a section says, against the rest of the recording.
 fn content(
     section: &Section,
     recording: &Recording,
-    records: &Records,
-    arrangement: &Arrangement,
+    seen: &Seen,
+    container: ContainerKind,
     wrong: &mut dyn FnMut(String),
 ) {
     match &section.value {
@@ -89,13 +129,14 @@ fn content(
                 }
             }
         }
-        Feature::AuxtraceIndex(index) if matches!(arrangement, Arrangement::File(_)) => {
-            if index.len() != records.auxtrace.len() {
-                wrong(format!("{} entries, there are {} AUXTRACE records", index.len(), records.auxtrace.len()));
+        Feature::AuxtraceIndex(index) if container == ContainerKind::File => {
+            if index.len() != seen.auxtrace.len() {
+                wrong(format!("{} entries, there are {} AUXTRACE records", index.len(), seen.auxtrace.len()));
             }
             for entry in index.iter() {
                 let (offset, size) = (entry.file_offset, entry.size);
-                match records.auxtrace_at(offset) {
+                let found = seen.auxtrace.binary_search_by_key(&offset, |record| record.offset).ok();
+                match found.and_then(|at| seen.auxtrace.get(at)).map(|record| record.size) {
                     Some(found) if found == size => {}
                     Some(found) => wrong(format!("the AUXTRACE record at {offset:#x} has {found} bytes, not {size}")),
                     None => wrong(format!("no AUXTRACE record is at {offset:#x}")),
@@ -103,7 +144,7 @@ fn content(
             }
         }
         Feature::SampleTime(said) if (said.first, said.last) != (0, 0) => {
-            if let Some(found) = &records.times
+            if let Some(found) = &seen.times
                 && (found.first < said.first || found.last > said.last)
             {
                 wrong(format!(

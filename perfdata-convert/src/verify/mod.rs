@@ -19,6 +19,9 @@ use crate::io::{Input, InputReader};
 use crate::show::json::Json;
 use crate::walk::{Item, walk};
 
+pub(crate) use features::wrong_sections;
+pub(crate) use records::Seen;
+
 use records::Records;
 
 /// How bad a finding is.

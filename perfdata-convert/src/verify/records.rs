@@ -5,19 +5,26 @@ use std::collections::{BTreeMap, HashSet};
 use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
-use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::SampleTime;
-use perfdata_core::record::{Body, Glimpse, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::header::FileSection;
+use perfdata_core::record::{EventIds, Glimpse, RawRecord, Record, RecordHeader, RecordType};
 
 use super::{Report, Severity, difference, features, without_place};
+
+/// What feature sections say of the records.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Where the AUXTRACE records are, ascending, without the data behind them.
+    pub(crate) auxtrace: Vec<FileSection>,
+    /// The first and the last time of a SAMPLE record.
+    pub(crate) times: Option<SampleTime>,
+}
 
 /// What the records have said so far.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     scratch: Vec<u8>,
-    /// Where the AUXTRACE records are, ascending, and their bytes.
-    pub(super) auxtrace: Vec<(u64, u64)>,
-    pub(super) times: Option<SampleTime>,
+    pub(super) seen: Seen,
     /// Where in a pipe each feature's section is.
     pub(super) sections: BTreeMap<u32, u64>,
     compressed: Option<u64>,
@@ -27,12 +34,6 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Bytes of the AUXTRACE record at `offset`.
-    pub(super) fn auxtrace_at(&self, offset: u64) -> Option<u64> {
-        let at = self.auxtrace.binary_search_by_key(&offset, |record| record.0).ok()?;
-        Some(self.auxtrace.get(at)?.1)
-    }
-
     /// Offset of the last compressed record.
     pub(super) fn last_compressed(&self) -> u64 {
         self.compressed.unwrap_or(0)
@@ -40,13 +41,13 @@ impl Records {
 
     /// Adds what later records have said, and returns what was found in them without what is said once.
     pub(super) fn append(&mut self, later: Records, mut found: Report) -> Report {
-        let Records { auxtrace, times, sections, compressed, of_event, unknown, .. } = later;
-        self.auxtrace.extend(auxtrace);
+        let Records { seen: Seen { auxtrace, times }, sections, compressed, of_event, unknown, .. } = later;
+        self.seen.auxtrace.extend(auxtrace);
         self.sections.extend(sections);
         self.compressed = compressed.or(self.compressed);
         self.of_event = self.of_event.or(of_event);
         if let Some(SampleTime { first, last }) = times {
-            let known = self.times.get_or_insert(SampleTime { first, last });
+            let known = self.seen.times.get_or_insert(SampleTime { first, last });
             (known.first, known.last) = (known.first.min(first), known.last.max(last));
         }
         let said: HashSet<_> =
@@ -84,7 +85,7 @@ impl Records {
             let meaning = format!("{} record: {} bytes behind the last known field", raw.kind, record.tail.len());
             report.add(Severity::Note, raw.offset, meaning);
         }
-        self.check_ids(report, raw, &record, recording);
+        Self::check_ids(report, raw, record.event_ids(&recording.events));
         self.check_time(report, raw, recording);
     }
 
@@ -99,7 +100,9 @@ impl Records {
             report.add(Severity::Warning, raw.offset, format!("{} record: its size is no multiple of 8", raw.kind));
         }
         match raw.kind {
-            RecordType::AUXTRACE if !inner => self.auxtrace.push((raw.offset, raw.bytes.len() as u64)),
+            RecordType::AUXTRACE if !inner => {
+                self.seen.auxtrace.push(FileSection { offset: raw.offset, size: raw.bytes.len() as u64 });
+            }
             RecordType::COMPRESSED | RecordType::COMPRESSED2 => self.compressed = Some(raw.offset),
             RecordType::HEADER_FEATURE => {
                 let id = raw.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok());
@@ -112,44 +115,15 @@ impl Records {
 
     /// Every event id in a record must be one of the recording's events. Records about the time before the recording
     /// have id 0; attributes in a pipe bring their ids with them.
-    fn check_ids(&self, report: &mut Report, raw: &RawRecord<'_>, record: &Record, recording: &Recording) {
-        struct Ids<'a>(&'a Recording, Option<u64>);
-        impl Visitor for Ids<'_> {
-            fn begin(&mut self, _: &'static str) {}
-            fn begin_list(&mut self, _: &'static str, _: usize) {}
-            fn end(&mut self) {}
-            fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
-                if style == Style::Id {
-                    words.iter().for_each(|&word| self.leaf(name, size_of::<u64>(), Leaf::Uint(word, style)));
-                }
-            }
-            fn leaf(&mut self, _: &'static str, _: usize, value: Leaf<'_>) {
-                if let Leaf::Uint(id, Style::Id) = value
-                    && self.0.events.by_id(id).is_none()
-                {
-                    self.1 = Some(id);
-                }
-            }
-        }
-        // One event needs no ids.
-        if matches!(record.body, Body::HeaderAttr(_)) || !recording.events.have_ids() {
-            return;
-        }
-        let mut ids = Ids(recording, None);
-        record.describe("", Style::Plain, &mut ids);
-        if let Some(id) = ids.1 {
-            report.add(Severity::Error, raw.offset, unknown_id(raw, id));
+    fn check_ids(report: &mut Report, raw: &RawRecord<'_>, ids: EventIds) {
+        if let Some(id) = ids.unknown {
+            report.add(Severity::Error, raw.offset, format!("{} record: no event has the id {id}", raw.kind));
         }
     }
 
     /// Checks a SAMPLE that is only words.
     fn check_whole(&mut self, report: &mut Report, raw: &RawRecord<'_>, sample: &Glimpse<'_>, recording: &Recording) {
-        let mut ids = [sample.id(), sample.identifier()].into_iter().flatten();
-        if let Some(id) = ids.find(|&id| recording.events.by_id(id).is_none())
-            && recording.events.iter().any(|event| !event.ids.is_empty())
-        {
-            report.add(Severity::Error, raw.offset, unknown_id(raw, id));
-        }
+        Self::check_ids(report, raw, sample.event_ids(&recording.events));
         if let Some(time) = sample.time() {
             self.note_time(report, raw, Some(time));
         }
@@ -164,7 +138,7 @@ impl Records {
     fn note_time(&mut self, report: &mut Report, raw: &RawRecord<'_>, time: Option<u64>) {
         match time {
             Some(time) if time != 0 => {
-                let known = self.times.get_or_insert(SampleTime { first: time, last: time });
+                let known = self.seen.times.get_or_insert(SampleTime { first: time, last: time });
                 (known.first, known.last) = (known.first.min(time), known.last.max(time));
             }
             _ => report.add(Severity::Warning, raw.offset, "SAMPLE record: has no time, though its event asks for it"),
@@ -178,10 +152,6 @@ impl Records {
         }
         features::check(report, recording, arrangement, &self);
     }
-}
-
-fn unknown_id(raw: &RawRecord<'_>, id: u64) -> String {
-    format!("{} record: no event has the id {id}", raw.kind)
 }
 
 fn unknown_type(kind: RecordType) -> String {

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use crate::error::{Error, Problem, Result};
 use crate::header::FileSection;
 use crate::read::decompress::{Decompressor, is_compressed};
+use crate::read::mend::Mended;
 use crate::read::records::{Piece, RecordStream};
 use crate::read::source::{Source, SourceReader};
 use crate::record::{RawRecord, RecordType};
@@ -29,8 +30,8 @@ pub struct DataFile<S> {
 /// one file only. A damaged file gives what stands before the damage; behind the records of all files, reading fails
 /// once for each of them. Memory is bounded: a block of each file, and what zstd needs.
 #[derive(Debug)]
-pub struct Merged<S> {
-    files: Vec<DataStream<S>>,
+pub struct Merged<R> {
+    files: Vec<DataStream<R>>,
     recording: Recording,
     /// The next record of each file that has one: time, and place among the files.
     next: BinaryHeap<Reverse<(u64, usize)>>,
@@ -47,15 +48,34 @@ const BLOCK: usize = 64 << 10;
 /// Bytes of one file read at once: there may be a thousand files.
 const FILE_BLOCK: usize = 16 << 10;
 
-impl<S: Source> Merged<S> {
+impl<S: Source> Merged<SourceReader<S>> {
     /// The records of `data`, whose metadata is `recording` and whose records are at `place`, and of `files`.
     ///
     /// # Errors
     /// A file cannot be read.
     pub(super) fn new(recording: &Recording, data: S, place: FileSection, files: Vec<DataFile<S>>) -> Result<Self> {
         let whole = FileSection { offset: 0, size: u64::MAX };
-        let mut streams = vec![DataStream::new("data".into(), data, place, recording)];
-        streams.extend(files.into_iter().map(|file| DataStream::new(file.name, file.source, whole, recording)));
+        let mut parts = vec![("data".into(), SourceReader::new(data, place), place.offset)];
+        parts.extend(files.into_iter().map(|file| (file.name, SourceReader::new(file.source, whole), 0)));
+        Self::of(recording, parts, false)
+    }
+}
+
+impl<S: Source> Merged<Mended<S>> {
+    /// The same of what can be believed of damaged files: `parts` are their names, their records, and the offset of the
+    /// first of these.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(super) fn mended(recording: &Recording, parts: Vec<(String, Mended<S>, u64)>) -> Result<Self> {
+        Self::of(recording, parts, true)
+    }
+}
+
+impl<R: Read> Merged<R> {
+    fn of(recording: &Recording, parts: Vec<(String, R, u64)>, may_be_cut: bool) -> Result<Self> {
+        let stream = |(name, input, offset)| DataStream::new(name, input, offset, recording, may_be_cut);
+        let streams: Vec<_> = parts.into_iter().map(stream).collect();
         let mut merged = Merged {
             next: BinaryHeap::with_capacity(streams.len()),
             files: streams,
@@ -93,7 +113,7 @@ impl<S: Source> Merged<S> {
     }
 }
 
-impl<S: Source> Read for Merged<S> {
+impl<R: Read> Read for Merged<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.block.len() {
             self.fill().map_err(io::Error::other)?;
@@ -111,24 +131,24 @@ impl<S: Source> Read for Merged<S> {
 
 /// One file of a directory.
 #[derive(Debug)]
-struct DataStream<S> {
+struct DataStream<R> {
     name: String,
-    stream: RecordStream<SourceReader<S>>,
+    stream: RecordStream<R>,
+    /// Whether its compressed data may end inside a record.
+    may_be_cut: bool,
     zstd: Option<Decompressor>,
     /// The next record, and the time by which it is merged.
     record: Vec<u8>,
     time: u64,
 }
 
-impl<S: Source> DataStream<S> {
-    fn new(name: String, source: S, place: FileSection, recording: &Recording) -> Self {
-        let input = SourceReader::new(source, place);
-        let stream = RecordStream::with_block(input, recording.endian, place.offset, FILE_BLOCK);
-        DataStream { name, stream, zstd: None, record: Vec::new(), time: 0 }
+impl<R: Read> DataStream<R> {
+    fn new(name: String, input: R, offset: u64, recording: &Recording, may_be_cut: bool) -> Self {
+        let stream = RecordStream::with_block(input, recording.endian, offset, FILE_BLOCK);
+        DataStream { name, stream, may_be_cut, zstd: None, record: Vec::new(), time: 0 }
     }
 
     /// Reads the next record; false at the end of the file.
-    // A name is data from outside, too: an error is shown on terminals.
     fn advance(&mut self, recording: &Recording) -> Result<bool> {
         // A name is data from outside, too: an error is shown on terminals.
         self.read(recording).map_err(|error| error.inside(&self.name.escape_debug().to_string()))
@@ -164,7 +184,7 @@ impl<S: Source> DataStream<S> {
         if let Some(damage) = self.stream.take_damage() {
             return Err(damage);
         }
-        match self.zstd.as_ref().map_or(0, Decompressor::pending) {
+        match self.zstd.as_ref().filter(|_| !self.may_be_cut).map_or(0, Decompressor::pending) {
             0 => Ok(false),
             rest => Err(Error::truncated("compressed record stream", (rest as u64).saturating_add(1), rest as u64)),
         }

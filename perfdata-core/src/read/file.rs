@@ -1,6 +1,6 @@
 //! Reading file mode: the header points at attributes, records and feature sections.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use binrw::Endian;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::feature::FeatureId;
 use crate::header::{FeatureBitmap, FileHeader, FileSection, WordSize};
 use crate::layout::Layout;
-use crate::read::mend::Losses;
+use crate::read::mend::{Foreknown, Ids, Losses};
 use crate::read::source::{Source, read_section};
 use crate::record::EventTypeName;
 use crate::recording::{Event, Events, Recording};
@@ -43,14 +43,15 @@ pub(super) struct Rest {
     pub(super) table: Option<TableSearch>,
 }
 
-/// Reads what there is of everything but the records. `end` is where those end, if that was found out.
+/// Reads what there is of everything but the records, with what was found out about them.
 ///
 /// # Errors
 /// A header that cannot be read, or no whole attribute.
-pub(super) fn read_rest(source: &(impl Source + ?Sized), endian: Endian, end: Option<u64>) -> Result<Rest> {
+pub(super) fn read_rest(source: &(impl Source + ?Sized), endian: Endian, foreknown: Foreknown) -> Result<Rest> {
+    let Foreknown { end, ids, .. } = foreknown;
     let (mut recording, mut file, mut budget) = read_header(source, endian)?;
     let mut losses = Losses::default();
-    read_events(source, &mut recording, &mut file, &mut budget, Some(&mut losses))?;
+    read_events(source, &mut recording, &mut file, &mut budget, Some((&mut losses, ids)))?;
     read_event_types(source, &mut recording, &mut file);
     losses.event_types = file.header.event_types.size > 0 && recording.event_types.is_empty();
     if losses.event_types {
@@ -66,8 +67,11 @@ pub(super) fn read_rest(source: &(impl Source + ?Sized), endian: Endian, end: Op
     }
     // Behind the records there is less than the table, if the file was cut in it.
     let room = (announced.features(WordSize::Bits64).count() as u64).saturating_mul(FileSection::SIZE);
-    let said = data.end().filter(|&end| data.size > 0 && end <= file.len);
+    let said = data.end().filter(|&end| end <= file.len);
+    let has_size = data.size > 0;
     read_features(source, &mut recording, &mut file, &mut budget);
+    // Without a size there are no records if there is nothing, or the table of features follows.
+    let said = said.filter(|&end| has_size || end == file.len || !file.table.is_empty());
     let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
     losses.end_of_records = end.is_some() || !is_believable;
     let search = TableSearch { bitmap: announced, endian, len: file.len };
@@ -85,10 +89,8 @@ pub(super) fn read_rest(source: &(impl Source + ?Sized), endian: Endian, end: Op
     }
     keep_whole_features(&mut recording, &mut file, &announced, &mut losses);
     file.complete();
-    if losses.end_of_records || losses.attrs > 0 || !losses.features.is_empty() {
-        // What is left of the sections that are lost.
-        file.regions.pop_if(|last| last.part == Part::Gap);
-    }
+    // What is left of the sections that are lost.
+    file.regions.pop_if(|last| last.part == Part::Gap);
     Ok(Rest { recording, file, losses, table })
 }
 
@@ -107,24 +109,31 @@ fn keep_whole_features(
         .filter(|&id| matches!(recording.feature(FeatureId(id)), Some(Ok(_))))
         .collect();
     recording.features.retain(|id, _| readable.contains(id));
+    let has_table = file.place(Part::FeatureTable).is_some();
+    let has_bytes = |id: u32| file.table.iter().any(|(other, place)| *other == id && place.size > 0);
     for id in announced.features(file.words).filter(|id| !readable.contains(id)) {
         match FeatureId(id) {
-            FeatureId::BRANCH_STACK | FeatureId::STAT => {
+            FeatureId::BRANCH_STACK | FeatureId::STAT if has_table && !has_bytes(id) => {
                 recording.features.insert(id, Vec::new());
             }
             lost => losses.features.push(lost),
         }
     }
-    // What is empty may stand anywhere in a damaged table, which must be believed when it is read again.
-    let behind_records = file.header.data.end().unwrap_or(file.len)..=file.len;
-    file.table
-        .retain(|(id, place)| readable.contains(id) && (place.size > 0 || behind_records.contains(&place.offset)));
     file.regions.retain(|region| match region.part {
         Part::Feature(id) => recording.features.contains_key(&id),
         Part::FeatureTable => !recording.features.is_empty(),
         _ => true,
     });
+    // What is empty may stand anywhere in a damaged table, which must be believed when it is read again.
+    let last = file.regions.iter().filter_map(|region| region.place.end()).max();
+    let behind_records = file.header.data.end().unwrap_or(file.len)..=last.unwrap_or(file.len);
+    file.table
+        .retain(|(id, place)| readable.contains(id) && (place.size > 0 || behind_records.contains(&place.offset)));
     file.unexplained = false;
+    // By HOSTNAME the words of the bitmap are recognised; without it they are taken for 64-bit ones.
+    if !recording.features.contains_key(&HOSTNAME) {
+        file.words = WordSize::Bits64;
+    }
 }
 
 /// Finds the feature table of a file whose header does not say where the records before it end.
@@ -202,23 +211,40 @@ fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> R
     Ok(header)
 }
 
-/// Reads attributes and ids; with `losses`, those that are there.
+/// Reads attributes and ids; with `losses`, those that are there, and ids only if they are worth something.
 fn read_events(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
     file: &mut FileArrangement,
     budget: &mut Budget,
-    mut losses: Option<&mut Losses>,
+    mut losses: Option<(&mut Losses, Ids)>,
 ) -> Result<()> {
     let FileHeader { mut attrs, attr_size, .. } = file.header;
-    if let Some(losses) = losses.as_deref_mut() {
-        let there = file.len.saturating_sub(attrs.offset);
-        if there >= attr_size && attrs.size > there {
+    if let Some((losses, _)) = &mut losses {
+        if attrs.offset < file.header.size {
+            let found = attrs.offset.to_string();
+            return Err(Error::invalid("file header", "attrs.offset", found, "a place behind the header").at(24));
+        }
+        // The records begin behind the attributes, or end before them.
+        let data = &mut file.header.data;
+        if attrs.size > 0 && (data.offset == attrs.offset || data.overlaps(&attrs) && data.offset < attrs.offset) {
+            *data = FileSection { offset: attrs.end().unwrap_or(file.len), size: 0 };
+        }
+        let data = file.header.data.offset;
+        let limit = if data > attrs.offset { data.min(file.len) } else { file.len };
+        let there = limit.saturating_sub(attrs.offset).min(attrs.size);
+        if !there.is_multiple_of(attr_size) || attrs.size > there {
             let whole = there.checked_div(attr_size).unwrap_or(0);
-            losses.attrs = attrs.size.checked_div(attr_size).unwrap_or(0).saturating_sub(whole);
+            losses.attrs = attrs.size.div_ceil(attr_size).saturating_sub(whole);
+            let is_cut = attrs.size > there && limit == file.len;
             attrs.size = whole.saturating_mul(attr_size);
-            // Part of an attribute is behind it.
-            file.len = attrs.end().unwrap_or(file.len);
+            if whole == 0 {
+                attrs.offset = file.header.size;
+            }
+            if is_cut {
+                // Part of an attribute is behind it.
+                file.len = attrs.end().unwrap_or(file.len);
+            }
             file.header.attrs = attrs;
         }
     }
@@ -230,17 +256,24 @@ fn read_events(
     let bytes = read_section(source, attrs, "attrs section")?;
     let room = attr_size.saturating_sub(FileSection::SIZE);
     let layout = Layout { attr_room: u32::try_from(room).unwrap_or(u32::MAX), ..Layout::default() };
-    let mut events = Vec::new();
+    let mut events: Vec<Event> = Vec::new();
+    let mut owned: HashSet<u64> = HashSet::new();
+    let records = file.header.data;
     let mut at = attrs.offset;
     for entry in bytes.chunks_exact(usize::try_from(attr_size).unwrap_or(usize::MAX)) {
         let blame = |e: Error| e.structure("attrs section").within(at);
         let (attr, used) = Attr::decode(entry, recording.endian, layout).map_err(blame)?;
         let (mut ids, _) =
             FileSection::decode(entry.get(used..).unwrap_or_default(), recording.endian, layout).map_err(blame)?;
-        if let Some(losses) = losses.as_deref_mut()
-            && (!ids.size.is_multiple_of(8) || (ids.size > 0 && ids.end().is_none_or(|end| end > file.len)))
+        let is_no_place = !ids.size.is_multiple_of(8)
+            || (ids.size > 0 && ids.end().is_none_or(|end| end > file.len))
+            || file.regions.iter().map(|region| region.place).chain([attrs, records]).any(|place| place.overlaps(&ids));
+        if let Some((losses, known)) = &mut losses
+            && (is_no_place || *known == Ids::Lost)
         {
-            losses.ids.push(events.len());
+            if ids.size > 0 {
+                losses.ids.push(events.len());
+            }
             ids = FileSection::default();
         }
         if !budget.take(ids.size) || !ids.size.is_multiple_of(8) {
@@ -253,7 +286,15 @@ fn read_events(
             .at(at.saturating_add(room).saturating_add(8)));
         }
         let id_bytes = if ids.size == 0 { Vec::new() } else { read_section(source, ids, "event ids")? };
-        events.push(Event { attr, ids: decode_words(&id_bytes, recording.endian) });
+        let mut event = Event { attr, ids: decode_words(&id_bytes, recording.endian) };
+        if let Some((losses, _)) = &mut losses
+            && event.ids.iter().any(|id| owned.contains(id))
+        {
+            losses.ids.push(events.len());
+            (event.ids, ids) = (Vec::new(), FileSection::default());
+        }
+        owned.extend(&event.ids);
+        events.push(event);
         add_region(file, Part::Ids(file.ids.len()), ids);
         file.ids.push(ids);
         at = at.saturating_add(attr_size);

@@ -3,7 +3,6 @@
 mod by_time;
 mod decompress;
 mod dir;
-mod evidence;
 mod file;
 mod limits;
 mod mend;
@@ -17,7 +16,7 @@ pub use by_time::ByTime;
 pub use decompress::{Decompressor, is_compressed};
 pub use dir::{DataFile, Merged};
 pub use limits::Limits;
-pub use mend::{CompressedData, Losses, Mended, Mending, Skipped};
+pub use mend::{CompressedData, Foreknown, Ids, Left, Losses, Mended, Mending, Skipped, Survey};
 pub use pipe::{Collector, is_metadata};
 pub use records::{Piece, RecordStream};
 pub use rounds::{Rounds, Waiting};
@@ -28,7 +27,7 @@ use std::io::Read;
 
 use binrw::Endian;
 
-use crate::arrangement::{Arrangement, Part, PipeArrangement};
+use crate::arrangement::{Arrangement, FileArrangement, Part, PipeArrangement};
 use crate::error::{Error, Result};
 use crate::header::{ContainerKind, FileSection, Magic, PipeHeader};
 use crate::recording::Recording;
@@ -86,36 +85,125 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
 
 impl<S: Source + Clone> RecordingReader<Mended<S>> {
     /// Opens a recording that is cut, was never finished, or is damaged: what can be believed of it. The arrangement is
-    /// that of a whole recording. Where the header of a file does not say where the records end, that is known when they
-    /// have been read ([`Mended::end`]); opened again with this `end`, the recording has its features.
+    /// that of a whole recording. What must be known before the first record, as where the records of a file end whose
+    /// header does not say it, a [`Survey`] finds out.
     ///
     /// # Errors
     /// As [`open`](RecordingReader::open), but of the attributes of a file it is enough that one is there.
-    pub fn mended(source: S, end: Option<u64>) -> Result<Self> {
-        let whole = FileSection { offset: 0, size: u64::MAX };
-        let mut start = SourceReader::new(source.clone(), whole);
-        let mut first = [0; ContainerKind::SNIFF];
-        let got = read_start(&mut start, &mut first)?;
-        let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
-        if kind == ContainerKind::Pipe {
-            let behind = FileSection { offset: PipeHeader::SIZE, ..whole };
-            let records = Mended::new(source, behind, Recording::new(endian), None, Losses::default())?;
-            let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
-            return Self::behind_pipe_header(records, magic, endian, Head::Read);
+    pub fn mended(source: S, foreknown: Foreknown) -> Result<Self> {
+        let Opening { recording, file, magic, place, records } = Opening::of(source, foreknown)?;
+        match file {
+            None => Self::behind_pipe_header(records, magic, recording.endian, Head::Read),
+            Some(file) => Ok(RecordingReader {
+                records: RecordStream::new(records, recording.endian, place.offset),
+                recording,
+                arrangement: Arrangement::File(file),
+                collector: Collector::default(),
+            }),
         }
-        let file::Rest { recording, file, losses, table } = file::read_rest(&source, endian, end)?;
-        let data = file.header.data;
-        let records = Mended::new(source, data, recording.clone(), table, losses)?;
+    }
+}
+
+impl<S: Source + Clone> RecordingReader<Merged<Mended<S>>> {
+    /// Opens a directory whose files are cut or damaged: what can be believed of its `data` and of the files of records
+    /// beside it, each with what a [`Survey`] has found out about it.
+    ///
+    /// # Errors
+    /// As [`mended`](RecordingReader::mended).
+    pub fn mended_directory(data: (S, Foreknown), files: Vec<(DataFile<S>, Foreknown)>) -> Result<Self> {
+        let Opening { recording, file, place, records, .. } =
+            Opening::of(data.0, data.1).map_err(|error| error.inside("data"))?;
+        let Some(file) = file else { return Err(no_header_of_a_file()) };
+        let mut parts = vec![("data".into(), records, place.offset)];
+        for (DataFile { name, source }, foreknown) in files {
+            parts.push((name, Mended::beside(source, &recording, foreknown)?, 0));
+        }
+        let merged = Merged::mended(&recording, parts)?;
+        let records = RecordStream::new(merged, recording.endian, place.offset);
         Ok(RecordingReader {
             recording,
             arrangement: Arrangement::File(file),
-            records: RecordStream::new(records, endian, data.offset),
+            records,
             collector: Collector::default(),
         })
     }
 }
 
-impl<S: Source + Clone> RecordingReader<Merged<S>> {
+fn no_header_of_a_file() -> Error {
+    Error::invalid("data: header", "size", "the header of a pipe", "the header of a file").at(8)
+}
+
+/// A recording that is cut, was never finished, or is damaged, before its records are read.
+struct Opening<S> {
+    recording: Recording,
+    /// Where everything is in a file; nothing of a pipe.
+    file: Option<FileArrangement>,
+    magic: Magic,
+    place: FileSection,
+    records: Mended<S>,
+}
+
+impl<S: Source + Clone> Opening<S> {
+    fn of(source: S, foreknown: Foreknown) -> Result<Self> {
+        let whole = FileSection { offset: 0, size: u64::MAX };
+        let mut first = [0; ContainerKind::SNIFF];
+        let got = read_start(&mut SourceReader::new(source.clone(), whole), &mut first)?;
+        let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
+        let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
+        let (recording, file, place, table, losses) = if kind == ContainerKind::Pipe {
+            let place = FileSection { offset: PipeHeader::SIZE, ..whole };
+            (Recording { magic, ..Recording::new(endian) }, None, place, None, Losses::default())
+        } else {
+            let file::Rest { recording, file, losses, table } = file::read_rest(&source, endian, foreknown)?;
+            let place = file.header.data;
+            (recording, Some(file), place, table, losses)
+        };
+        let records = Mended::new(source, place, recording.clone(), table, losses, foreknown)?;
+        Ok(Opening { recording, file, magic, place, records })
+    }
+}
+
+impl Survey {
+    /// Reads a recording that is cut, was never finished, or is damaged, to its end, and says what there is of it; `seen`
+    /// hears how many bytes were read. Where this shows what must be known from the first record on, it is read again.
+    ///
+    /// # Errors
+    /// As [`RecordingReader::mended`].
+    pub fn of<S: Source + Clone>(source: &S, mut seen: impl FnMut(u64)) -> Result<Self> {
+        let mut foreknown = Foreknown::default();
+        loop {
+            let survey = Opening::of(source.clone(), foreknown)?.records.survey(&mut seen)?;
+            if survey.foreknown == foreknown {
+                return Ok(survey);
+            }
+            foreknown = survey.foreknown;
+        }
+    }
+
+    /// The same of a file of records in a directory, beside the `data` that `main` is about.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn beside<S: Source + Clone>(source: &S, main: &Survey, mut seen: impl FnMut(u64)) -> Result<Self> {
+        let known = |ids: Ids| match main.foreknown.ids {
+            // The ids are in `data`.
+            Ids::Unclear if ids == Ids::Lost => Ids::Trusted,
+            Ids::Unclear => ids,
+            told => told,
+        };
+        let mut foreknown = Foreknown { ids: known(Ids::Unclear), ..Foreknown::default() };
+        loop {
+            let survey = Mended::beside(source.clone(), &main.recording, foreknown)?.survey(&mut seen)?;
+            let next = Foreknown { ids: known(survey.foreknown.ids), ..survey.foreknown };
+            if next == foreknown {
+                return Ok(survey);
+            }
+            foreknown = next;
+        }
+    }
+}
+
+impl<S: Source + Clone> RecordingReader<Merged<SourceReader<S>>> {
     /// Opens a directory of `perf record --threads`: its `data` and the files of records beside it. The model and the
     /// arrangement are those of `data`.
     ///
@@ -125,8 +213,7 @@ impl<S: Source + Clone> RecordingReader<Merged<S>> {
         let RecordingReader { recording, arrangement, collector, .. } =
             RecordingReader::open(data.clone()).map_err(|error| error.inside("data"))?;
         let Arrangement::File(file) = &arrangement else {
-            let found = "the header of a pipe";
-            return Err(Error::invalid("data: header", "size", found, "the header of a file").at(8));
+            return Err(no_header_of_a_file());
         };
         let place = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
         let merged = Merged::new(&recording, data, place, files)?;

@@ -10,7 +10,8 @@ use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};
 use crate::layout::Layout;
-use crate::record::{RawRecord, RecordHeader, Tid};
+use crate::record::{EventIds, RawRecord, RecordHeader, Tid};
+use crate::recording::Events;
 
 /// The parts before READ in the order of a SAMPLE, one word each.
 pub(super) const WORDS: [SampleType; 9] = [
@@ -247,6 +248,17 @@ impl<'a> Glimpse<'a> {
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.offsets.words_end(&self.sample).is_some()
+    }
+
+    /// Which ids of events the sample bears, but for those in a read value: see
+    /// [`Record::event_ids`](super::Record::event_ids).
+    #[inline]
+    pub fn event_ids(&self, events: &Events) -> EventIds {
+        let mut found = EventIds::default();
+        if events.have_ids() {
+            [self.identifier(), self.id()].into_iter().flatten().for_each(|id| found.add(id, events));
+        }
+        found
     }
 }
 

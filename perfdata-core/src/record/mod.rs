@@ -37,6 +37,7 @@ use crate::attr::SampleType;
 use crate::describe::{self, Describe, Leaf, Opaque, Style, Visitor};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::recording::Events;
 use crate::wire::{Wire, wire};
 
 wire! {
@@ -220,6 +221,16 @@ impl Record {
         Some(found)
     }
 
+    /// Which ids of events the record bears, in its fields and in its trailer. A HEADER_ATTR record, which gives an event
+    /// its ids, bears none; an id of 0, as in records of the time before the recording, belongs to no event of its own.
+    pub fn event_ids(&self, events: &Events) -> EventIds {
+        let mut ids = IdsOf { events, found: EventIds::default() };
+        if !matches!(self.body, Body::HeaderAttr(_)) && events.have_ids() {
+            self.describe("", Style::Plain, &mut ids);
+        }
+        ids.found
+    }
+
     /// The record's bytes.
     ///
     /// # Errors
@@ -228,6 +239,47 @@ impl Record {
         let mut out = Vec::new();
         self.encode_into(&mut out, endian)?;
         Ok(out)
+    }
+}
+
+/// What the ids of events in a record are; nothing where the events have none: a single one needs none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EventIds {
+    /// Whether there is the id of an event.
+    pub known: bool,
+    /// The last id that no event has.
+    pub unknown: Option<u64>,
+}
+
+impl EventIds {
+    #[inline]
+    fn add(&mut self, id: u64, events: &Events) {
+        match events.by_id(id) {
+            None => self.unknown = Some(id),
+            Some(_) => self.known |= id != 0,
+        }
+    }
+}
+
+/// Looks for the ids of events.
+struct IdsOf<'a> {
+    events: &'a Events,
+    found: EventIds,
+}
+
+impl Visitor for IdsOf<'_> {
+    fn begin(&mut self, _: &'static str) {}
+    fn begin_list(&mut self, _: &'static str, _: usize) {}
+    fn end(&mut self) {}
+    fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
+        if style == Style::Id {
+            words.iter().for_each(|&word| self.leaf(name, size_of::<u64>(), Leaf::Uint(word, style)));
+        }
+    }
+    fn leaf(&mut self, _: &'static str, _: usize, value: Leaf<'_>) {
+        if let Leaf::Uint(id, Style::Id) = value {
+            self.found.add(id, self.events);
+        }
     }
 }
 

@@ -1,0 +1,369 @@
+//! Reading recordings that are cut, were never finished, or are damaged: only what can be believed comes through.
+//!
+//! A record is believed at once if it bears the id of an event or a time near that of others, and all of its bytes are
+//! accounted for. Others are believed if their size leads to another record. Where that fails, the next place is looked
+//! for from which on there are records again; what lies between is skipped, and remembered.
+
+mod block;
+mod evidence;
+mod inner;
+mod report;
+mod search;
+
+pub use report::{CompressedData, Foreknown, Ids, Left, Losses, Mending, Skipped, Survey};
+
+use std::io::{self, Read};
+
+use crate::error::{Error, Problem, Result};
+use crate::feature::FeatureId;
+use crate::header::FileSection;
+use crate::read::decompress::is_compressed;
+use crate::read::file::TableSearch;
+use crate::read::pipe::{Collector, is_metadata};
+use crate::read::records::Piece;
+use crate::read::source::Source;
+use crate::record::{RawRecord, RecordHeader, RecordType};
+use crate::recording::{Event, Recording};
+
+use block::Block;
+use evidence::{Evidence, Judgement, Verdict};
+use inner::Zstd;
+
+/// The records of a file or pipe that can be believed, as a stream.
+#[derive(Debug)]
+pub struct Mended<S> {
+    source: S,
+    /// A block that holds the next bytes of the stream, and one for looks further ahead.
+    near: Block,
+    far: Block,
+    /// The last place that is known to be the start of a record: where the last search began.
+    base: u64,
+    /// Whether the record there seems to be cut by the end.
+    is_cut: bool,
+    /// Whether records may have sizes that are no multiple of 8, so that nothing can be said of places.
+    has_odd_sizes: bool,
+    /// Where the records end, as far as it is known.
+    end: u64,
+    /// Offset of the next byte of the stream; `ready` bytes from there on are believed.
+    here: u64,
+    ready: u64,
+    /// Where the stream goes on behind them.
+    jump: Option<u64>,
+    /// The result of the last search: from where, and what was found.
+    found: Option<(u64, Option<u64>)>,
+    model: Recording,
+    collector: Collector,
+    evidence: Evidence,
+    table: Option<TableSearch>,
+    zstd: Zstd,
+    mending: Mending,
+}
+
+/// What is at a place.
+struct Look {
+    kind: RecordType,
+    /// Bytes of the record, and with what follows it outside its size.
+    size: usize,
+    total: u64,
+    judgement: Judgement,
+}
+
+/// Why there is no record at a place.
+enum NoRecord {
+    /// The bytes end within it.
+    Cut(Error),
+    /// No record starts like this.
+    Not(Error),
+}
+
+/// What becomes of the bytes at a place.
+enum Step {
+    Keep(u64),
+    Skip(u64, Error),
+    End,
+}
+
+/// Bytes read at once, and bytes read for a look far ahead.
+const NEAR_BLOCK: u64 = 1 << 20;
+const FAR_BLOCK: u64 = 128 << 10;
+
+/// Believed bytes that are gathered before some are handed out.
+const BATCH: u64 = 64 << 10;
+
+/// The most bytes that a record can have.
+const LARGEST: u64 = u16::MAX as u64;
+
+impl<S: Source> Mended<S> {
+    /// The records at `place`. Of a pipe, `model` is empty and learns; a file of which nobody knows where its records
+    /// end has a `table` to be looked for.
+    pub(super) fn new(
+        source: S,
+        place: FileSection,
+        model: Recording,
+        table: Option<TableSearch>,
+        losses: Losses,
+        foreknown: Foreknown,
+    ) -> Result<Self> {
+        let len = source.len().map_err(|e| Error::io("file", e))?;
+        Ok(Mended {
+            source,
+            near: Block::new(NEAR_BLOCK),
+            far: Block::new(FAR_BLOCK),
+            base: place.offset,
+            is_cut: false,
+            has_odd_sizes: model.features.contains_key(&FeatureId::COMPRESSED.0),
+            end: place.end().unwrap_or(u64::MAX).min(len),
+            here: place.offset,
+            ready: 0,
+            jump: None,
+            found: None,
+            model,
+            collector: Collector::default(),
+            evidence: Evidence::new(foreknown),
+            table,
+            zstd: Zstd::default(),
+            mending: Mending { losses, ..Mending::default() },
+        })
+    }
+
+    /// The records of a file beside the `data` of a directory, of which `model` is.
+    pub(super) fn beside(source: S, model: &Recording, foreknown: Foreknown) -> Result<Self> {
+        let whole = FileSection { offset: 0, size: u64::MAX };
+        Self::new(source, whole, model.clone(), None, Losses::default(), foreknown)
+    }
+
+    /// Reads everything, and says what there is. `seen` hears how many bytes were read.
+    pub(super) fn survey(mut self, mut seen: impl FnMut(u64)) -> Result<Survey> {
+        loop {
+            let from = self.here;
+            self.advance()?;
+            self.here = self.here.saturating_add(std::mem::take(&mut self.ready));
+            seen(self.here.saturating_sub(from));
+            if self.jump.is_none() && self.here >= self.end {
+                break;
+            }
+        }
+        let Self { model, evidence, mending, zstd, end, .. } = self;
+        let mut foreknown = evidence.foreknown(&model, mending.left.kernel);
+        foreknown.end = foreknown.end.or(mending.losses.end_of_records.then_some(end));
+        Ok(Survey { samples: evidence.samples(), compressed: zstd.data(), recording: model, mending, foreknown })
+    }
+
+    /// Decides about more bytes.
+    fn advance(&mut self) -> Result<()> {
+        if let Some(to) = self.jump.take() {
+            self.here = to;
+        }
+        while self.ready < BATCH && self.jump.is_none() {
+            let at = self.here.saturating_add(self.ready);
+            if at >= self.end {
+                break;
+            }
+            let sure = self.sure(at)?;
+            if sure > 0 {
+                self.ready = self.ready.saturating_add(sure);
+                continue;
+            }
+            match self.step(at)? {
+                Step::Keep(total) => self.ready = self.ready.saturating_add(total),
+                Step::Skip(to, why) => {
+                    self.mending.skip(FileSection { offset: at, size: to.saturating_sub(at) }, why);
+                    if self.ready == 0 { self.here = to } else { self.jump = Some(to) }
+                }
+                Step::End => self.end = at,
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the records from `at` on that need no close look, each with one behind it that is as it should be:
+    /// nearly all of a recording.
+    fn sure(&mut self, at: u64) -> Result<u64> {
+        let Self { near, source, evidence, model, mending, here, end, .. } = self;
+        let bytes = near.get(source, at, LARGEST, *here, *end)?;
+        let (mut len, mut count) = (0_usize, 0_u64);
+        // Up to where it is known what follows, and what was known there.
+        let mut settled = (len, count, *evidence);
+        while let Some(header) = RecordHeader::parse(bytes.get(len..).unwrap_or_default(), model.endian) {
+            let next = len.saturating_add(usize::from(header.size));
+            let Some(record) = bytes.get(len..next).filter(|_| usize::from(header.size) >= RecordHeader::SIZE) else {
+                break;
+            };
+            let RecordHeader { kind, misc, .. } = header;
+            let offset = at.saturating_add(len as u64);
+            let raw = RawRecord { offset, kind, misc, bytes: record, endian: model.endian };
+            let before = *evidence;
+            if len as u64 >= BATCH {
+                break;
+            }
+            if !evidence.is_sure(&raw, model) {
+                if evidence.judge(&raw, model).verdict.is_good() {
+                    settled = (len, count, before);
+                }
+                break;
+            }
+            settled = (len, count, before);
+            (len, count) = (next, count.saturating_add(1));
+        }
+        if at.saturating_add(len as u64) == *end {
+            settled = (len, count, *evidence);
+        }
+        (len, count, *evidence) = settled;
+        if count > 0 {
+            mending.left.records = mending.left.records.saturating_add(count);
+            mending.left.kernel = true;
+            mending.believe();
+        }
+        Ok(len as u64)
+    }
+
+    fn step(&mut self, at: u64) -> Result<Step> {
+        self.base = at;
+        let look = self.look(at)?;
+        self.is_cut = matches!(look, Err(NoRecord::Cut(_)));
+        let look = match look {
+            Ok(look) => look,
+            Err(NoRecord::Cut(why) | NoRecord::Not(why)) => {
+                if self.is_table(at)? {
+                    return Ok(Step::End);
+                }
+                let to = self.search(at.saturating_add(1), self.end)?.unwrap_or(self.end);
+                self.zstd.is_lost = true;
+                return Ok(Step::Skip(to, why));
+            }
+        };
+        let next = at.saturating_add(look.total);
+        let is_likely = matches!(look.judgement.verdict, Verdict::Likely);
+        match look.judgement.verdict {
+            Verdict::Sure | Verdict::Likely if self.is_likely(next)? => return self.keep(at, look),
+            Verdict::Sure => {
+                return match self.overlapping(at, next)? {
+                    Some(to) => self.skip(to, leads_nowhere(&look, at)),
+                    None => self.keep(at, look),
+                };
+            }
+            Verdict::Likely => {}
+            // On big-endian machines a table looks like a record of type 0.
+            _ if self.is_table(at)? => return Ok(Step::End),
+            _ => {}
+        }
+        let chain = self.chain(next)?;
+        if let Some(to) = self.hidden(at, next, chain.as_ref())?.filter(|&to| !is_likely || to < next) {
+            return self.skip(to, leads_nowhere(&look, at));
+        }
+        let is_bad = matches!(look.judgement.verdict, Verdict::Bad(_));
+        if chain.is_some() && !is_bad {
+            return self.keep(at, look);
+        }
+        let to = match chain {
+            // Its neighbours are known: no other record was lost.
+            Some(_) => next,
+            None => {
+                let behind = at.saturating_add(RecordHeader::SIZE as u64);
+                match self.search(behind, self.end)? {
+                    found if is_likely && found.is_none_or(|to| to >= next) => return self.keep(at, look),
+                    found => found.unwrap_or(self.end),
+                }
+            }
+        };
+        self.zstd.is_lost |= chain.is_none() || is_compressed(look.kind);
+        let why = leads_nowhere(&look, at);
+        Ok(Step::Skip(to, if let Verdict::Bad(why) = look.judgement.verdict { why } else { why }))
+    }
+
+    fn skip(&mut self, to: u64, why: Error) -> Result<Step> {
+        self.zstd.is_lost = true;
+        Ok(Step::Skip(to, why))
+    }
+
+    /// Believes the record at `at`, unless it is compressed and cannot be decoded.
+    fn keep(&mut self, at: u64, look: Look) -> Result<Step> {
+        let Self { near, far, source, evidence, model, collector, zstd, here, end, mending, found, .. } = self;
+        let bytes = near.get(source, at, look.size as u64, *here, *end)?;
+        let raw = RawRecord::first(bytes, model.endian, at)?;
+        if is_compressed(raw.kind)
+            && let Err(why) = zstd.take(&raw, evidence, model)
+        {
+            zstd.is_lost = true;
+            return Ok(Step::Skip(at.saturating_add(look.total), why));
+        }
+        if is_metadata(raw.kind) {
+            if let Err(why) = collector.piece(model, &Piece::Record(raw)) {
+                return Ok(Step::Skip(at.saturating_add(look.total), why));
+            }
+            let mut behind = at.saturating_add(look.size as u64);
+            while behind < at.saturating_add(look.total) {
+                let payload = far.get(source, behind, 1, behind, at.saturating_add(look.total))?;
+                if payload.is_empty() {
+                    break;
+                }
+                behind = behind.saturating_add(<[u8]>::len(payload) as u64);
+                collector.piece(model, &Piece::Payload(payload))?;
+            }
+            if evidence.has_lost_ids() {
+                let events = std::mem::take(&mut model.events).into_vec();
+                model.events = events.into_iter().map(|event| Event { ids: Vec::new(), ..event }).collect();
+            }
+            // What was no record may be one now.
+            *found = None;
+        }
+        evidence.learn(&raw, model, &look.judgement);
+        mending.left.records = mending.left.records.saturating_add(1);
+        mending.left.kernel |= raw.kind.is_kernel();
+        if raw.kind == RecordType::AUXTRACE {
+            mending.left.auxtrace.push(FileSection { offset: at, size: look.size as u64 });
+        }
+        mending.believe();
+        self.has_odd_sizes |= is_compressed(look.kind) || !look.size.is_multiple_of(8);
+        Ok(Step::Keep(look.total))
+    }
+
+    /// What is at `at`.
+    fn look(&mut self, at: u64) -> Result<Result<Look, NoRecord>> {
+        let Self { near, far, source, evidence, model, here, end, .. } = self;
+        let bytes = if at < here.saturating_add(NEAR_BLOCK / 2) {
+            near.get(source, at, LARGEST, *here, *end)?
+        } else {
+            far.get(source, at, LARGEST, at, *end)?
+        };
+        let raw = match RawRecord::first(bytes, model.endian, at) {
+            Ok(raw) => raw,
+            Err(why) => {
+                let is_known = RecordHeader::parse(bytes, model.endian).is_none_or(|h| h.kind.info().is_some());
+                let is_cut = is_known && matches!(why.problem(), Problem::Truncated { .. });
+                return Ok(Err(if is_cut { NoRecord::Cut(why) } else { NoRecord::Not(why) }));
+            }
+        };
+        let payload = match raw.payload_len() {
+            Ok(payload) => payload,
+            Err(why) => return Ok(Err(NoRecord::Not(why))),
+        };
+        let total = (raw.bytes.len() as u64).saturating_add(payload);
+        let left = end.saturating_sub(at);
+        if total > left {
+            let why = Error::truncated(format!("{} record and what follows it", raw.kind), total, left);
+            return Ok(Err(NoRecord::Cut(why.at(at))));
+        }
+        Ok(Ok(Look { kind: raw.kind, size: raw.bytes.len(), total, judgement: evidence.judge(&raw, model) }))
+    }
+}
+
+impl<S: Source> Read for Mended<S> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.ready == 0 {
+            self.advance().map_err(io::Error::other)?;
+        }
+        let wanted = self.ready.min(buf.len() as u64).min(NEAR_BLOCK);
+        let bytes = self.near.get(&self.source, self.here, wanted, self.here, self.end).map_err(io::Error::other)?;
+        let mut believed = bytes.get(..bytes.len().min(usize::try_from(wanted).unwrap_or(usize::MAX))).unwrap_or(bytes);
+        let got = believed.read(buf)?;
+        self.here = self.here.saturating_add(got as u64);
+        self.ready = self.ready.saturating_sub(got as u64);
+        Ok(got)
+    }
+}
+
+fn leads_nowhere(look: &Look, at: u64) -> Error {
+    let expected = "one that leads to another record";
+    Error::invalid(format!("{} record", look.kind), "size", look.size.to_string(), expected).at(at)
+}

@@ -1,0 +1,222 @@
+//! Where records start, what their sizes lead to, and what they hide.
+
+use binrw::Endian;
+
+use super::evidence::{Verdict, find_header};
+use super::{FAR_BLOCK, Judgement, LARGEST, Look, Mended, NoRecord};
+use crate::error::Result;
+use crate::read::pipe::is_metadata;
+use crate::read::source::Source;
+use crate::record::{RawRecord, Record, RecordHeader};
+
+/// The places that sizes lead to, one after the other.
+pub(super) struct Chain {
+    pub(super) places: Vec<u64>,
+    /// Whether the last of them is the start of a record for certain, or the end.
+    pub(super) is_solid: bool,
+}
+
+/// Records behind a doubtful one that are looked at.
+const CHAIN: usize = 8;
+
+impl<S: Source> Mended<S> {
+    /// The first place inside of the record at `at`, which ends at `next`, where a record starts that was taken into it
+    /// by a wrong size.
+    pub(super) fn hidden(&mut self, at: u64, next: u64, chain: Option<&Chain>) -> Result<Option<u64>> {
+        let behind = at.saturating_add(RecordHeader::SIZE as u64);
+        // What a record hides is looked for in itself first: what is behind it changes when damaged bytes are left out,
+        // and then the record must still be believed.
+        if let Some(to) = self.leading_to(behind, next)? {
+            return Ok(Some(to));
+        }
+        let Some(Chain { places, is_solid }) = chain else { return Ok(None) };
+        let Some(&landing) = places.last().filter(|&&landing| !is_solid || landing != next) else { return Ok(None) };
+        let found = if *is_solid { self.leading_to(behind, landing)? } else { self.search(behind, landing)? };
+        Ok(found.filter(|to| !places.contains(to)))
+    }
+
+    /// The first place from `from` on from which good records lead to `landing`.
+    fn leading_to(&mut self, from: u64, landing: u64) -> Result<Option<u64>> {
+        // Places are told by what they lead to.
+        let step = if self.has_odd_sizes { 1 } else { 8 };
+        let mut from = from.saturating_add(landing.saturating_sub(from).checked_rem(step).unwrap_or(0));
+        while from < landing {
+            if self.leads_to(from, landing)? {
+                return Ok(Some(from));
+            }
+            from = from.saturating_add(step);
+        }
+        Ok(None)
+    }
+
+    /// Whether good records lead from `from` to `landing`.
+    fn leads_to(&mut self, from: u64, landing: u64) -> Result<bool> {
+        let mut here = from;
+        while here < landing {
+            match self.look(here)? {
+                Ok(look) if look.judgement.verdict.is_good() => here = here.saturating_add(look.total),
+                _ => return Ok(false),
+            }
+        }
+        Ok(here == landing)
+    }
+
+    /// Whether there is a record at `at`, or the records end there.
+    pub(super) fn is_likely(&mut self, at: u64) -> Result<bool> {
+        Ok(at == self.end
+            || match self.look(at)? {
+                Ok(look) if look.judgement.verdict.is_good() => true,
+                Err(NoRecord::Cut(_)) => true,
+                Ok(_) | Err(NoRecord::Not(_)) => self.is_table(at)?,
+            })
+    }
+
+    /// Whether a whole record is at `at` that is as it should be, or the records end there.
+    pub(super) fn is_good(&mut self, at: u64) -> Result<bool> {
+        Ok(at == self.end || self.look(at)?.is_ok_and(|look| look.judgement.verdict.is_good()))
+    }
+
+    /// Where sizes lead from `from` on; nothing where they lead nowhere.
+    pub(super) fn chain(&mut self, from: u64) -> Result<Option<Chain>> {
+        let (mut at, mut places, mut all_read) = (from, Vec::new(), true);
+        while places.len() < CHAIN {
+            places.push(at);
+            if at == self.end {
+                return Ok(Some(Chain { places, is_solid: true }));
+            }
+            let look = match self.look(at)? {
+                Ok(look) => look,
+                Err(NoRecord::Cut(_)) => return Ok(Some(Chain { places, is_solid: false })),
+                Err(NoRecord::Not(_)) => return Ok(self.is_table(at)?.then_some(Chain { places, is_solid: true })),
+            };
+            match look.judgement.verdict {
+                Verdict::Sure => return Ok(Some(Chain { places, is_solid: true })),
+                // What comes next may be known only with what it says.
+                Verdict::Likely if is_metadata(look.kind) => return Ok(Some(Chain { places, is_solid: true })),
+                Verdict::Likely => {}
+                Verdict::Odd | Verdict::Bad(_) if self.is_table(at)? => {
+                    return Ok(Some(Chain { places, is_solid: true }));
+                }
+                Verdict::Odd => {}
+                Verdict::Bad(_) => all_read = false,
+            }
+            at = at.saturating_add(look.total);
+        }
+        Ok(all_read.then_some(Chain { places, is_solid: false }))
+    }
+
+    /// The first place from `from` on, and before `limit`, that can be believed to be the start of a record.
+    pub(super) fn search(&mut self, from: u64, limit: u64) -> Result<Option<u64>> {
+        if let Some((start, found)) = self.found
+            && start <= from
+            && found.is_none_or(|found| from <= found)
+        {
+            return Ok(found.filter(|&found| found < limit));
+        }
+        let mut at = from;
+        while let Some(place) = self.header(at, limit)? {
+            if self.is_start(place)? && !self.is_around_others(place)? {
+                self.found = Some((from, Some(place)));
+                return Ok(Some(place));
+            }
+            at = place.saturating_add(1);
+        }
+        if limit == self.end {
+            self.found = Some((from, None));
+        }
+        Ok(None)
+    }
+
+    /// The first place from `at` on, and before `limit`, with the header of a known record.
+    fn header(&mut self, mut at: u64, limit: u64) -> Result<Option<u64>> {
+        let Self { far, source, end, model, .. } = self;
+        while at < limit {
+            let bytes = far.get(source, at, LARGEST.min(FAR_BLOCK / 2), at, *end)?;
+            match find_header(bytes, model.endian) {
+                Some(ahead) => return Ok(Some(at.saturating_add(ahead as u64)).filter(|&at| at < limit)),
+                None if bytes.len() < RecordHeader::SIZE => break,
+                None => at = at.saturating_add(bytes.len().saturating_sub(RecordHeader::SIZE - 1) as u64),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first place inside of the record at `at`, which ends at `next`, where records start that reach beyond it:
+    /// bytes in it were taken out, and it took the first ones of the next.
+    pub(super) fn overlapping(&mut self, at: u64, next: u64) -> Result<Option<u64>> {
+        let mut from = at.saturating_add(RecordHeader::SIZE as u64);
+        while let Some(place) = self.header(from, next)? {
+            let mut here = place;
+            let mut count = 0_usize;
+            while count < CHAIN / 2 && here < self.end && self.is_good(here)? {
+                here = self.look(here)?.map_or(here, |look| here.saturating_add(look.total));
+                if here <= next {
+                    break;
+                }
+                count = count.saturating_add(1);
+            }
+            if count == CHAIN / 2 || (count > 0 && here == self.end) {
+                return Ok(Some(place));
+            }
+            from = place.saturating_add(1);
+        }
+        Ok(None)
+    }
+
+    /// Whether what looks like a record at `at` takes in whole ones, up to its end.
+    fn is_around_others(&mut self, at: u64) -> Result<bool> {
+        let Ok(look) = self.look(at)? else { return Ok(false) };
+        let end = at.saturating_add(look.total);
+        Ok(self.leading_to(at.saturating_add(RecordHeader::SIZE as u64), end)?.is_some())
+    }
+
+    /// Whether records start at `at`: one that is sure to belong to this recording, or several in a row.
+    fn is_start(&mut self, at: u64) -> Result<bool> {
+        let is_aligned = at.saturating_sub(self.base).is_multiple_of(8) || self.has_odd_sizes;
+        let mut here = at;
+        for count in 0..=CHAIN / 2 {
+            if count > 0 && here == self.end {
+                if !is_aligned {
+                    return Ok(count > 2);
+                }
+                // What looks like the last record may be a part of one that is cut.
+                return Ok(count > 1 || !self.is_cut || self.is_record(self.base, at)?);
+            }
+            match self.look(here)? {
+                Ok(Look { judgement: Judgement { verdict: Verdict::Sure, .. }, total, .. }) => {
+                    return Ok(is_aligned || self.is_good(here.saturating_add(total))?);
+                }
+                Ok(look) if look.judgement.verdict.is_good() && (is_aligned || look.size.is_multiple_of(8)) => {
+                    here = here.saturating_add(look.total);
+                }
+                Err(NoRecord::Cut(_)) => return Ok(false),
+                Ok(_) | Err(NoRecord::Not(_)) => return Ok(count > 0 && is_aligned && self.is_table(here)?),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the bytes up to `end` are a record, with another size than it says.
+    fn is_record(&mut self, at: u64, end: u64) -> Result<bool> {
+        let Self { near, source, model, here, end: limit, .. } = self;
+        let Ok(size) = u16::try_from(end.saturating_sub(at)) else { return Ok(false) };
+        let bytes = near.get(source, at, u64::from(size), *here, *limit)?;
+        let mut bytes = bytes.get(..usize::from(size)).unwrap_or(bytes).to_vec();
+        if let Some(field) = bytes.get_mut(6..8) {
+            field.copy_from_slice(&if model.endian == Endian::Little {
+                size.to_le_bytes()
+            } else {
+                size.to_be_bytes()
+            });
+        }
+        let raw = RawRecord::first(&bytes, model.endian, at);
+        let is_one = |raw: &RawRecord<'_>| Record::decode(raw, &model.events.layout_of(raw)).is_ok();
+        // Of a metadata record any part is one.
+        Ok(raw.is_ok_and(|raw| !is_metadata(raw.kind) && is_one(&raw)))
+    }
+
+    /// Whether the feature table stands at `at`, where it is looked for.
+    pub(super) fn is_table(&self, at: u64) -> Result<bool> {
+        self.table.as_ref().map_or(Ok(false), |table| table.is_at(&self.source, at))
+    }
+}
