@@ -1,5 +1,7 @@
 //! The fixtures are what their manifest and their names say.
 
+use std::{fs, io, path::Path};
+
 use perfdata_tests::{
     manifest, per_fixture,
     recordings::{self, Container, Form, Recording},
@@ -36,6 +38,51 @@ fn all_containers_and_recorders_are_there() {
         let recorder = outside.recorder.as_ref();
         assert!(fixtures.iter().any(|r| r.recorder.as_ref() == recorder), "{recorder:?}");
     }
+}
+
+/// Names of devices on Windows, whatever stands behind a dot, and characters that names cannot have there.
+fn has_bad_name(path: &Path) -> bool {
+    const DEVICES: [&str; 4] = ["aux", "con", "nul", "prn"];
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    DEVICES.contains(&stem) || name.contains(['<', '>', ':', '"', '|', '?', '*', '\\']) || name.ends_with(['.', ' '])
+}
+
+fn bad_names(folder: &Path, found: &mut Vec<String>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if has_bad_name(&entry.path()) {
+            found.push(entry.path().display().to_string());
+        }
+        if entry.file_type()?.is_dir() {
+            bad_names(&entry.path(), found)?;
+        }
+    }
+    Ok(())
+}
+
+/// Elsewhere, too, a clone can be looked at.
+#[test]
+fn windows_can_check_out_every_file() {
+    let mut found = Vec::new();
+    for folder in [
+        "docs",
+        "fixtures",
+        "fuzz/fuzz_targets",
+        "packaging",
+        "perfdata-convert",
+        "perfdata-core",
+        "perfdata-write",
+        "tests",
+    ] {
+        bad_names(&recordings::root().join(folder), &mut found).expect("a folder of the repository");
+    }
+    assert_eq!(found, [""; 0]);
+    assert!(
+        has_bad_name(Path::new("src/aux"))
+            && has_bad_name(Path::new("Con.rs"))
+            && !has_bad_name(Path::new("auxtrace.rs"))
+    );
 }
 
 #[test]
