@@ -2,8 +2,10 @@
 
 mod examples;
 mod inject;
+pub mod limits;
 
 pub use inject::{InjectArgs, OnlyInPerf};
+pub use limits::LimitArgs;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,9 @@ pub struct Cli {
     /// Print version
     #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
     pub version: Option<bool>,
+    /// How far to go.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// The end of `perfconv -h`: the options that have no room on one screen, by name.
@@ -64,7 +69,7 @@ fn at_top(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "output" => arg.required(false),
         "input" => arg.hide_short_help(true),
-        "quiet" | "verbose" | "version" => arg,
+        "quiet" | "verbose" | "version" | "max_decompressed" | "max_window_log" | "max_metadata" => arg,
         _ => {
             let hidden = is_conversion(&arg);
             arg.requires("output").hide_short_help(hidden)

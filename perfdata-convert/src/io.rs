@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perfdata_core::header::{ContainerKind, FileSection};
-use perfdata_core::read::{DataFile, Foreknown, Head, Mended, Merged, RecordingReader, Source, SourceReader, Survey};
+use perfdata_core::read::{
+    DataFile, Foreknown, Head, Limits, Mended, Merged, Options, RecordingReader, Source, SourceReader, Survey,
+};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result, Step};
@@ -41,6 +43,7 @@ pub struct Input {
     watch: Option<Arc<dyn Watch>>,
     /// Bytes of a stream that were read.
     streamed: Arc<AtomicU64>,
+    limits: Limits,
 }
 
 enum Kind {
@@ -111,23 +114,30 @@ impl Directory {
         &self.extras
     }
 
-    fn reader(&self, meter: Meter) -> Result<RecordingReader<InputReader>> {
+    fn reader(&self, limits: Limits, meter: Meter) -> Result<RecordingReader<InputReader>> {
         if self.files.is_empty() {
-            let reader = RecordingReader::open(self.data.clone()).map_err(|error| error.inside("data"))?;
+            let options = Options { limits, ..Options::default() };
+            let reader =
+                RecordingReader::open_with(self.data.clone(), options).map_err(|error| error.inside("data"))?;
             return Ok(reader.map_input(|file| meter.of(Stream::File(file))));
         }
-        let reader = RecordingReader::directory(self.data.clone(), self.files.clone())?;
+        let reader = RecordingReader::directory(self.data.clone(), self.files.clone(), limits)?;
         Ok(reader.map_input(|merged| meter.of(Stream::Merged(Box::new(merged)))))
     }
 
-    fn mended_reader(&self, foreknown: &[Foreknown], meter: Meter) -> Result<RecordingReader<InputReader>> {
+    fn mended_reader(
+        &self,
+        foreknown: &[Foreknown],
+        limits: Limits,
+        meter: Meter,
+    ) -> Result<RecordingReader<InputReader>> {
         let mut told = foreknown.iter().copied().chain(iter::repeat(Foreknown::default()));
         let data = (self.data.clone(), told.next().unwrap_or_default());
         if self.files.is_empty() {
-            let reader = RecordingReader::mended(data.0, data.1).map_err(|error| error.inside("data"))?;
+            let reader = RecordingReader::mended(data.0, data.1, limits).map_err(|error| error.inside("data"))?;
             return Ok(reader.map_input(|file| meter.of(Stream::Mended(Box::new(file)))));
         }
-        let reader = RecordingReader::mended_directory(data, self.files.iter().cloned().zip(told).collect())?;
+        let reader = RecordingReader::mended_directory(data, self.files.iter().cloned().zip(told).collect(), limits)?;
         Ok(reader.map_input(|merged| meter.of(Stream::MendedFiles(Box::new(merged)))))
     }
 
@@ -178,6 +188,12 @@ impl Input {
         Input { watch: Some(watch), ..self }
     }
 
+    /// The same input, of which a reader grants no more than `limits`.
+    #[must_use]
+    pub fn limited_by(self, limits: Limits) -> Input {
+        Input { limits, ..self }
+    }
+
     /// Bytes of the input; of a stream those that were read when the result is asked.
     pub(crate) fn size(&self) -> Size {
         let known = match &self.kind {
@@ -223,7 +239,7 @@ impl Input {
     }
 
     fn part(&self, kind: Kind) -> Input {
-        Input { kind, watch: self.watch.clone(), streamed: self.streamed.clone() }
+        Input { kind, watch: self.watch.clone(), streamed: self.streamed.clone(), limits: self.limits }
     }
 
     /// This input as one that can be read twice: a stream is put into a temporary file.
@@ -248,9 +264,9 @@ impl Input {
         }
         let mut seen = |bytes| self.watch.iter().for_each(|watch| watch.advance(bytes));
         match &self.kind {
-            Kind::File(file) => Ok(vec![(None, Survey::of(file, seen)?)]),
+            Kind::File(file) => Ok(vec![(None, Survey::of(file, self.limits, seen)?)]),
             Kind::Directory(directory) => {
-                let main = Survey::of(&directory.data, &mut seen).map_err(|error| error.inside("data"))?;
+                let main = Survey::of(&directory.data, self.limits, &mut seen).map_err(|error| error.inside("data"))?;
                 let beside = directory.files.iter().map(|file| {
                     let name = file.name.escape_debug().to_string();
                     let survey = Survey::beside(&file.source, &main, &mut seen).map_err(|error| error.inside(&name))?;
@@ -291,37 +307,39 @@ impl Input {
     /// As [`reader`](Self::reader).
     pub fn reader_with(self, head: Head) -> Result<(RecordingReader<InputReader>, InputSource)> {
         let total = self.size().known;
+        let limits = self.limits;
+        let options = Options { head, limits };
         let meter = Meter { watch: self.watch, streamed: self.streamed };
         if let Some(watch) = &meter.watch {
             watch.begin(total);
         }
         match self.kind {
             Kind::File(file) => {
-                let reader = RecordingReader::open_with(file.clone(), head)?;
+                let reader = RecordingReader::open_with(file.clone(), options)?;
                 let reader = reader.map_input(|file| meter.clone().of(Stream::File(file)));
-                Ok((reader, InputSource { place: Place::File(file), meter }))
+                Ok((reader, InputSource { place: Place::File(file), limits, meter }))
             }
             Kind::Stream(stream) => {
                 let stream = meter.clone().of(Stream::Other(stream));
-                Ok((RecordingReader::pipe_with(stream, head)?, InputSource { place: Place::Nowhere, meter }))
+                Ok((RecordingReader::pipe_with(stream, options)?, InputSource { place: Place::Nowhere, limits, meter }))
             }
             Kind::Beside(file, data) => {
-                let reader = RecordingReader::beside(data, file.clone())?;
+                let reader = RecordingReader::beside(data, file.clone(), limits)?;
                 let reader = reader.map_input(|file| meter.clone().of(Stream::File(file)));
-                Ok((reader, InputSource { place: Place::File(file), meter }))
+                Ok((reader, InputSource { place: Place::File(file), limits, meter }))
             }
             Kind::Directory(directory) => {
-                let reader = directory.reader(meter.clone())?;
-                Ok((reader, InputSource { place: Place::Directory(directory), meter }))
+                let reader = directory.reader(limits, meter.clone())?;
+                Ok((reader, InputSource { place: Place::Directory(directory), limits, meter }))
             }
             Kind::Damaged(file, foreknown) => {
-                let reader = RecordingReader::mended(file.clone(), foreknown)?;
+                let reader = RecordingReader::mended(file.clone(), foreknown, limits)?;
                 let reader = reader.map_input(|file| meter.clone().of(Stream::Mended(Box::new(file))));
-                Ok((reader, InputSource { place: Place::File(file), meter }))
+                Ok((reader, InputSource { place: Place::File(file), limits, meter }))
             }
             Kind::DamagedDirectory(directory, foreknown) => {
-                let reader = directory.mended_reader(&foreknown, meter.clone())?;
-                Ok((reader, InputSource { place: Place::Directory(directory), meter }))
+                let reader = directory.mended_reader(&foreknown, limits, meter.clone())?;
+                Ok((reader, InputSource { place: Place::Directory(directory), limits, meter }))
             }
         }
     }
@@ -333,7 +351,7 @@ fn unmendable() -> Error {
 
 impl From<Kind> for Input {
     fn from(kind: Kind) -> Self {
-        Input { kind, watch: None, streamed: Arc::default() }
+        Input { kind, watch: None, streamed: Arc::default(), limits: Limits::default() }
     }
 }
 
@@ -412,6 +430,7 @@ impl Read for InputReader {
 /// The input once more, for what the model does not hold.
 pub struct InputSource {
     place: Place,
+    limits: Limits,
     meter: Meter,
 }
 
@@ -436,7 +455,7 @@ impl InputSource {
             Place::Directory(directory) => Kind::Directory(directory.clone()),
         };
         let Meter { watch, streamed } = self.meter.clone();
-        Ok(Some(Input { kind, watch, streamed }.reader()?.0))
+        Ok(Some(Input { kind, watch, streamed, limits: self.limits }.reader()?.0))
     }
 
     /// The directory that the input is.

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
+use perfdata_core::error::Problem;
 use perfdata_core::read::{Decompressor, RecordingReader, Run, Stretch, is_compressed};
 use perfdata_core::record::RawRecord;
 
@@ -46,7 +47,7 @@ pub fn walk(
         let (stretch, recording) = match reader.next_stretch() {
             Ok(Some(next)) => next,
             Ok(None) => break,
-            Err(error) if error.is_io() => return Err(error.into()),
+            Err(error) if error.is_io() || matches!(error.problem(), Problem::Limit { .. }) => return Err(error.into()),
             Err(error) => {
                 if see(Item::Undecodable(error), reader.recording())?.is_break() {
                     break;

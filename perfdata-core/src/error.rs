@@ -42,8 +42,10 @@ pub enum Problem {
     },
     /// A value above the limit that the reader was given, for instance what a compressed record may grow to.
     Limit {
-        /// What the input asks for.
-        found: u64,
+        /// What the input asks for, if it says that.
+        found: Option<u64>,
+        /// The limit's name, that of a field of [`Limits`](crate::read::Limits).
+        name: &'static str,
         /// The most that is granted.
         limit: u64,
     },
@@ -213,7 +215,10 @@ impl fmt::Display for Error {
             }
             Problem::Invalid { found, expected } if expected.is_empty() => f.write_str(found),
             Problem::Invalid { found, expected } => write!(f, "found {found}, expected {expected}"),
-            Problem::Limit { found, limit } => write!(f, "{found} is above the limit of {limit}"),
+            Problem::Limit { found: Some(found), name, limit } => {
+                write!(f, "{found} is above the limit {name} of {limit}")
+            }
+            Problem::Limit { found: None, name, limit } => write!(f, "more than the limit {name} of {limit} grants"),
             Problem::Unknown(what) => f.write_str(what),
         }
     }

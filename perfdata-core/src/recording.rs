@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::feature::{Feature, FeatureId, Section};
 use crate::header::Magic;
 use crate::layout::Layout;
+use crate::read::Limits;
 use crate::record::{EventTypeName, Glimpse, RawRecord, RecordType, SampleOffsets};
 
 /// An attribute with the ids of its instances (one for each CPU or task).
@@ -35,6 +36,8 @@ pub struct Recording {
     /// Feature sections by number: their bytes in the recording's byte order. A map, since their order in a file is
     /// that of the numbers.
     pub features: BTreeMap<u32, Vec<u8>>,
+    /// How far a reader goes with what the recording asks for; no part of what it says.
+    pub limits: Limits,
 }
 
 impl Recording {
@@ -46,6 +49,7 @@ impl Recording {
             events: Events::default(),
             event_types: Vec::new(),
             features: BTreeMap::new(),
+            limits: Limits::default(),
         }
     }
 

@@ -19,7 +19,7 @@ use perfdata_core::{
     Recording,
     arrangement::Arrangement,
     header::ContainerKind,
-    read::{Piece, RecordingReader, SourceReader},
+    read::{Limits, Piece, RecordingReader, SourceReader},
     record::RecordType,
 };
 use tempfile::TempDir;
@@ -137,7 +137,7 @@ impl Whole {
 /// As text: one of them cannot be read.
 pub fn differences(a: &Path, b: &Path) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
-    let differs = diff::run(a, b, false, &mut out).map_err(|error| error.to_string())?;
+    let differs = diff::run(a, b, false, Limits::default(), &mut out).map_err(|error| error.to_string())?;
     let text = String::from_utf8(out).map_err(|error| error.to_string())?;
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     if differs == lines.is_empty() { Err(format!("differs: {differs}, but {lines:?}")) } else { Ok(lines) }

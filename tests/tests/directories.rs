@@ -226,7 +226,10 @@ fn damaged_files_are_looked_into() {
         let found: Vec<_> = report.findings.iter().map(|finding| finding.meaning.clone()).collect();
         assert_eq!(names(&found), 2, "{found:?}");
         assert!(!report.is_clean());
-        assert!(!diff::run(&path, &path, false, &mut Vec::new()).expect("they are compared"));
+        assert!(
+            !diff::run(&path, &path, false, perfdata_core::read::Limits::default(), &mut Vec::new())
+                .expect("they are compared")
+        );
     }
 }
 

@@ -51,6 +51,9 @@ file2pipe short-attribute.data -o out.data
 --decompress not-zstd.data -o out.data
 # The input asks for too much
 --decompress bomb.data -o out.data
+--decompress window.data -o out.data
+info --max-metadata 100 good.data
+dump --max-metadata 100 start.data
 # A meaning is needed that nobody knows
 --swap-endian unknown.data -o out.data
 --swap-endian --unknown error unknown.data -o out.data
@@ -94,6 +97,8 @@ inject --jit -i good.data -o out.data
 dump --type SAMPEL good.data
 dump --type nonsense good.data
 dump --limit many good.data
+info --max-metadata many good.data
+info --max-window-log 99 good.data
 -o out.data info good.data
 man inof
 completions tcsh
@@ -143,6 +148,10 @@ fn fill(folder: &Path) {
         let output = run(folder, line);
         assert!(output.success(), "perfconv {line}: {}", output.stderr);
     }
+    write("start.data", &start().bytes);
+    // Neither content size nor checksum; a window of 1 GiB, one empty last block.
+    let window = [0x28, 0xb5, 0x2f, 0xfd, 0, 20 << 3, 1, 0, 0];
+    write("window.data", &start().record(kind::COMPRESSED, 0, buf().bytes(&window).pad(8)).bytes);
     write("bomb.data", &start().record(kind::COMPRESSED, 0, buf().bytes(&bomb).pad(8)).bytes);
 }
 

@@ -15,7 +15,7 @@ use perfdata_core::{
     Endian,
     arrangement::Arrangement,
     feature::FeatureId,
-    read::{Decompressor, Head, Piece, RecordingReader, is_compressed, is_metadata},
+    read::{Decompressor, Head, Options, Piece, RecordingReader, is_compressed, is_metadata},
     record::{RecordHeader, RecordType},
 };
 use perfdata_tests::{
@@ -77,7 +77,8 @@ struct Item {
 /// All records, those of a pipe's head too, compressed ones opened. COMPRESSED sections are left out.
 fn items(bytes: &[u8]) -> Vec<Item> {
     let source = std::sync::Arc::new(bytes.to_vec());
-    let mut reader = RecordingReader::open_with(source, Head::Pass).expect("a recording");
+    let mut reader =
+        RecordingReader::open_with(source, Options { head: Head::Pass, ..Options::default() }).expect("a recording");
     let mut items: Vec<Item> = Vec::new();
     let mut zstd = None;
     while let Some((piece, recording)) = reader.next_with_model().expect("it can be read") {

@@ -4,13 +4,15 @@ use std::io::Write;
 use std::path::Path;
 
 use super::{open, print};
+use perfdata_core::read::Limits;
+
 use crate::advice;
 use crate::error::Result;
 use crate::messages::Messages;
 use crate::show::overview::Overview;
 
 /// Says what the recording at `input` is.
-pub fn run(input: &Path, out: &mut dyn Write, messages: Messages) -> Result<()> {
-    let overview = Overview::of(open(input, messages)?)?;
+pub fn run(input: &Path, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {
+    let overview = Overview::of(open(input, limits, messages)?)?;
     print(out, &advice::text(&overview, input))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use indicatif::HumanBytes;
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
+use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
 
@@ -25,7 +26,7 @@ use crate::messages::{Messages, Verbosity};
 use crate::show::endian_name;
 
 /// Converts by `args`; `to` is the container that the command's name asks for.
-pub fn run(args: &ConvertArgs, to: Option<Container>, messages: Messages) -> Result<()> {
+pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: Messages) -> Result<()> {
     if to.is_some() && args.to.is_some_and(|other| to != Some(other)) {
         return Err(Error::Usage("--to asks for another container than the command does".into()));
     }
@@ -43,13 +44,13 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, messages: Messages) -> Res
         Some(Container::Pipe) => Some(ContainerKind::Pipe),
         Some(Container::Dir) => {
             let output = OutputDirectory::create(output, &args.input, args.force, to_directory::is_part)?;
-            let summary = to_directory::convert(open(&args.input, messages)?, output, stages)?;
+            let summary = to_directory::convert(open(&args.input, limits, messages)?, output, stages)?;
             report(&summary, messages);
             return Ok(());
         }
     };
     let output = Output::create(output, &args.input, args.force)?;
-    let summary = Conversion { stages: stages()?, to }.run_on(open(&args.input, messages)?, output)?;
+    let summary = Conversion { stages: stages()?, to }.run_on(open(&args.input, limits, messages)?, output)?;
     warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use perfdata_core::read::Limits;
+
 use crate::cli::DumpArgs;
 use crate::error::Result;
 use crate::io::Input;
@@ -9,10 +11,10 @@ use crate::messages::Messages;
 use crate::show::dump::Dump;
 
 /// Shows the records by `args`.
-pub fn run(args: &DumpArgs, out: &mut dyn Write, messages: Messages) -> Result<()> {
+pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {
     let types = args.types.iter().map(|name| Dump::type_of(name)).collect::<Result<_>>()?;
     let dump = Dump { json: args.json, hex: args.hex, types, limit: args.limit };
-    for damage in dump.run(Input::open(&args.input)?, out)? {
+    for damage in dump.run(Input::open(&args.input)?.limited_by(limits), out)? {
         messages.warning(damage);
     }
     Ok(())

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use super::open;
+use perfdata_core::read::Limits;
+
 use crate::aux_data::{EXTENSION, INDEX, extract};
 use crate::cli::ExtractAuxArgs;
 use crate::convert::Conversion;
@@ -12,14 +14,14 @@ use crate::io::{Output, OutputDirectory};
 use crate::messages::Messages;
 
 /// Takes the AUX data out by `args`.
-pub fn run(args: &ExtractAuxArgs, messages: Messages) -> Result<()> {
+pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<()> {
     let is_ours = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         path.is_file() && (name == INDEX || name.ends_with(EXTENSION))
     };
     let directory = OutputDirectory::create(&args.output, &args.input, args.force, is_ours)?;
     let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;
-    let mut input = open(&args.input, messages)?;
+    let mut input = open(&args.input, limits, messages)?;
     let mut again = None;
     if sideband.is_some() {
         input = input.into_seekable()?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
+use perfdata_core::read::Limits;
 
 use super::convert::{report, warn_of_unfinished};
 use super::open;
@@ -15,7 +16,7 @@ use crate::messages::Messages;
 
 /// Copies the recording, with the build ids that `args` ask for. Like perf it writes a pipe to standard output, and a
 /// file to everything else.
-pub fn run(args: &InjectArgs, messages: Messages) -> Result<()> {
+pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> {
     if let Some((option, what)) = args.elsewhere.given {
         return Err(Error::Usage(format!("--{option}: {what} is what perf inject does, and perfconv does not")));
     }
@@ -25,7 +26,7 @@ pub fn run(args: &InjectArgs, messages: Messages) -> Result<()> {
     let stages = asked.map(|stage| Box::new(stage) as Box<dyn Stage>).into_iter().collect();
     let to = if args.output == Path::new("-") { ContainerKind::Pipe } else { ContainerKind::File };
     let output = Output::create(&args.output, &args.input, true)?;
-    let summary = Conversion { stages, to: Some(to) }.run_on(open(&args.input, messages)?, output)?;
+    let summary = Conversion { stages, to: Some(to) }.run_on(open(&args.input, limits, messages)?, output)?;
     warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())

@@ -16,6 +16,8 @@ mod verify;
 use std::io::Write;
 use std::path::Path;
 
+use perfdata_core::read::Limits;
+
 use crate::cli::{Cli, Command, Container};
 use crate::error::{Error, Result};
 use crate::io::Input;
@@ -47,19 +49,19 @@ impl Outcome {
 /// What the command could not do; see [`Error::exit_code`].
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
     let mut outcome = Outcome::Done;
-    let messages = Messages::from(cli.messages);
+    let (messages, limits) = (Messages::from(cli.messages), Limits::from(cli.limits));
     match (cli.command, cli.convert) {
-        (None, Some(args)) if args.output.is_none() => about::run(&args.input, out, messages)?,
-        (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None, messages)?,
-        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(Container::File), messages)?,
-        (Some(Command::File2pipe(args)), _) => convert::run(&args, Some(Container::Pipe), messages)?,
-        (Some(Command::Inject(args)), _) => inject::run(&args, messages)?,
-        (Some(Command::Info(args)), _) => info::run(&args, out, messages)?,
-        (Some(Command::Dump(args)), _) => dump::run(&args, out, messages)?,
-        (Some(Command::ExtractAux(args)), _) => extract_aux::run(&args, messages)?,
-        (Some(Command::Recover(args)), _) => recover::run(&args, messages)?,
-        (Some(Command::Diff(args)), _) => outcome = diff::run(&args, out)?,
-        (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out, messages)?,
+        (None, Some(args)) if args.output.is_none() => about::run(&args.input, out, limits, messages)?,
+        (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None, limits, messages)?,
+        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(Container::File), limits, messages)?,
+        (Some(Command::File2pipe(args)), _) => convert::run(&args, Some(Container::Pipe), limits, messages)?,
+        (Some(Command::Inject(args)), _) => inject::run(&args, limits, messages)?,
+        (Some(Command::Info(args)), _) => info::run(&args, out, limits, messages)?,
+        (Some(Command::Dump(args)), _) => dump::run(&args, out, limits, messages)?,
+        (Some(Command::ExtractAux(args)), _) => extract_aux::run(&args, limits, messages)?,
+        (Some(Command::Recover(args)), _) => recover::run(&args, limits, messages)?,
+        (Some(Command::Diff(args)), _) => outcome = diff::run(&args, out, limits)?,
+        (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out, limits, messages)?,
         (Some(Command::Man(args)), _) => man::run(&args, out)?,
         (Some(Command::Completions(args)), _) => completions::run(&args, out)?,
         (None, None) => return Err(Error::Usage("no input given; see perfconv --help".into())),
@@ -69,8 +71,8 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 /// Opens a recording that is read to its end, and shows how far that is.
-fn open(path: &Path, messages: Messages) -> Result<Input> {
-    let input = Input::open(path)?;
+fn open(path: &Path, limits: Limits, messages: Messages) -> Result<Input> {
+    let input = Input::open(path)?.limited_by(limits);
     Ok(if messages.verbosity == Verbosity::Quiet { input } else { input.watched_by(Progress::new()) })
 }
 

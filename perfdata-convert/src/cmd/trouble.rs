@@ -9,7 +9,7 @@ use perfdata_core::error::Problem;
 use perfdata_core::header::Magic;
 
 use crate::advice;
-use crate::cli::{Cli, nearest_command};
+use crate::cli::{Cli, limits, nearest_command};
 use crate::error::{Error, Step};
 use crate::io::Input;
 use crate::messages::Messages;
@@ -80,6 +80,7 @@ impl Given {
             }
             (_, Some(input)) => match error.of_input().map(perfdata_core::Error::problem) {
                 Some(Problem::Io(_)) | None => (None, None),
+                Some(&Problem::Limit { name, limit, .. }) => (None, Some(self.granting(name, limit))),
                 Some(_) => self.look_at(input),
             },
             _ => (None, None),
@@ -96,6 +97,22 @@ impl Given {
         let option = options.split(' ').next().unwrap_or(options);
         let known = self.words.iter().any(|word| word == option);
         (!known).then(|| format!("{} {options}", self.command(None)))
+    }
+
+    /// The command line with a limit that grants more than `limit`, in place of the one that it may have.
+    fn granting(&self, name: &str, limit: u64) -> String {
+        let option = format!("--{name}");
+        let mut words = Vec::new();
+        let mut all = self.words.iter();
+        while let Some(word) = all.next() {
+            if word.to_str() == Some(&option) {
+                all.next();
+            } else if !word.to_str().is_some_and(|word| word.starts_with(&format!("{option}="))) {
+                words.push(word.clone());
+            }
+        }
+        let rest = Given { words, input: None };
+        format!("{} {option} {}", rest.command(None), limits::beyond(name, limit))
     }
 
     /// What an input is that could not be read as a recording.

@@ -31,6 +31,7 @@ pub struct Compat {
     /// The model in its new form, whose metadata the stream may add to.
     events: Events,
     endian: Endian,
+    limits: Limits,
     is_pipe: bool,
     /// The stream of compressed records as it was, and as it becomes.
     inner: Option<Decompressor>,
@@ -52,6 +53,7 @@ impl Compat {
             version,
             events: Events::default(),
             endian: Endian::Little,
+            limits: Limits::default(),
             is_pipe: false,
             inner: None,
             outer: None,
@@ -259,7 +261,7 @@ impl Compat {
     fn recompress(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let mut inner = match self.inner.take() {
             Some(inner) => inner,
-            None => Decompressor::new(self.endian, Limits::default())?,
+            None => Decompressor::new(self.endian, self.limits)?,
         };
         let mut plain = std::mem::take(&mut self.buffer);
         plain.clear();
@@ -321,7 +323,7 @@ impl Stage for Compat {
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        self.endian = recording.endian;
+        (self.endian, self.limits) = (recording.endian, recording.limits);
         self.inner = Some(Decompressor::of(recording)?);
         if let Some(Ok(Section { value: Feature::Compressed(params), .. })) = recording.feature(FeatureId::COMPRESSED) {
             self.level = i32::try_from(params.level).unwrap_or(self.level);

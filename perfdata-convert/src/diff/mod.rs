@@ -14,6 +14,8 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use perfdata_core::read::Limits;
+
 use crate::error::{Error, Result};
 use crate::io::Input;
 use crate::show::json::Json;
@@ -73,7 +75,7 @@ const AHEAD: usize = 256;
 ///
 /// # Errors
 /// One of them cannot be read, or the output not be written.
-pub fn run(a: &Path, b: &Path, json: bool, out: &mut dyn Write) -> Result<bool> {
+pub fn run(a: &Path, b: &Path, json: bool, limits: Limits, out: &mut dyn Write) -> Result<bool> {
     let blame = |path: &Path| {
         let path = path.to_owned();
         move |source: Error| match source {
@@ -82,7 +84,7 @@ pub fn run(a: &Path, b: &Path, json: bool, out: &mut dyn Write) -> Result<bool> 
             source => Error::Compared { path, source: Box::new(source) },
         }
     };
-    let open = |path: &Path| Input::open(path).and_then(|input| Ok(input.reader()?.0));
+    let open = |path: &Path| Input::open(path).and_then(|input| Ok(input.limited_by(limits).reader()?.0));
     let (reader_a, reader_b) = (open(a).map_err(blame(a))?, open(b).map_err(blame(b))?);
     let mut differs = false;
     let mut report = |difference: Difference| {

@@ -40,6 +40,7 @@ pub struct Decompressor {
     /// Bytes that the last compressed record decoded to so far, and the most that it may.
     decoded: u64,
     limit: u64,
+    window_log: u32,
     /// Type and offset of the last compressed record.
     place: (RecordType, u64),
 }
@@ -59,6 +60,10 @@ const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// The decoder's hint between blocks: bytes of a block's header.
 const BLOCK_HEADER: usize = 3;
 
+/// zstd's code for a stream that asks for a larger window than is granted (lib/zstd_errors.h,
+/// ZSTD_error_frameParameter_windowTooLarge).
+const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
+
 /// Whether records of this type hold compressed ones.
 pub fn is_compressed(kind: RecordType) -> bool {
     matches!(kind, RecordType::COMPRESSED | RecordType::COMPRESSED2)
@@ -74,6 +79,15 @@ fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
     Ok(data.0)
 }
 
+/// What zstd says of data that it does not decode.
+fn problem(error: &std::io::Error, window_log: u32) -> Problem {
+    let text = error.to_string();
+    if text == zstd::zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
+        return Problem::Limit { found: None, name: "max-window-log", limit: window_log.into() };
+    }
+    Problem::Unknown(format!("zstd: {text}").into())
+}
+
 impl Decompressor {
     /// A decoder for the stream of a recording in byte order `endian`.
     ///
@@ -81,7 +95,7 @@ impl Decompressor {
     /// zstd cannot be set up, or not for such a window.
     pub fn new(endian: Endian, limits: Limits) -> Result<Self> {
         let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
-        let window = DParameter::WindowLogMax(limits.window_log);
+        let window = DParameter::WindowLogMax(limits.max_window_log);
         decoder.set_parameter(window).map_err(|e| Error::io("zstd decoder", e))?;
         Ok(Decompressor {
             decoder,
@@ -95,21 +109,24 @@ impl Decompressor {
             start: 0,
             end: 0,
             decoded: 0,
-            limit: limits.decompressed,
+            limit: limits.max_decompressed.unwrap_or(Limits::DECOMPRESSED),
+            window_log: limits.max_window_log,
             place: (RecordType::COMPRESSED, 0),
         })
     }
 
-    /// A decoder for the stream of `recording`; what a record may decode to is what its COMPRESSED feature says.
+    /// A decoder for the stream of `recording`, by its limits.
     ///
     /// # Errors
     /// zstd cannot be set up.
     pub fn of(recording: &Recording) -> Result<Self> {
-        let mut limits = Limits::default();
-        if let Some(Ok(Section { value: Feature::Compressed(params), .. })) = recording.feature(FeatureId::COMPRESSED)
+        let mut limits = recording.limits;
+        if limits.max_decompressed.is_none()
+            && let Some(Ok(Section { value: Feature::Compressed(params), .. })) =
+                recording.feature(FeatureId::COMPRESSED)
             && params.mmap_len > 0
         {
-            limits.decompressed = params.mmap_len.into();
+            limits.max_decompressed = Some(params.mmap_len.into());
         }
         Self::new(recording.endian, limits)
     }
@@ -192,10 +209,7 @@ impl Decompressor {
         let fault = |problem| Error::new(format!("{kind} record"), problem).at(offset);
         let mut input = InBuffer::around(self.input.get(self.taken..).unwrap_or_default());
         let mut output = OutBuffer::around_pos(self.buffer.as_mut_slice(), self.end);
-        let hint = self
-            .decoder
-            .run(&mut input, &mut output)
-            .map_err(|e| fault(Problem::Unknown(format!("zstd: {e}").into())))?;
+        let hint = self.decoder.run(&mut input, &mut output).map_err(|e| fault(problem(&e, self.window_log)))?;
         let (read, end) = (input.pos(), output.pos());
         self.taken += read;
         self.decoded += (end - self.end) as u64;
@@ -204,7 +218,11 @@ impl Decompressor {
         self.between_blocks = hint == BLOCK_HEADER;
         self.between_frames = false;
         if self.decoded > self.limit {
-            return Err(fault(Problem::Limit { found: self.decoded, limit: self.limit }));
+            return Err(fault(Problem::Limit {
+                found: Some(self.decoded),
+                name: "max-decompressed",
+                limit: self.limit,
+            }));
         }
         if hint == 0 {
             self.restart()?;

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::feature::FeatureId;
 use crate::header::{FeatureBitmap, FileHeader, FileSection, WordSize};
 use crate::layout::Layout;
+use crate::read::limits::Limits;
 use crate::read::mend::{Foreknown, Ids, Losses};
 use crate::read::source::{Source, read_section};
 use crate::record::EventTypeName;
@@ -23,11 +24,15 @@ const HOSTNAME: u32 = 3;
 ///
 /// # Errors
 /// A header or attributes that cannot be read. Damaged feature sections are left out, not refused.
-pub(super) fn read_metadata(source: &(impl Source + ?Sized), endian: Endian) -> Result<(Recording, FileArrangement)> {
-    let (mut recording, mut file, mut budget) = read_header(source, endian)?;
+pub(super) fn read_metadata(
+    source: &(impl Source + ?Sized),
+    endian: Endian,
+    limits: Limits,
+) -> Result<(Recording, FileArrangement)> {
+    let (mut recording, mut file, mut budget) = read_header(source, endian, limits)?;
     read_events(source, &mut recording, &mut file, &mut budget, None)?;
     read_event_types(source, &mut recording, &mut file);
-    read_features(source, &mut recording, &mut file, &mut budget);
+    read_features(source, &mut recording, &mut file, &mut budget)?;
     file.complete();
     Ok((recording, file))
 }
@@ -47,9 +52,14 @@ pub(super) struct Rest {
 ///
 /// # Errors
 /// A header that cannot be read, or no whole attribute.
-pub(super) fn read_rest(source: &(impl Source + ?Sized), endian: Endian, foreknown: Foreknown) -> Result<Rest> {
+pub(super) fn read_rest(
+    source: &(impl Source + ?Sized),
+    endian: Endian,
+    foreknown: Foreknown,
+    limits: Limits,
+) -> Result<Rest> {
     let Foreknown { end, ids, .. } = foreknown;
-    let (mut recording, mut file, mut budget) = read_header(source, endian)?;
+    let (mut recording, mut file, mut budget) = read_header(source, endian, limits)?;
     let mut losses = Losses::default();
     read_events(source, &mut recording, &mut file, &mut budget, Some((&mut losses, ids)))?;
     read_event_types(source, &mut recording, &mut file);
@@ -69,7 +79,7 @@ pub(super) fn read_rest(source: &(impl Source + ?Sized), endian: Endian, forekno
     let room = (announced.features(WordSize::Bits64).count() as u64).saturating_mul(FileSection::SIZE);
     let said = data.end().filter(|&end| end <= file.len);
     let has_size = data.size > 0;
-    read_features(source, &mut recording, &mut file, &mut budget);
+    read_features(source, &mut recording, &mut file, &mut budget)?;
     // Without a size there are no records if there is nothing, or the table of features follows.
     let said = said.filter(|&end| has_size || end == file.len || !file.table.is_empty());
     let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
@@ -164,10 +174,14 @@ impl TableSearch {
     }
 }
 
-fn read_header(source: &(impl Source + ?Sized), endian: Endian) -> Result<(Recording, FileArrangement, Budget)> {
+fn read_header(
+    source: &(impl Source + ?Sized),
+    endian: Endian,
+    limits: Limits,
+) -> Result<(Recording, FileArrangement, Budget)> {
     let len = source.len().map_err(|e| Error::io("file", e))?;
     let header = decode_header(source, endian, len)?;
-    let recording = Recording { magic: header.magic, ..Recording::new(endian) };
+    let recording = Recording { magic: header.magic, limits, ..Recording::new(endian) };
     let file = FileArrangement {
         words: WordSize::Bits64,
         len,
@@ -177,19 +191,23 @@ fn read_header(source: &(impl Source + ?Sized), endian: Endian) -> Result<(Recor
         unexplained: false,
         header,
     };
-    Ok((recording, file, Budget { left: len }))
+    Ok((recording, file, Budget { left: len, limits, granted: limits.max_metadata }))
 }
 
-/// Sections may point anywhere, also all at the same place: what is held in memory never exceeds the file.
+/// Sections may point anywhere, also all at the same place: what is held in memory never exceeds the file, nor the limit.
 struct Budget {
     left: u64,
+    limits: Limits,
+    granted: u64,
 }
 
 impl Budget {
-    fn take(&mut self, size: u64) -> bool {
-        let left = self.left.checked_sub(size);
-        self.left = left.unwrap_or(self.left);
-        left.is_some()
+    /// Takes a section; false where the file does not have so much.
+    fn take(&mut self, place: FileSection) -> Result<bool> {
+        let Some(left) = self.left.checked_sub(place.size) else { return Ok(false) };
+        self.limits.take(&mut self.granted, place.size).map_err(|e| e.at(place.offset))?;
+        self.left = left;
+        Ok(true)
     }
 }
 
@@ -248,7 +266,7 @@ fn read_events(
             file.header.attrs = attrs;
         }
     }
-    if !budget.take(attrs.size) {
+    if !budget.take(attrs)? {
         return Err(
             Error::truncated("attrs section", attrs.size, file.len.saturating_sub(attrs.offset)).at(attrs.offset)
         );
@@ -276,7 +294,7 @@ fn read_events(
             }
             ids = FileSection::default();
         }
-        if !budget.take(ids.size) || !ids.size.is_multiple_of(8) {
+        if !ids.size.is_multiple_of(8) || !budget.take(ids)? {
             return Err(Error::invalid(
                 "attrs section",
                 "ids.size",
@@ -333,7 +351,7 @@ fn read_features(
     recording: &mut Recording,
     file: &mut FileArrangement,
     budget: &mut Budget,
-) {
+) -> Result<()> {
     let data = file.header.data;
     let data_end = data.end().filter(|&end| end <= file.len);
     let bitmap = file.header.features.unwrap_or_default();
@@ -350,7 +368,7 @@ fn read_features(
     }
     let Some((words, entries)) = table else {
         file.unexplained = bitmap != FeatureBitmap::default();
-        return;
+        return Ok(());
     };
     file.words = words;
     let table_place = FileSection {
@@ -358,8 +376,9 @@ fn read_features(
         size: (entries.len() as u64).saturating_mul(FileSection::SIZE),
     };
     add_region(file, Part::FeatureTable, table_place);
-    recording.features = load(source, file, budget, &entries);
+    recording.features = load(source, file, budget, &entries)?;
     file.table = entries;
+    Ok(())
 }
 
 fn load(
@@ -367,12 +386,12 @@ fn load(
     file: &mut FileArrangement,
     budget: &mut Budget,
     entries: &[(u32, FileSection)],
-) -> BTreeMap<u32, Vec<u8>> {
+) -> Result<BTreeMap<u32, Vec<u8>>> {
     let mut features = BTreeMap::new();
     for &(id, place) in entries {
         // perf inject (6.12, 7.2) writes attributes over the first section: what shares bytes with another part is not
         // the section that was meant. Its bytes belong to that part, or stay as a gap.
-        if file.regions.iter().any(|region| region.place.overlaps(&place)) || !budget.take(place.size) {
+        if file.regions.iter().any(|region| region.place.overlaps(&place)) || !budget.take(place)? {
             continue;
         }
         // What is empty has no place that could be outside of a cut file.
@@ -382,7 +401,7 @@ fn load(
             features.insert(id, bytes);
         }
     }
-    features
+    Ok(features)
 }
 
 type Table = (WordSize, Vec<(u32, FileSection)>);

@@ -3,23 +3,48 @@
 //! Most bounds need no number: a length or a count is compared with the bytes that remain before anything is allocated
 //! (`wire/list.rs`), structures do not nest in themselves, a record has 65,535 bytes at most, and records pass in
 //! blocks. So memory is a small multiple of the largest record or section that is really there. What is left are the
-//! numbers of compressed data, which may stand for any amount.
+//! numbers of compressed data, which may stand for any amount, and metadata, of which a recording may have any amount.
 
-/// Bounds of what compressed records may ask for.
+use crate::error::{Error, Problem, Result};
+
+/// Bounds of what a recording may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes that one compressed record may decode to. A recording with a COMPRESSED feature gives the number itself,
-    /// its `mmap_len`, the size of perf's ring buffers; this stands where it gives none. The bytes pass in blocks, so
-    /// this bounds the time that a record takes, not the memory.
-    pub decompressed: u64,
+    /// Bytes that one compressed record may decode to. Without it, what the recording's COMPRESSED feature says, its
+    /// `mmap_len`, the size of perf's ring buffers; where it says nothing, 64 MiB, more than those have by far. The
+    /// bytes pass in blocks, so this bounds the time that a record takes, not the memory.
+    pub max_decompressed: Option<u64>,
     /// Window of a zstd stream, as a power of two: the decoder's memory. perf can ask zstd for levels whose window is
     /// 2^27 bytes, and decodes no larger ones.
-    pub window_log: u32,
+    pub max_window_log: u32,
+    /// Bytes of attributes, ids, names and feature sections, which are held in memory together.
+    pub max_metadata: u64,
+}
+
+impl Limits {
+    /// Bytes that one compressed record may decode to, where nothing is said.
+    pub(crate) const DECOMPRESSED: u64 = 64 << 20;
+
+    /// Takes `size` of `left` bytes of metadata.
+    ///
+    /// # Errors
+    /// There are not so many left.
+    pub(super) fn take(&self, left: &mut u64, size: u64) -> Result<()> {
+        match left.checked_sub(size) {
+            Some(rest) => *left = rest,
+            None => {
+                let found = self.max_metadata.saturating_sub(*left).saturating_add(size);
+                let problem = Problem::Limit { found: Some(found), name: "max-metadata", limit: self.max_metadata };
+                return Err(Error::new("metadata", problem));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for Limits {
-    /// 64 MiB, more than perf's ring buffers have by far, and a window of 128 MiB.
+    /// A window of 128 MiB, and 256 MiB of metadata: recordings of large machines have a few.
     fn default() -> Self {
-        Limits { decompressed: 64 << 20, window_log: 27 }
+        Limits { max_decompressed: None, max_window_log: 27, max_metadata: 256 << 20 }
     }
 }

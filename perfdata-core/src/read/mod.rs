@@ -42,6 +42,15 @@ pub enum Head {
     Pass,
 }
 
+/// How a recording is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// What becomes of the head of a pipe.
+    pub head: Head,
+    /// How far the reader goes with what the recording asks for.
+    pub limits: Limits,
+}
+
 /// An open recording.
 #[derive(Debug)]
 pub struct RecordingReader<R> {
@@ -57,22 +66,22 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
     /// # Errors
     /// Bytes that are not a recording, or whose header or attributes are damaged.
     pub fn open(source: S) -> Result<Self> {
-        Self::open_with(source, Head::Read)
+        Self::open_with(source, Options::default())
     }
 
-    /// The same, with a choice of what becomes of the head of a pipe.
+    /// The same with options.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_with(source: S, head: Head) -> Result<Self> {
+    pub fn open_with(source: S, options: Options) -> Result<Self> {
         let mut first = [0; ContainerKind::SNIFF];
         let got =
             read_start(&mut SourceReader::new(source.clone(), FileSection { offset: 0, size: u64::MAX }), &mut first)?;
         let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
         if kind == ContainerKind::Pipe {
-            return Self::pipe_with(SourceReader::new(source, FileSection { offset: 0, size: u64::MAX }), head);
+            return Self::pipe_with(SourceReader::new(source, FileSection { offset: 0, size: u64::MAX }), options);
         }
-        let (recording, file) = file::read_metadata(&source, endian)?;
+        let (recording, file) = file::read_metadata(&source, endian, options.limits)?;
         let data = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
         Ok(RecordingReader {
             recording,
@@ -90,10 +99,12 @@ impl<S: Source + Clone> RecordingReader<Mended<S>> {
     ///
     /// # Errors
     /// As [`open`](RecordingReader::open), but of the attributes of a file it is enough that one is there.
-    pub fn mended(source: S, foreknown: Foreknown) -> Result<Self> {
-        let Opening { recording, file, magic, place, records } = Opening::of(source, foreknown)?;
+    pub fn mended(source: S, foreknown: Foreknown, limits: Limits) -> Result<Self> {
+        let Opening { recording, file, magic, place, records } = Opening::of(source, foreknown, limits)?;
         match file {
-            None => Self::behind_pipe_header(records, magic, recording.endian, Head::Read),
+            None => {
+                Self::behind_pipe_header(records, magic, recording.endian, Options { limits, ..Options::default() })
+            }
             Some(file) => Ok(RecordingReader {
                 records: RecordStream::new(records, recording.endian, place.offset),
                 recording,
@@ -110,9 +121,13 @@ impl<S: Source + Clone> RecordingReader<Merged<Mended<S>>> {
     ///
     /// # Errors
     /// As [`mended`](RecordingReader::mended).
-    pub fn mended_directory(data: (S, Foreknown), files: Vec<(DataFile<S>, Foreknown)>) -> Result<Self> {
+    pub fn mended_directory(
+        data: (S, Foreknown),
+        files: Vec<(DataFile<S>, Foreknown)>,
+        limits: Limits,
+    ) -> Result<Self> {
         let Opening { recording, file, place, records, .. } =
-            Opening::of(data.0, data.1).map_err(|error| error.inside("data"))?;
+            Opening::of(data.0, data.1, limits).map_err(|error| error.inside("data"))?;
         let Some(file) = file else { return Err(no_header_of_a_file()) };
         let mut parts = vec![("data".into(), records, place.offset)];
         for (DataFile { name, source }, foreknown) in files {
@@ -144,7 +159,7 @@ struct Opening<S> {
 }
 
 impl<S: Source + Clone> Opening<S> {
-    fn of(source: S, foreknown: Foreknown) -> Result<Self> {
+    fn of(source: S, foreknown: Foreknown, limits: Limits) -> Result<Self> {
         let whole = FileSection { offset: 0, size: u64::MAX };
         let mut first = [0; ContainerKind::SNIFF];
         let got = read_start(&mut SourceReader::new(source.clone(), whole), &mut first)?;
@@ -152,9 +167,9 @@ impl<S: Source + Clone> Opening<S> {
         let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
         let (recording, file, place, table, losses) = if kind == ContainerKind::Pipe {
             let place = FileSection { offset: PipeHeader::SIZE, ..whole };
-            (Recording { magic, ..Recording::new(endian) }, None, place, None, Losses::default())
+            (Recording { magic, limits, ..Recording::new(endian) }, None, place, None, Losses::default())
         } else {
-            let file::Rest { recording, file, losses, table } = file::read_rest(&source, endian, foreknown)?;
+            let file::Rest { recording, file, losses, table } = file::read_rest(&source, endian, foreknown, limits)?;
             let place = file.header.data;
             (recording, Some(file), place, table, losses)
         };
@@ -169,10 +184,10 @@ impl Survey {
     ///
     /// # Errors
     /// As [`RecordingReader::mended`].
-    pub fn of<S: Source + Clone>(source: &S, mut seen: impl FnMut(u64)) -> Result<Self> {
+    pub fn of<S: Source + Clone>(source: &S, limits: Limits, mut seen: impl FnMut(u64)) -> Result<Self> {
         let mut foreknown = Foreknown::default();
         loop {
-            let survey = Opening::of(source.clone(), foreknown)?.records.survey(&mut seen)?;
+            let survey = Opening::of(source.clone(), foreknown, limits)?.records.survey(&mut seen)?;
             if survey.foreknown == foreknown {
                 return Ok(survey);
             }
@@ -209,9 +224,10 @@ impl<S: Source + Clone> RecordingReader<Merged<SourceReader<S>>> {
     ///
     /// # Errors
     /// `data` is not a recording in file mode, or a file cannot be read.
-    pub fn directory(data: S, files: Vec<DataFile<S>>) -> Result<Self> {
+    pub fn directory(data: S, files: Vec<DataFile<S>>, limits: Limits) -> Result<Self> {
         let RecordingReader { recording, arrangement, collector, .. } =
-            RecordingReader::open(data.clone()).map_err(|error| error.inside("data"))?;
+            RecordingReader::open_with(data.clone(), Options { limits, ..Options::default() })
+                .map_err(|error| error.inside("data"))?;
         let Arrangement::File(file) = &arrangement else {
             return Err(no_header_of_a_file());
         };
@@ -228,8 +244,9 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
     ///
     /// # Errors
     /// `data` is not a recording.
-    pub fn beside(data: S, beside: S) -> Result<Self> {
-        let RecordingReader { recording, arrangement, collector, .. } = RecordingReader::open(data)?;
+    pub fn beside(data: S, beside: S, limits: Limits) -> Result<Self> {
+        let options = Options { limits, ..Options::default() };
+        let RecordingReader { recording, arrangement, collector, .. } = RecordingReader::open_with(data, options)?;
         let records = SourceReader::new(beside, FileSection { offset: 0, size: u64::MAX });
         let records = RecordStream::new(records, recording.endian, 0);
         Ok(RecordingReader { recording, arrangement, records, collector })
@@ -250,14 +267,14 @@ impl<R: Read> RecordingReader<R> {
     /// # Errors
     /// A stream that is not a recording in pipe mode, or with damaged attributes.
     pub fn pipe(input: R) -> Result<Self> {
-        Self::pipe_with(input, Head::Read)
+        Self::pipe_with(input, Options::default())
     }
 
-    /// The same, with a choice of what becomes of the head.
+    /// The same with options.
     ///
     /// # Errors
     /// As [`pipe`](Self::pipe).
-    pub fn pipe_with(mut input: R, head: Head) -> Result<Self> {
+    pub fn pipe_with(mut input: R, options: Options) -> Result<Self> {
         let mut first = [0; PipeHeader::SIZE as usize];
         let got = read_start(&mut input, &mut first)?;
         let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
@@ -265,14 +282,14 @@ impl<R: Read> RecordingReader<R> {
             return Err(Error::invalid("pipe header", "size", "the header of a file", "16, the header of a pipe").at(8));
         }
         let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
-        Self::behind_pipe_header(input, magic, endian, head)
+        Self::behind_pipe_header(input, magic, endian, options)
     }
 
-    fn behind_pipe_header(input: R, magic: Magic, endian: Endian, head: Head) -> Result<Self> {
-        let mut recording = Recording { magic, ..Recording::new(endian) };
+    fn behind_pipe_header(input: R, magic: Magic, endian: Endian, options: Options) -> Result<Self> {
+        let mut recording = Recording { magic, limits: options.limits, ..Recording::new(endian) };
         let mut records = RecordStream::new(input, endian, PipeHeader::SIZE);
         let mut collector = Collector::default();
-        let head = match head {
+        let head = match options.head {
             Head::Read => pipe::read_head(&mut records, &mut recording, &mut collector)?,
             Head::Pass => PipeArrangement::default(),
         };

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::feature::{FeatureId, tracing};
 use crate::header::FeatureBitmap;
 use crate::layout::Layout;
+use crate::read::limits::Limits;
 use crate::read::records::{Piece, RecordStream};
 use crate::read::run::Stretch;
 use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
@@ -37,10 +38,14 @@ pub struct Collector {
     highest: u64,
     /// Tracing data whose payload is still coming.
     tracing: Option<Tracing>,
+    /// Bytes of metadata so far.
+    taken: u64,
 }
 
 #[derive(Debug)]
 struct Tracing {
+    /// Offset of the record.
+    offset: u64,
     pad: Option<u32>,
     tail: Vec<u8>,
     misc: u16,
@@ -50,6 +55,15 @@ struct Tracing {
 }
 
 impl Collector {
+    /// Counts metadata, which are held in memory.
+    fn take(&mut self, recording: &Recording, bytes: &[u8]) -> Result<()> {
+        let Limits { max_metadata, .. } = recording.limits;
+        let mut left = max_metadata.saturating_sub(self.taken);
+        recording.limits.take(&mut left, bytes.len() as u64)?;
+        self.taken = max_metadata.saturating_sub(left);
+        Ok(())
+    }
+
     /// Enters a metadata record into the model, and returns what the model does not say of it: nothing where its
     /// payload is still to come.
     fn record(&mut self, recording: &mut Recording, raw: &RawRecord<'_>) -> Result<Option<Slot>> {
@@ -77,6 +91,7 @@ impl Collector {
             RecordType::HEADER_TRACING_DATA => {
                 let body: HeaderTracingData = raw.decode_body(layout)?;
                 self.tracing = Some(Tracing {
+                    offset: raw.offset,
                     pad: body.pad,
                     tail: raw.body().get(body.len()..).unwrap_or_default().to_vec(),
                     misc: raw.misc,
@@ -117,7 +132,7 @@ impl Collector {
 
     /// What is there of the tracing data when it is complete, or the stream ends. Of several the first one counts.
     fn finish(&mut self, recording: &mut Recording) -> Option<Slot> {
-        let Tracing { pad, tail, misc, mut record, size, mut payload } = self.tracing.take()?;
+        let Tracing { pad, tail, misc, mut record, size, mut payload, .. } = self.tracing.take()?;
         let len = tracing::len(&payload).unwrap_or(payload.len());
         let is_first = !recording.features.contains_key(&FeatureId::TRACING_DATA.0);
         if payload.len() < size || len > payload.len() || !is_first {
@@ -135,8 +150,15 @@ impl Collector {
     /// An attribute that cannot be read.
     pub fn piece(&mut self, recording: &mut Recording, piece: &Piece<'_>) -> Result<Option<Slot>> {
         match piece {
-            Piece::Record(raw) if is_metadata(raw.kind) => self.record(recording, raw),
-            Piece::Payload(bytes) => Ok(self.payload(recording, bytes)),
+            Piece::Record(raw) if is_metadata(raw.kind) => {
+                self.take(recording, raw.bytes).map_err(|e| e.at(raw.offset))?;
+                self.record(recording, raw)
+            }
+            Piece::Payload(bytes) => {
+                let Some(Tracing { offset, .. }) = self.tracing else { return Ok(None) };
+                self.take(recording, bytes).map_err(|e| e.at(offset))?;
+                Ok(self.payload(recording, bytes))
+            }
             _ => Ok(None),
         }
     }

@@ -10,7 +10,7 @@ use perfdata_core::{
     describe::{Describe, Leaf, Style},
     feature::{FeatureId, Section},
     header::{FileHeader, FileSection},
-    read::{Head, Piece, RecordingReader},
+    read::{Head, Options, Piece, RecordingReader},
     record::{RawRecord, Record, RecordHeader, RecordType},
     wire::Wire,
 };
@@ -42,7 +42,11 @@ pub fn spots(bytes: &[u8]) -> Vec<Spot> {
         found.of_file(bytes, file, &model);
     }
     // From the start: a pipe's metadata are records, too.
-    let Ok(mut records) = RecordingReader::open_with(Arc::new(bytes.to_vec()), Head::Pass) else { return found.spots };
+    let Ok(mut records) =
+        RecordingReader::open_with(Arc::new(bytes.to_vec()), Options { head: Head::Pass, ..Options::default() })
+    else {
+        return found.spots;
+    };
     while let Ok(Some(piece)) = records.next() {
         if let Piece::Record(raw) = piece {
             found.of_record(&raw, &model);

@@ -10,6 +10,7 @@ use perfdata_convert::{
     io::Input,
     verify::{Report, Severity},
 };
+use perfdata_core::read::Limits;
 use perfdata_tests::{
     golden::{ANY, Allowed, Difference},
     judge::{self, Texts},
@@ -168,7 +169,7 @@ pub fn identity(sent: &Recording, way: &str, expected: &Path, end: &Path) -> Ver
         return Verdict::Same;
     }
     let mut out = Vec::new();
-    if let Err(error) = diff::run(expected, end, false, &mut out) {
+    if let Err(error) = diff::run(expected, end, false, Limits::default(), &mut out) {
         return Verdict::Failed(error.to_string());
     }
     let text = String::from_utf8_lossy(&out);

@@ -1,0 +1,67 @@
+//! How far to go with what a recording asks for.
+
+use clap::Args;
+use perfdata_core::read::Limits;
+
+/// Limits, for all commands that read.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArgs {
+    /// Most bytes that one compressed record may decode to [default: as the recording says, or 64M]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size, hide_short_help = true)]
+    pub max_decompressed: Option<u64>,
+    /// Largest window of compressed data, 2^LOG bytes, which are held in memory [default: 27]
+    #[arg(long, global = true, value_name = "LOG", hide_short_help = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(10..=31))]
+    pub max_window_log: Option<u32>,
+    /// Most bytes of attributes, ids, names and feature sections, which are held in memory [default: 256M]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size, hide_short_help = true)]
+    pub max_metadata: Option<u64>,
+}
+
+impl From<LimitArgs> for Limits {
+    fn from(args: LimitArgs) -> Self {
+        let default = Limits::default();
+        Limits {
+            max_decompressed: args.max_decompressed,
+            max_window_log: args.max_window_log.unwrap_or(default.max_window_log),
+            max_metadata: args.max_metadata.unwrap_or(default.max_metadata),
+        }
+    }
+}
+
+/// The units of sizes, each 1024 of the one before.
+const UNITS: [char; 3] = ['K', 'M', 'G'];
+
+/// A number of bytes, such as 65536, 64K, 64M or 1G.
+fn size(text: &str) -> Result<u64, String> {
+    let unit = UNITS.iter().position(|&unit| text.ends_with([unit, unit.to_ascii_lowercase()]));
+    let number = if unit.is_some() { text.get(..text.len() - 1) } else { Some(text) };
+    let number: Option<u64> = number.and_then(|number| number.parse().ok());
+    let shift = unit.map_or(0, |unit| 10 * (unit + 1));
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "not a number of bytes, such as 65536, 64M or 1G".to_owned())
+}
+
+/// A limit that grants more than the one called `name`, which was `limit`.
+pub fn beyond(name: &str, limit: u64) -> u64 {
+    if name == "max-window-log" { limit.saturating_add(4).min(31) } else { limit.saturating_mul(4) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("0"), Ok(0));
+        assert_eq!(size("65536"), Ok(65536));
+        assert_eq!(
+            ["1K", "1k", "64M", "3G"].map(|text| size(text).ok()),
+            [Some(1 << 10), Some(1 << 10), Some(64 << 20), Some(3 << 30)]
+        );
+        for wrong in ["", "K", "1T", "-1", "1.5G", "18446744073709551615G", "€"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a recording may ask for, and the options that grant more.
+
+use std::{fs, io::Write, path::PathBuf, process::Stdio, time::Duration};
+
+use perfdata_tests::{
+    convert, perf,
+    synth::{
+        buf::Buf,
+        file::{self, Magic},
+        kind,
+        pipe::{Pipe, TERMINATOR},
+        user,
+    },
+};
+
+fn start() -> Pipe {
+    Pipe::new(false, Magic::V2).event(&file::basic(false).events[0])
+}
+
+fn with_compressed(data: &[u8]) -> Vec<u8> {
+    let body = user::compressed(Buf::new(false), kind::COMPRESSED, data);
+    start().terminator(TERMINATOR).record(kind::COMPRESSED, 0, body).bytes
+}
+
+/// A record that decodes to 128 MiB of COMM records.
+fn bomb() -> Vec<u8> {
+    let comm = [&3_u32.to_le_bytes()[..], &[0, 0, 0, 0x40], &[0; 0x3ff8]].concat();
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 19).expect("zstd");
+    (0..1 << 13).try_for_each(|_| encoder.write_all(&comm)).expect("zstd");
+    with_compressed(&encoder.finish().expect("zstd"))
+}
+
+/// A frame with a window of 256 MiB and nothing in it.
+fn window() -> Vec<u8> {
+    with_compressed(&[0x28, 0xb5, 0x2f, 0xfd, 0, 18 << 3, 1, 0, 0])
+}
+
+/// Attributes of more than a mebibyte, in a pipe and in a file.
+fn events() -> [Vec<u8>; 2] {
+    let event = file::basic(false).events[0].clone();
+    let pipe = (0..10_000).fold(Pipe::new(false, Magic::V2), |pipe, _| pipe.event(&event)).terminator(TERMINATOR);
+    let mut file = file::basic(false);
+    file.events = vec![event; 10_000];
+    [pipe.bytes, file.bytes()]
+}
+
+struct Room(tempfile::TempDir);
+
+impl Room {
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs a command, in whose words IN is the input and OUT the output.
+    fn run(&self, line: &str) -> (Option<i32>, String) {
+        let mut command = convert::perfconv();
+        command.args(line.split(' ').map(|word| match word {
+            "IN" => self.path("in").into_os_string(),
+            "OUT" => self.path("out").into_os_string(),
+            word => word.into(),
+        }));
+        command.stdin(Stdio::null());
+        let output = perf::run(command, Duration::from_secs(60)).expect("perfconv can be started");
+        (output.status.and_then(|status| status.code()), output.stderr)
+    }
+}
+
+/// A command refuses the input and names the option; with the option it goes well.
+fn check(input: &[u8], lines: &[&str], limit: &str, option: &str) {
+    let room = Room(tempfile::tempdir().expect("a temporary folder"));
+    fs::write(room.path("in"), input).expect("a temporary file");
+    for line in lines {
+        let (status, said) = room.run(&format!("{line}{limit}"));
+        assert_eq!(status, Some(1), "{line}{limit}: {said}");
+        assert!(said.contains("at offset ") && said.contains(option), "{line}{limit}: {said}");
+        assert!(!room.path("out").exists(), "{line}{limit}: there is an output");
+        // The command that it shows is one that works.
+        let more = said.rsplit_once(option).and_then(|(_, rest)| rest.split_whitespace().next());
+        let granted = format!("{line} {option} {}", more.expect("the option has a value"));
+        let (status, said) = room.run(&granted);
+        assert_eq!(status, Some(0), "{granted}: {said}");
+        let _ = fs::remove_file(room.path("out"));
+    }
+}
+
+#[test]
+fn a_compressed_record_decodes_to_more_if_that_is_granted() {
+    check(&bomb(), &["convert --decompress IN -o OUT"], "", "--max-decompressed");
+}
+
+#[test]
+fn a_window_is_larger_if_that_is_granted() {
+    check(&window(), &["convert --decompress IN -o OUT"], "", "--max-window-log");
+}
+
+#[test]
+fn metadata_are_more_if_that_is_granted() {
+    let lines = ["info IN", "dump IN", "verify IN", "convert IN -o OUT"];
+    for input in events() {
+        check(&input, &lines, " --max-metadata 512K", "--max-metadata");
+    }
+}
+
+/// What is damaged for those who look is not granted either.
+#[test]
+fn who_looks_hears_of_the_limit() {
+    let room = Room(tempfile::tempdir().expect("a temporary folder"));
+    for (input, limit) in [(bomb(), "max-decompressed of 67108864"), (window(), "max-window-log of 27")] {
+        fs::write(room.path("in"), input).expect("a temporary file");
+        let (_, said) = room.run("dump --type LOST IN");
+        assert!(said.contains(limit), "{said}");
+    }
+}
