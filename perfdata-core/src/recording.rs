@@ -1,6 +1,7 @@
 //! The model: what a recording says, whatever container holds it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use binrw::Endian;
 use foldhash::fast::RandomState;
@@ -82,9 +83,12 @@ impl Recording {
     }
 }
 
-/// The events, and which of them a record belongs to.
+/// The events, and which of them a record belongs to. A copy is the same events until one of the two changes.
 #[derive(Debug, Clone, Default)]
-pub struct Events {
+pub struct Events(Arc<Table>);
+
+#[derive(Debug, Clone, Default)]
+struct Table {
     list: Vec<Event>,
     layouts: Vec<Layout>,
     offsets: Vec<SampleOffsets>,
@@ -124,47 +128,48 @@ impl IdPosition {
 impl Events {
     /// Adds an event behind the others.
     pub fn push(&mut self, event: Event) {
-        if self.list.is_empty() {
-            self.position = IdPosition::of(&event.attr);
+        let Table { list, layouts, offsets, by_id, position } = Arc::make_mut(&mut self.0);
+        if list.is_empty() {
+            *position = IdPosition::of(&event.attr);
         }
         for &id in &event.ids {
-            self.by_id.entry(id).or_insert(self.list.len());
+            by_id.entry(id).or_insert(list.len());
         }
         let layout = Layout::of_attr(&event.attr);
-        self.offsets.push(SampleOffsets::of(&layout));
-        self.layouts.push(layout);
-        self.list.push(event);
+        offsets.push(SampleOffsets::of(&layout));
+        layouts.push(layout);
+        list.push(event);
     }
 
     /// The events, for changing them: give the result to `Events::from_iter`.
     pub fn into_vec(self) -> Vec<Event> {
-        self.list
+        Arc::unwrap_or_clone(self.0).list
     }
 
     /// The event that has the id, or any event for 0, which records of the time before the recording carry.
     pub fn by_id(&self, id: u64) -> Option<usize> {
         match self.with_id(id) {
-            None if id == 0 && !self.list.is_empty() => Some(0),
+            None if id == 0 && !self.0.list.is_empty() => Some(0),
             found => found,
         }
     }
 
     /// The first event that has the id.
     pub fn with_id(&self, id: u64) -> Option<usize> {
-        self.by_id.get(&id).copied()
+        self.0.by_id.get(&id).copied()
     }
 
     /// Whether any event has ids.
     pub fn have_ids(&self) -> bool {
-        !self.by_id.is_empty()
+        !self.0.by_id.is_empty()
     }
 
     /// The id that `record` carries.
     pub fn id_of(&self, record: &RawRecord<'_>) -> Option<u64> {
         if record.kind == RecordType::SAMPLE {
-            record.word(self.position.in_sample?)
+            record.word(self.0.position.in_sample?)
         } else if record.kind.is_kernel() {
-            record.word(record.bytes.len().checked_sub(self.position.from_end?)?)
+            record.word(record.bytes.len().checked_sub(self.0.position.from_end?)?)
         } else {
             None
         }
@@ -173,8 +178,8 @@ impl Events {
     /// The event that `record` belongs to (tools/perf/util/evlist.c, evlist__event2evsel): its place in the list.
     /// `None` where the id is not known, or there are no events.
     pub fn of_record(&self, record: &RawRecord<'_>) -> Option<usize> {
-        let first = self.layouts.first()?;
-        if self.list.len() == 1
+        let first = self.0.layouts.first()?;
+        if self.0.list.len() == 1
             || (record.kind != RecordType::SAMPLE && !first.sample_id_all)
             || !record.kind.is_kernel()
         {
@@ -185,13 +190,13 @@ impl Events {
 
     /// Whether records of all events have the same layout, so that it does not matter whose a record is.
     pub fn agree(&self) -> bool {
-        self.layouts.windows(2).all(|pair| pair.first() == pair.last())
+        self.0.layouts.windows(2).all(|pair| pair.first() == pair.last())
     }
 
     /// A look at a SAMPLE without decoding it; `None` for other records, and where the event is not known.
     #[inline]
     pub fn glimpse<'a>(&'a self, record: &RawRecord<'a>) -> Option<Glimpse<'a>> {
-        let offsets = self.offsets.get(self.of_record(record)?)?;
+        let offsets = self.0.offsets.get(self.of_record(record)?)?;
         (record.kind == RecordType::SAMPLE).then(|| offsets.look(record))
     }
 
@@ -199,7 +204,7 @@ impl Events {
     /// other records. See [`SampleOffsets::swap_into`].
     #[inline]
     pub fn swap_sample(&self, record: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
-        let offsets = || self.offsets.get(self.of_record(record)?);
+        let offsets = || self.0.offsets.get(self.of_record(record)?);
         record.kind == RecordType::SAMPLE && offsets().is_some_and(|offsets| offsets.swap_into(record, out))
     }
 
@@ -226,14 +231,14 @@ impl Events {
     /// is the same for all events that perf records together).
     pub fn layout_of(&self, record: &RawRecord<'_>) -> Layout {
         let event = self.of_record(record).unwrap_or(0);
-        self.layouts.get(event).copied().unwrap_or_default()
+        self.0.layouts.get(event).copied().unwrap_or_default()
     }
 }
 
 impl std::ops::Deref for Events {
     type Target = [Event];
     fn deref(&self) -> &[Event] {
-        &self.list
+        &self.0.list
     }
 }
 

@@ -38,8 +38,8 @@ fn bomb_len() -> usize {
 /// Kilobytes that the program may take, beside what grows with the metadata.
 const MEMORY: u64 = 64 << 10;
 
-/// What each byte of metadata may take: an event of a pipe is kept with its layout, in several models.
-const METADATA: u64 = 16;
+/// What each byte of metadata may take: an event is kept with its layout and where its samples have what.
+const METADATA: u64 = 8;
 
 /// What zstd keeps of the past of a stream, if the stream asks for it: as much as `perf record -z22` does.
 const WINDOW: u64 = 128 << 10;
