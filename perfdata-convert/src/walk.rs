@@ -25,8 +25,11 @@ pub enum Item<'a> {
     /// What could not be decoded: compressed data, of which no more will be; the rest of a file of a directory; a
     /// metadata record of a pipe.
     Undecodable(perfdata_core::Error),
-    /// All that was at hand has been shown: what comes next may not be there yet.
-    Pause,
+    /// What stands together has been shown: the model may grow.
+    Pause {
+        /// Whether what comes next may not be there yet.
+        may_wait: bool,
+    },
 }
 
 /// What a walk is told to do next.
@@ -60,7 +63,8 @@ pub fn walk(
             Stretch::Payload(bytes) => see(Item::Payload(bytes), recording)?,
             Stretch::Unreadable(bytes) => see(Item::Unreadable(bytes), recording)?,
         };
-        if flow.is_break() || see(Item::Pause, recording)?.is_break() {
+        let may_wait = !reader.has_more_at_hand();
+        if flow.is_break() || see(Item::Pause { may_wait }, reader.recording())?.is_break() {
             break;
         }
     }

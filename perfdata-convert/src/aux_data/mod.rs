@@ -76,7 +76,7 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
             Item::Payload(bytes) => extraction.payload(bytes)?,
             Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
             Item::Undecodable(error) => extraction.damage.push(error.to_string()),
-            Item::Pause => {}
+            Item::Pause { .. } => {}
         }
         Ok(ControlFlow::Continue(()))
     })?;

@@ -143,7 +143,7 @@ pub(super) fn read(mut reader: RecordingReader<InputReader>, across: bool, send:
                 end = Some(without_place(error));
                 return Ok(ControlFlow::Continue(()));
             }
-            Item::Pause => return Ok(ControlFlow::Continue(())),
+            Item::Pause { .. } => return Ok(ControlFlow::Continue(())),
         };
         if let Some(entry) = waiting.take()
             && send.send(entry).is_err()

@@ -112,7 +112,8 @@ impl Dump {
                     return Ok(ControlFlow::Continue(()));
                 }
                 // Those who look at a stream want to see what is there.
-                Item::Pause => return Ok(feed.hand_in(recording)),
+                Item::Pause { may_wait: true } => return Ok(feed.hand_in(recording)),
+                Item::Pause { .. } => return Ok(feed.pause(recording)),
             };
             if left == Some(0) || feed.see(&record, recording).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -146,6 +147,9 @@ impl Dump {
         text
     }
 }
+
+/// Bytes of text that are made ready at a time.
+const BLOCK: usize = 64 << 10;
 
 struct Printer<'a> {
     dump: &'a Dump,
@@ -225,20 +229,26 @@ impl Printer<'_> {
 
     /// Shows a part that is no record.
     fn part(&mut self, title: &str, offset: u64, bytes: &[u8], describe: impl Fn(&mut dyn Visitor)) -> Result<()> {
-        let spans = hex::spans(&describe);
         if self.dump.json {
             let mut json = Json::compact_in(std::mem::take(&mut self.text));
             json.object("");
             json.number("offset", offset);
             json.text("part", title.as_bytes());
             json.number("size", bytes.len() as u64);
-            hex::push_json(&mut json, &spans, bytes);
+            hex::push_json(&mut json, describe, bytes);
             json.close();
             json.out.push('\n');
             self.text = json.out;
         } else {
             let _ = writeln!(self.text, "{offset:#x} {title}, {} bytes", bytes.len());
-            hex::push_text(&mut self.text, &spans, bytes, Some(offset));
+            let mut result = Ok(());
+            hex::each_span(describe, |span| {
+                hex::push_text(&mut self.text, &span, bytes, Some(offset));
+                if self.text.len() >= BLOCK && result.is_ok() {
+                    result = self.flush();
+                }
+            });
+            result?;
         }
         self.flush()
     }

@@ -21,9 +21,9 @@ pub struct Span {
     pub value: String,
 }
 
-/// The fields of what `describe` tells, in file order; those without bytes are left out.
-pub fn spans(describe: impl FnOnce(&mut dyn Visitor)) -> Vec<Span> {
-    let mut spans = Vec::new();
+/// Shows `see` the fields of what `describe` tells, in file order; those without bytes are left out. There may be many:
+/// nothing of them is kept.
+pub fn each_span(describe: impl FnOnce(&mut dyn Visitor), mut see: impl FnMut(Span)) {
     let mut at = 0_usize;
     describe(&mut Paths::new(|path: &str, size, value: Leaf<'_>| {
         if size > 0 {
@@ -37,11 +37,10 @@ pub fn spans(describe: impl FnOnce(&mut dyn Visitor)) -> Vec<Span> {
                 Leaf::Bytes(_) | Leaf::Opaque(_) | Leaf::Pad(_) => {}
                 value => push_leaf(&mut shown, size, value, Limits::NONE),
             }
-            spans.push(Span { at, size, field, value: shown });
+            see(Span { at, size, field, value: shown });
         }
         at = at.saturating_add(size);
     }));
-    spans
 }
 
 /// Bytes on one line of text.
@@ -49,37 +48,35 @@ const ROW: usize = 16;
 
 /// Appends lines of text: place, bytes, field and value. `bytes` begin at `offset` of the input; those inside
 /// compressed data have no place there, so they are counted from the start of their record.
-pub fn push_text(out: &mut String, spans: &[Span], bytes: &[u8], offset: Option<u64>) {
-    for span in spans {
-        let content = bytes.get(span.at..).unwrap_or_default();
-        let content = content.get(..span.size).unwrap_or(content);
-        for (number, row) in content.chunks(ROW).enumerate() {
-            let at = (span.at + number * ROW) as u64;
-            let _ = match offset {
-                Some(offset) => write!(out, "  {:#010x} ", offset.saturating_add(at)),
-                None => write!(out, "  {at:+#9x} "),
-            };
-            let start = out.len();
-            for byte in row {
-                out.push(' ');
-                push_hex(out, std::slice::from_ref(byte));
-            }
-            if number == 0 {
-                let width = out.len() - start;
-                let _ = write!(out, "{:pad$}  {}", "", span.field, pad = (3 * 8_usize).saturating_sub(width));
-                if !span.value.is_empty() {
-                    let _ = write!(out, " = {}", span.value);
-                }
-            }
-            out.push('\n');
+pub fn push_text(out: &mut String, span: &Span, bytes: &[u8], offset: Option<u64>) {
+    let content = bytes.get(span.at..).unwrap_or_default();
+    let content = content.get(..span.size).unwrap_or(content);
+    for (number, row) in content.chunks(ROW).enumerate() {
+        let at = (span.at + number * ROW) as u64;
+        let _ = match offset {
+            Some(offset) => write!(out, "  {:#010x} ", offset.saturating_add(at)),
+            None => write!(out, "  {at:+#9x} "),
+        };
+        let start = out.len();
+        for byte in row {
+            out.push(' ');
+            push_hex(out, std::slice::from_ref(byte));
         }
+        if number == 0 {
+            let width = out.len() - start;
+            let _ = write!(out, "{:pad$}  {}", "", span.field, pad = (3 * 8_usize).saturating_sub(width));
+            if !span.value.is_empty() {
+                let _ = write!(out, " = {}", span.value);
+            }
+        }
+        out.push('\n');
     }
 }
 
-/// The list `spans` in JSON.
-pub fn push_json(json: &mut Json, spans: &[Span], bytes: &[u8]) {
+/// The list `spans` in JSON: the fields of what `describe` tells.
+pub fn push_json(json: &mut Json, describe: impl FnOnce(&mut dyn Visitor), bytes: &[u8]) {
     json.list("spans");
-    for span in spans {
+    each_span(describe, |span| {
         json.object("");
         json.number("at", span.at as u64);
         json.number("size", span.size as u64);
@@ -88,7 +85,7 @@ pub fn push_json(json: &mut Json, spans: &[Span], bytes: &[u8]) {
         push_hex(&mut hex, bytes.get(span.at..).and_then(|rest| rest.get(..span.size)).unwrap_or_default());
         json.text("bytes", hex.as_bytes());
         json.close();
-    }
+    });
     json.close();
 }
 
@@ -100,7 +97,8 @@ mod tests {
     #[test]
     fn every_byte_has_a_name() {
         let bytes = [7, 0, 1, 0, 0, 0, 0, 0, 0, 0];
-        let spans = spans(|v| {
+        let mut spans = Vec::new();
+        let describe = |v: &mut dyn Visitor| {
             v.begin("");
             v.leaf("a", 2, Leaf::Uint(7, Style::Hex));
             v.leaf("list", 1, Leaf::Count(2));
@@ -112,13 +110,14 @@ mod tests {
             v.end();
             v.leaf("pad", 4, Leaf::Pad(&[0; 4]));
             v.end();
-        });
+        };
+        each_span(describe, |span| spans.push(span));
         let names: Vec<_> = spans.iter().map(|span| (span.at, span.field.as_str(), span.value.as_str())).collect();
         let expected =
             [(0, "a", "0x7"), (2, "list.len()", "2"), (3, "list[0]", "0"), (4, "list[1].b", "\"\""), (6, "pad", "")];
         assert_eq!(names, expected);
         let mut text = String::new();
-        push_text(&mut text, &spans[..2], &bytes, Some(0x100));
+        spans[..2].iter().for_each(|span| push_text(&mut text, span, &bytes, Some(0x100)));
         assert_eq!(
             text,
             "  0x00000100  07 00                    a = 0x7\n  0x00000102  01                       list.len() = 2\n"

@@ -136,7 +136,7 @@ impl Overview {
                     overview.unreadable = overview.unreadable.saturating_add(bytes.len() as u64);
                 }
                 Item::Undecodable(error) => overview.damage.push(error.to_string()),
-                Item::Pause => {}
+                Item::Pause { .. } => {}
             }
             Ok(ControlFlow::Continue(()))
         })?;

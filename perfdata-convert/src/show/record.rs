@@ -9,7 +9,7 @@ use perfdata_core::record::{Body, RawRecord, Record, RecordHeader};
 use perfdata_core::wire::Wire;
 use perfdata_core::{Layout, Recording};
 
-use super::hex::{self, Span};
+use super::hex;
 use super::json::Json;
 use super::misc_names;
 use super::names::EventNames;
@@ -117,7 +117,7 @@ impl<'a> Shown<'a> {
         }
         out.push('\n');
         let offset = if self.inner.is_some() { None } else { Some(self.raw.offset) };
-        hex::push_text(out, &self.spans(), self.raw.bytes, offset);
+        hex::each_span(|v| self.describe_all(v), |span| hex::push_text(out, &span, self.raw.bytes, offset));
     }
 
     /// The record, if it can be decoded.
@@ -130,7 +130,7 @@ impl<'a> Shown<'a> {
         json.object("");
         self.json_fields(json);
         if with_bytes {
-            hex::push_json(json, &self.spans(), self.raw.bytes);
+            hex::push_json(json, |v| self.describe_all(v), self.raw.bytes);
         }
         json.close();
     }
@@ -163,20 +163,19 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn spans(&self) -> Vec<Span> {
-        hex::spans(|visitor| {
-            let header = self.raw.bytes.get(..RecordHeader::SIZE).unwrap_or_default();
-            if let Ok((header, _)) = RecordHeader::decode(header, self.raw.endian, Layout::default()) {
-                header.describe("header", Style::Plain, visitor);
+    /// Tells `visitor` all fields.
+    fn describe_all(&self, visitor: &mut dyn Visitor) {
+        let header = self.raw.bytes.get(..RecordHeader::SIZE).unwrap_or_default();
+        if let Ok((header, _)) = RecordHeader::decode(header, self.raw.endian, Layout::default()) {
+            header.describe("header", Style::Plain, visitor);
+        }
+        match &self.record {
+            Ok(record) => {
+                self.describe(record, visitor);
+                record.sample_id.describe("sample_id", Style::Plain, visitor);
             }
-            match &self.record {
-                Ok(record) => {
-                    self.describe(record, visitor);
-                    record.sample_id.describe("sample_id", Style::Plain, visitor);
-                }
-                Err(_) => visitor.leaf("bytes", self.raw.body().len(), Leaf::Opaque(self.raw.body())),
-            }
-        })
+            Err(_) => visitor.leaf("bytes", self.raw.body().len(), Leaf::Opaque(self.raw.body())),
+        }
     }
 }
 

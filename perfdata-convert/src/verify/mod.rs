@@ -99,7 +99,7 @@ fn feed(
                 feed.see_payload(bytes.len());
                 return Ok(ControlFlow::Continue(()));
             }
-            Item::Pause => return Ok(feed.pause(recording)),
+            Item::Pause { .. } => return Ok(feed.pause(recording)),
         };
         if feed.see(&record, recording).is_break() {
             return Ok(ControlFlow::Break(()));

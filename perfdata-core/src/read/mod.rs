@@ -332,6 +332,11 @@ impl<R: Read> RecordingReader<R> {
         Ok(self.next_with_model()?.map(|(piece, _)| piece))
     }
 
+    /// Whether the next piece has been read already: a stream does not have to bring more for it.
+    pub fn has_more_at_hand(&self) -> bool {
+        self.records.has_more_at_hand()
+    }
+
     /// The next pieces together, as many records as are at hand; `None` at the end. Who does not look into every
     /// record is faster with this.
     ///

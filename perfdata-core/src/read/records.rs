@@ -171,6 +171,14 @@ impl<R: Read> RecordStream<R> {
         Ok(Some(record.and_then(|record| Ok((record.bytes.len(), record.payload_len()?)))))
     }
 
+    /// Whether the next piece has been read already, so that nobody has to wait for it.
+    pub(super) fn has_more_at_hand(&self) -> bool {
+        let bytes = self.slice(self.start, self.end);
+        self.payload == 0
+            && self.damage.is_none()
+            && RecordHeader::parse(bytes, self.endian).is_some_and(|header| usize::from(header.size) <= bytes.len())
+    }
+
     /// The type of the next record, which stays where it is; `None` where the next piece is not a record.
     ///
     /// # Errors
