@@ -11,8 +11,8 @@ use perfdata_core::attr::EventType;
 use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::{CompressedData, Ids, Losses, Skipped, Survey, is_metadata};
-use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
-use perfdata_core::{Event, Recording};
+use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::{Event, Layout, Recording};
 
 use super::decompress::Decompress;
 use super::{Conversion, Link, Stage, Summary};
@@ -211,7 +211,18 @@ impl Stage for Without {
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         self.leaves_out = self.is_without(record);
-        if self.leaves_out { Ok(()) } else { next.record(record) }
+        if self.leaves_out {
+            return Ok(());
+        }
+        if !self.ids || record.kind != RecordType::HEADER_ATTR {
+            return next.record(record);
+        }
+        let mut attr = Record::decode(record, &Layout::default())?;
+        if let Body::HeaderAttr(attr) = &mut attr.body {
+            attr.ids.0.clear();
+        }
+        let bytes = attr.encode(record.endian)?;
+        next.record(&RawRecord { bytes: &bytes, ..*record })
     }
 
     fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {

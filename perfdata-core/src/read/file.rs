@@ -112,12 +112,16 @@ fn keep_whole_features(
     announced: &FeatureBitmap,
     losses: &mut Losses,
 ) {
-    let readable: Vec<u32> = recording
+    let mut readable: Vec<u32> = recording
         .features
         .keys()
         .copied()
         .filter(|&id| matches!(recording.feature(FeatureId(id)), Some(Ok(_))))
         .collect();
+    // By HOSTNAME the words of a big-endian bitmap are recognised; where it is lost, no other bit may be taken for it.
+    if recording.endian == Endian::Big && !readable.contains(&HOSTNAME) {
+        readable.retain(|&id| id != HOSTNAME ^ 32);
+    }
     recording.features.retain(|id, _| readable.contains(id));
     let has_table = file.place(Part::FeatureTable).is_some();
     let has_bytes = |id: u32| file.table.iter().any(|(other, place)| *other == id && place.size > 0);
@@ -140,7 +144,7 @@ fn keep_whole_features(
     file.table
         .retain(|(id, place)| readable.contains(id) && (place.size > 0 || behind_records.contains(&place.offset)));
     file.unexplained = false;
-    // By HOSTNAME the words of the bitmap are recognised; without it they are taken for 64-bit ones.
+    // Without it they are taken for 64-bit ones.
     if !recording.features.contains_key(&HOSTNAME) {
         file.words = WordSize::Bits64;
     }

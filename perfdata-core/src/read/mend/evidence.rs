@@ -52,6 +52,8 @@ pub(super) struct Evidence {
     samples: Option<(u64, u64)>,
     /// Whether records bear ids of the recording's events.
     knows_ids: bool,
+    /// Whether records of the kernel are believed.
+    has_kernel_records: bool,
     /// Whether a record is believed that bears an id that no event has.
     has_strangers: bool,
     /// The types, a bit for each, of which there were records that are as they should be.
@@ -137,6 +139,7 @@ impl Evidence {
             if is_sure {
                 self.regular |= 1 << RecordType::SAMPLE.0;
                 self.knows_ids |= ids.known;
+                self.has_kernel_records = true;
                 time.filter(|&time| says_something(time)).into_iter().for_each(|time| widen(&mut self.times, time));
                 time.filter(|&time| time != 0).into_iter().for_each(|time| widen(&mut self.samples, time));
             }
@@ -185,6 +188,7 @@ impl Evidence {
         if !raw.kind.is_kernel() {
             return;
         }
+        self.has_kernel_records = true;
         time(raw, recording).into_iter().for_each(|time| widen(&mut self.times, time));
         let has_time = recording.events.layout_of(raw).sample_type.has(SampleType::TIME);
         if let Some(time) = recording.events.sample_time(raw).filter(|&time| has_time && time != 0) {
@@ -203,7 +207,7 @@ impl Evidence {
     }
 
     /// What another reading should know, because of what this one has shown.
-    pub(super) fn foreknown(&self, recording: &Recording, has_kernel_records: bool) -> Foreknown {
+    pub(super) fn foreknown(&self, recording: &Recording) -> Foreknown {
         let ids = match self.before.ids {
             Ids::Unclear if !self.has_strangers => Ids::Unclear,
             // No record bears the ids of the one event there is: they are damaged, and nobody needs them.
@@ -211,7 +215,7 @@ impl Evidence {
             Ids::Unclear => Ids::Trusted,
             known => known,
         };
-        let without_events = self.before.without_events || (recording.events.is_empty() && has_kernel_records);
+        let without_events = self.before.without_events || (recording.events.is_empty() && self.has_kernel_records);
         Foreknown { ids, without_events, ..self.before }
     }
 }

@@ -144,7 +144,7 @@ impl<S: Source> Mended<S> {
             }
         }
         let Self { model, evidence, mending, zstd, end, .. } = self;
-        let mut foreknown = evidence.foreknown(&model, mending.left.kernel);
+        let mut foreknown = evidence.foreknown(&model);
         foreknown.end = foreknown.end.or(mending.losses.end_of_records.then_some(end));
         Ok(Survey { samples: evidence.samples(), compressed: zstd.data(), recording: model, mending, foreknown })
     }
@@ -211,7 +211,6 @@ impl<S: Source> Mended<S> {
         (len, count, *evidence) = settled;
         if count > 0 {
             mending.left.records = mending.left.records.saturating_add(count);
-            mending.left.kernel = true;
             mending.believe();
         }
         Ok(len as u64)
@@ -309,7 +308,6 @@ impl<S: Source> Mended<S> {
         }
         evidence.learn(&raw, model, &look.judgement);
         mending.left.records = mending.left.records.saturating_add(1);
-        mending.left.kernel |= raw.kind.is_kernel();
         if raw.kind == RecordType::AUXTRACE {
             mending.left.auxtrace.push(FileSection { offset: at, size: look.size as u64 });
         }

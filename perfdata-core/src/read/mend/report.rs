@@ -53,8 +53,6 @@ pub struct Mending {
 pub struct Left {
     /// Number of records.
     pub records: u64,
-    /// Whether there are records of the kernel, which nobody can read without an attribute.
-    pub kernel: bool,
     /// The AUXTRACE records in a file, ascending: where they are, without the data behind them.
     pub auxtrace: Vec<FileSection>,
 }
