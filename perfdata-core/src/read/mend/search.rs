@@ -149,8 +149,11 @@ impl<S: Source> Mended<S> {
             let mut here = place;
             let mut count = 0_usize;
             while count < CHAIN / 2 && here < self.end && self.is_good(here)? {
-                here = self.look(here)?.map_or(here, |look| here.saturating_add(look.total));
-                if here <= next {
+                let total = self.look(here)?.map_or(0, |look| look.total);
+                here = here.saturating_add(total);
+                // What leads from an odd place to the start of a record is no record.
+                if here <= next || !(self.has_odd_sizes || total.is_multiple_of(8)) {
+                    count = 0;
                     break;
                 }
                 count = count.saturating_add(1);
