@@ -247,6 +247,9 @@ impl Stage for BuildIds {
     fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
         if let Some(watch) = self.watch.as_mut().filter(|_| self.place == Place::Table) {
             watch.stretch(&Stretch::Records(*run))?;
+            if self.first.is_empty() {
+                return next.records(run);
+            }
         }
         each_part(self, run, next)
     }
