@@ -29,8 +29,8 @@ pub struct Job {
 }
 
 impl Job {
-    fn beside(mut self, name: &'static str, goal: f64) -> Self {
-        self.beside = Some((name, Some(goal)));
+    fn beside(mut self, name: &'static str, goal: impl Into<Option<f64>>) -> Self {
+        self.beside = Some((name, goal.into()));
         self
     }
 
@@ -113,7 +113,7 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
         own("file2pipe", "file2pipe -q IN -o OUT").beside("cp", 1.3),
         own("verify", "verify IN").beside("cp", 1.5),
         own("info", "info IN").beside("cp", 0.7),
-        own("recover", "recover -q IN -o OUT").beside("cp", 1.3),
+        own("recover", "recover -q IN -o OUT").beside("cp", None),
     ];
     if mix == Mix::Compressed {
         jobs.extend(compression(inputs)?);
