@@ -173,7 +173,8 @@ impl<S: Source + Clone> Opening<S> {
             let place = file.header.data;
             (recording, Some(file), place, table, losses)
         };
-        let records = Mended::new(source, place, recording.clone(), table, losses, foreknown)?;
+        let collector = file.is_none().then(Collector::default);
+        let records = Mended::new(source, place, (recording.clone(), collector), table, losses, foreknown)?;
         Ok(Opening { recording, file, magic, place, records })
     }
 }

@@ -52,7 +52,8 @@ pub struct Mended<S> {
     /// The result of the last search: from where, and what was found.
     found: Option<(u64, Option<u64>)>,
     model: Recording,
-    collector: Collector,
+    /// In a pipe metadata are records.
+    collector: Option<Collector>,
     evidence: Evidence,
     table: Option<TableSearch>,
     zstd: Zstd,
@@ -94,12 +95,12 @@ const BATCH: u64 = 64 << 10;
 const LARGEST: u64 = u16::MAX as u64;
 
 impl<S: Source> Mended<S> {
-    /// The records at `place`. Of a pipe, `model` is empty and learns; a file of which nobody knows where its records
-    /// end has a `table` to be looked for.
+    /// The records at `place`. Of a pipe, `model` is empty and learns by a `collector`; a file of which nobody knows
+    /// where its records end has a `table` to be looked for.
     pub(super) fn new(
         source: S,
         place: FileSection,
-        model: Recording,
+        (model, collector): (Recording, Option<Collector>),
         table: Option<TableSearch>,
         losses: Losses,
         foreknown: Foreknown,
@@ -118,7 +119,7 @@ impl<S: Source> Mended<S> {
             jump: None,
             found: None,
             model,
-            collector: Collector::default(),
+            collector,
             evidence: Evidence::new(foreknown),
             table,
             zstd: Zstd::default(),
@@ -129,7 +130,7 @@ impl<S: Source> Mended<S> {
     /// The records of a file beside the `data` of a directory, of which `model` is.
     pub(super) fn beside(source: S, model: &Recording, foreknown: Foreknown) -> Result<Self> {
         let whole = FileSection { offset: 0, size: u64::MAX };
-        Self::new(source, whole, model.clone(), None, Losses::default(), foreknown)
+        Self::new(source, whole, (model.clone(), None), None, Losses::default(), foreknown)
     }
 
     /// Reads everything, and says what there is. `seen` hears how many bytes were read.
@@ -286,7 +287,9 @@ impl<S: Source> Mended<S> {
             zstd.is_lost = true;
             return Ok(Step::Skip(at.saturating_add(look.total), why));
         }
-        if is_metadata(raw.kind) {
+        if let Some(collector) = collector
+            && is_metadata(raw.kind)
+        {
             if let Err(why) = collector.piece(model, &Piece::Record(raw)) {
                 return Ok(Step::Skip(at.saturating_add(look.total), why));
             }
