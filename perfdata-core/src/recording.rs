@@ -146,6 +146,11 @@ impl Events {
         Arc::unwrap_or_clone(self.0).list
     }
 
+    /// The events without their ids, which only one event alone can do without.
+    pub fn without_ids(self) -> Self {
+        self.into_vec().into_iter().map(|event| Event { ids: Vec::new(), ..event }).collect()
+    }
+
     /// The event that has the id, or any event for 0, which records of the time before the recording carry.
     pub fn by_id(&self, id: u64) -> Option<usize> {
         match self.with_id(id) {

@@ -12,7 +12,7 @@ use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::{CompressedData, Ids, Losses, Skipped, Survey, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
-use perfdata_core::{Event, Layout, Recording};
+use perfdata_core::{Layout, Recording};
 
 use super::decompress::Decompress;
 use super::{Conversion, Link, Stage, Summary};
@@ -190,8 +190,7 @@ impl Stage for Without {
         let is_without = |id: u32| self.sections.contains(&FeatureId(id));
         recording.features.retain(|&id, _| !is_without(id));
         if self.ids {
-            let events = std::mem::take(&mut recording.events).into_vec();
-            recording.events = events.into_iter().map(|event| Event { ids: Vec::new(), ..event }).collect();
+            recording.events = std::mem::take(&mut recording.events).without_ids();
         }
         if let Arrangement::Pipe(head) = arrangement {
             let endian = recording.endian;

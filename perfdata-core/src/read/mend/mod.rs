@@ -23,7 +23,7 @@ use crate::read::pipe::{Collector, is_metadata};
 use crate::read::records::Piece;
 use crate::read::source::Source;
 use crate::record::{RawRecord, RecordHeader, RecordType};
-use crate::recording::{Event, Recording};
+use crate::recording::Recording;
 
 use block::Block;
 use evidence::{Evidence, Judgement, Verdict};
@@ -303,8 +303,7 @@ impl<S: Source> Mended<S> {
                 collector.piece(model, &Piece::Payload(payload))?;
             }
             if evidence.has_lost_ids() {
-                let events = std::mem::take(&mut model.events).into_vec();
-                model.events = events.into_iter().map(|event| Event { ids: Vec::new(), ..event }).collect();
+                model.events = std::mem::take(&mut model.events).without_ids();
             }
             // What was no record may be one now.
             *found = None;
