@@ -242,6 +242,14 @@ impl Input {
         Input { kind, watch: self.watch.clone(), streamed: self.streamed.clone(), limits: self.limits }
     }
 
+    /// A file in which this input's recording stands now, as an input.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(crate) fn in_file(&self, file: &File) -> Result<Input> {
+        Ok(self.part(Kind::File(Arc::new(file.try_clone().map_err(Error::io("output"))?))))
+    }
+
     /// This input as one that can be read twice: a stream is put into a temporary file.
     ///
     /// # Errors
@@ -595,12 +603,7 @@ impl Output {
     /// Those of `write`, and the operating system's.
     pub fn write_stream<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match self {
-            Output::Replace { .. } => self.write_seekable(|file| {
-                let mut behind = Behind::new(file);
-                let result = write(&mut behind)?;
-                behind.flush().map_err(Error::io("output"))?;
-                Ok(result)
-            }),
+            Output::Replace { .. } => self.write_seekable(|file| Behind::write_all(file, write)),
             Output::Direct(direct) => direct.write(write),
         }
     }

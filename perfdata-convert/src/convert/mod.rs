@@ -20,6 +20,7 @@ mod to_file;
 mod to_pipe;
 pub mod without_aux;
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 use crate::error::{Error, Result};
-use crate::io::{Behind, Input, InputReader, InputSource, Output};
+use crate::io::{Behind, Input, InputReader, InputSource, Output, Size};
 
 /// One step of a conversion. What it does not change it hands on.
 pub trait Stage {
@@ -280,8 +281,32 @@ impl Conversion {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn run_on(mut self, mut input: Input, output: Output) -> Result<Summary> {
+    pub fn run_on(mut self, input: Input, output: Output) -> Result<Summary> {
         let start = Instant::now();
+        let Ready { reader, source, to, size } = self.prepare(input)?;
+        let mut summary = match to {
+            ContainerKind::File => output.write_seekable(|file| self.write_file(reader, &source, file)),
+            // A refusal comes before anything is written, also where the output cannot be taken back.
+            ContainerKind::Pipe if self.stages.iter().any(|stage| stage.may_refuse()) => {
+                output.write_seekable(|file| self.write_pipe(reader, file))
+            }
+            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(reader, out)),
+        }?;
+        (summary.bytes_in, summary.elapsed) = (size.bytes(), start.elapsed());
+        Ok(summary)
+    }
+
+    /// The same into a file that is looked at before it becomes an output. Bytes of the input and time are not counted.
+    fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
+        let Ready { reader, source, to, .. } = self.prepare(input)?;
+        match to {
+            ContainerKind::File => self.write_file(reader, &source, file),
+            ContainerKind::Pipe => Behind::write_all(file, |out| self.write_pipe(reader, out)),
+        }
+    }
+
+    /// Opens the input, and puts all stages in their places.
+    fn prepare(&mut self, mut input: Input) -> Result<Ready> {
         // A stream is a pipe.
         if self.stages.iter().any(|stage| stage.needs_look_ahead(self.to.unwrap_or(ContainerKind::Pipe))) {
             input = input.into_seekable()?;
@@ -306,23 +331,14 @@ impl Conversion {
         };
         let at = self.stages.iter().position(|stage| stage.is_behind_container()).unwrap_or(self.stages.len());
         self.stages.splice(at..at, change);
-        let mut summary = match to {
-            ContainerKind::File => output.write_seekable(|file| self.write_file(reader, &source, file)),
-            // A refusal comes before anything is written, also where the output cannot be taken back.
-            ContainerKind::Pipe if self.stages.iter().any(|stage| stage.may_refuse()) => {
-                output.write_seekable(|file| self.write_pipe(reader, file))
-            }
-            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(reader, out)),
-        }?;
-        (summary.bytes_in, summary.elapsed) = (size.bytes(), start.elapsed());
-        Ok(summary)
+        Ok(Ready { reader, source, to, size })
     }
 
     fn write_file(
         &mut self,
         mut reader: RecordingReader<InputReader>,
         source: &InputSource,
-        file: &mut std::fs::File,
+        file: &mut File,
     ) -> Result<Summary> {
         let (mut recording, arrangement) = self.begin(&reader)?;
         let plan = match &arrangement {
@@ -396,6 +412,14 @@ impl Conversion {
             notes: self.stages.iter().flat_map(|stage| stage.notes()).collect(),
         })
     }
+}
+
+/// An input that is open, and the container that it goes into.
+struct Ready {
+    reader: RecordingReader<InputReader>,
+    source: InputSource,
+    to: ContainerKind,
+    size: Size,
 }
 
 /// An output that counts its bytes.

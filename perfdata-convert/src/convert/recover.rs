@@ -5,6 +5,9 @@
 //! nothing is written where nothing is left, or all is asked for; and one that needs nothing is copied.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::time::Instant;
 
 use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::EventType;
@@ -58,69 +61,126 @@ impl fmt::Display for Gap {
     }
 }
 
+/// The most rounds in which what is left is looked at again.
+const ROUNDS: usize = 16;
+
 /// Writes what can be believed of `input` to `output`. A recording that needs nothing comes out byte-identical. With
 /// `strict`, one with records behind damaged bytes is refused.
+///
+/// Without the damaged bytes other records stand next to each other, and one of them may not be believed any more. So
+/// what is left is looked at as often as something else has to go: what was recovered needs nothing.
 ///
 /// # Errors
 /// The input cannot be read, has no attribute left, or is refused. There is no output then.
 pub fn recover(input: Input, output: Output, strict: bool) -> Result<Recovery> {
+    let start = Instant::now();
     let input = input.into_seekable()?;
-    let surveys = input.survey().map_err(hopeless)?;
-    let Some((_, main)) = surveys.first() else { return Err(unmended()) };
-    let all = || surveys.iter().map(|(file, survey)| (file, &survey.mending));
-    let skipped: Vec<Gap> =
-        all().flat_map(|(file, found)| found.skipped.iter().map(|gap| Gap::of(file, gap))).collect();
-    if strict && all().any(|(_, found)| found.inside > 0) {
-        let first = skipped.first().map(ToString::to_string).unwrap_or_default();
-        return Err(Error::Refused(format!("there are records behind damaged bytes: {first}")));
-    }
-    if main.recording.events.is_empty() && all().all(|(_, found)| found.left.records == 0) {
-        return Err(Error::Refused("nothing can be recovered: no whole attribute is left".into()));
-    }
-    let foreknown = surveys.iter().map(|(_, survey)| survey.foreknown).collect();
-    let damaged = input.again().ok_or_else(unmended)?.mended(foreknown)?;
-    let (reader, _) = damaged.again().ok_or_else(unmended)?.reader().map_err(hopeless)?;
-    let container = reader.arrangement().container();
-    let is_split = surveys.len() > 1;
-    let mut losses = Vec::new();
-    let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| (more + found.more, bytes + found.bytes));
-    if more > 0 {
-        losses.push(format!("{more} more ranges were skipped; {bytes} bytes in all"));
-    }
-    let mut rest = main.recording.clone();
-    // The index of AUX data is made anew where records move.
-    let is_index_remade = (bytes > 0 || is_split) && container == ContainerKind::File;
-    let wrong = wrong_ones(&mut rest, &seen(&surveys), container, |id| is_index_remade && id == FeatureId::AUXTRACE);
-    tell_losses(&mut losses, &main.mending.losses, &wrong, &main.recording);
-    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    let has_lost_ids = main.foreknown.ids == Ids::Lost;
-    if has_lost_ids || !wrong.is_empty() {
-        stages.push(Box::new(Without { ids: has_lost_ids, sections: wrong, leaves_out: false }));
-    }
-    let mut is_decompressed = false;
-    for (file, survey) in &surveys {
-        let why = match survey.compressed {
-            CompressedData::Cut(at) => format!("it ends inside a record, which begins in the one at {at:#x}"),
-            CompressedData::Whole if !is_split && !rest.features.contains_key(&FeatureId::COMPRESSED.0) => {
-                "feature COMPRESSED is not there".into()
+    let Plan { skipped, mut losses, conversion } = Plan::of(&input, strict)?;
+    let Some((stages, damaged)) = conversion else {
+        let summary = Conversion { stages: Vec::new(), to: None }.run_on(input, output)?;
+        return Ok(Recovery { summary, skipped, losses });
+    };
+    let summary = output.write_seekable(|file| {
+        let mut summary = Conversion { stages, to: None }.run_into(damaged, file)?;
+        for _ in 0..ROUNDS {
+            let left = input.in_file(file)?;
+            let again = Plan::of(&left, false)?;
+            let Some((stages, damaged)) = again.conversion else { break };
+            let gone =
+                again.skipped.iter().map(|gap| format!("of what is left, {} bytes more: {}", gap.place.size, gap.why));
+            for line in gone.chain(again.losses) {
+                if !losses.contains(&line) {
+                    losses.push(line);
+                }
             }
-            _ => continue,
-        };
-        let file = file.as_ref().map(|file| format!("{file}: ")).unwrap_or_default();
-        losses.push(format!("{file}the compressed data is written plain: {why}"));
-        is_decompressed = true;
-    }
-    // Files are decompressed when they are merged.
-    if is_decompressed && !is_split {
-        stages.push(Box::new(Decompress::default()));
-    }
-    let needs_nothing = losses.is_empty() && skipped.is_empty();
-    if !needs_nothing {
-        tell_missing(&mut losses, &rest, container);
-    }
-    let input = if needs_nothing { input } else { damaged };
-    let summary = Conversion { stages, to: None }.run_on(input, output)?;
+            let mut rest = tempfile::tempfile().map_err(Error::io("temporary file"))?;
+            let Summary { bytes_out, features, .. } = Conversion { stages, to: None }.run_into(damaged, &mut rest)?;
+            (summary.bytes_out, summary.features) = (bytes_out, features);
+            replace(file, &mut rest).map_err(Error::io("output"))?;
+        }
+        Ok(summary)
+    })?;
+    let summary = Summary { bytes_in: input.size().bytes(), elapsed: start.elapsed(), ..summary };
     Ok(Recovery { summary, skipped, losses })
+}
+
+/// Makes the bytes of `from` those of `file`.
+fn replace(file: &mut File, from: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    from.rewind()?;
+    io::copy(from, file).map(drop)
+}
+
+/// What has to be done with a recording so that all of it can be believed.
+struct Plan {
+    skipped: Vec<Gap>,
+    losses: Vec<String>,
+    /// How to read what can be believed, and what else has to change; nothing if the recording needs nothing.
+    conversion: Option<(Vec<Box<dyn Stage>>, Input)>,
+}
+
+impl Plan {
+    fn of(input: &Input, strict: bool) -> Result<Self> {
+        let surveys = input.survey().map_err(hopeless)?;
+        let Some((_, main)) = surveys.first() else { return Err(unmended()) };
+        let all = || surveys.iter().map(|(file, survey)| (file, &survey.mending));
+        let skipped: Vec<Gap> =
+            all().flat_map(|(file, found)| found.skipped.iter().map(|gap| Gap::of(file, gap))).collect();
+        if strict && all().any(|(_, found)| found.inside > 0) {
+            let first = skipped.first().map(ToString::to_string).unwrap_or_default();
+            return Err(Error::Refused(format!("there are records behind damaged bytes: {first}")));
+        }
+        if main.recording.events.is_empty() && all().all(|(_, found)| found.left.records == 0) {
+            return Err(Error::Refused("nothing can be recovered: no whole attribute is left".into()));
+        }
+        let foreknown = surveys.iter().map(|(_, survey)| survey.foreknown).collect();
+        let damaged = input.again().ok_or_else(unmended)?.mended(foreknown)?;
+        let (reader, _) = damaged.again().ok_or_else(unmended)?.reader().map_err(hopeless)?;
+        let container = reader.arrangement().container();
+        let is_split = surveys.len() > 1;
+        let mut losses = Vec::new();
+        let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| (more + found.more, bytes + found.bytes));
+        if more > 0 {
+            losses.push(format!("{more} more ranges were skipped; {bytes} bytes in all"));
+        }
+        let mut rest = main.recording.clone();
+        // The index of AUX data is made anew where records move.
+        let is_index_remade = (bytes > 0 || is_split) && container == ContainerKind::File;
+        let wrong =
+            wrong_ones(&mut rest, &seen(&surveys), container, |id| is_index_remade && id == FeatureId::AUXTRACE);
+        tell_losses(&mut losses, &main.mending.losses, &wrong, &main.recording);
+        let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+        let has_lost_ids = main.foreknown.ids == Ids::Lost;
+        if has_lost_ids {
+            losses.push("the ids of the event are left out: its records bear others".into());
+        }
+        if has_lost_ids || !wrong.is_empty() {
+            stages.push(Box::new(Without { ids: has_lost_ids, sections: wrong, leaves_out: false }));
+        }
+        let mut is_decompressed = false;
+        for (file, survey) in &surveys {
+            let why = match survey.compressed {
+                CompressedData::Cut(at) => format!("it ends inside a record, which begins in the one at {at:#x}"),
+                CompressedData::Whole if !is_split && !rest.features.contains_key(&FeatureId::COMPRESSED.0) => {
+                    "feature COMPRESSED is not there".into()
+                }
+                _ => continue,
+            };
+            let file = file.as_ref().map(|file| format!("{file}: ")).unwrap_or_default();
+            losses.push(format!("{file}the compressed data is written plain: {why}"));
+            is_decompressed = true;
+        }
+        // Files are decompressed when they are merged.
+        if is_decompressed && !is_split {
+            stages.push(Box::new(Decompress::default()));
+        }
+        if losses.is_empty() && skipped.is_empty() {
+            return Ok(Plan { skipped, losses, conversion: None });
+        }
+        tell_missing(&mut losses, &rest, container);
+        Ok(Plan { skipped, losses, conversion: Some((stages, damaged)) })
+    }
 }
 
 /// What the records that are left say of feature sections.

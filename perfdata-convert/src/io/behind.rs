@@ -5,6 +5,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use crate::error::{Error, Result};
+
 /// Bytes that a file must have before it is worth a thread.
 const WORTH: u64 = 4 << 20;
 
@@ -30,6 +32,17 @@ impl<'a> Behind<'a> {
     /// Writes to `file`, from where it stands.
     pub fn new(file: &'a File) -> Self {
         Behind { file, written: 0, thread: None }
+    }
+
+    /// Writes by `write` to `file`, and waits until all of it is there.
+    ///
+    /// # Errors
+    /// Those of `write`, and the operating system's.
+    pub fn write_all<T>(file: &'a File, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        let mut behind = Behind::new(file);
+        let result = write(&mut behind)?;
+        behind.flush().map_err(Error::io("output"))?;
+        Ok(result)
     }
 
     fn start(&self) -> io::Result<Thread> {
