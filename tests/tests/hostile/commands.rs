@@ -4,11 +4,12 @@ use std::{
     fs, io,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    time::Instant,
 };
 
 use clap::CommandFactory;
 use perfdata_convert::{cli::Cli, cmd, error::Error};
+use perfdata_tests::fuzz;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::memory;
 
@@ -70,6 +71,24 @@ pub struct Run {
     pub memory: usize,
 }
 
+impl Run {
+    fn of(work: impl FnOnce() -> End) -> Self {
+        let before = time();
+        let (end, memory) = memory::peak_of(|| catch_unwind(AssertUnwindSafe(work)));
+        let time = time().saturating_sub(before);
+        let end = end.unwrap_or_else(|_| End::Fault(format!("panicked: {}", crate::worker::last_panic())));
+        Run { end, time, memory }
+    }
+
+    /// Reads a recording and writes it, in memory: what comes out is the same, and so is each record that can be read.
+    pub fn copy(bytes: &[u8]) -> Self {
+        Self::of(|| {
+            fuzz::run("copy", bytes);
+            End::Done
+        })
+    }
+}
+
 /// The folder where inputs and outputs are.
 pub struct Room {
     folder: tempfile::TempDir,
@@ -116,23 +135,17 @@ impl Room {
         } else {
             args.collect()
         };
-        let mut report = Report::default();
-        let before = time();
-        let (result, memory) = memory::peak_of(|| {
-            catch_unwind(AssertUnwindSafe(|| {
-                let cli = Cli::from_args(args).map_err(|error| Error::Usage(error.to_string()))?;
-                cmd::run(cli, &mut report)
-            }))
+        let run = Run::of(|| {
+            let mut report = Report::default();
+            let cli = Cli::from_args(args).map_err(|error| Error::Usage(error.to_string()));
+            let result = cli.and_then(|cli| cmd::run(cli, &mut report));
+            match (result, report.fault) {
+                (_, Some(fault)) => End::Fault(fault),
+                (Ok(_), None) => End::Done,
+                (Err(error), None) => refused(&error),
+            }
         });
-        let time = time().saturating_sub(before);
-        let end = match (result, report.fault) {
-            (Err(_), _) => End::Fault(format!("panicked: {}", crate::worker::last_panic())),
-            (Ok(_), Some(fault)) => End::Fault(fault),
-            (Ok(Ok(_)), None) => End::Done,
-            (Ok(Err(error)), None) => refused(&error),
-        };
-        let end = self.clean(end);
-        Run { end, time, memory }
+        Run { end: self.clean(run.end), ..run }
     }
 
     /// Takes the output away. One that an error left is a fault, and so is anything else.
@@ -204,12 +217,6 @@ impl io::Write for Report {
 
 /// Nanoseconds that this thread ran for.
 fn time() -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    match text.split(' ').next().and_then(|ran| ran.parse().ok()) {
-        Some(ran) => ran,
-        // Not Linux: what the clock says is more.
-        None => u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX),
-    }
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(tv_sec * 1_000_000_000 + tv_nsec).unwrap_or(0)
 }
-
-static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);

@@ -1,9 +1,11 @@
 //! The hostile suite: damaged and malicious recordings through every command. Nothing may panic, abort, hang, take
 //! memory out of proportion, print what a terminal would obey, or fail without saying where.
 //!
+//! Every input is read and written in memory; a sample of them goes through the commands, too.
+//!
 //! ```text
-//! cargo test -p perfdata-tests --test hostile                        a sample of the inputs
-//! PERFCONV_TEST_ALL=1 cargo test --release -p perfdata-tests --test hostile    all of them (about an hour)
+//! cargo test -p perfdata-tests --test hostile
+//! PERFCONV_TEST_ALL=1 cargo test --release -p perfdata-tests --test hostile    commands with all of them
 //! cargo test -p perfdata-tests --test hostile -- flip                inputs of families with that in their names
 //! ```
 //!

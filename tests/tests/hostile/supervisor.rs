@@ -76,7 +76,7 @@ fn supervise(share: &str, progress: &Path, names: &[String], gathered: &Mutex<Ga
         reader.join().expect("gathering does not panic");
         if let Some(end) = end {
             let at = fs::read_to_string(progress).unwrap_or_default();
-            gathered.lock().expect("gathering does not panic").faults.push(format!("{at}: {end}"));
+            gathered.lock().expect("gathering does not panic").faults.push(format!("{}: {end}", at.trim_end()));
         }
     });
 }

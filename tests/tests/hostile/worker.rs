@@ -1,7 +1,9 @@
 //! Runs a share of the inputs in this process.
 
 use std::{
-    fs, panic,
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    panic,
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -16,8 +18,8 @@ use crate::{
 /// Bytes that a command may allocate beside what grows with the largest record or section, which is part of the input.
 const MEMORY: usize = 64 << 20;
 
-/// Commands that see each input where there are very many inputs: every n-th, another one each time.
-const IN_TURN: usize = 4;
+/// Inputs of a family above which each goes through one command, in turn, and not through all of them.
+const MANY: usize = 10_000;
 
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
@@ -34,6 +36,7 @@ pub fn run(share: &str, progress: &Path, names: &[String]) {
     panic::set_hook(Box::new(|info| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string().replace('\n', " ");
     }));
+    let progress = Progress(File::create(progress).expect("a temporary file"));
     let room = Room::new().expect("a temporary folder");
     let commands = commands::all();
     for family in FAMILIES.iter().filter(|family| is_asked_for(family.name, names)) {
@@ -42,25 +45,32 @@ pub fn run(share: &str, progress: &Path, names: &[String]) {
         let total: usize = made.iter().map(|inputs| inputs.len()).sum();
         let is_all = is_thorough() || total <= family.sample;
         let step = if is_all { 1 } else { total.div_ceil(family.sample) };
-        let in_turn = if is_thorough() && total > 10_000 { IN_TURN } else { 1 };
+        let in_turn = if is_thorough() && total > MANY { commands.len() } else { 1 };
         let mut figures = Figures::default();
         let mut first = 0;
         for (seed, inputs) in seeds.iter().zip(&made) {
-            let chosen = (0..inputs.len()).filter(|at| (first + at).is_multiple_of(step));
             let mut has_original = false;
-            for number in chosen.filter(|at| ((first + at) / step) % shares == share) {
+            for number in (0..inputs.len()).filter(|at| (first + at) % shares == share) {
+                let (what, bytes) = inputs.make(seed, number);
+                let what = format!("{}, {what}", seed.name);
+                progress.is_at(&what);
+                figures.inputs += 1;
+                enter(&mut figures, format!("{what}: copied"), Run::copy(&bytes), bytes.len());
+                // Every share has as many of the chosen, whatever the step is.
+                if !((first + number) / shares).is_multiple_of(step) {
+                    continue;
+                }
                 if !has_original {
                     fs::write(room.original(), &seed.bytes).expect("a temporary file");
                     has_original = true;
                 }
-                let (what, bytes) = inputs.make(seed, number);
-                let what = format!("{}, {what}", seed.name);
                 fs::write(room.input(), &bytes).expect("a temporary file");
-                figures.inputs += 1;
+                figures.chosen += 1;
                 let commands = commands.iter().skip(number % in_turn).step_by(in_turn);
                 for words in commands {
                     let what = format!("{what}: {}", words.join(" "));
-                    fs::write(progress, &what).expect("a temporary file");
+                    progress.is_at(&what);
+                    figures.runs += 1;
                     enter(&mut figures, what, room.run(words), bytes.len());
                 }
             }
@@ -69,6 +79,16 @@ pub fn run(share: &str, progress: &Path, names: &[String]) {
         println!("figures\t{}\t{}", family.name, figures.to_line());
     }
     println!("process\t{}", memory::peak_of_process());
+}
+
+/// Says where the process is, for the case that it does not say anything any more.
+struct Progress(File);
+
+impl Progress {
+    fn is_at(&self, what: &str) {
+        // All of the same length: the last one is written over.
+        self.0.write_all_at(format!("{what:500.500}").as_bytes(), 0).expect("a temporary file");
+    }
 }
 
 pub fn is_asked_for(family: &str, names: &[String]) -> bool {
@@ -86,6 +106,6 @@ fn enter(figures: &mut Figures, what: String, run: Run, len: usize) {
         println!("fault\t{what}: {} MiB of memory", memory >> 20);
     }
     let memory = memory as u64;
-    let more = Figures { inputs: 0, runs: 1, refused: 0, time, slowest: what.clone(), memory, largest: what };
+    let more = Figures { time, slowest: what.clone(), memory, largest: what, ..Figures::default() };
     figures.add(more);
 }
