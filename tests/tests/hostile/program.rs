@@ -237,7 +237,7 @@ const OF_STREAMS: [&str; 8] = [
 /// Processor time for a stream, in a build for tests: what grows with its square takes minutes.
 const PROCESSOR: Duration = Duration::from_secs(40);
 
-/// Streams whose head does not end, or begins again and again.
+/// Streams whose head does not end, or begins again and again, and such in which records could start everywhere.
 fn streams(folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     let basic = synth::file::basic(false);
@@ -248,7 +248,8 @@ fn streams(folder: &Path) -> Vec<String> {
     let feature = || new().feature(3, &Buf::new(false).str("host").bytes);
     let name = || new().record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(false), 0, "a"));
     let round = |pipe: Pipe| pipe.record(kind::FINISHED_ROUND, 0, Buf::new(false));
-    let heads: [(&str, Vec<u8>); 9] = [
+    let header = |kind: u32, size: u16| Buf::new(false).u32(kind).u16(2).u16(size).bytes;
+    let heads: [(&str, Vec<u8>); 13] = [
         ("the same feature", of(feature())),
         ("events", of(new().event(event))),
         ("names of events", of(name())),
@@ -258,9 +259,19 @@ fn streams(folder: &Path) -> Vec<String> {
         ("events and rounds", of(round(new().event(event)))),
         ("names of events and rounds", of(round(name()))),
         ("records of unknown types", (0..1000).flat_map(|n| frame(false, 1000 + n, 0, &[])).collect()),
+        ("records of unknown types with a body", frame(false, 1000, 0, &[0; 8])),
+        ("starts of small records", header(kind::COMM, 64)),
+        ("starts of large records", header(kind::SAMPLE, 65_528)),
+        (
+            "noise",
+            (0..1_u32 << 20).map(|n| (n.wrapping_mul(n) >> 7).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect(),
+        ),
     ];
     for (what, piece) in heads {
         let mut head = start.clone();
+        if what.starts_with("starts") || what == "noise" {
+            head.extend(of(new().event(event)));
+        }
         if what == "tracing data" {
             let body = Buf::new(false).u32(u32::MAX).u32(0);
             head.extend(frame(false, kind::HEADER_TRACING_DATA, 0, &body.bytes));

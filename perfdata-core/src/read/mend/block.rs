@@ -2,20 +2,50 @@
 
 use std::io;
 
+use super::LARGEST;
+
 use crate::error::{Error, Result};
 use crate::read::source::Source;
+
+/// Bytes read at once.
+pub(super) const BLOCK: u64 = 1 << 20;
+
+/// A block that holds the next bytes of the stream, and one for looks further ahead.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    pub(super) near: Block,
+    pub(super) far: Block,
+}
+
+impl Blocks {
+    pub(super) fn new() -> Self {
+        Blocks { near: Block::new(BLOCK), far: Block::new(BLOCK) }
+    }
+
+    /// The bytes from `at` on, those of a record at least. The next byte of the stream is `here`, and who looks comes
+    /// back to `floor`.
+    pub(super) fn ahead(&mut self, source: &impl Source, at: u64, here: u64, floor: u64, end: u64) -> Result<&[u8]> {
+        let is_within = |from: u64| at >= from && at.saturating_sub(from) <= BLOCK.saturating_sub(LARGEST);
+        if is_within(here) {
+            return self.near.get(source, at, LARGEST, here, end);
+        }
+        self.far.get(source, at, LARGEST, if is_within(floor) { floor } else { at }, end)
+    }
+}
 
 /// A block of a source.
 #[derive(Debug)]
 pub(super) struct Block {
     size: u64,
+    /// Bytes read so far.
+    pub(super) read: u64,
     at: u64,
     bytes: Vec<u8>,
 }
 
 impl Block {
     pub(super) fn new(size: u64) -> Self {
-        Block { size, at: 0, bytes: Vec::new() }
+        Block { size, read: 0, at: 0, bytes: Vec::new() }
     }
 
     /// The bytes from `at` on: `len` of them, if there are as many before `end`, or more. If they are not in the block,
@@ -36,6 +66,7 @@ impl Block {
                 }
             }
             self.bytes.truncate(filled);
+            self.read = self.read.saturating_add(filled as u64);
         }
         let start = usize::try_from(at.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let before_end = usize::try_from(end.saturating_sub(self.at)).unwrap_or(usize::MAX).min(self.bytes.len());

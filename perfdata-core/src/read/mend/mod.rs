@@ -25,17 +25,16 @@ use crate::read::source::Source;
 use crate::record::{RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
-use block::Block;
+use block::{BLOCK, Blocks};
 use evidence::{Evidence, Judgement, Verdict};
 use inner::Zstd;
+use search::Searched;
 
 /// The records of a file or pipe that can be believed, as a stream.
 #[derive(Debug)]
 pub struct Mended<S> {
     source: S,
-    /// A block that holds the next bytes of the stream, and one for looks further ahead.
-    near: Block,
-    far: Block,
+    blocks: Blocks,
     /// The last place that is known to be the start of a record: where the last search began.
     base: u64,
     /// Whether the record there seems to be cut by the end.
@@ -49,8 +48,11 @@ pub struct Mended<S> {
     ready: u64,
     /// Where the stream goes on behind them.
     jump: Option<u64>,
-    /// The result of the last search: from where, and what was found.
-    found: Option<(u64, Option<u64>)>,
+    searched: Option<Searched>,
+    /// Where the records begin, the place that a search has come to, and the bytes that were looked at so far.
+    start: u64,
+    floor: u64,
+    effort: u64,
     model: Recording,
     /// In a pipe metadata are records.
     collector: Option<Collector>,
@@ -84,10 +86,6 @@ enum Step {
     End,
 }
 
-/// Bytes read at once, and bytes read for a look far ahead.
-const NEAR_BLOCK: u64 = 1 << 20;
-const FAR_BLOCK: u64 = 128 << 10;
-
 /// Believed bytes that are gathered before some are handed out.
 const BATCH: u64 = 64 << 10;
 
@@ -108,8 +106,7 @@ impl<S: Source> Mended<S> {
         let len = source.len().map_err(|e| Error::io("file", e))?;
         Ok(Mended {
             source,
-            near: Block::new(NEAR_BLOCK),
-            far: Block::new(FAR_BLOCK),
+            blocks: Blocks::new(),
             base: place.offset,
             is_cut: false,
             has_odd_sizes: model.features.contains_key(&FeatureId::COMPRESSED.0),
@@ -117,7 +114,10 @@ impl<S: Source> Mended<S> {
             here: place.offset,
             ready: 0,
             jump: None,
-            found: None,
+            searched: None,
+            start: place.offset,
+            floor: place.offset,
+            effort: 0,
             model,
             collector,
             evidence: Evidence::new(foreknown),
@@ -180,8 +180,8 @@ impl<S: Source> Mended<S> {
     /// Bytes of the records from `at` on that need no close look, each with one behind it that is as it should be:
     /// nearly all of a recording.
     fn sure(&mut self, at: u64) -> Result<u64> {
-        let Self { near, source, evidence, model, mending, here, end, .. } = self;
-        let bytes = near.get(source, at, LARGEST, *here, *end)?;
+        let Self { blocks, source, evidence, model, mending, here, end, .. } = self;
+        let bytes = blocks.near.get(source, at, LARGEST, *here, *end)?;
         let (mut len, mut count) = (0_usize, 0_u64);
         // Up to where it is known what follows, and what was known there.
         let mut settled = (len, count, *evidence);
@@ -278,8 +278,8 @@ impl<S: Source> Mended<S> {
 
     /// Believes the record at `at`, unless it is compressed and cannot be decoded.
     fn keep(&mut self, at: u64, look: Look) -> Result<Step> {
-        let Self { near, far, source, evidence, model, collector, zstd, here, end, mending, found, .. } = self;
-        let bytes = near.get(source, at, look.size as u64, *here, *end)?;
+        let Self { blocks, source, evidence, model, collector, zstd, here, end, mending, searched, .. } = self;
+        let bytes = blocks.near.get(source, at, look.size as u64, *here, *end)?;
         let raw = RawRecord::first(bytes, model.endian, at)?;
         if is_compressed(raw.kind)
             && let Err(why) = zstd.take(&raw, evidence, model)
@@ -295,7 +295,7 @@ impl<S: Source> Mended<S> {
             }
             let mut behind = at.saturating_add(look.size as u64);
             while behind < at.saturating_add(look.total) {
-                let payload = far.get(source, behind, 1, behind, at.saturating_add(look.total))?;
+                let payload = blocks.far.get(source, behind, 1, behind, at.saturating_add(look.total))?;
                 if payload.is_empty() {
                     break;
                 }
@@ -306,7 +306,7 @@ impl<S: Source> Mended<S> {
                 model.events = std::mem::take(&mut model.events).without_ids();
             }
             // What was no record may be one now.
-            *found = None;
+            *searched = None;
         }
         evidence.learn(&raw, model, &look.judgement);
         mending.left.records = mending.left.records.saturating_add(1);
@@ -320,12 +320,9 @@ impl<S: Source> Mended<S> {
 
     /// What is at `at`.
     fn look(&mut self, at: u64) -> Result<Result<Look, NoRecord>> {
-        let Self { near, far, source, evidence, model, here, end, .. } = self;
-        let bytes = if at < here.saturating_add(NEAR_BLOCK / 2) {
-            near.get(source, at, LARGEST, *here, *end)?
-        } else {
-            far.get(source, at, LARGEST, at, *end)?
-        };
+        let Self { blocks, source, evidence, model, here, floor, end, effort, .. } = self;
+        let bytes = blocks.ahead(source, at, *here, *floor, *end)?;
+        *effort = effort.saturating_add(RecordHeader::SIZE as u64);
         let raw = match RawRecord::first(bytes, model.endian, at) {
             Ok(raw) => raw,
             Err(why) => {
@@ -344,6 +341,7 @@ impl<S: Source> Mended<S> {
             let why = Error::truncated(format!("{} record and what follows it", raw.kind), total, left);
             return Ok(Err(NoRecord::Cut(why.at(at))));
         }
+        *effort = effort.saturating_add(raw.bytes.len() as u64);
         Ok(Ok(Look { kind: raw.kind, size: raw.bytes.len(), total, judgement: evidence.judge(&raw, model) }))
     }
 }
@@ -353,8 +351,9 @@ impl<S: Source> Read for Mended<S> {
         if self.ready == 0 {
             self.advance().map_err(io::Error::other)?;
         }
-        let wanted = self.ready.min(buf.len() as u64).min(NEAR_BLOCK);
-        let bytes = self.near.get(&self.source, self.here, wanted, self.here, self.end).map_err(io::Error::other)?;
+        let wanted = self.ready.min(buf.len() as u64).min(BLOCK);
+        let bytes =
+            self.blocks.near.get(&self.source, self.here, wanted, self.here, self.end).map_err(io::Error::other)?;
         let mut believed = bytes.get(..bytes.len().min(usize::try_from(wanted).unwrap_or(usize::MAX))).unwrap_or(bytes);
         let got = believed.read(buf)?;
         self.here = self.here.saturating_add(got as u64);

@@ -3,7 +3,7 @@
 use binrw::Endian;
 
 use super::evidence::{Verdict, find_header};
-use super::{FAR_BLOCK, Judgement, LARGEST, Look, Mended, NoRecord};
+use super::{Judgement, Look, Mended, NoRecord};
 use crate::error::Result;
 use crate::read::pipe::is_metadata;
 use crate::read::source::Source;
@@ -16,8 +16,25 @@ pub(super) struct Chain {
     pub(super) is_solid: bool,
 }
 
+/// What the last search has shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Searched {
+    /// What a start depends on besides its place: how places are aligned, and whether the record there is cut.
+    like: (u64, bool),
+    /// From where on no record starts before `to`, and whether one starts there.
+    from: u64,
+    to: u64,
+    is_start: bool,
+}
+
 /// Records behind a doubtful one that are looked at.
 const CHAIN: usize = 8;
+
+/// Bytes of a header behind its first one.
+const LAST_OF_HEADER: u64 = RecordHeader::SIZE as u64 - 1;
+
+/// Times that the bytes of a recording are looked at before it is too much.
+const PATIENCE: u64 = 16;
 
 impl<S: Source> Mended<S> {
     /// The first place inside of the record at `at`, which ends at `next`, where a record starts that was taken into it
@@ -40,7 +57,7 @@ impl<S: Source> Mended<S> {
         // Places are told by what they lead to.
         let step = if self.has_odd_sizes { 1 } else { 8 };
         let mut from = from.saturating_add(landing.saturating_sub(from).checked_rem(step).unwrap_or(0));
-        while from < landing {
+        while from < landing && !self.is_tired() {
             if self.leads_to(from, landing)? {
                 return Ok(Some(from));
             }
@@ -53,9 +70,9 @@ impl<S: Source> Mended<S> {
     fn leads_to(&mut self, from: u64, landing: u64) -> Result<bool> {
         let mut here = from;
         while here < landing {
-            match self.look(here)? {
-                Ok(look) if look.judgement.verdict.is_good() => here = here.saturating_add(look.total),
-                _ => return Ok(false),
+            match self.good(here)? {
+                Some(look) => here = here.saturating_add(look.total),
+                None => return Ok(false),
             }
         }
         Ok(here == landing)
@@ -73,7 +90,19 @@ impl<S: Source> Mended<S> {
 
     /// Whether a whole record is at `at` that is as it should be, or the records end there.
     pub(super) fn is_good(&mut self, at: u64) -> Result<bool> {
-        Ok(at == self.end || self.look(at)?.is_ok_and(|look| look.judgement.verdict.is_good()))
+        Ok(at == self.end || self.good(at)?.is_some())
+    }
+
+    /// The whole record at `at`, if it is as it should be.
+    fn good(&mut self, at: u64) -> Result<Option<Look>> {
+        // Most places are told by the header alone.
+        let Self { blocks, source, here, floor, end, model, effort, .. } = self;
+        let bytes = blocks.ahead(source, at, *here, *floor, *end)?;
+        *effort = effort.saturating_add(RecordHeader::SIZE as u64);
+        if find_header(bytes.get(..RecordHeader::SIZE).unwrap_or_default(), model.endian).is_none() {
+            return Ok(None);
+        }
+        Ok(self.look(at)?.ok().filter(|look| look.judgement.verdict.is_good()))
     }
 
     /// Where sizes lead from `from` on; nothing where they lead nowhere.
@@ -107,33 +136,37 @@ impl<S: Source> Mended<S> {
 
     /// The first place from `from` on, and before `limit`, that can be believed to be the start of a record.
     pub(super) fn search(&mut self, from: u64, limit: u64) -> Result<Option<u64>> {
-        if let Some((start, found)) = self.found
-            && start <= from
-            && found.is_none_or(|found| from <= found)
-        {
-            return Ok(found.filter(|&found| found < limit));
+        let like = (self.base % 8, self.is_cut);
+        let known = self.searched.filter(|known| known.like == like && known.from <= from && from <= known.to);
+        if let Some(Searched { to, is_start: true, .. }) = known {
+            return Ok(Some(to).filter(|&to| to < limit));
         }
-        let mut at = from;
+        let mut at = known.map_or(from, |known| known.to);
+        let from = known.map_or(from, |known| known.from);
         while let Some(place) = self.header(at, limit)? {
+            self.floor = place;
+            let before = self.effort;
             if self.is_start(place)? && !self.is_around_others(place)? {
-                self.found = Some((from, Some(place)));
+                self.searched = Some(Searched { like, from, to: place, is_start: true });
                 return Ok(Some(place));
             }
-            at = place.saturating_add(1);
+            let step = if self.is_tired() { self.effort.saturating_sub(before) / PATIENCE } else { 0 };
+            at = place.saturating_add(step.max(1));
         }
-        if limit == self.end {
-            self.found = Some((from, None));
-        }
+        self.searched = Some(Searched { like, from, to: limit.max(at), is_start: false });
         Ok(None)
     }
 
     /// The first place from `at` on, and before `limit`, with the header of a known record.
     fn header(&mut self, mut at: u64, limit: u64) -> Result<Option<u64>> {
-        let Self { far, source, end, model, .. } = self;
+        let Self { blocks, source, here, floor, end, model, .. } = self;
         while at < limit {
-            let bytes = far.get(source, at, LARGEST.min(FAR_BLOCK / 2), at, *end)?;
+            let bytes = blocks.ahead(source, at, *here, *floor, *end)?;
+            // Headers that begin before the limit.
+            let wanted = limit.saturating_sub(at).saturating_add(LAST_OF_HEADER);
+            let bytes = usize::try_from(wanted).ok().and_then(|wanted| bytes.get(..wanted)).unwrap_or(bytes);
             match find_header(bytes, model.endian) {
-                Some(ahead) => return Ok(Some(at.saturating_add(ahead as u64)).filter(|&at| at < limit)),
+                Some(ahead) => return Ok(Some(at.saturating_add(ahead as u64))),
                 None if bytes.len() < RecordHeader::SIZE => break,
                 None => at = at.saturating_add(bytes.len().saturating_sub(RecordHeader::SIZE - 1) as u64),
             }
@@ -141,15 +174,23 @@ impl<S: Source> Mended<S> {
         Ok(None)
     }
 
+    /// Whether more was looked at than what lies behind is worth: then not all is tried that could be, so that the time
+    /// that a damaged recording takes grows with its size, whatever is in it.
+    fn is_tired(&self) -> bool {
+        let passed = self.floor.max(self.base).saturating_sub(self.start);
+        self.effort.saturating_add(self.blocks.far.read)
+            > passed.saturating_mul(PATIENCE).saturating_add(PATIENCE << 20)
+    }
+
     /// The first place inside of the record at `at`, which ends at `next`, where records start that reach beyond it:
     /// bytes in it were taken out, and it took the first ones of the next.
     pub(super) fn overlapping(&mut self, at: u64, next: u64) -> Result<Option<u64>> {
         let mut from = at.saturating_add(RecordHeader::SIZE as u64);
-        while let Some(place) = self.header(from, next)? {
+        while let Some(place) = self.header(from, next)?.filter(|_| !self.is_tired()) {
             let mut here = place;
             let mut count = 0_usize;
-            while count < CHAIN / 2 && here < self.end && self.is_good(here)? {
-                let total = self.look(here)?.map_or(0, |look| look.total);
+            while count < CHAIN / 2 && here < self.end {
+                let Some(Look { total, .. }) = self.good(here)? else { break };
                 here = here.saturating_add(total);
                 // What leads from an odd place to the start of a record is no record.
                 if here <= next || !(self.has_odd_sizes || total.is_multiple_of(8)) {
@@ -201,9 +242,9 @@ impl<S: Source> Mended<S> {
 
     /// Whether the bytes up to `end` are a record, with another size than it says.
     fn is_record(&mut self, at: u64, end: u64) -> Result<bool> {
-        let Self { near, source, model, here, end: limit, .. } = self;
+        let Self { blocks, source, model, here, end: limit, .. } = self;
         let Ok(size) = u16::try_from(end.saturating_sub(at)) else { return Ok(false) };
-        let bytes = near.get(source, at, u64::from(size), *here, *limit)?;
+        let bytes = blocks.near.get(source, at, u64::from(size), *here, *limit)?;
         let mut bytes = bytes.get(..usize::from(size)).unwrap_or(bytes).to_vec();
         if let Some(field) = bytes.get_mut(6..8) {
             field.copy_from_slice(&if model.endian == Endian::Little {
