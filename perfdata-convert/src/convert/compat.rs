@@ -16,7 +16,7 @@ use perfdata_core::wire::{Rest, Text};
 use perfdata_core::{Endian, Event, Events, Layout, Recording, Version};
 use perfdata_write::Compressor;
 
-use perfdata_core::header::FileSection;
+use perfdata_core::header::{FileHeader, FileSection};
 
 use super::{Link, Stage};
 use crate::error::{Error, Result};
@@ -347,8 +347,12 @@ impl Stage for Compat {
                 self.convert_head(head);
             }
             Arrangement::File(file) => {
-                let entry = u64::from(self.attr_size()) + FileSection::SIZE;
-                file.header.attr_size = file.header.attr_size.min(entry);
+                // Where the section says that there are others than those that can be read, a number of another size
+                // would be found in it.
+                let FileHeader { attrs, attr_size, .. } = &mut file.header;
+                if Some(attrs.size) == attr_size.checked_mul(recording.events.len() as u64) {
+                    *attr_size = (*attr_size).min(u64::from(self.attr_size()) + FileSection::SIZE);
+                }
                 // Sections that cannot be read, as perf inject makes them: perf stops there.
                 for (id, place) in std::mem::take(&mut file.table) {
                     if recording.features.contains_key(&id) || !damaged.contains(&id) {
