@@ -60,12 +60,14 @@ impl FileArrangement {
         self.regions.iter().find(|region| region.part == part).map(|region| region.place)
     }
 
-    /// Whether two parts share bytes, as in files that perf inject damages.
+    /// Whether two parts share bytes, as in files that perf inject damages, or the records, of which there are none,
+    /// have their place in front of the header.
     pub fn overlaps(&self) -> bool {
-        self.regions.windows(2).any(|pair| match pair {
-            [a, b] => a.place.end().is_none_or(|end| end > b.place.offset),
-            _ => false,
-        })
+        self.regions.first().is_some_and(|first| first.part == Part::Data)
+            || self.regions.windows(2).any(|pair| match pair {
+                [a, b] => a.place.end().is_none_or(|end| end > b.place.offset),
+                _ => false,
+            })
     }
 
     /// Sorts the regions by offset and adds the gaps between them.
