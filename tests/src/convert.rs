@@ -1,9 +1,7 @@
 //! Converting recordings in tests: by the library, and by the command.
 
 use std::{
-    env,
-    fs::{self, File},
-    io,
+    env, fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, OnceLock},
@@ -145,9 +143,7 @@ pub fn differences(a: &Path, b: &Path) -> Result<Vec<String>, String> {
 
 /// The `perfconv` command, built by the profile that these tests were built by.
 pub fn perfconv() -> Command {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let build = || build("perfdata-convert", "--bin", "perfconv").expect("perfconv can be built");
-    Command::new(PROGRAM.get_or_init(build))
+    Command::new(built().join("perfconv"))
 }
 
 /// Runs `commands` by a shell in `folder`, with `perfconv` on its search path, without a terminal and an input.
@@ -162,36 +158,36 @@ pub fn in_shell(folder: &Path, commands: &str) -> perf::Output {
     perf::run(shell, Duration::from_secs(60)).expect("bash can be started")
 }
 
-/// The example `name` of `package`, built likewise.
-///
-/// # Errors
-/// It cannot be built.
-pub fn example(package: &str, name: &str) -> io::Result<Command> {
-    build(package, "--example", name).map(Command::new)
+/// The example `name`, built likewise.
+pub fn example(name: &str) -> Command {
+    Command::new(built().join("examples").join(name))
 }
 
+/// The folder of programs that cargo builds.
+///
 /// Only the package of a program knows where it is, and only if its own tests were asked for: cargo builds it anew if
-/// anything has changed, and else says at once that it is there.
-fn build(package: &str, kind: &str, name: &str) -> io::Result<PathBuf> {
-    let own = env::current_exe()?;
-    // target/debug/deps/suite-0123
-    let (Some(out), Some(target)) = (own.ancestors().nth(2), own.ancestors().nth(3)) else {
-        return Err(io::Error::other("the tests do not run from a target directory"));
-    };
-    let profile = match out.file_name().and_then(|name| name.to_str()) {
-        None | Some("debug") => "dev",
-        Some(profile) => profile,
-    };
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", package, kind, name, "--profile", profile])
-        .arg("--target-dir")
-        .arg(target)
-        .current_dir(crate::recordings::root())
-        .status()?;
-    let program = if kind == "--example" { out.join("examples").join(name) } else { out.join(name) };
-    if !status.success() {
-        return Err(io::Error::other("cargo build failed"));
-    }
-    File::open(&program)?;
-    Ok(program)
+/// anything has changed, and else says at once that it is there. With the whole workspace and its examples it takes the
+/// same dependencies as for tests.
+fn built() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let own = env::current_exe().expect("this program has a path");
+        // target/debug/deps/suite-0123
+        let (Some(folder), Some(target)) = (own.ancestors().nth(2), own.ancestors().nth(3)) else {
+            panic!("the tests do not run from a target directory: {}", own.display());
+        };
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            None | Some("debug") => "dev",
+            Some(profile) => profile,
+        };
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--workspace", "--bin", "perfconv", "--examples", "--profile", profile])
+            .arg("--target-dir")
+            .arg(target)
+            .current_dir(crate::recordings::root())
+            .status()
+            .expect("cargo can be started");
+        assert!(status.success(), "perfconv and the examples cannot be built");
+        folder.to_owned()
+    })
 }

@@ -11,8 +11,8 @@ use perfdata_tests::{
 };
 
 /// What an example prints.
-fn run<A: AsRef<OsStr>>(package: &str, name: &str, args: &[A]) -> String {
-    let mut command: Command = convert::example(package, name).expect("the example can be built");
+fn run<A: AsRef<OsStr>>(name: &str, args: &[A]) -> String {
+    let mut command: Command = convert::example(name);
     command.args(args);
     let output = perf::run(command, Duration::from_secs(60)).expect("the example can be started");
     assert!(output.success(), "{name}: {}", output.stderr);
@@ -26,7 +26,7 @@ fn read(path: &Path) -> Whole {
 #[test]
 fn print_shows_every_record() {
     let path = recordings::root().join("fixtures/6.1-s390x-file-default.data");
-    let text = run("perfdata-core", "print", &[&path]);
+    let text = run("print", &[&path]);
     assert_eq!(text.lines().count(), read(&path).records.len());
     let comm = text.lines().find(|line| line.contains("COMM")).expect("a COMM record");
     assert!(comm.contains(" pid=") && comm.contains(" comm=\""), "{comm}");
@@ -36,7 +36,7 @@ fn print_shows_every_record() {
 fn a_recording_built_from_nothing_is_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("built.data");
-    run("perfdata-write", "build", &[&path]);
+    run("build", &[&path]);
     let whole = read(&path);
     let kinds: Vec<RecordType> = whole.records.iter().map(|record| record.1).collect();
     assert_eq!(kinds, [RecordType::COMM, RecordType::SAMPLE, RecordType::SAMPLE, RecordType::SAMPLE]);
@@ -55,7 +55,7 @@ fn a_stage_of_ones_own_keeps_the_first_samples() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = recordings::root().join("fixtures/6.1-x86_64-file-default.data");
     let output = folder.path().join("first.data");
-    run("perfdata-convert", "first_samples", &[input.as_os_str(), OsStr::new("10"), output.as_os_str()]);
+    run("first_samples", &[input.as_os_str(), OsStr::new("10"), output.as_os_str()]);
     let count = |whole: &Whole, sample: bool| {
         whole.records.iter().filter(|record| (record.1 == RecordType::SAMPLE) == sample).count()
     };
@@ -70,7 +70,7 @@ fn a_stage_of_ones_own_keeps_the_first_samples() {
 fn samples_are_counted_as_perf_counts_them() {
     for fixture in ["6.1-x86_64-file-default", "6.1-x86_64-file-z"] {
         let path = recordings::fixture(fixture).path;
-        let text = run("perfdata-core", "samples_by_comm", &[&path]);
+        let text = run("samples_by_comm", &[&path]);
         let counts: Vec<(usize, &str)> = text
             .lines()
             .filter_map(|line| line.trim().split_once("  "))
@@ -93,7 +93,7 @@ fn samples_are_counted_as_perf_counts_them() {
 #[test]
 fn callchains_name_the_objects() {
     let path = recordings::fixture("7.2-x86_64-file-g").path;
-    let text = run("perfdata-core", "callchains", &[&path]);
+    let text = run("callchains", &[&path]);
     let samples = read(&path).records.iter().filter(|record| record.1 == RecordType::SAMPLE).count();
     assert_eq!(text.lines().count(), samples);
     assert!(text.lines().any(|line| line.matches(';').count() > 2 && line.contains("+0x")), "{text}");
@@ -104,10 +104,10 @@ fn stacks_become_a_recording() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("stacks.txt"), "main;work;sort 3\nmain;print 1\n").expect("a file can be written");
-    run("perfdata-write", "from_stacks", &[path("stacks.txt"), path("stacks.data"), path("perf-4242.map")]);
+    run("from_stacks", &[path("stacks.txt"), path("stacks.data"), path("perf-4242.map")]);
     let names = std::fs::read_to_string(path("perf-4242.map")).expect("names");
     assert_eq!(names, "100000 100 main\n100300 100 print\n100200 100 sort\n100100 100 work\n");
-    let chains = run("perfdata-core", "callchains", &[path("stacks.data")]);
+    let chains = run("callchains", &[path("stacks.data")]);
     let sort = "//anon+0x100080;//anon+0x100180;//anon+0x100280";
     let lines: Vec<&str> = chains.lines().collect();
     assert_eq!(lines, [sort, sort, sort, "//anon+0x100080;//anon+0x100380"]);
@@ -119,8 +119,7 @@ fn features_are_stripped() {
     let input = recordings::fixture("6.1-x86_64-file-default").path;
     let output = folder.path().join("bare.data");
     let words = ["ARCH", "EVENT_DESC"].map(OsStr::new);
-    let gone =
-        run("perfdata-convert", "strip_features", &[&[input.as_os_str(), output.as_os_str()][..], &words].concat());
+    let gone = run("strip_features", &[&[input.as_os_str(), output.as_os_str()][..], &words].concat());
     assert!(gone.contains("HOSTNAME") && !gone.contains("ARCH"), "{gone}");
     let left: Vec<u32> = read(&output).recording.features.keys().copied().collect();
     assert_eq!(left, [6, 12]);

@@ -136,8 +136,10 @@ impl Plan {
         }
         let foreknown = surveys.iter().map(|(_, survey)| survey.foreknown).collect();
         let damaged = input.again().ok_or_else(unmended)?.mended(foreknown)?;
-        let (reader, _) = damaged.again().ok_or_else(unmended)?.reader().map_err(hopeless)?;
-        let container = reader.arrangement().container();
+        let container = {
+            let (reader, _) = damaged.again().ok_or_else(unmended)?.reader().map_err(hopeless)?;
+            reader.arrangement().container()
+        };
         let is_split = surveys.len() > 1;
         let mut losses = Vec::new();
         let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| (more + found.more, bytes + found.bytes));

@@ -27,7 +27,7 @@ pub trait Inputs {
 }
 
 pub const FAMILIES: &[Family] = &[
-    Family { name: "as they are", seeds: with_crashers, inputs: |_| Box::new(Whole), sample: 50 },
+    Family { name: "as they are", seeds: with_crashers, inputs: |_| Box::new(Whole), sample: 1000 },
     Family { name: "cut", seeds: all_seeds, inputs: |seed| Box::new(Cut::of(seed)), sample: 300 },
     Family { name: "flipped byte", seeds: small_seeds, inputs: |seed| Box::new(Flip(seed.bytes.len())), sample: 300 },
     Family { name: "count or length", seeds: all_seeds, inputs: |seed| Box::new(Numbers::of(seed)), sample: 400 },
