@@ -25,11 +25,12 @@ pub fn peak(mut command: Command) -> (ExitStatus, u64, Duration) {
     let stat = format!("/proc/{}/stat", child.id());
     let (mut peak, mut ticks) = (0, 0);
     loop {
-        // The system keeps the maximum: that of the last look is the one of the whole time before.
+        // The system keeps the maximum: that of the last look is the one of the whole time before. The first one may
+        // come too early, and see the memory of this process, from which the program is started.
         let text = fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        peak = now.unwrap_or(0).max(peak);
+        peak = now.unwrap_or(peak);
         ticks = ticks.max(ticks_in(&fs::read_to_string(&stat).unwrap_or_default()).unwrap_or(0));
         if let Some(status) = child.try_wait().expect("it is a child") {
             return (status, peak, Duration::from_millis(ticks * 1000 / TICKS));

@@ -136,7 +136,7 @@ impl Compat {
             }
             Ok(Feature::EventDescs(descs)) if descs.attr_size > self.attr_size() => {
                 let cut = |event: EventDesc| {
-                    let attr = self.cut(&event.attr, || format!("EVENT_DESC, event {}", event.name))?;
+                    let attr = self.cut(&event.attr, || format!("EVENT_DESC, event {}", escaped(event.name.text())))?;
                     Ok((attr, event.name, event.ids.0))
                 };
                 let events = descs.events.0.into_iter().map(cut).collect::<Result<_>>()?;

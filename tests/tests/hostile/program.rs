@@ -6,6 +6,7 @@ use std::{
     os::unix::fs::symlink,
     path::Path,
     process::{Command, Stdio},
+    sync::Mutex,
     thread,
     time::Duration,
 };
@@ -239,7 +240,6 @@ const PROCESSOR: Duration = Duration::from_secs(40);
 
 /// Streams whose head does not end, or begins again and again, and such in which records could start everywhere.
 fn streams(folder: &Path) -> Vec<String> {
-    let mut faults = Vec::new();
     let basic = synth::file::basic(false);
     let event = &basic.events[0];
     let start = Pipe::new(false, Magic::V2).bytes;
@@ -267,7 +267,7 @@ fn streams(folder: &Path) -> Vec<String> {
             (0..1_u32 << 20).map(|n| (n.wrapping_mul(n) >> 7).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect(),
         ),
     ];
-    for (what, piece) in heads {
+    let heads = heads.map(|(what, piece)| {
         let mut head = start.clone();
         if what.starts_with("starts") || what == "noise" {
             head.extend(of(new().event(event)));
@@ -276,24 +276,43 @@ fn streams(folder: &Path) -> Vec<String> {
             let body = Buf::new(false).u32(u32::MAX).u32(0);
             head.extend(frame(false, kind::HEADER_TRACING_DATA, 0, &body.bytes));
         }
-        let output = folder.join("stream.out");
-        for line in OF_STREAMS {
-            let mut command = perfconv();
-            command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
-            let (read, write) = io::pipe().expect("a pipe");
-            command.stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
-            let (status, peak, time) = thread::scope(|scope| {
-                scope.spawn(|| feed(File::from(std::os::fd::OwnedFd::from(write)), &head, &piece));
-                measure::peak(command)
+        (what, head, piece)
+    });
+    let left = Mutex::new(heads.into_iter().enumerate());
+    let faults = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                let next = || left.lock().expect("nobody panics with it").next();
+                while let Some((number, (what, head, piece))) = next() {
+                    let found = stream(what, &head, &piece, &folder.join(format!("stream{number}.out")));
+                    faults.lock().expect("nobody panics with it").extend(found);
+                }
             });
-            println!("{peak:8} kB {time:8.1?}  {} MB of {what} in a pipe: {line}", stream_len() >> 20);
-            // What is recovered is read more than once, and each time there is a model.
-            let models = if line.starts_with("recover") { 3 } else { 1 };
-            let most = MEMORY + models * METADATA * (stream_len() as u64 >> 10);
-            let longest = PROCESSOR * u32::try_from(stream_len() >> 23).unwrap_or(1);
-            if status.code().is_none_or(|code| code > 1) || peak > most || time > longest {
-                faults.push(format!("{what} in a pipe: {line}: {status}, {peak} kB, {time:?}"));
-            }
+        }
+    });
+    faults.into_inner().expect("nobody panics with it")
+}
+
+/// A stream of `head`, and `piece` again and again.
+fn stream(what: &str, head: &[u8], piece: &[u8], output: &Path) -> Vec<String> {
+    let mut faults = Vec::new();
+    for line in OF_STREAMS {
+        let mut command = perfconv();
+        command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
+        let (read, write) = io::pipe().expect("a pipe");
+        command.stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
+        let (status, peak, time) = thread::scope(|scope| {
+            scope.spawn(|| feed(File::from(std::os::fd::OwnedFd::from(write)), head, piece));
+            measure::peak(command)
+        });
+        println!("{peak:8} kB {time:8.1?}  {} MB of {what} in a pipe: {line}", stream_len() >> 20);
+        // What is recovered is read more than once, and each time there is a model.
+        let models = if line.starts_with("recover") { 3 } else { 1 };
+        let most = MEMORY + models * METADATA * (stream_len() as u64 >> 10);
+        let longest = PROCESSOR * u32::try_from(stream_len() >> 23).unwrap_or(1);
+        if status.code().is_none_or(|code| code > 1) || peak > most || time > longest {
+            faults.push(format!("{what} in a pipe: {line}: {status}, {peak} kB, {time:?}"));
         }
     }
     faults
