@@ -1,5 +1,7 @@
 //! Where records start, what their sizes lead to, and what they hide.
 
+use std::collections::HashSet;
+
 use binrw::Endian;
 
 use super::evidence::{Verdict, find_header};
@@ -33,7 +35,7 @@ const CHAIN: usize = 8;
 /// Bytes of a header behind its first one.
 const LAST_OF_HEADER: u64 = RecordHeader::SIZE as u64 - 1;
 
-/// Times that the bytes of a recording are looked at before it is too much.
+/// Times that the bytes of a recording, and some mebibytes more, are looked at before it is too much.
 const PATIENCE: u64 = 16;
 
 impl<S: Source> Mended<S> {
@@ -57,25 +59,21 @@ impl<S: Source> Mended<S> {
         // Places are told by what they lead to.
         let step = if self.has_odd_sizes { 1 } else { 8 };
         let mut from = from.saturating_add(landing.saturating_sub(from).checked_rem(step).unwrap_or(0));
+        // Where one way has gone and not arrived, no other arrives.
+        let mut gone = HashSet::new();
         while from < landing && !self.is_tired() {
-            if self.leads_to(from, landing)? {
+            let mut here = from;
+            while here < landing && !gone.contains(&here) {
+                let Some(look) = self.good(here)? else { break };
+                gone.insert(here);
+                here = here.saturating_add(look.total);
+            }
+            if here == landing {
                 return Ok(Some(from));
             }
             from = from.saturating_add(step);
         }
         Ok(None)
-    }
-
-    /// Whether good records lead from `from` to `landing`.
-    fn leads_to(&mut self, from: u64, landing: u64) -> Result<bool> {
-        let mut here = from;
-        while here < landing {
-            match self.good(here)? {
-                Some(look) => here = here.saturating_add(look.total),
-                None => return Ok(false),
-            }
-        }
-        Ok(here == landing)
     }
 
     /// Whether there is a record at `at`, or the records end there.
@@ -178,8 +176,7 @@ impl<S: Source> Mended<S> {
     /// that a damaged recording takes grows with its size, whatever is in it.
     fn is_tired(&self) -> bool {
         let passed = self.floor.max(self.base).saturating_sub(self.start);
-        self.effort.saturating_add(self.blocks.far.read)
-            > passed.saturating_mul(PATIENCE).saturating_add(PATIENCE << 20)
+        self.effort.saturating_add(self.blocks.far.read) > passed.saturating_add(4 << 20).saturating_mul(PATIENCE)
     }
 
     /// The first place inside of the record at `at`, which ends at `next`, where records start that reach beyond it:
