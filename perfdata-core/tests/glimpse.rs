@@ -29,11 +29,13 @@ fn check(record: &RawRecord<'_>, events: &Events, path: &Path) -> bool {
     else {
         return false;
     };
+    let ids = decoded.event_ids(events);
     let Body::Sample(sample) = decoded.body else { return false };
     let chain: Vec<u64> = sample.callchain.map(|chain| chain.to_vec()).unwrap_or_default();
     let (glanced, whole) = ((glimpse.ip(), glimpse.tid(), glimpse.time()), (sample.ip, sample.tid, sample.time));
     assert_eq!(glanced, whole, "{} at {:#x}", path.display(), record.offset);
     assert_eq!(glimpse.callchain().collect::<Vec<_>>(), chain, "{} at {:#x}", path.display(), record.offset);
+    assert_eq!(glimpse.event_ids(events), ids, "{} at {:#x}", path.display(), record.offset);
     true
 }
 

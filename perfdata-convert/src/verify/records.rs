@@ -62,8 +62,8 @@ impl Records {
     pub(super) fn check(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool, recording: &Recording) {
         report.records += 1;
         self.note_kind(report, raw, inner);
-        // Decoded and encoded again it is the same. The ids in a read value take decoding.
-        if let Some(sample) = recording.events.glimpse(raw).filter(|sample| sample.is_whole() && !sample.has_read()) {
+        // Decoded and encoded again it is the same.
+        if let Some(sample) = recording.events.glimpse(raw).filter(Glimpse::is_whole) {
             return self.check_whole(report, raw, &sample, recording);
         }
         let record = match Record::decode(raw, &recording.events.layout_of(raw)) {

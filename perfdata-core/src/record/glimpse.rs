@@ -136,15 +136,32 @@ impl SampleOffsets {
     /// Bytes of the read value.
     fn read_len(&self, sample: &RawRecord<'_>) -> Option<usize> {
         let Some(format) = self.read else { return Some(0) };
-        let has = |flag: ReadFormat| usize::from(format.has(flag));
-        let times = has(ReadFormat::TOTAL_TIME_ENABLED) + has(ReadFormat::TOTAL_TIME_RUNNING);
-        let value = 1 + has(ReadFormat::ID) + has(ReadFormat::LOST);
+        let (times, value) = read_words(format);
         let words = match format.has(ReadFormat::GROUP) {
             true => usize::try_from(sample.word(self.behind)?).ok()?.checked_mul(value)?.checked_add(1 + times)?,
             false => value + times,
         };
         words.checked_mul(WORD)
     }
+
+    /// Where the first id in the read value stands, how many there are, and how far they are from each other.
+    fn read_ids(&self, sample: &RawRecord<'_>) -> Option<(usize, usize, usize)> {
+        let format = self.read.filter(|format| format.has(ReadFormat::ID))?;
+        let (times, value) = read_words(format);
+        let (before, count) = match format.has(ReadFormat::GROUP) {
+            // The number of values, and the first value.
+            true => (times + 2, usize::try_from(sample.word(self.behind)?).ok()?),
+            false => (times + 1, 1),
+        };
+        Some((self.behind.checked_add(before * WORD)?, count, value * WORD))
+    }
+}
+
+/// Words of the times in a read value, and of each value with what belongs to it.
+fn read_words(format: ReadFormat) -> (usize, usize) {
+    let has = |flag: ReadFormat| usize::from(format.has(flag));
+    let times = has(ReadFormat::TOTAL_TIME_ENABLED) + has(ReadFormat::TOTAL_TIME_RUNNING);
+    (times, 1 + has(ReadFormat::ID) + has(ReadFormat::LOST))
 }
 
 /// A SAMPLE that is not decoded: what is asked for is read where it stands. A part that the event's attribute does not
@@ -220,10 +237,11 @@ impl<'a> Glimpse<'a> {
         self.word(SampleType::PERIOD)
     }
 
-    /// Whether there is a read value: counts and ids of several events.
-    #[inline]
-    pub fn has_read(&self) -> bool {
-        self.offsets.read.is_some()
+    /// The ids in the read value.
+    fn read_ids(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let sample = self.sample;
+        let (first, count, step) = self.offsets.read_ids(&sample).unwrap_or_default();
+        (0..count).map_while(move |number| sample.word(first.checked_add(number.checked_mul(step)?)?))
     }
 
     /// The words of the callchain, its markers included; none where there is no callchain.
@@ -250,13 +268,13 @@ impl<'a> Glimpse<'a> {
         self.offsets.words_end(&self.sample).is_some()
     }
 
-    /// Which ids of events the sample bears, but for those in a read value: see
-    /// [`Record::event_ids`](super::Record::event_ids).
+    /// Which ids of events the sample bears: see [`Record::event_ids`](super::Record::event_ids).
     #[inline]
     pub fn event_ids(&self, events: &Events) -> EventIds {
         let mut found = EventIds::default();
         if events.have_ids() {
-            [self.identifier(), self.id()].into_iter().flatten().for_each(|id| found.add(id, events));
+            let own = [self.identifier(), self.id()].into_iter().flatten();
+            own.chain(self.read_ids()).for_each(|id| found.add(id, events));
         }
         found
     }

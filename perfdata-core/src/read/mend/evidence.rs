@@ -5,7 +5,9 @@ use crate::error::{Error, Problem};
 use crate::feature::{FeatureId, SampleTime, Section};
 use crate::layout::Layout;
 use crate::read::mend::report::{Foreknown, Ids};
-use crate::record::{Body, CpuMode, EventIds, HeaderFeature, RawRecord, Record, RecordHeader, RecordType, TABLE};
+use crate::record::{
+    Body, CpuMode, EventIds, Glimpse, HeaderFeature, RawRecord, Record, RecordHeader, RecordType, TABLE,
+};
 use crate::recording::Recording;
 
 /// What is thought of a record.
@@ -128,7 +130,7 @@ impl Evidence {
         if raw.kind == RecordType::SAMPLE
             && is_regular(raw)
             && !self.before.without_events
-            && let Some(sample) = recording.events.glimpse(raw).filter(|sample| sample.is_whole() && !sample.has_read())
+            && let Some(sample) = recording.events.glimpse(raw).filter(Glimpse::is_whole)
         {
             let events = &recording.events;
             let ids = sample.event_ids(events);
