@@ -63,7 +63,13 @@ pub(super) fn read_rest(
     let mut losses = Losses::default();
     read_events(source, &mut recording, &mut file, &mut budget, Some((&mut losses, ids)))?;
     read_event_types(source, &mut recording, &mut file);
-    losses.event_types = file.header.event_types.size > 0 && recording.event_types.is_empty();
+    let names = file.header.event_types;
+    let mut others = file.regions.iter().filter(|region| region.part != Part::EventTypes).map(|region| region.place);
+    if file.header.data.overlaps(&names) || others.any(|place| place.overlaps(&names)) {
+        recording.event_types.clear();
+        file.regions.retain(|region| region.part != Part::EventTypes);
+    }
+    losses.event_types = names.size > 0 && recording.event_types.is_empty();
     if losses.event_types {
         file.header.event_types = FileSection::default();
     }
