@@ -124,10 +124,11 @@ impl BpfProgInfo {
     /// Bytes of the oldest form that is known.
     const MIN_SIZE: u32 = 208;
 
-    /// How many elements each array in `arrays` has, if the arrays fill `data_len` bytes in the one way that can be told
-    /// without doubt: in order, each where the description says, of elements of known size. (The kernel is asked
-    /// twice, for the sizes and for the arrays; in between a program may have changed.)
-    fn counts(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfCounts> {
+    /// How many elements each array in `arrays` has, and how many bytes of filling behind them, if the arrays fill
+    /// `data_len` bytes in the one way that can be told without doubt: in order, each where the description says, of
+    /// elements of known size. perf 6 fills up each array to a multiple of 8 bytes, the ones before only the last. (The kernel is asked twice, for the sizes and for the arrays; in between a program may
+    /// have changed.)
+    fn spans(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfSpans> {
         let slots = [
             (self.jited_prog_insns, self.jited_prog_len, 1, 1),
             (self.xlated_prog_insns, self.xlated_prog_len, 1, 1),
@@ -139,18 +140,34 @@ impl BpfProgInfo {
             (self.jited_line_info, self.nr_jited_line_info, self.jited_line_info_rec_size, 8),
             (self.prog_tags, self.nr_prog_tags, 8, 8),
         ];
-        let mut counts = BpfCounts::default();
+        let mut spans = BpfSpans::default();
         let mut end = 0_u64;
-        for ((bit, (offset, count, size, known_size)), room) in (0..).zip(slots).zip(&mut counts.0) {
-            if arrays.has(BpfArraySet(1 << bit)) {
-                if count > 0 && (offset != end || size != known_size) {
+        let mut last: Option<&mut BpfSpan> = None;
+        // From the end of one array to the next, or to the end of all.
+        let fill = |last: Option<&mut BpfSpan>, end: u64, next: u64| {
+            let filling = next.checked_sub(end).filter(|&filling| filling < 8)?;
+            match last {
+                Some(last) => last.filling = filling,
+                None if filling > 0 => return None,
+                None => {}
+            }
+            Some(())
+        };
+        for ((bit, (offset, count, size, known_size)), span) in (0..).zip(slots).zip(&mut spans.0) {
+            if !arrays.has(BpfArraySet(1 << bit)) {
+                continue;
+            }
+            let span = span.insert(BpfSpan { count: u64::from(count), filling: 0 });
+            if count > 0 {
+                if size != known_size {
                     return None;
                 }
-                end = end.saturating_add(u64::from(count).saturating_mul(u64::from(known_size)).next_multiple_of(8));
-                *room = Some(u64::from(count));
+                fill(last.replace(span), end, offset)?;
+                end = offset.saturating_add(u64::from(count).saturating_mul(u64::from(known_size)));
             }
         }
-        (arrays.unknown() == 0 && end == u64::from(data_len)).then_some(counts)
+        fill(last, end, u64::from(data_len))?;
+        (arrays.unknown() == 0).then_some(spans)
     }
 }
 
@@ -194,23 +211,20 @@ impl Describe for BpfInfo {
     }
 }
 
-/// An array that is filled up to a multiple of 8 bytes.
+/// An array, and what fills it up to the next one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Aligned<T> {
     /// The elements.
     pub items: Vec<T>,
-    /// The filling.
+    /// The filling, less than 8 bytes.
     pub padding: Vec<u8>,
 }
 
 impl<T: Element> BinRead for Aligned<T> {
-    /// Number of elements.
-    type Args<'a> = (u64,);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (count,): (u64,)) -> BinResult<Self> {
-        let start = reader.stream_position()?;
-        let items = read_list(reader, endian, count)?;
-        let len = reader.stream_position()?.saturating_sub(start);
-        let padding = read_list(reader, endian, len.next_multiple_of(8).saturating_sub(len))?;
+    type Args<'a> = (BpfSpan,);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (span,): (BpfSpan,)) -> BinResult<Self> {
+        let items = read_list(reader, endian, span.count)?;
+        let padding = read_list(reader, endian, span.filling)?;
         Ok(Aligned { items, padding })
     }
 }
@@ -258,12 +272,21 @@ wire! {
 
 elements!(BpfFuncInfo, BpfLineInfo, [u8; 8]);
 
-/// Number of elements of each array, by the bit of [`BpfArraySet`]; nothing where there is no array.
+/// How long an array is.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct BpfCounts([Option<u64>; 9]);
+pub struct BpfSpan {
+    /// Elements.
+    count: u64,
+    /// Bytes behind them, in front of the next array.
+    filling: u64,
+}
 
-impl BpfCounts {
-    fn get(&self, array: BpfArraySet) -> Option<u64> {
+/// How long each array is, by the bit of [`BpfArraySet`]; nothing where there is no array.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BpfSpans([Option<BpfSpan>; 9]);
+
+impl BpfSpans {
+    fn get(&self, array: BpfArraySet) -> Option<BpfSpan> {
         self.0.get(usize::try_from(array.0.trailing_zeros()).ok()?).copied().flatten()
     }
 
@@ -271,40 +294,40 @@ impl BpfCounts {
         self.get(array).is_some()
     }
 
-    fn of(&self, array: BpfArraySet) -> u64 {
-        self.get(array).unwrap_or(0)
+    fn of(&self, array: BpfArraySet) -> BpfSpan {
+        self.get(array).unwrap_or_default()
     }
 }
 
 wire! {
     /// The arrays of one program.
-    pub struct BpfArrays(counts: BpfCounts) {
+    pub struct BpfArrays(spans: BpfSpans) {
         /// Machine code.
-        #[br(if(counts.has(BpfArraySet::JITED_INSNS)), args(counts.of(BpfArraySet::JITED_INSNS)))]
+        #[br(if(spans.has(BpfArraySet::JITED_INSNS)), args(spans.of(BpfArraySet::JITED_INSNS)))]
         pub jited_insns: Option<Aligned<u8>>,
         /// BPF code: `struct bpf_insn`, whose numbers and bit-fields stay in the order of the recording machine.
-        #[br(if(counts.has(BpfArraySet::XLATED_INSNS)), args(counts.of(BpfArraySet::XLATED_INSNS)))]
+        #[br(if(spans.has(BpfArraySet::XLATED_INSNS)), args(spans.of(BpfArraySet::XLATED_INSNS)))]
         pub xlated_insns: Option<Aligned<u8>>,
         /// Ids of the maps that it uses.
-        #[br(if(counts.has(BpfArraySet::MAP_IDS)), args(counts.of(BpfArraySet::MAP_IDS)))]
+        #[br(if(spans.has(BpfArraySet::MAP_IDS)), args(spans.of(BpfArraySet::MAP_IDS)))]
         pub map_ids: Option<Aligned<u32>>,
         /// Address of each function's machine code.
-        #[br(if(counts.has(BpfArraySet::JITED_KSYMS)), args(counts.of(BpfArraySet::JITED_KSYMS)))]
+        #[br(if(spans.has(BpfArraySet::JITED_KSYMS)), args(spans.of(BpfArraySet::JITED_KSYMS)))]
         pub jited_ksyms: Option<Aligned<u64>> as Hex,
         /// Bytes of each function's machine code.
-        #[br(if(counts.has(BpfArraySet::JITED_FUNC_LENS)), args(counts.of(BpfArraySet::JITED_FUNC_LENS)))]
+        #[br(if(spans.has(BpfArraySet::JITED_FUNC_LENS)), args(spans.of(BpfArraySet::JITED_FUNC_LENS)))]
         pub jited_func_lens: Option<Aligned<u32>>,
         /// Functions.
-        #[br(if(counts.has(BpfArraySet::FUNC_INFO)), args(counts.of(BpfArraySet::FUNC_INFO)))]
+        #[br(if(spans.has(BpfArraySet::FUNC_INFO)), args(spans.of(BpfArraySet::FUNC_INFO)))]
         pub func_info: Option<Aligned<BpfFuncInfo>>,
         /// Source lines.
-        #[br(if(counts.has(BpfArraySet::LINE_INFO)), args(counts.of(BpfArraySet::LINE_INFO)))]
+        #[br(if(spans.has(BpfArraySet::LINE_INFO)), args(spans.of(BpfArraySet::LINE_INFO)))]
         pub line_info: Option<Aligned<BpfLineInfo>>,
         /// Address of each source line's machine code.
-        #[br(if(counts.has(BpfArraySet::JITED_LINE_INFO)), args(counts.of(BpfArraySet::JITED_LINE_INFO)))]
+        #[br(if(spans.has(BpfArraySet::JITED_LINE_INFO)), args(spans.of(BpfArraySet::JITED_LINE_INFO)))]
         pub jited_line_info: Option<Aligned<u64>> as Hex,
         /// Hash of each function's instructions.
-        #[br(if(counts.has(BpfArraySet::PROG_TAGS)), args(counts.of(BpfArraySet::PROG_TAGS)))]
+        #[br(if(spans.has(BpfArraySet::PROG_TAGS)), args(spans.of(BpfArraySet::PROG_TAGS)))]
         pub prog_tags: Option<Aligned<[u8; 8]>>,
     }
 }
@@ -319,12 +342,12 @@ pub enum BpfData {
 }
 
 impl BinRead for BpfData {
-    /// Size in bytes, and the elements of each array where that is known.
-    type Args<'a> = (u32, Option<BpfCounts>);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, counts): Self::Args<'_>) -> BinResult<Self> {
-        match counts {
-            Some(counts) => {
-                BpfArrays::read_options(reader, endian, counts).map(|arrays| BpfData::Arrays(Box::new(arrays)))
+    /// Size in bytes, and the length of each array where that is known.
+    type Args<'a> = (u32, Option<BpfSpans>);
+    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, spans): Self::Args<'_>) -> BinResult<Self> {
+        match spans {
+            Some(spans) => {
+                BpfArrays::read_options(reader, endian, spans).map(|arrays| BpfData::Arrays(Box::new(arrays)))
             }
             None => read_list(reader, endian, u64::from(len)).map(BpfData::Opaque),
         }
@@ -363,15 +386,15 @@ wire! {
         #[br(args(info_len))]
         pub info: BpfInfo,
         /// The arrays.
-        #[br(args(data_len, info.counts(arrays, data_len)))]
+        #[br(args(data_len, info.spans(arrays, data_len)))]
         pub data: BpfData,
     }
 }
 
 impl BpfInfo {
-    fn counts(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfCounts> {
+    fn spans(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfSpans> {
         match self {
-            BpfInfo::Known(info) => info.counts(arrays, data_len),
+            BpfInfo::Known(info) => info.spans(arrays, data_len),
             BpfInfo::Opaque(_) => None,
         }
     }

@@ -82,6 +82,13 @@ pub fn bpf() -> Vec<Case> {
         jited_line_info: whole(vec![]),
         prog_tags: whole(vec![[0xa0, 0x4f, 0x5e, 0xef, 6, 0xa7, 0xf5, 0x55]]),
     };
+    // The same as perf 5 puts it together: nothing between the arrays.
+    let packed_arrays = BpfArrays {
+        jited_func_lens: whole(vec![0]),
+        prog_tags: Some(Aligned { padding: vec![0; 4], ..labprog0_arrays.prog_tags.clone().expect("it is there") }),
+        ..labprog0_arrays.clone()
+    };
+    let packed = BpfProgInfo { func_info: 12, line_info: 12, jited_line_info: 12, prog_tags: 12, ..labprog0() };
     let labprog0 = BpfProgInfo { func_info: 16, line_info: 16, jited_line_info: 16, prog_tags: 16, ..labprog0() };
 
     // The program of a recording by perf 6.12 on x86-64, the kernel's filling of its arrays included.
@@ -147,6 +154,20 @@ pub fn bpf() -> Vec<Case> {
              'labprog0' 00*12 80000000 00*16 00000001 00000001 00*15 08 00*4 00000008 00*7 10 00*15 10
              00*7 10 00*4 00000010 00000008 00000001 00*7 10 00*24 00000002 00*12
              000003fffead2918 00*8 a04f5eef06a7f555",
+        ),
+        case(
+            FeatureId::BPF_PROG_INFO,
+            Feature::BpfProgInfo(vec![program(packed, 0x1fd, 24, 208, arrays(packed_arrays))].into()),
+            "01000000 d0000000 18000000 fd01 00*6
+             01000000 01000000 a04f5eef06a7f555 00000000 10000000 00*16 d7bc37f86b000000 00*16
+             'labprog0' 00*12 01000000 00*16 01000000 01000000 00*8 08 00*11 08000000 0c 00*15 0c 00*7
+             0c 00*11 10000000 08000000 01000000 0c 00*23
+             1829adfeff030000 00*4 a04f5eef06a7f555 00*4",
+            "00000001 000000d0 00000018 00*6 01fd
+             00000001 00000001 a04f5eef06a7f555 00000000 00000010 00*16 0000006bf837bcd7 00*16
+             'labprog0' 00*12 80000000 00*16 00000001 00000001 00*15 08 00*4 00000008 00*7 0c 00*15 0c
+             00*7 0c 00*4 00000010 00000008 00000001 00*7 0c 00*16
+             000003fffead2918 00*4 a04f5eef06a7f555 00*4",
         ),
         case(
             FeatureId::BPF_PROG_INFO,

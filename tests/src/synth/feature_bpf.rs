@@ -11,9 +11,12 @@ const BPF_BTF: u32 = 26;
 pub fn cases(f: &mut Features) {
     for size in [208, 224, 232] {
         f.add(BPF_PROG_INFO, &format!("BPF_PROG_INFO of {size}"), |b| {
-            b.u32(1).with(|b| Program { id: 12, size, arrays: 0x1ff }.put(b))
+            b.u32(1).with(|b| Program { id: 12, size, arrays: 0x1ff, step: 8 }.put(b))
         });
     }
+    f.add(BPF_PROG_INFO, "BPF_PROG_INFO of perf 5", |b| {
+        b.u32(1).with(|b| Program { id: 12, size: 216, arrays: 0x1fd, step: 1 }.put(b))
+    });
     plain(f);
     f.add(BPF_PROG_INFO, "BPF_PROG_INFO empty", |b| b.u32(0));
     f.add(BPF_BTF, "BPF_BTF empty", |b| b.u32(0));
@@ -22,7 +25,7 @@ pub fn cases(f: &mut Features) {
 /// Both features with several programs: all arrays, the first ones only, none.
 pub fn plain(f: &mut Features) {
     f.add(BPF_PROG_INFO, "BPF_PROG_INFO of several", |b| {
-        let program = |id, arrays| Program { id, size: 232, arrays };
+        let program = |id, arrays| Program { id, size: 232, arrays, step: 8 };
         let programs = [program(12, 0x1ff), program(13, 0b1_0001_1011), program(14, 0)];
         b.u32(count32(&programs)).each(&programs, |b, program| program.put(b))
     });
@@ -42,6 +45,8 @@ struct Program {
     size: usize,
     /// Bit i: array i is there.
     arrays: u64,
+    /// What an array's place is a multiple of: 8 for perf 6, 1 before.
+    step: usize,
 }
 
 /// The nine arrays, in the order of their bits: number of elements, content.
@@ -78,14 +83,14 @@ impl Program {
             let present = self.arrays >> i & 1 == 1;
             if present {
                 places[i].0 = data.len() as u64;
-                data = data.bytes(&content.bytes).pad(8);
+                data = data.bytes(&content.bytes).pad(self.step);
             }
             // The kernel tells the length of code that it does not hand out.
             if present || i < 2 {
                 places[i].1 = count;
             }
         }
-        Arrays { places, data: data.bytes }
+        Arrays { places, data: data.pad(8).bytes }
     }
 
     fn put(&self, b: Buf) -> Buf {
