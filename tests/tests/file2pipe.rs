@@ -26,12 +26,17 @@ fn published_recordings_come_back() {
     recordings::check_all(&whole, comes_back);
 }
 
-/// Every record and feature of the independent writer.
+/// Every record and feature of the independent writer, and what old perfs wrote.
 #[test]
-fn the_kitchen_sink_comes_back() {
+fn synthetic_recordings_come_back() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for big in [false, true] {
-        for (name, bytes) in [("file", synth::file::kitchen_sink(big)), ("pipe", synth::pipe::kitchen_sink(big))] {
+        let recordings = [
+            ("file", synth::file::kitchen_sink(big)),
+            ("pipe", synth::pipe::kitchen_sink(big)),
+            ("without ids", synth::file::without_ids(big).bytes()),
+        ];
+        for (name, bytes) in recordings {
             let path = folder.path().join(name);
             fs::write(&path, bytes).expect("a temporary file");
             if let Err(message) = comes_back(&Recording::at(&path)) {

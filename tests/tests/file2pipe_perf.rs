@@ -3,7 +3,7 @@
 //! The judges are all perfs of the recording's byte order that read the file. Recordings outside of the project are
 //! judged too if `PERFCONV_TEST_ALL` is set.
 
-use std::env;
+use std::{env, fs};
 
 use perfdata_core::{
     attr::{Attr, EventType, SampleType},
@@ -17,7 +17,8 @@ use perfdata_tests::{
     golden::{Allowed, Difference, Tally},
     judge,
     perf::{self, Question},
-    recordings::{self, Container, Form, Recording},
+    recordings::{self, Container, Endian, Form, Recording},
+    synth::file,
 };
 
 /// `perf evlist` and `perf buildid-list` do not find their way through a pipe: they stop at the first feature.
@@ -157,6 +158,18 @@ fn pipes_read_as_the_files() {
     eprint!("{}", tally.describe(ALLOWED));
     if perf::all().len() == 6 && is_thorough() {
         assert_eq!(tally.unused(ALLOWED), [""; 0], "differences that do not occur any more");
+    }
+}
+
+#[test]
+fn an_event_without_ids_keeps_its_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("without-ids.data");
+    for perf in perf::all() {
+        fs::write(&path, file::without_ids(perf.endian == Endian::Big).bytes()).expect("a temporary file");
+        let pipe = convert(&path, Some(ContainerKind::Pipe), Vec::new()).expect("it can be converted");
+        let output = perf.ask(Question::Script, &pipe.path()).expect("perf starts");
+        assert!(output.success() && output.stdout.contains(" mine:"), "{perf}: {}{}", output.stdout, output.stderr);
     }
 }
 

@@ -1,17 +1,20 @@
 //! Names of events, which a file has in its EVENT_DESC section, and a pipe in EVENT_UPDATE records, too: perf takes
 //! those of the section only for events that it has not yet given a name of its own.
+//!
+//! A record says by an id whose name it has. An only event may have none: perf takes 0 for the first event then
+//! (tools/perf/util/evlist.c, evlist__id2evsel).
 
 use std::collections::HashMap;
 
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{Body, EventUpdate, EventUpdateType, EventUpdateValue, RawRecord, Record, RecordType};
 use perfdata_core::wire::Text;
-use perfdata_core::{Layout, Recording};
+use perfdata_core::{Event, Layout, Recording};
 
 /// The names that EVENT_DESC gives to the events.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DescribedNames {
-    /// Each with its event's first id.
+    /// Each with an id of its event.
     list: Vec<(u64, Vec<u8>)>,
     by_id: HashMap<u64, usize>,
 }
@@ -27,8 +30,8 @@ impl DescribedNames {
         let descs = descs.by_event(&recording.events);
         for (at, event) in recording.events.iter().enumerate() {
             let name = descs.get(&at).map(|desc| desc.name.text()).filter(|name| !name.is_empty());
-            if let (Some(&first), Some(name)) = (event.ids.first(), name) {
-                names.by_id.extend(event.ids.iter().map(|&id| (id, names.list.len())));
+            if let (Some(first), Some(name)) = (ids_of(at, event).next(), name) {
+                names.by_id.extend(ids_of(at, event).map(|id| (id, names.list.len())));
                 names.list.push((first, name.to_vec()));
             }
         }
@@ -60,6 +63,11 @@ impl DescribedNames {
         };
         self.list.iter().filter_map(record).collect()
     }
+}
+
+/// The ids that mean the event at `at` of the list.
+pub(crate) fn ids_of(at: usize, event: &Event) -> impl Iterator<Item = u64> {
+    event.ids.iter().copied().chain((at == 0).then_some(0))
 }
 
 /// The event id and the name in an EVENT_UPDATE record.

@@ -10,7 +10,7 @@ use perfdata_core::read::{Collector, Piece, Run, RunPart, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
 
-use super::event_names::{DescribedNames, name_in};
+use super::event_names::{DescribedNames, ids_of, name_in};
 use super::sample_times::SampleTimes;
 use super::{Link, Stage};
 use crate::error::{Error, Result};
@@ -178,11 +178,11 @@ impl ToFile {
         if recording.events.is_empty() {
             return None;
         }
-        let entry = |event: &perfdata_core::Event| {
-            let name = event.ids.iter().find_map(|id| self.names.get(id))?;
+        let entry = |(at, event): (usize, &perfdata_core::Event)| {
+            let name = ids_of(at, event).find_map(|id| self.names.get(&id))?;
             Some((event.attr.clone(), Str::new(name), event.ids.clone()))
         };
-        EventDescs::new(recording.events.iter().map(entry).collect::<Option<_>>()?)
+        EventDescs::new(recording.events.iter().enumerate().map(entry).collect::<Option<_>>()?)
     }
 }
 

@@ -8,7 +8,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Event, Recording};
 
-use crate::convert::event_names::name_in;
+use crate::convert::event_names::{ids_of, name_in};
 
 /// The names of a recording's events, by their place in the list.
 ///
@@ -71,12 +71,12 @@ impl EventNames {
         self.has_sections = true;
         if !self.early.is_empty() {
             for (at, event) in events.iter().enumerate().skip(self.known.0) {
-                let early = event.ids.iter().filter_map(|id| self.early.remove(id)).next_back();
+                let early = ids_of(at, event).filter_map(|id| self.early.remove(&id)).last();
                 self.updated.extend(early.map(|name| (at, name)));
             }
         }
         for (id, name) in self.fresh.drain(..) {
-            match events.with_id(id) {
+            match events.by_id(id) {
                 Some(at) => drop(self.updated.insert(at, name)),
                 None => drop(self.early.insert(id, name)),
             }

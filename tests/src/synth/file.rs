@@ -216,6 +216,18 @@ pub fn basic(big: bool) -> File {
     file
 }
 
+/// The same with a name that no perf would make up, and without ids, which perfs before 5.x gave to several events only.
+pub fn without_ids(big: bool) -> File {
+    let mut file = basic(big);
+    for event in &mut file.events {
+        event.name = "mine".into();
+        event.ids.clear();
+    }
+    let section = feature_events::event_desc(Buf::new(big), &file.events).bytes;
+    file.set_feature(feature_events::EVENT_DESC, section);
+    file
+}
+
 /// The records of [`basic`].
 pub fn basic_records(big: bool, event: &Event) -> Vec<Case> {
     let mut s = Scribe::new(big, event.attr.clone(), Stamp { id: event.ids[0], ..Stamp::SOME });
