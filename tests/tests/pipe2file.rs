@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use perfdata_core::{
     Recording as Model,
     arrangement::{Arrangement, FileArrangement, Part},
+    attr::BranchSampleType,
     feature::{Feature, FeatureId},
     header::ContainerKind,
     record::RecordType,
@@ -114,7 +115,9 @@ fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
             return Err(format!("feature {} is changed", FeatureId(id)));
         }
     }
-    let branches = file.events.iter().any(|event| event.attr.branch_sample_type.is_some_and(|kinds| kinds.0 != 0));
+    // Unless they are callchains.
+    let is_branches = |kinds: BranchSampleType| kinds.0 != 0 && !kinds.has(BranchSampleType::CALL_STACK);
+    let branches = file.events.iter().any(|event| event.attr.branch_sample_type.is_some_and(is_branches));
     let expected: BTreeMap<FeatureId, bool> = BTreeMap::from([
         (FeatureId::STAT, has(RecordType::STAT)),
         (FeatureId::BRANCH_STACK, branches),

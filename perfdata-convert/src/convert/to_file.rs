@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
-use perfdata_core::attr::SampleType;
+use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
 use perfdata_core::read::{Collector, Piece, Run, RunPart, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
@@ -143,7 +143,7 @@ impl ToFile {
         if self.has_stat {
             recording.features.entry(FeatureId::STAT.0).or_default();
         }
-        if recording.events.iter().any(|event| event.attr.sample_type.has(SampleType::BRANCH_STACK)) {
+        if recording.events.iter().any(|event| samples_branches(&event.attr)) {
             recording.features.entry(FeatureId::BRANCH_STACK.0).or_default();
         }
         self.add_build_ids(recording)?;
@@ -186,10 +186,37 @@ impl ToFile {
     }
 }
 
+/// Whether branches are sampled for their own sake, not to make callchains of them (`--call-graph lbr`): perf report
+/// shows branches in place of samples where a file says so.
+fn samples_branches(attr: &Attr) -> bool {
+    let kinds = attr.branch_sample_type.unwrap_or_default();
+    let is_callchain = attr.sample_type.has(SampleType::CALLCHAIN) && kinds.has(BranchSampleType::CALL_STACK);
+    attr.sample_type.has(SampleType::BRANCH_STACK) && !is_callchain
+}
+
 /// The build id of a record as an entry of the section: type 0, no trailer.
 fn build_id(record: &RawRecord<'_>, model: &Recording) -> Result<Option<BuildIdEntry>> {
     let record = Record::decode(record, &model.events.layout_of(record))?;
     let Body::HeaderBuildId(found) = record.body else { return Ok(None) };
     let too_long = || Error::Refused("a build id's file name is too long for the BUILD_ID section".into());
     BuildIdEntry::of_record(record.misc, found).map(Some).ok_or_else(too_long)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callchains_of_branch_records_are_no_branches() {
+        let of = |sample_type: u64, kinds: u64| {
+            let branch_sample_type = Some(BranchSampleType(kinds));
+            samples_branches(&Attr { sample_type: SampleType(sample_type), branch_sample_type, ..Attr::default() })
+        };
+        let (chain, stack) = (SampleType::CALLCHAIN.0, SampleType::BRANCH_STACK.0);
+        let (user, call_stack) = (BranchSampleType::USER.0, BranchSampleType::CALL_STACK.0);
+        assert!(of(stack | chain, user));
+        assert!(of(stack, user | call_stack));
+        assert!(!of(stack | chain, user | call_stack));
+        assert!(!of(chain, 0));
+    }
 }
