@@ -59,7 +59,7 @@ impl Dump {
     /// The input cannot be read, or the output not be written.
     pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
-        let mut printer = Printer { dump: self, out, text: String::new() };
+        let mut printer = Printer { dump: self, out };
         let arrangement = reader.arrangement().clone();
         let model = reader.recording().clone();
         match &arrangement {
@@ -154,14 +154,12 @@ const BLOCK: usize = 64 << 10;
 struct Printer<'a> {
     dump: &'a Dump,
     out: &'a mut dyn Write,
-    /// What is being made ready for the output.
-    text: String,
 }
 
 impl Printer<'_> {
-    fn flush(&mut self) -> Result<()> {
-        self.out.write_all(self.text.as_bytes()).map_err(Error::io("standard output"))?;
-        self.text.clear();
+    fn write(&mut self, text: &mut String) -> Result<()> {
+        self.out.write_all(text.as_bytes()).map_err(Error::io("standard output"))?;
+        text.clear();
         Ok(())
     }
 
@@ -229,27 +227,33 @@ impl Printer<'_> {
 
     /// Shows a part that is no record.
     fn part(&mut self, title: &str, offset: u64, bytes: &[u8], describe: impl Fn(&mut dyn Visitor)) -> Result<()> {
-        if self.dump.json {
-            let mut json = Json::compact_in(std::mem::take(&mut self.text));
+        let is_json = self.dump.json;
+        let mut result = Ok(());
+        let mut flush = |text: &mut String| {
+            if text.len() >= BLOCK && result.is_ok() {
+                result = self.write(text);
+            }
+        };
+        let mut rest = if is_json {
+            let mut json = Json::compact();
             json.object("");
             json.number("offset", offset);
             json.text("part", title.as_bytes());
             json.number("size", bytes.len() as u64);
-            hex::push_json(&mut json, describe, bytes);
+            hex::push_json(&mut json, describe, bytes, |json| flush(&mut json.out));
             json.close();
             json.out.push('\n');
-            self.text = json.out;
+            json.out
         } else {
-            let _ = writeln!(self.text, "{offset:#x} {title}, {} bytes", bytes.len());
-            let mut result = Ok(());
+            let mut text = String::new();
+            let _ = writeln!(text, "{offset:#x} {title}, {} bytes", bytes.len());
             hex::each_span(describe, |span| {
-                hex::push_text(&mut self.text, &span, bytes, Some(offset));
-                if self.text.len() >= BLOCK && result.is_ok() {
-                    result = self.flush();
-                }
+                hex::push_text(&mut text, &span, bytes, Some(offset));
+                flush(&mut text);
             });
-            result?;
-        }
-        self.flush()
+            text
+        };
+        result?;
+        self.write(&mut rest)
     }
 }

@@ -73,18 +73,22 @@ pub fn push_text(out: &mut String, span: &Span, bytes: &[u8], offset: Option<u64
     }
 }
 
-/// The list `spans` in JSON: the fields of what `describe` tells.
-pub fn push_json(json: &mut Json, describe: impl FnOnce(&mut dyn Visitor), bytes: &[u8]) {
+/// The list `spans` in JSON: the fields of what `describe` tells, which is `bytes`. `see` comes behind each.
+pub fn push_json(
+    json: &mut Json,
+    describe: impl FnOnce(&mut dyn Visitor),
+    bytes: &[u8],
+    mut see: impl FnMut(&mut Json),
+) {
     json.list("spans");
     each_span(describe, |span| {
         json.object("");
         json.number("at", span.at as u64);
         json.number("size", span.size as u64);
         json.text("field", span.field.as_bytes());
-        let mut hex = String::new();
-        push_hex(&mut hex, bytes.get(span.at..).and_then(|rest| rest.get(..span.size)).unwrap_or_default());
-        json.text("bytes", hex.as_bytes());
+        json.bytes("bytes", bytes.get(span.at..).and_then(|rest| rest.get(..span.size)).unwrap_or_default());
         json.close();
+        see(json);
     });
     json.close();
 }

@@ -119,6 +119,12 @@ impl Json {
         push_string(&mut self.out, text);
     }
 
+    /// Bytes in hexadecimal digits.
+    pub fn bytes(&mut self, name: &str, bytes: &[u8]) {
+        self.key(name);
+        self.hex_bytes(bytes);
+    }
+
     /// A truth value.
     pub fn boolean(&mut self, name: &str, value: bool) {
         self.key(name);
@@ -212,9 +218,7 @@ impl Visitor for Json {
                 Ok(())
             }
             Leaf::Bytes(bytes) | Leaf::Pad(bytes) | Leaf::Opaque(bytes) => {
-                self.out.push('"');
-                text::push_hex(&mut self.out, bytes);
-                self.out.push('"');
+                self.hex_bytes(bytes);
                 Ok(())
             }
         };
@@ -226,6 +230,12 @@ impl Json {
     fn hex(&mut self, word: u64) {
         self.out.push_str("\"0x");
         text::push_hex_number(&mut self.out, word);
+        self.out.push('"');
+    }
+
+    fn hex_bytes(&mut self, bytes: &[u8]) {
+        self.out.push('"');
+        text::push_hex(&mut self.out, bytes);
         self.out.push('"');
     }
 

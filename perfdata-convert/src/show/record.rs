@@ -130,7 +130,7 @@ impl<'a> Shown<'a> {
         json.object("");
         self.json_fields(json);
         if with_bytes {
-            hex::push_json(json, |v| self.describe_all(v), self.raw.bytes);
+            hex::push_json(json, |v| self.describe_all(v), self.raw.bytes, |_| {});
         }
         json.close();
     }
