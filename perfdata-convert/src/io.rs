@@ -506,6 +506,20 @@ impl Source for InputSource {
     }
 }
 
+/// The bytes of a file that an option names. It may be a pipe or a device that has no end.
+///
+/// # Errors
+/// It cannot be read, or has more than `most` bytes.
+pub fn read_at_most(most: u64, path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = |file: File| file.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    File::open(path).and_then(read).map_err(Error::io(path))?;
+    if bytes.len() as u64 > most {
+        return Err(Error::Usage(format!("{}: there are more than {most} bytes", path.display())));
+    }
+    Ok(bytes)
+}
+
 /// Where a command's output goes. It becomes visible when it is complete.
 pub enum Output {
     /// A file beside the target, which takes its name in the end.

@@ -101,6 +101,23 @@ fn metadata_are_more_if_that_is_granted() {
     }
 }
 
+/// What an option names may have no end.
+#[test]
+fn a_file_beside_the_recording_is_bounded_too() {
+    let room = Room(tempfile::tempdir().expect("a temporary folder"));
+    fs::write(room.path("in"), file::basic(false).bytes()).expect("a temporary file");
+    let lines = [
+        "convert IN -o OUT --max-metadata 1M --set-raw HOSTNAME=/dev/zero",
+        "convert IN -o OUT --build-ids --known-build-ids file:///dev/zero",
+    ];
+    for line in lines {
+        let (status, said) = room.run(line);
+        assert_eq!(status, Some(2), "{line}: {said}");
+        assert!(said.contains("/dev/zero: there are more than "), "{line}: {said}");
+        assert!(!room.path("out").exists(), "{line}: there is an output");
+    }
+}
+
 /// What is damaged for those who look is not granted either.
 #[test]
 fn who_looks_hears_of_the_limit() {

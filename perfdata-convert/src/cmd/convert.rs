@@ -21,7 +21,7 @@ use crate::convert::swap::{Swap, Target};
 use crate::convert::tally::Tally;
 use crate::convert::{Conversion, Form, Stage, Summary, to_directory};
 use crate::error::{Error, Result, Step};
-use crate::io::{Output, OutputDirectory};
+use crate::io::{Output, OutputDirectory, read_at_most};
 use crate::messages::{Messages, Verbosity};
 use crate::show::endian_name;
 
@@ -32,7 +32,7 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
     }
     let Some(output) = &args.output else { return Err(Error::Usage("no output: -o OUTPUT names one".into())) };
     let stages = || {
-        let mut stages = stages(args)?;
+        let mut stages = stages(args, limits)?;
         if messages.verbosity >= Verbosity::All {
             stages.push(Box::new(Tally::default()));
         }
@@ -88,7 +88,7 @@ fn form(form: Form) -> String {
 }
 
 /// The stages that the options ask for, in the order in which they see a record.
-fn stages(args: &ConvertArgs) -> Result<Vec<Box<dyn Stage>>> {
+fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
@@ -107,7 +107,7 @@ fn stages(args: &ConvertArgs) -> Result<Vec<Box<dyn Stage>>> {
     if let Some(target) = order.or(args.swap_endian.then_some(Target::Other)) {
         stages.push(Box::new(Swap::new(target, args.unknown)));
     }
-    let changes = changes(args)?;
+    let changes = changes(args, limits)?;
     if !changes.is_empty() {
         stages.push(Box::new(Edit::new(changes)?));
     }
@@ -127,10 +127,10 @@ fn compressed_kind(compat: Option<Version>) -> Result<RecordType> {
 }
 
 /// The feature sections to change.
-fn changes(args: &ConvertArgs) -> Result<Vec<(String, Change)>> {
+fn changes(args: &ConvertArgs, limits: Limits) -> Result<Vec<(String, Change)>> {
     let set = args.set.iter().map(|(name, value)| Ok((name.clone(), Change::Set(value.clone()))));
     let raw = args.set_raw.iter().map(|(name, file)| {
-        let bytes = std::fs::read(file).map_err(Error::io(file))?;
+        let bytes = read_at_most(limits.max_metadata, Path::new(file))?;
         Ok((name.clone(), Change::Raw(bytes)))
     });
     let drop = args.drop.iter().map(|name| Ok((name.clone(), Change::Drop)));

@@ -1,10 +1,13 @@
 //! Build ids that the user tells: `ID PATH` pairs, in the form of `perf buildid-list`.
 
 use std::collections::HashMap;
-use std::fs;
+use std::path::Path;
+
+use perfdata_core::read::Limits;
 
 use super::objects::Id;
 use crate::error::{Error, Result};
+use crate::io::read_at_most;
 
 /// What begins the name of a file that holds the pairs, one on each line.
 const FILE: &str = "file://";
@@ -18,11 +21,11 @@ impl Known {
     /// an object without one, as `perf buildid-list` prints it.
     ///
     /// # Errors
-    /// A file that cannot be read, a pair that is none.
+    /// A file that cannot be read, or has more bytes than the metadata of a recording by default; a pair that is none.
     pub fn parse(list: &str) -> Result<Self> {
         match list.strip_prefix(FILE) {
             Some(path) => {
-                let text = fs::read(path).map_err(Error::io(path))?;
+                let text = read_at_most(Limits::default().max_metadata, Path::new(path))?;
                 let lines = text.split(|&byte| byte == b'\n').enumerate();
                 let is_pair = |line: &[u8]| line.first().is_some_and(|byte| !byte.is_ascii_whitespace());
                 let pairs = lines.filter(|(_, line)| is_pair(line));
@@ -76,7 +79,7 @@ mod tests {
     #[test]
     fn lines_of_a_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), "abcd /bin/a\n                    /bin/none\n\n1234 [vdso]\n").unwrap();
+        std::fs::write(file.path(), "abcd /bin/a\n                    /bin/none\n\n1234 [vdso]\n").unwrap();
         let known = Known::parse(&format!("file://{}", file.path().display())).unwrap();
         assert_eq!(known.get(b"/bin/a").unwrap().to_string(), "abcd");
         assert!(known.get(b"/bin/none").is_none() && known.get(b"[vdso]").is_some());
