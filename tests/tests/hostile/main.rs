@@ -13,6 +13,7 @@
 //! other: the process that started them says at which input they ended.
 
 mod commands;
+mod directories;
 mod families;
 mod fields;
 mod figures;

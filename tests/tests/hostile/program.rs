@@ -3,9 +3,8 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    os::unix::fs::symlink,
     path::Path,
-    process::{Command, Stdio},
+    process::Stdio,
     sync::Mutex,
     thread,
     time::Duration,
@@ -13,12 +12,13 @@ use std::{
 
 use perfdata_tests::{
     convert::perfconv,
-    measure, perf,
+    measure,
     synth::{self, Buf, feature_system, file::Magic, kind, pipe::Pipe, record::frame, user},
 };
 
 use crate::{
     commands::is_printable,
+    directories,
     families::{Inputs, Names},
     is_thorough, seeds,
 };
@@ -45,16 +45,13 @@ const METADATA: u64 = 8;
 /// What zstd keeps of the past of a stream, if the stream asks for it: as much as `perf record -z22` does.
 const WINDOW: u64 = 128 << 10;
 
-/// How long a command may take that must not wait for anything.
-const TIMEOUT: Duration = Duration::from_secs(120);
-
 /// Runs it, prints what it came to, and returns what is wrong.
 pub fn run() -> Vec<String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut faults = Vec::new();
     println!("\nthrough the program:");
     faults.extend(names(folder.path()));
-    faults.extend(directories(folder.path()));
+    faults.extend(directories::run(folder.path()));
     faults.extend(bombs(folder.path()));
     faults.extend(streams(folder.path()));
     faults
@@ -105,73 +102,6 @@ fn names(folder: &Path) -> Vec<String> {
         }
     }
     println!("{runs:8} runs with names that a terminal would obey");
-    faults
-}
-
-/// Directories with something in them that is no file.
-fn directories(folder: &Path) -> Vec<String> {
-    let mut faults = Vec::new();
-    type Spoil = fn(&Path) -> io::Result<()>;
-    let fifo = |path: &Path| Command::new("mkfifo").arg(path).status().map(drop);
-    let spoils: [(&str, Spoil); 6] = [
-        ("a FIFO among the records", |at| Command::new("mkfifo").arg(at.join("data.2")).status().map(drop)),
-        ("a dangling link", |at| symlink("nowhere", at.join("data.2"))),
-        ("a link to itself", |at| symlink("data.2", at.join("data.2"))),
-        ("a folder among the records", |at| fs::create_dir(at.join("data.2"))),
-        ("a device", |at| symlink("/dev/zero", at.join("data.2"))),
-        ("no data", |at| fs::remove_file(at.join("data"))),
-    ];
-    for (number, (what, spoil)) in spoils.into_iter().enumerate() {
-        let at = folder.join(format!("directory{number}"));
-        fs::create_dir(&at).expect("a temporary folder");
-        for (name, bytes) in synth::dir::files(false, false) {
-            fs::write(at.join(name), bytes).expect("a temporary file");
-        }
-        spoil(&at).expect("it can be made");
-        faults.extend(ends_with_an_error(what, &at));
-    }
-    let at = folder.join("fifos");
-    fs::create_dir(&at).and_then(|()| fifo(&at.join("data"))).expect("a FIFO");
-    faults.extend(ends_with_an_error("a FIFO in place of data", &at));
-    let at = folder.join("name");
-    fs::create_dir(&at).expect("a temporary folder");
-    for (name, bytes) in synth::dir::files(false, false) {
-        fs::write(at.join(name), bytes).expect("a temporary file");
-    }
-    fs::write(at.join("data.\x1b[31m"), [0xff; 64]).expect("a temporary file");
-    faults.extend(names_what_is_damaged(&at, "data.\\u{1b}[31m"));
-    println!("{:8} directories with something else in them", spoils.len() + 2);
-    faults
-}
-
-/// Every command says that the file `name` is damaged; those that look go on with the others.
-fn names_what_is_damaged(input: &Path, name: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    for (command, expected) in [("info", 0), ("dump", 0), ("verify", 1), ("convert -o /dev/null", 1)] {
-        let mut program = perfconv();
-        program.args(command.split(' ')).arg(input);
-        let said = perf::run(program, TIMEOUT).expect("perfconv runs");
-        let status = said.status.and_then(|status| status.code());
-        let text = format!("{}{}", said.stdout, said.stderr);
-        if status != Some(expected) || !text.contains(name) || !is_printable(&text) {
-            faults.push(format!("a name with an escape: {command}: {status:?}: {text:?}"));
-        }
-    }
-    faults
-}
-
-/// Every command ends, with an error that can be shown.
-fn ends_with_an_error(what: &str, input: &Path) -> Vec<String> {
-    let mut faults = Vec::new();
-    for command in ["info", "dump", "verify", "convert -o /dev/null"] {
-        let mut program = perfconv();
-        program.args(command.split(' ')).arg(input);
-        let said = perf::run(program, TIMEOUT).expect("perfconv runs");
-        let status = said.status.and_then(|status| status.code());
-        if !matches!(status, Some(1 | 2)) || !said.stderr.contains(": ") || !is_printable(&said.stderr) {
-            faults.push(format!("{what}: {command}: {status:?}: {:?}", said.stderr));
-        }
-    }
     faults
 }
 
