@@ -23,6 +23,7 @@ use std::{
 
 use crate::{
     golden::{self, Allowed, Difference, Uses},
+    is_thorough,
     perf::{self, Output, Perf, Question},
     recordings::{Container, Endian, Form, Recording},
 };
@@ -110,6 +111,18 @@ pub fn judges(recording: &Recording) -> Result<Vec<&'static Perf>, String> {
     }
     let native = native(recording).map(|perf| perf.name);
     judges.sort_by_key(|perf| Some(perf.name) != native);
+    Ok(judges)
+}
+
+/// Those of the [`judges`] that a suite asks: all if everything is to be tried; else of the project's recordings the
+/// one that made it and the newest, and of others the first.
+pub fn panel(recording: &Recording) -> Result<Vec<&'static Perf>, String> {
+    let mut judges = judges(recording)?;
+    if !is_thorough() {
+        let newest = judges.iter().copied().skip(1).max_by_key(|perf| perf.version).filter(|_| recording.is_fixture());
+        judges.truncate(1);
+        judges.extend(newest);
+    }
     Ok(judges)
 }
 

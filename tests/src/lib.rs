@@ -17,6 +17,11 @@ pub mod recordings;
 pub mod snapshot;
 pub mod synth;
 
+/// Whether everything is to be tried, which takes minutes, not a part of it.
+pub fn is_thorough() -> bool {
+    std::env::var_os("PERFCONV_TEST_ALL").is_some()
+}
+
 include!(concat!(env!("OUT_DIR"), "/fixtures.rs"));
 
 /// The example in README.md.

@@ -89,6 +89,11 @@ impl Recording {
         Some(text)
     }
 
+    /// Whether it is one of the project's.
+    pub fn is_fixture(&self) -> bool {
+        self.path.starts_with(fixtures_dir())
+    }
+
     /// The file that perf opens first: the recording itself, or `data` in the directory.
     pub fn main_file(&self) -> PathBuf {
         main_file(&self.path)

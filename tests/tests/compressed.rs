@@ -1,6 +1,6 @@
 //! Recordings of `perf record -z`: what `--decompress` and `--compress` make of them.
 
-use std::{env, fs, io::Write as _};
+use std::{fs, io::Write as _};
 
 use perfdata_convert::convert::{Stage, compress::Compress, decompress::Decompress};
 use perfdata_core::{
@@ -14,7 +14,7 @@ use perfdata_tests::{
     allowed::{COMPRESSED, DIRECTORY},
     convert::{Converted, Whole, convert},
     golden::Tally,
-    judge,
+    is_thorough, judge,
     perf::{self, Question},
     recordings::{self, Container, Endian, Form, PerfVersion, Recording},
     synth::{self, Buf, feature_system, kind, sink, user, zstd::Stream},
@@ -99,13 +99,16 @@ fn the_records_come_out_in_the_order_of_the_stream() {
     });
 }
 
+/// In the fixtures; in all recordings at hand if `PERFCONV_TEST_ALL` is set.
 #[test]
 fn perf_reads_the_same_records() {
     let tally = Tally::default();
-    recordings::check_all(&compressed(), |recording| {
+    let mut all = compressed();
+    all.retain(|recording| is_thorough() || recording.is_fixture());
+    recordings::check_all(&all, |recording| {
         let plain = decompressed(recording)?;
         let mut faults = Vec::new();
-        for perf in judge::judges(recording)? {
+        for perf in judge::panel(recording)? {
             match judge::compare(recording, &plain.path(), perf, COMPRESSED) {
                 Ok(uses) => tally.add(&uses),
                 Err(fault) => faults.push(fault),
@@ -342,8 +345,8 @@ fn only_what_perf_compresses_is_compressed() {
 #[test]
 fn perf_reads_what_is_compressed() {
     const KINDS_OF_RECORDING: [&str; 6] = ["-default", "-multi", "-tp", "-threads", "-z", "-odd-names"];
-    let mut all = if env::var_os("PERFCONV_TEST_ALL").is_some() { healthy() } else { recordings::fixtures() };
-    if env::var_os("PERFCONV_TEST_ALL").is_none() {
+    let mut all = if is_thorough() { healthy() } else { recordings::fixtures() };
+    if !is_thorough() {
         all.retain(|recording| KINDS_OF_RECORDING.iter().any(|kind| recording.name.ends_with(kind)));
     }
     // Those that were killed have no perf that reads them.
@@ -354,7 +357,7 @@ fn perf_reads_what_is_compressed() {
         let mut faults = Vec::new();
         for kind in KINDS {
             let packed = convert(&recording.path, None, compress(kind, 1)).map_err(|error| error.to_string())?;
-            for perf in judge::judges(recording)? {
+            for perf in judge::panel(recording)? {
                 if kind == RecordType::COMPRESSED2 && perf.version < (PerfVersion { major: 6, minor: 15 }) {
                     continue;
                 }

@@ -1,8 +1,8 @@
 //! A changed feature section is changed, and nothing else is.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::sync::Mutex;
-use std::{env, fs};
 
 use perfdata_convert::convert::edit::{self, Change, Edit};
 use perfdata_convert::show::json::Json;
@@ -13,7 +13,7 @@ use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Endian, Layout, Recording as Model};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::recordings::{self, Container, Form, Recording, fixture};
-use perfdata_tests::{per_fixture, synth};
+use perfdata_tests::{is_thorough, per_fixture, synth};
 
 per_fixture!(only_the_section_changes);
 
@@ -109,7 +109,7 @@ fn every_feature_can_be_set_and_dropped() {
 #[test]
 fn what_info_prints_can_be_set() {
     let mut recordings = recordings::fixtures();
-    if env::var_os("PERFCONV_TEST_ALL").is_some() {
+    if is_thorough() {
         recordings.extend(recordings::shared());
     }
     let seen = Mutex::new(BTreeSet::new());

@@ -19,7 +19,7 @@ use std::{
 
 use perfdata_tests::{
     convert::{Whole, perfconv},
-    recordings, synth,
+    is_thorough, recordings, synth,
 };
 use tempfile::TempDir;
 
@@ -139,7 +139,7 @@ impl Seeded {
 /// Signals at any time of a run: before it has begun, in the middle, while the target is replaced.
 #[test]
 fn signals_at_any_time() {
-    let kills = if std::env::var_os("PERFCONV_TEST_ALL").is_some() { 1000 } else { 40 };
+    let kills = if is_thorough() { 1000 } else { 40 };
     let mut chance = Seeded(1);
     let mut faults = Vec::new();
     let (mut ended, mut left, mut complete) = ([0_u32; 3], 0, 0);

@@ -3,7 +3,7 @@
 //! The judges are all perfs of the recording's byte order that read the file. Recordings outside of the project are
 //! judged too if `PERFCONV_TEST_ALL` is set.
 
-use std::{env, fs};
+use std::fs;
 
 use perfdata_core::{
     attr::{Attr, EventType, SampleType},
@@ -15,7 +15,7 @@ use perfdata_tests::{
     allowed::{FRAME, MISSING_FEATURES, PLACES},
     convert::{Whole, convert},
     golden::{Allowed, Difference, Tally},
-    judge,
+    is_thorough, judge,
     perf::{self, Question},
     recordings::{self, Container, Endian, Form, Recording},
     synth::file,
@@ -171,8 +171,4 @@ fn an_event_without_ids_keeps_its_name() {
         let output = perf.ask(Question::Script, &pipe.path()).expect("perf starts");
         assert!(output.success() && output.stdout.contains(" mine:"), "{perf}: {}{}", output.stdout, output.stderr);
     }
-}
-
-fn is_thorough() -> bool {
-    env::var_os("PERFCONV_TEST_ALL").is_some()
 }

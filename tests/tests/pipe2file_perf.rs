@@ -1,15 +1,15 @@
 //! What `pipe2file` makes of a pipe reads in every perf as the pipe did.
 //!
-//! The judges are the perfs that read the pipe. Those of other versions than the recorder's, which are many and
-//! partly emulated, judge the project's own pipes only, unless `PERFCONV_TEST_ALL` is set.
+//! The judges are perfs that read the pipe. All of them, and all recordings at hand, if `PERFCONV_TEST_ALL` is set.
 
-use std::{env, thread};
+use std::thread;
 
 use perfdata_core::header::ContainerKind;
 use perfdata_tests::{
     allowed::PIPE_TO_FILE,
     convert::convert,
     golden::Tally,
+    is_thorough,
     judge::{self, READER, Texts},
     perf,
     recordings::{self, Container, Form},
@@ -17,7 +17,7 @@ use perfdata_tests::{
 
 #[test]
 fn files_read_as_the_pipes() {
-    let mut pipes = recordings::all();
+    let mut pipes = if is_thorough() { recordings::all() } else { recordings::fixtures() };
     pipes.retain(|recording| matches!(recording.form, Some(Form { container: Container::Pipe, .. })));
     let tally = Tally::default();
     recordings::check_all(&pipes, |pipe| {
@@ -26,30 +26,23 @@ fn files_read_as_the_pipes() {
             Err(_) if pipe.name.starts_with("crashers/") => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        let mut judges = judge::judges(pipe)?;
+        let judges = judge::panel(pipe)?;
         if judges.is_empty()
             && let Some(perf) = judge::native(pipe)
         {
             let known = [PIPE_TO_FILE, READER].concat();
             tally.add(&judge::compare_with_golden(pipe, &Texts::new(&file.path(), perf), &known)?);
         }
-        if pipe.recorder.is_some() && !pipe.path.starts_with(recordings::fixtures_dir()) && !is_thorough() {
-            judges.truncate(1);
-        }
         let compare = |perf| judge::compare(pipe, &file.path(), perf, PIPE_TO_FILE).map(|uses| tally.add(&uses));
         let faults: Vec<_> = judges.into_iter().filter_map(|perf| compare(perf).err()).collect();
         if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
     });
     eprint!("{}", tally.describe(PIPE_TO_FILE));
-    if perf::all().len() == 6 && !recordings::shared().is_empty() && !recordings::corpus().is_empty() {
+    if is_thorough() && perf::all().len() == 6 && !recordings::shared().is_empty() && !recordings::corpus().is_empty() {
         // The recorder had four CPUs.
         let has_fewer = thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 4);
         let mut unused = tally.unused(PIPE_TO_FILE);
         unused.retain(|&name| has_fewer || name != "clamped CPUs");
         assert_eq!(unused, [""; 0], "differences that do not occur any more");
     }
-}
-
-fn is_thorough() -> bool {
-    env::var_os("PERFCONV_TEST_ALL").is_some()
 }

@@ -1,7 +1,7 @@
 //! `perfconv recover`: recordings that are cut at any place, were never finished, or have damaged bytes.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -21,7 +21,7 @@ use perfdata_core::{
 use perfdata_tests::{
     convert::{open, perfconv},
     fuzz::Numbers,
-    judge,
+    is_thorough, judge,
     perf::Question,
     recordings::{self, Container, Recording, fixture},
 };
@@ -154,7 +154,7 @@ fn check_cut(bench: &Bench, whole: &[u8], all: &[Item], first_attr: u64, cut: u6
 fn check_cuts(name: &str, step: usize) {
     let whole = fs::read(&fixture(name).path).expect("the fixture is there");
     let (all, first_attr) = (items(&whole), end_of_first_attribute(&whole));
-    let step = if env::var_os("PERFCONV_TEST_ALL").is_some() { 1 } else { step };
+    let step = if is_thorough() { 1 } else { step };
     let cuts: Vec<u64> = (0..=whole.len() as u64).step_by(step).collect();
     let parts: Vec<&[u64]> = cuts.chunks(64).collect();
     let failures = std::sync::Mutex::new(Vec::new());
@@ -254,7 +254,7 @@ mod unfinished {
 
 #[test]
 fn other_recordings() {
-    if env::var_os("PERFCONV_TEST_ALL").is_none() {
+    if !is_thorough() {
         eprintln!("skipped: PERFCONV_TEST_ALL is not set");
         return;
     }
@@ -430,12 +430,12 @@ impl Patient {
 /// Damaged bytes among the records: the records outside of them survive, and the report names the place.
 fn survives_damage(recording: &Recording) -> std::result::Result<(), String> {
     let is_large = fs::metadata(&recording.path).is_ok_and(|meta| meta.len() > 64 << 10);
-    if is_large && env::var_os("PERFCONV_TEST_ALL").is_none() {
+    if is_large && !is_thorough() {
         return Ok(());
     }
     let Some(mut patient) = Patient::of(recording)? else { return Ok(()) };
     let bench = Bench::new();
-    let rounds = if env::var_os("PERFCONV_TEST_ALL").is_some() { 64 } else { 8 };
+    let rounds = if is_thorough() { 64 } else { 8 };
     for round in 0..rounds {
         let damage = Damage::in_place(&mut patient.numbers, patient.start, patient.end);
         let place = format!("round {round}, {:#x} to {:#x}, kind {}", damage.from, damage.to, damage.kind);
@@ -479,7 +479,7 @@ fn survives_any_damage(recording: &Recording) -> std::result::Result<(), String>
 #[test]
 fn any_damage() {
     let all = recordings::all();
-    let step = if env::var_os("PERFCONV_TEST_ALL").is_some() { 1 } else { 16 };
+    let step = if is_thorough() { 1 } else { 16 };
     let is_small = |recording: &&Recording| fs::metadata(&recording.path).is_ok_and(|meta| meta.len() < 64 << 10);
     let sound = |recording: &&Recording| Input::open(&recording.path).and_then(Report::of).is_ok_and(|r| r.is_clean());
     let some: Vec<Recording> =

@@ -1,7 +1,5 @@
 //! perf reads a recording that was converted to the other byte order as the recorder read the original.
 
-use std::env;
-
 use perfdata_convert::convert::{
     Stage,
     swap::{Swap, Target, Unknown},
@@ -9,6 +7,7 @@ use perfdata_convert::convert::{
 use perfdata_tests::{
     convert::convert,
     golden::{self, Allowed, Difference, Tally},
+    is_thorough,
     judge::{self, READER, Texts},
     perf::{self, Perf, Question},
     recordings::{self, Recording},
@@ -70,9 +69,8 @@ fn is_without_events_from_amd(recording: &Recording) -> bool {
 /// The fixtures; all recordings at hand if `PERFCONV_TEST_ALL` is set.
 #[test]
 fn swapped_recordings_read_as_the_originals() {
-    let is_thorough = env::var_os("PERFCONV_TEST_ALL").is_some();
     let mut recordings = recordings::fixtures();
-    if is_thorough {
+    if is_thorough() {
         recordings.extend(recordings::shared());
     }
     recordings.retain(|recording| judge_of(recording).is_some() && !is_without_events_from_amd(recording));
@@ -87,7 +85,7 @@ fn swapped_recordings_read_as_the_originals() {
         // What no text beside the recording tells.
         let Some(native) = judge::native(recording) else { return Ok(()) };
         let questions: &[Question] =
-            if is_thorough { &[Question::Evlist, Question::BuildIds] } else { &[Question::Evlist] };
+            if is_thorough() { &[Question::Evlist, Question::BuildIds] } else { &[Question::Evlist] };
         for &question in questions {
             let original = judge::texts(recording, native);
             let (old, new) = (original.answer(question)?, texts.answer(question)?);
@@ -96,10 +94,10 @@ fn swapped_recordings_read_as_the_originals() {
         Ok(())
     });
     eprint!("{}", tally.describe(&known));
-    if perf::all().len() == 6 && (!is_thorough || !recordings::shared().is_empty()) {
+    if perf::all().len() == 6 && (!is_thorough() || !recordings::shared().is_empty()) {
         let mut unused = tally.unused(ALLOWED);
         // The killed recording among the fixtures is one that both read alike.
-        unused.retain(|&name| is_thorough || name != "records taken for sections");
+        unused.retain(|&name| is_thorough() || name != "records taken for sections");
         assert_eq!(unused, [""; 0], "differences that do not occur any more");
     }
 }

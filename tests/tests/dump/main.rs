@@ -5,11 +5,11 @@ mod perf_text;
 mod perfs;
 mod sample;
 
-use std::{env, fs, path::Path};
+use std::{fs, path::Path};
 
 use perfdata_convert::{io::Input, show::dump::Dump};
 use perfdata_tests::{
-    judge, per_fixture, perf,
+    is_thorough, judge, per_fixture, perf,
     recordings::{self, Endian, Recording},
     snapshot,
     synth::{file, kind, pipe, sink},
@@ -111,7 +111,7 @@ fn says_what_perf_says(recording: &Recording) -> Result<(), String> {
 /// not have.
 #[test]
 fn says_what_perf_says_of_all() {
-    if env::var_os("PERFCONV_TEST_ALL").is_none() {
+    if !is_thorough() {
         eprintln!("skipped: PERFCONV_TEST_ALL is not set");
         return;
     }

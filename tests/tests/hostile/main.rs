@@ -23,9 +23,10 @@ mod seeds;
 mod supervisor;
 mod worker;
 
-use std::{env, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::Parser;
+use perfdata_tests::is_thorough;
 
 /// Damaged and malicious recordings through every command.
 #[derive(Debug, Parser)]
@@ -44,11 +45,6 @@ struct Options {
     /// Known to every other suite: here is but one test
     #[arg(long, hide = true)]
     list: bool,
-}
-
-/// Whether all inputs are asked for, not a sample.
-fn is_thorough() -> bool {
-    env::var_os("PERFCONV_TEST_ALL").is_some()
 }
 
 fn main() -> ExitCode {

@@ -57,7 +57,7 @@ impl Ask {
     /// Who judges what becomes of `recording`, or why nobody does.
     fn judge(self, recording: &Recording) -> Result<Judge, &'static str> {
         let judge = Judge::of(recording).ok_or("no perf that judges it")?;
-        let is_fixture = recording.path.starts_with(recordings::fixtures_dir());
+        let is_fixture = recording.is_fixture();
         match self {
             Ask::None => Err("--perf none"),
             Ask::Some if !is_fixture => Err("it is outside of fixtures/: --perf all asks"),

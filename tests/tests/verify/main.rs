@@ -2,7 +2,7 @@
 
 mod damage;
 
-use std::{env, fs};
+use std::fs;
 
 use perfdata_convert::{
     convert::swap::{Swap, Target, Unknown},
@@ -15,6 +15,7 @@ use perfdata_core::{
 };
 use perfdata_tests::{
     convert::convert,
+    is_thorough,
     recordings::{self, Container, Form, Recording},
 };
 
@@ -115,7 +116,7 @@ fn only_what_is_damaged_is_found() {
 /// The same in the other byte order: swapped, what was sound is sound, directories by their `data` and as a whole.
 #[test]
 fn the_other_byte_order_is_as_sound() {
-    let all = if env::var_os("PERFCONV_TEST_ALL").is_some() { recordings::all() } else { recordings::fixtures() };
+    let all = if is_thorough() { recordings::all() } else { recordings::fixtures() };
     recordings::check_all(&all, |recording| {
         if !damage_of(recording).is_empty() {
             return Ok(());
