@@ -14,6 +14,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Error, Recording};
 
 use crate::batch::{Batch, Intake};
+use crate::convert::event_names::name_in;
 use crate::show::names::EventNames;
 
 /// What is known of a recording at some place in it.
@@ -80,12 +81,15 @@ impl<'a, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, T, L> {
     pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> ControlFlow<()> {
         let len = record.bytes.len() as u64;
         self.passed = self.passed.saturating_add(len);
-        if is_metadata(record.kind) || record.kind == RecordType::EVENT_UPDATE {
+        // A name of an event that is not there is no news yet.
+        let is_name = record.kind == RecordType::EVENT_UPDATE;
+        let is_news = |id| recording.events.by_id(id).is_some();
+        if is_metadata(record.kind) || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id))) {
             self.metadata = self.metadata.saturating_add(len);
             self.is_fresh = false;
             self.pause(recording)?;
-            self.names.see(record);
         }
+        self.names.see(record);
         ControlFlow::Continue(())
     }
 

@@ -25,6 +25,9 @@ use crate::show::text::escaped;
 /// MMAP2 records carry build ids since this release.
 const MMAP2_BUILD_IDS: &str = "5.12";
 
+/// Names of records and features that are reported, for each kind of change.
+const MOST: usize = 1000;
+
 /// Makes a recording readable for perf of one release.
 pub struct Compat {
     version: Version,
@@ -67,7 +70,9 @@ impl Compat {
 
     /// Notes what was done to a record or section.
     fn count(&mut self, what: &'static str, whom: String) {
-        *self.report.entry(what).or_default().entry(whom).or_default() += 1;
+        let report = self.report.entry(what).or_default();
+        let whom = if report.len() < MOST || report.contains_key(&whom) { whom } else { "others".into() };
+        *report.entry(whom).or_default() += 1;
     }
 
     fn knows_record(&self, kind: RecordType) -> bool {

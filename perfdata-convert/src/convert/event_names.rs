@@ -70,6 +70,45 @@ pub(crate) fn ids_of(at: usize, event: &Event) -> impl Iterator<Item = u64> {
     event.ids.iter().copied().chain((at == 0).then_some(0))
 }
 
+/// Names by the ids of events, as many as there is room for: a stream may name what it never has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NamesById {
+    names: HashMap<u64, Vec<u8>>,
+    bytes: usize,
+}
+
+/// About as much as an entry of the map takes.
+const ENTRY: usize = 64;
+
+impl NamesById {
+    /// Bytes that are kept: perf sends no more than a name for each event.
+    pub(crate) const MOST: usize = 8 << 20;
+
+    /// Enters a name; the last one counts.
+    pub(crate) fn insert(&mut self, id: u64, name: Vec<u8>) {
+        let bytes = self.bytes + name.len() + ENTRY;
+        if bytes <= Self::MOST {
+            self.bytes = bytes;
+            self.names.insert(id, name);
+        }
+    }
+
+    /// The name for the id.
+    pub(crate) fn get(&self, id: u64) -> Option<&Vec<u8>> {
+        self.names.get(&id)
+    }
+
+    /// Takes the name for the id out.
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
+        self.names.remove(&id)
+    }
+
+    /// Whether there is no name.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
 /// The event id and the name in an EVENT_UPDATE record.
 pub(crate) fn name_in(record: &RawRecord<'_>) -> Option<(u64, Vec<u8>)> {
     if record.kind != RecordType::EVENT_UPDATE {

@@ -1,27 +1,30 @@
 //! How many records of which type go into the output, for those who want to hear it.
 
-use std::collections::BTreeMap;
-
-use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::Recording;
+use perfdata_core::record::RawRecord;
 
 use super::{Link, Stage};
 use crate::error::Result;
+use crate::show::tallies::Tallies;
 
 /// Counts the records, and changes nothing.
 #[derive(Debug, Default)]
 pub struct Tally {
-    counts: BTreeMap<RecordType, u64>,
+    tallies: Tallies,
 }
 
 impl Stage for Tally {
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        let count = self.counts.entry(record.kind).or_default();
-        *count = count.saturating_add(1);
+        self.tallies.add(record.kind, record.bytes.len());
         next.record(record)
     }
 
+    fn finish(&mut self, _: &mut Recording, _: &mut Link<'_>) -> Result<()> {
+        self.tallies.settle();
+        Ok(())
+    }
+
     fn notes(&self) -> Vec<String> {
-        let counts = self.counts.iter().map(|(kind, count)| format!("{count} {kind}"));
-        vec![format!("written: {}", counts.collect::<Vec<_>>().join(", "))]
+        vec![format!("written: {}", self.tallies.line())]
     }
 }

@@ -1,6 +1,6 @@
 //! Pipe to file: metadata records become the parts of a file that its header points at.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
@@ -10,7 +10,7 @@ use perfdata_core::read::{Collector, Piece, Run, RunPart, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
 
-use super::event_names::{DescribedNames, ids_of, name_in};
+use super::event_names::{DescribedNames, NamesById, ids_of, name_in};
 use super::sample_times::SampleTimes;
 use super::{Link, Stage};
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ pub(super) struct ToFile {
     /// Names that EVENT_DESC gives, until a record says something else.
     described: Option<DescribedNames>,
     /// Names in EVENT_UPDATE records.
-    names: HashMap<u64, Vec<u8>>,
+    names: NamesById,
     has_stat: bool,
     /// Whether there are records that can be understood without attributes, as those of `perf sched stats`.
     has_plain_records: bool,
@@ -94,7 +94,11 @@ impl Stage for ToFile {
             }
             // These stand first where the pipe was made from a file.
             RecordType::EVENT_UPDATE if self.described.as_ref().is_some_and(|names| names.has(record)) => return Ok(()),
-            RecordType::EVENT_UPDATE => self.names.extend(name_in(record)),
+            RecordType::EVENT_UPDATE => {
+                if let Some((id, name)) = name_in(record) {
+                    self.names.insert(id, name);
+                }
+            }
             RecordType::STAT => self.has_stat = true,
             _ => {}
         }
@@ -179,7 +183,7 @@ impl ToFile {
             return None;
         }
         let entry = |(at, event): (usize, &perfdata_core::Event)| {
-            let name = ids_of(at, event).find_map(|id| self.names.get(&id))?;
+            let name = ids_of(at, event).find_map(|id| self.names.get(id))?;
             Some((event.attr.clone(), Str::new(name), event.ids.clone()))
         };
         EventDescs::new(recording.events.iter().enumerate().map(entry).collect::<Option<_>>()?)

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::seconds;
 use super::survey::{Room, Survey};
+use super::tallies::Tally;
 use super::text::escaped;
 
 /// The parts of a file are told apart by these, beside their colours.
@@ -87,16 +88,16 @@ fn draw_legend(out: &mut String, rooms: &[Room], size: u64) {
 
 /// A row for each type of record: how much of the stream it takes, from its start to its end.
 fn draw_types(out: &mut String, survey: &Survey, width: usize) {
-    let mut tallies: Vec<_> = survey.overview.tallies().collect();
-    tallies.sort_by_key(|tally| std::cmp::Reverse(tally.2));
-    let name = tallies.iter().map(|(kind, ..)| kind.to_string().len()).max().unwrap_or(0);
+    let mut tallies: Vec<_> = survey.overview.tallies().iter().collect();
+    tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.bytes));
+    let name = tallies.iter().map(|(kind, _)| kind.to_string().len()).max().unwrap_or(0);
     let columns = width.saturating_sub(name + 24).max(10);
     if survey.overview.is_split() {
         let _ = writeln!(out, "\nrecords by type (in several files):");
     } else {
         let _ = writeln!(out, "\nrecords by type, along the stream:");
     }
-    for (at, (kind, count, bytes)) in tallies.iter().enumerate() {
+    for (at, (kind, Tally { count, bytes })) in tallies.iter().enumerate() {
         let strip = match survey.space.row(kind) {
             Some(row) if !survey.overview.is_split() => strip(&row.collect::<Vec<_>>(), columns),
             _ => String::new(),

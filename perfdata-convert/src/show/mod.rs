@@ -11,6 +11,7 @@ pub mod page;
 pub mod paths;
 pub mod record;
 pub mod survey;
+pub mod tallies;
 pub mod text;
 
 use perfdata_core::Endian;

@@ -8,7 +8,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Event, Recording};
 
-use crate::convert::event_names::{ids_of, name_in};
+use crate::convert::event_names::{NamesById, ids_of, name_in};
 
 /// The names of a recording's events, by their place in the list.
 ///
@@ -20,9 +20,10 @@ pub struct EventNames {
     described: HashMap<usize, Vec<u8>>,
     updated: HashMap<usize, Vec<u8>>,
     /// EVENT_UPDATE records that no event is known of yet, by event id.
-    early: HashMap<u64, Vec<u8>>,
-    /// Those that came since the last update.
+    early: NamesById,
+    /// Those that came since the last update, and the bytes of them: no more than there is room for.
     fresh: Vec<(u64, Vec<u8>)>,
+    fresh_bytes: usize,
     /// Names by `config`, if there is but one.
     types: HashMap<u64, Option<Vec<u8>>>,
     /// Names of PMUs by their number.
@@ -41,7 +42,10 @@ impl EventNames {
                 let id = record.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok()).map(FeatureId);
                 self.has_sections &= !matches!(id, Some(FeatureId::EVENT_DESC | FeatureId::PMU_MAPPINGS));
             }
-            RecordType::EVENT_UPDATE => self.fresh.extend(name_in(record)),
+            RecordType::EVENT_UPDATE if self.fresh_bytes < NamesById::MOST => {
+                self.fresh_bytes = self.fresh_bytes.saturating_add(record.bytes.len());
+                self.fresh.extend(name_in(record));
+            }
             _ => {}
         }
     }
@@ -71,14 +75,15 @@ impl EventNames {
         self.has_sections = true;
         if !self.early.is_empty() {
             for (at, event) in events.iter().enumerate().skip(self.known.0) {
-                let early = ids_of(at, event).filter_map(|id| self.early.remove(&id)).last();
+                let early = ids_of(at, event).filter_map(|id| self.early.remove(id)).last();
                 self.updated.extend(early.map(|name| (at, name)));
             }
         }
+        self.fresh_bytes = 0;
         for (id, name) in self.fresh.drain(..) {
             match events.by_id(id) {
                 Some(at) => drop(self.updated.insert(at, name)),
-                None => drop(self.early.insert(id, name)),
+                None => self.early.insert(id, name),
             }
         }
         for known in event_types.iter().skip(self.known.1) {

@@ -15,6 +15,7 @@ use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 
 use super::json::Json;
 use super::names::EventNames;
+use super::tallies::Tallies;
 use super::text::{Limits, Tree, escaped};
 use super::{endian_name, seconds};
 use crate::error::Result;
@@ -30,9 +31,9 @@ pub struct Overview {
     /// Where in a pipe each feature's section is.
     sections: BTreeMap<u32, u64>,
     /// Records in the stream, by type.
-    records: BTreeMap<RecordType, Tally>,
+    records: Tallies,
     /// Records inside compressed ones.
-    inner: BTreeMap<RecordType, Tally>,
+    inner: Tallies,
     /// Bytes behind records, outside their size.
     payload: u64,
     /// Bytes at the end that are no records.
@@ -46,49 +47,6 @@ pub struct Overview {
 
 /// Sees the records of a pass.
 pub type Observer<'a> = &'a mut dyn FnMut(&RawRecord<'_>, Option<usize>, &Recording);
-
-/// Number and size of some records.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    count: u64,
-    bytes: u64,
-}
-
-impl Tally {
-    fn add(&mut self, bytes: usize) {
-        self.count += 1;
-        self.bytes = self.bytes.saturating_add(bytes as u64);
-    }
-}
-
-/// The tallies of all types.
-#[derive(Debug, Default)]
-struct Tallies {
-    by_type: BTreeMap<RecordType, Tally>,
-    /// The type that came last, which most often comes again, and its tally.
-    last: (RecordType, Tally),
-}
-
-impl Tallies {
-    fn of(&mut self, kind: RecordType) -> &mut Tally {
-        if self.last.0 != kind {
-            self.put_back();
-            self.last = (kind, self.by_type.get(&kind).copied().unwrap_or_default());
-        }
-        &mut self.last.1
-    }
-
-    fn put_back(&mut self) {
-        if self.last.1.count > 0 {
-            self.by_type.insert(self.last.0, self.last.1);
-        }
-    }
-
-    fn finish(mut self) -> BTreeMap<RecordType, Tally> {
-        self.put_back();
-        self.by_type
-    }
-}
 
 impl Overview {
     /// Reads `input` from start to end.
@@ -110,24 +68,23 @@ impl Overview {
             arrangement: reader.arrangement().clone(),
             names: EventNames::default(),
             sections: BTreeMap::new(),
-            records: BTreeMap::new(),
-            inner: BTreeMap::new(),
+            records: Tallies::default(),
+            inner: Tallies::default(),
             payload: 0,
             unreadable: 0,
             split: source.directory().is_some_and(Directory::is_split),
             times: None,
             damage: Vec::new(),
         };
-        let (mut records, mut inner) = (Tallies::default(), Tallies::default());
         walk(&mut reader, |item, recording| {
             match item {
                 Item::Record(record) => {
-                    records.of(record.kind).add(record.bytes.len());
+                    overview.records.add(record.kind, record.bytes.len());
                     overview.see(&record, recording);
                     observer(&record, None, recording);
                 }
                 Item::Inner(record, place) => {
-                    inner.of(record.kind).add(record.bytes.len());
+                    overview.inner.add(record.kind, record.bytes.len());
                     overview.see(&record, recording);
                     observer(&record, Some(place), recording);
                 }
@@ -140,7 +97,8 @@ impl Overview {
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        (overview.records, overview.inner) = (records.finish(), inner.finish());
+        overview.records.settle();
+        overview.inner.settle();
         if let Some(damage) = reader.damage() {
             let lost = if overview.unreadable > 0 {
                 format!("; {} bytes from there on are no records", overview.unreadable)
@@ -201,8 +159,7 @@ impl Overview {
 
     /// Bytes of the stream: records, what follows them outside their size, and what is none.
     pub fn stream_bytes(&self) -> u64 {
-        let records = self.records.values().fold(0_u64, |sum, tally| sum.saturating_add(tally.bytes));
-        records.saturating_add(self.payload).saturating_add(self.unreadable)
+        self.records.total().bytes.saturating_add(self.payload).saturating_add(self.unreadable)
     }
 
     /// Whether the records stand in several files, those of a directory.
@@ -210,20 +167,21 @@ impl Overview {
         self.split
     }
 
-    /// Number and bytes of the records of each type in the stream.
-    pub fn tallies(&self) -> impl Iterator<Item = (RecordType, u64, u64)> {
-        self.records.iter().map(|(kind, tally)| (*kind, tally.count, tally.bytes))
+    /// The records in the stream, by type.
+    pub fn tallies(&self) -> &Tallies {
+        &self.records
     }
 
     /// The number of records of a type, those in compressed records included.
     pub fn count(&self, kind: RecordType) -> u64 {
-        [&self.records, &self.inner].iter().filter_map(|tallies| tallies.get(&kind)).map(|tally| tally.count).sum()
+        self.records.get(kind).count.saturating_add(self.inner.get(kind).count)
     }
 
     /// The number of records, with those in compressed records in place of the compressed ones.
     pub fn total(&self) -> u64 {
-        let plain = self.records.iter().filter(|(kind, _)| !is_compressed(**kind));
-        plain.chain(&self.inner).map(|(_, tally)| tally.count).sum()
+        let compressed = self.records.iter().filter(|(kind, _)| is_compressed(*kind));
+        let compressed: u64 = compressed.map(|(_, tally)| tally.count).sum();
+        (self.records.total().count - compressed).saturating_add(self.inner.total().count)
     }
 
     /// Times of the first and the last sample.
@@ -309,12 +267,12 @@ impl Overview {
                 None => {}
             }
         }
-        text_of_records(&mut out, "records", &self.records);
+        self.records.text(&mut out, "records");
         if self.payload > 0 {
             let _ = writeln!(out, "  and {} bytes of payload behind records", self.payload);
         }
-        if !self.inner.is_empty() {
-            text_of_records(&mut out, "records inside compressed ones", &self.inner);
+        if self.inner.total().count > 0 {
+            self.inner.text(&mut out, "records inside compressed ones");
         }
         if let Some(times) = &self.times {
             let _ = writeln!(out, "\nsamples from {} to {} s", seconds(times.first), seconds(times.last));
@@ -358,9 +316,9 @@ impl Overview {
             json.close();
         }
         json.close();
-        json_of_records(&mut json, "records", &self.records);
+        self.records.json(&mut json, "records");
         json.number("payload_bytes", self.payload);
-        json_of_records(&mut json, "compressed_records", &self.inner);
+        self.inner.json(&mut json, "compressed_records");
         if let Some(times) = &self.times {
             json.value("sample_time", times);
         }
@@ -379,14 +337,6 @@ fn describe_section(section: &Section, name: &'static str, visitor: &mut dyn Vis
     }
 }
 
-fn text_of_records(out: &mut String, title: &str, records: &BTreeMap<RecordType, Tally>) {
-    let (count, bytes) = records.values().fold((0, 0_u64), |sum, tally| (sum.0 + tally.count, sum.1 + tally.bytes));
-    let _ = writeln!(out, "\n{title}: {count}, {bytes} bytes");
-    for (kind, tally) in records {
-        let _ = writeln!(out, "  {:<20} {:>10} {:>14} bytes", kind.to_string(), tally.count, tally.bytes);
-    }
-}
-
 /// The events as the field `events`.
 pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames) {
     json.list("events");
@@ -401,18 +351,6 @@ pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames
         }
         json.value("attr", &event.attr);
         json.value("ids", &event.ids);
-        json.close();
-    }
-    json.close();
-}
-
-fn json_of_records(json: &mut Json, name: &str, records: &BTreeMap<RecordType, Tally>) {
-    json.list(name);
-    for (kind, tally) in records {
-        json.object("");
-        json.value("type", kind);
-        json.number("count", tally.count);
-        json.number("bytes", tally.bytes);
         json.close();
     }
     json.close();

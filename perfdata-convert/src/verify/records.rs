@@ -9,7 +9,7 @@ use perfdata_core::feature::SampleTime;
 use perfdata_core::header::FileSection;
 use perfdata_core::record::{EventIds, Glimpse, RawRecord, Record, RecordHeader, RecordType};
 
-use super::{Report, Severity, difference, features, without_place};
+use super::{MOST, Report, Severity, difference, features, without_place};
 
 /// What feature sections say of the records.
 #[derive(Debug, Default)]
@@ -30,6 +30,7 @@ pub(super) struct Records {
     compressed: Option<u64>,
     /// The first record that an attribute is needed for.
     of_event: Option<u64>,
+    /// Unknown types that were said, as many as are shown.
     unknown: HashSet<RecordType>,
 }
 
@@ -50,8 +51,9 @@ impl Records {
             let known = self.seen.times.get_or_insert(SampleTime { first, last });
             (known.first, known.last) = (known.first.min(first), known.last.max(last));
         }
-        let said: HashSet<_> =
-            unknown.into_iter().filter(|&kind| !self.unknown.insert(kind)).map(unknown_type).collect();
+        let is_full = self.unknown.len() >= MOST;
+        let said = unknown.into_iter().filter(|&kind| is_full || !self.unknown.insert(kind));
+        let said: HashSet<_> = said.map(unknown_type).collect();
         if !said.is_empty() {
             found.findings.retain(|finding| !said.contains(&finding.meaning));
         }
@@ -90,7 +92,7 @@ impl Records {
     }
 
     fn note_kind(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool) {
-        if raw.kind.info().is_none() && self.unknown.insert(raw.kind) {
+        if raw.kind.info().is_none() && self.unknown.len() < MOST && self.unknown.insert(raw.kind) {
             report.add(Severity::Note, raw.offset, unknown_type(raw.kind));
         }
         if raw.kind.is_kernel() {

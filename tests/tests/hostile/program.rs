@@ -13,7 +13,17 @@ use std::{
 use perfdata_tests::{
     convert::perfconv,
     measure,
-    synth::{self, Buf, feature_system, file::Magic, kind, pipe::Pipe, record::frame, user},
+    synth::{
+        self, Buf,
+        attr::Stamp,
+        feature_events::Event,
+        feature_system,
+        file::Magic,
+        kernel, kind,
+        pipe::Pipe,
+        record::{frame, misc},
+        user,
+    },
 };
 
 use crate::{
@@ -154,7 +164,7 @@ fn bomb(content: &[u8], mmap_len: Option<u32>) -> Vec<u8> {
 }
 
 /// What takes a stream, and ends.
-const OF_STREAMS: [&str; 8] = [
+const OF_STREAMS: [&str; 9] = [
     "info -",
     "dump -",
     "dump --json -",
@@ -162,6 +172,7 @@ const OF_STREAMS: [&str; 8] = [
     "pipe2file - -f -o OUT",
     "convert --swap-endian - -f -o OUT",
     "convert --build-ids=all --sysroot /nowhere - -f -o OUT",
+    "inject -b --sysroot /nowhere -f -o OUT -i -",
     "recover - -f -o OUT",
 ];
 
@@ -179,7 +190,7 @@ fn streams(folder: &Path) -> Vec<String> {
     let name = || new().record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(false), 0, "a"));
     let round = |pipe: Pipe| pipe.record(kind::FINISHED_ROUND, 0, Buf::new(false));
     let header = |kind: u32, size: u16| Buf::new(false).u32(kind).u16(2).u16(size).bytes;
-    let heads: [(&str, Vec<u8>); 13] = [
+    let heads: [(&str, Vec<u8>); 16] = [
         ("the same feature", of(feature())),
         ("events", of(new().event(event))),
         ("names of events", of(name())),
@@ -190,6 +201,9 @@ fn streams(folder: &Path) -> Vec<String> {
         ("names of events and rounds", of(round(name()))),
         ("records of unknown types", (0..1000).flat_map(|n| frame(false, 1000 + n, 0, &[])).collect()),
         ("records of unknown types with a body", frame(false, 1000, 0, &[0; 8])),
+        ("records of as many types", many(|n| frame(false, 1000 + n, 0, &[]))),
+        ("mappings of as many files", many(|n| mapping(event, n))),
+        ("names of events that are not there", many(update)),
         ("starts of small records", header(kind::COMM, 64)),
         ("starts of large records", header(kind::SAMPLE, 65_528)),
         (
@@ -199,7 +213,7 @@ fn streams(folder: &Path) -> Vec<String> {
     ];
     let heads = heads.map(|(what, piece)| {
         let mut head = start.clone();
-        if what.starts_with("starts") || what == "noise" {
+        if what.starts_with("starts") || what.starts_with("mappings") || what == "noise" {
             head.extend(of(new().event(event)));
         }
         if what == "tracing data" {
@@ -224,6 +238,33 @@ fn streams(folder: &Path) -> Vec<String> {
     faults.into_inner().expect("nobody panics with it")
 }
 
+/// As many different records as a stream has room for.
+fn many(record: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
+    let mut all = Vec::new();
+    for number in 0.. {
+        if all.len() >= stream_len() {
+            break;
+        }
+        all.extend(record(number));
+    }
+    all
+}
+
+/// A file that is mapped into a process of its own.
+fn mapping(event: &Event, number: u32) -> Vec<u8> {
+    let task = (number, number);
+    let name = format!("/usr/lib/{number}.so");
+    let mut body = kernel::mmap(Buf::new(false), task, [u64::from(number) << 16, 0x1000, 0], &name).bytes;
+    body.extend(event.attr.trailer(false, &Stamp { pid: number, tid: number, ..Stamp::SOME }));
+    frame(false, kind::MMAP, misc::USER, &body)
+}
+
+/// The name of an event that is not there.
+fn update(number: u32) -> Vec<u8> {
+    let body = Buf::new(false).u64(2).u64(u64::from(number) + 1000).text("a");
+    frame(false, kind::EVENT_UPDATE, 0, &body.bytes)
+}
+
 /// A stream of `head`, and `piece` again and again.
 fn stream(what: &str, head: &[u8], piece: &[u8], output: &Path) -> Vec<String> {
     let mut faults = Vec::new();
@@ -237,8 +278,12 @@ fn stream(what: &str, head: &[u8], piece: &[u8], output: &Path) -> Vec<String> {
             measure::peak(command)
         });
         println!("{peak:8} kB {time:8.1?}  {} MB of {what} in a pipe: {line}", stream_len() >> 20);
-        // What is recovered is read more than once, and each time there is a model.
-        let models = if line.starts_with("recover") { 3 } else { 1 };
+        // Where a stream is read more than once, each time there is a model.
+        let models = match line {
+            _ if line.starts_with("recover") => 3,
+            _ if line.contains("--sysroot") => 2,
+            _ => 1,
+        };
         let most = MEMORY + models * METADATA * (stream_len() as u64 >> 10);
         let longest = PROCESSOR * u32::try_from(stream_len() >> 23).unwrap_or(1);
         if status.code().is_none_or(|code| code > 1) || peak > most || time > longest {

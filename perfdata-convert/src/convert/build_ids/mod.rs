@@ -10,6 +10,7 @@ mod hits;
 mod known;
 mod maps;
 mod moments;
+mod notes;
 mod objects;
 mod resolve;
 mod sysroot;
@@ -40,6 +41,7 @@ use perfdata_core::{Endian, Events, Recording};
 use super::{Link, Stage, each_part};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
+use notes::Notes;
 use objects::Object;
 use watch::{Seen, Watch};
 
@@ -69,7 +71,7 @@ pub struct BuildIds {
     /// Whether the input is a pipe, where build ids are records; its byte order.
     is_pipe: bool,
     endian: Endian,
-    notes: Vec<String>,
+    notes: Notes,
 }
 
 impl BuildIds {
@@ -86,7 +88,7 @@ impl BuildIds {
             first: Vec::new(),
             is_pipe: false,
             endian: Endian::NATIVE,
-            notes: Vec::new(),
+            notes: Notes::default(),
         }
     }
 
@@ -103,21 +105,18 @@ impl BuildIds {
 
     /// The build id of `object`; what is wrong with it is noted.
     fn find(&mut self, object: &Object) -> Option<Id> {
-        let note = match self.resolver.find(object) {
+        match self.resolver.find(object) {
             Ok(id) => {
-                let change = self.resolver.change(object);
-                let note = change.map(|change| format!("{} is not the file recorded: {change}", object.shown()));
-                self.note(note);
-                return Some(id);
+                if let Some(change) = self.resolver.change(object) {
+                    self.notes.add(format!("{} is not the file recorded: {change}", object.shown()));
+                }
+                Some(id)
             }
-            Err(why) => format!("no build id for {}: {why}", object.shown()),
-        };
-        self.note(Some(note));
-        None
-    }
-
-    fn note(&mut self, note: Option<String>) {
-        self.notes.extend(note.filter(|note| !self.notes.contains(note)));
+            Err(why) => {
+                self.notes.add(format!("no build id for {}: {why}", object.shown()));
+                None
+            }
+        }
     }
 
     /// `record` with a build id in place of the inode, if it maps an object that was asked for.
@@ -299,6 +298,6 @@ impl Stage for BuildIds {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.notes.clone()
+        self.notes.all()
     }
 }

@@ -1,0 +1,50 @@
+//! What is wrong with the objects of a recording.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+/// What is wrong with objects, each thing once. There may be as many as there are mappings: of most they are counted.
+#[derive(Debug, Default)]
+pub struct Notes {
+    list: Vec<String>,
+    /// Hashes of all, those that are not in the list, too.
+    known: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl Notes {
+    /// Notes that are shown.
+    const MOST: usize = 100;
+
+    /// Notes it, if it is new.
+    pub fn add(&mut self, note: String) {
+        if self.known.insert(self.hasher.hash_one(&note)) && self.list.len() < Self::MOST {
+            self.list.push(note);
+        }
+    }
+
+    /// Those that are shown, and how many are not.
+    pub fn all(&self) -> Vec<String> {
+        let more = self.known.len() - self.list.len();
+        let rest = (more > 0).then(|| format!("{more} more objects have no build id, or one of another file"));
+        self.list.iter().cloned().chain(rest).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_are_shown_and_the_others_counted() {
+        let mut notes = Notes::default();
+        (0..Notes::MOST).for_each(|number| notes.add(number.to_string()));
+        notes.add("0".into());
+        assert_eq!(notes.all().len(), Notes::MOST);
+        (0..3).for_each(|number| notes.add(format!("{number} more")));
+        notes.add("1 more".into());
+        let all = notes.all();
+        assert_eq!(all.len(), Notes::MOST + 1);
+        assert!(all.last().is_some_and(|rest| rest.starts_with("3 more objects ")), "{all:?}");
+    }
+}

@@ -1,0 +1,137 @@
+//! How many records of each type there are, and how many bytes they have.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use perfdata_core::record::RecordType;
+
+use super::json::Json;
+
+/// Number and bytes of some records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// How many they are.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, more: Tally) {
+        self.count = self.count.saturating_add(more.count);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+    }
+}
+
+/// The tallies of all types. perf has some fifty, noise has any number: what comes when there are many has one together.
+#[derive(Debug, Default)]
+pub struct Tallies {
+    by_type: BTreeMap<RecordType, Tally>,
+    others: Tally,
+    /// The type that came last, which most often comes again, and its records that are in no tally yet.
+    last: (RecordType, Tally),
+}
+
+impl Tallies {
+    /// Types that have a tally of their own.
+    const MOST: usize = 1024;
+
+    /// Counts a record of so many bytes.
+    pub fn add(&mut self, kind: RecordType, bytes: usize) {
+        if self.last.0 != kind {
+            self.settle();
+            self.last.0 = kind;
+        }
+        self.last.1.add(Tally { count: 1, bytes: bytes as u64 });
+    }
+
+    /// Enters what was counted into the tallies.
+    pub fn settle(&mut self) {
+        let (kind, tally) = std::mem::take(&mut self.last);
+        if self.by_type.len() < Self::MOST || self.by_type.contains_key(&kind) {
+            if tally.count > 0 {
+                self.by_type.entry(kind).or_default().add(tally);
+            }
+        } else {
+            self.others.add(tally);
+        }
+    }
+
+    /// The tally of each type that has one.
+    pub fn iter(&self) -> impl Iterator<Item = (RecordType, Tally)> {
+        self.by_type.iter().map(|(kind, tally)| (*kind, *tally))
+    }
+
+    /// That of all other types.
+    pub fn others(&self) -> Tally {
+        self.others
+    }
+
+    /// That of one type.
+    pub fn get(&self, kind: RecordType) -> Tally {
+        self.by_type.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// That of all records.
+    pub fn total(&self) -> Tally {
+        self.by_type.values().fold(self.others, |mut sum, tally| {
+            sum.add(*tally);
+            sum
+        })
+    }
+
+    /// The names of the types, and their tallies.
+    fn named(&self) -> impl Iterator<Item = (String, Tally)> {
+        let others = (self.others.count > 0).then(|| ("others".to_owned(), self.others));
+        self.iter().map(|(kind, tally)| (kind.to_string(), tally)).chain(others)
+    }
+
+    /// A table for people, under `title`.
+    pub fn text(&self, out: &mut String, title: &str) {
+        let Tally { count, bytes } = self.total();
+        let _ = writeln!(out, "\n{title}: {count}, {bytes} bytes");
+        for (name, tally) in self.named() {
+            let _ = writeln!(out, "  {name:<20} {:>10} {:>14} bytes", tally.count, tally.bytes);
+        }
+    }
+
+    /// A line for people.
+    pub fn line(&self) -> String {
+        let counts = self.named().map(|(name, tally)| format!("{} {name}", tally.count));
+        counts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The list `name` in JSON.
+    pub fn json(&self, json: &mut Json, name: &str) {
+        json.list(name);
+        for (name, tally) in self.named() {
+            json.object("");
+            json.text("type", name.as_bytes());
+            json.number("count", tally.count);
+            json.number("bytes", tally.bytes);
+            json.close();
+        }
+        json.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_takes_no_room() {
+        let mut tallies = Tallies::default();
+        for round in 0..2 {
+            for kind in 0..3000 {
+                tallies.add(RecordType(kind), 8);
+                tallies.add(RecordType(kind), 16 * round);
+            }
+        }
+        tallies.settle();
+        assert_eq!(tallies.get(RecordType(7)), Tally { count: 4, bytes: 32 });
+        assert_eq!(tallies.iter().count(), Tallies::MOST);
+        assert_eq!(tallies.others().count, 4 * (3000 - Tallies::MOST as u64));
+        assert_eq!(tallies.total(), Tally { count: 12_000, bytes: 96_000 });
+    }
+}
