@@ -27,9 +27,10 @@ impl DescribedNames {
         else {
             return names;
         };
-        let descs = descs.by_event(&recording.events);
+        let by_first_id = descs.by_first_id();
         for (at, event) in recording.events.iter().enumerate() {
-            let name = descs.get(&at).map(|desc| desc.name.text()).filter(|name| !name.is_empty());
+            let desc = descs.of_event(&by_first_id, &recording.events, at);
+            let name = desc.map(|desc| desc.name.text()).filter(|name| !name.is_empty());
             if let (Some(first), Some(name)) = (ids_of(at, event).next(), name) {
                 names.by_id.extend(ids_of(at, event).map(|id| (id, names.list.len())));
                 names.list.push((first, name.to_vec()));

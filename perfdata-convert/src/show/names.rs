@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use perfdata_core::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
-use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::feature::{EventDescs, Feature, FeatureId, Section};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Event, Recording};
 
@@ -16,6 +17,8 @@ use crate::convert::event_names::{NamesById, ids_of, name_in};
 /// asked for.
 #[derive(Debug, Clone, Default)]
 pub struct EventNames {
+    /// EVENT_DESC, and its entries by their first ids.
+    descs: Option<Arc<(EventDescs, HashMap<u64, usize>)>>,
     /// Names by EVENT_DESC, and names in EVENT_UPDATE records.
     described: HashMap<usize, Vec<u8>>,
     updated: HashMap<usize, Vec<u8>>,
@@ -28,10 +31,13 @@ pub struct EventNames {
     types: HashMap<u64, Option<Vec<u8>>>,
     /// Names of PMUs by their number.
     pmus: HashMap<u32, String>,
-    /// Events, and names by `config`, that are known.
-    known: (usize, usize),
-    /// Whether the feature sections that are looked at have been read, and are still the same.
-    has_sections: bool,
+    /// Events, those of them that were looked for in EVENT_DESC, and names by `config`, that are known.
+    known: usize,
+    known_in_descs: usize,
+    known_types: usize,
+    /// Whether EVENT_DESC and PMU_MAPPINGS have been read, and are still the same.
+    has_descs: bool,
+    has_pmus: bool,
 }
 
 impl EventNames {
@@ -40,7 +46,8 @@ impl EventNames {
         match record.kind {
             RecordType::HEADER_FEATURE => {
                 let id = record.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok()).map(FeatureId);
-                self.has_sections &= !matches!(id, Some(FeatureId::EVENT_DESC | FeatureId::PMU_MAPPINGS));
+                self.has_descs &= id != Some(FeatureId::EVENT_DESC);
+                self.has_pmus &= id != Some(FeatureId::PMU_MAPPINGS);
             }
             RecordType::EVENT_UPDATE if self.fresh_bytes < NamesById::MOST => {
                 self.fresh_bytes = self.fresh_bytes.saturating_add(record.bytes.len());
@@ -53,7 +60,7 @@ impl EventNames {
     /// Brings the names up to date with `recording`.
     pub fn update(&mut self, recording: &Recording) {
         let Recording { events, event_types, .. } = recording;
-        if !self.has_sections {
+        if !std::mem::replace(&mut self.has_pmus, true) {
             self.pmus.clear();
             if let Some(Ok(Section { value: Feature::PmuMappings(pmus), .. })) =
                 recording.feature(FeatureId::PMU_MAPPINGS)
@@ -63,18 +70,25 @@ impl EventNames {
                 }
             }
         }
-        if !self.has_sections || self.known.0 != events.len() {
+        if !std::mem::replace(&mut self.has_descs, true) {
             self.described.clear();
-            if let Some(Ok(Section { value: Feature::EventDescs(descs), .. })) =
-                recording.feature(FeatureId::EVENT_DESC)
-            {
-                let named = descs.by_event(events).into_iter();
-                self.described.extend(named.map(|(at, desc)| (at, desc.name.text().to_vec())));
+            self.known_in_descs = 0;
+            self.descs = match recording.feature(FeatureId::EVENT_DESC) {
+                Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => {
+                    let by_first_id = descs.by_first_id();
+                    Some(Arc::new((descs, by_first_id)))
+                }
+                _ => None,
+            };
+        }
+        if let Some((descs, by_first_id)) = self.descs.as_deref() {
+            for at in self.known_in_descs..events.len() {
+                let desc = descs.of_event(by_first_id, events, at);
+                self.described.extend(desc.map(|desc| (at, desc.name.text().to_vec())));
             }
         }
-        self.has_sections = true;
         if !self.early.is_empty() {
-            for (at, event) in events.iter().enumerate().skip(self.known.0) {
+            for (at, event) in events.iter().enumerate().skip(self.known) {
                 let early = ids_of(at, event).filter_map(|id| self.early.remove(id)).last();
                 self.updated.extend(early.map(|name| (at, name)));
             }
@@ -86,11 +100,11 @@ impl EventNames {
                 None => self.early.insert(id, name),
             }
         }
-        for known in event_types.iter().skip(self.known.1) {
+        for known in event_types.iter().skip(self.known_types) {
             let name = self.types.entry(known.event_id);
             name.and_modify(|name| *name = None).or_insert_with(|| Some(known.name.text().to_vec()));
         }
-        self.known = (events.len(), event_types.len());
+        (self.known, self.known_in_descs, self.known_types) = (events.len(), events.len(), event_types.len());
     }
 
     /// The name of the event at `at` in the list of `recording`, as of the last [`update`](Self::update).
@@ -123,7 +137,6 @@ mod tests {
     use super::*;
     use crate::convert::event_names::DescribedNames;
     use perfdata_core::Endian;
-    use perfdata_core::feature::EventDescs;
     use perfdata_core::wire::{Str, Wire};
 
     /// A recording with one event, which EVENT_DESC calls `name`.
@@ -147,5 +160,22 @@ mod tests {
         names.see(&RawRecord::first(update, Endian::Little, 0).expect("a record"));
         names.update(&recording);
         assert_eq!(names.get(&recording, 0).as_deref(), Some(&b"cycles of mine"[..]));
+    }
+
+    #[test]
+    fn names_of_events_that_come_later_are_found() {
+        let attr = Attr::default();
+        let entry = |name: &str, id| (attr.clone(), Str::new(name.as_bytes()), vec![id]);
+        let descs = EventDescs::new(vec![entry("a", 1), entry("b", 3), entry("c", 2)]).expect("alike");
+        let mut recording = Recording::new(Endian::Little);
+        recording.features.insert(FeatureId::EVENT_DESC.0, descs.encode(Endian::Little).expect("it can be written"));
+        let mut names = EventNames::default();
+        for id in 1..=3 {
+            names.update(&recording);
+            recording.events.push(Event { attr: attr.clone(), ids: vec![id] });
+        }
+        names.update(&recording);
+        let found: Vec<_> = (0..3).filter_map(|at| names.get(&recording, at)).collect();
+        assert_eq!(found, [&b"a"[..], b"c", b"b"]);
     }
 }

@@ -38,23 +38,30 @@ wire! {
 }
 
 impl EventDescs {
-    /// The entries of the events of a recording, by the events' places: that at the same place, unless its ids say
-    /// otherwise, or that with an id of the event.
-    pub fn by_event(&self, events: &Events) -> HashMap<usize, &EventDesc> {
-        let mut found = HashMap::new();
-        let owner = |desc: &EventDesc| events.with_id(*desc.ids.first()?);
-        for (at, (desc, event)) in self.events.iter().zip(events.iter()).enumerate() {
-            let is_same = desc.ids.first() == event.ids.first() || owner(desc) == Some(at);
-            if is_same || desc.ids.is_empty() || event.ids.is_empty() {
-                found.insert(at, desc);
+    /// The places of the entries by their first ids.
+    pub fn by_first_id(&self) -> HashMap<u64, usize> {
+        let mut places = HashMap::new();
+        for (at, desc) in self.events.iter().enumerate() {
+            if let Some(&id) = desc.ids.first() {
+                places.entry(id).or_insert(at);
             }
         }
-        for desc in self.events.iter() {
-            if let Some(at) = owner(desc) {
-                found.entry(at).or_insert(desc);
-            }
-        }
-        found
+        places
+    }
+
+    /// The entry of the event at `at` of a recording: that at the same place, unless its ids say otherwise, or the first
+    /// whose first id, which [`by_first_id`](Self::by_first_id) finds, is the event's.
+    pub fn of_event(&self, by_first_id: &HashMap<u64, usize>, events: &Events, at: usize) -> Option<&EventDesc> {
+        let event = events.get(at)?;
+        let is_owner = |id: &u64| events.with_id(*id) == Some(at);
+        let is_its = |desc: &&EventDesc| match (desc.ids.first(), event.ids.first()) {
+            (Some(id), Some(first)) => id == first || is_owner(id),
+            _ => true,
+        };
+        self.events.get(at).filter(is_its).or_else(|| {
+            let places = event.ids.iter().filter(|&id| is_owner(id)).filter_map(|id| by_first_id.get(id));
+            self.events.get(*places.min()?)
+        })
     }
 
     /// The section for events with these attributes, names and ids, or nothing if the attributes differ in size or

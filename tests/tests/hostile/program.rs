@@ -16,7 +16,7 @@ use perfdata_tests::{
     synth::{
         self, Buf,
         attr::Stamp,
-        feature_events::Event,
+        feature_events::{EVENT_DESC, Event, event_desc},
         feature_system,
         file::Magic,
         kernel, kind,
@@ -190,7 +190,7 @@ fn streams(folder: &Path) -> Vec<String> {
     let name = || new().record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(false), 0, "a"));
     let round = |pipe: Pipe| pipe.record(kind::FINISHED_ROUND, 0, Buf::new(false));
     let header = |kind: u32, size: u16| Buf::new(false).u32(kind).u16(2).u16(size).bytes;
-    let heads: [(&str, Vec<u8>); 16] = [
+    let heads: [(&str, Vec<u8>); 17] = [
         ("the same feature", of(feature())),
         ("events", of(new().event(event))),
         ("names of events", of(name())),
@@ -199,6 +199,7 @@ fn streams(folder: &Path) -> Vec<String> {
         ("features and rounds", of(round(feature()))),
         ("events and rounds", of(round(new().event(event)))),
         ("names of events and rounds", of(round(name()))),
+        ("rounds and events that have names", of(round(new().event(event)))),
         ("records of unknown types", (0..1000).flat_map(|n| frame(false, 1000 + n, 0, &[])).collect()),
         ("records of unknown types with a body", frame(false, 1000, 0, &[0; 8])),
         ("records of as many types", many(|n| frame(false, 1000 + n, 0, &[]))),
@@ -215,6 +216,10 @@ fn streams(folder: &Path) -> Vec<String> {
         let mut head = start.clone();
         if what.starts_with("starts") || what.starts_with("mappings") || what == "noise" {
             head.extend(of(new().event(event)));
+        }
+        if what.ends_with("that have names") {
+            let descs: Vec<_> = (0..300).map(|id| Event { ids: vec![id], ..event.clone() }).collect();
+            head.extend(of(new().feature(EVENT_DESC, &event_desc(Buf::new(false), &descs).bytes)));
         }
         if what == "tracing data" {
             let body = Buf::new(false).u32(u32::MAX).u32(0);
