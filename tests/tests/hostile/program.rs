@@ -190,7 +190,7 @@ fn streams(folder: &Path) -> Vec<String> {
     let name = || new().record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(false), 0, "a"));
     let round = |pipe: Pipe| pipe.record(kind::FINISHED_ROUND, 0, Buf::new(false));
     let header = |kind: u32, size: u16| Buf::new(false).u32(kind).u16(2).u16(size).bytes;
-    let heads: [(&str, Vec<u8>); 17] = [
+    let heads: [(&str, Vec<u8>); 18] = [
         ("the same feature", of(feature())),
         ("events", of(new().event(event))),
         ("names of events", of(name())),
@@ -203,7 +203,8 @@ fn streams(folder: &Path) -> Vec<String> {
         ("records of unknown types", (0..1000).flat_map(|n| frame(false, 1000 + n, 0, &[])).collect()),
         ("records of unknown types with a body", frame(false, 1000, 0, &[0; 8])),
         ("records of as many types", many(|n| frame(false, 1000 + n, 0, &[]))),
-        ("mappings of as many files", many(|n| mapping(event, n))),
+        ("mappings of as many files", many(|n| mapped(event, n, n))),
+        ("mappings of as many children", many(|n| child(event, n))),
         ("names of events that are not there", many(update)),
         ("starts of small records", header(kind::COMM, 64)),
         ("starts of large records", header(kind::SAMPLE, 65_528)),
@@ -255,13 +256,20 @@ fn many(record: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     all
 }
 
-/// A file that is mapped into a process of its own.
-fn mapping(event: &Event, number: u32) -> Vec<u8> {
-    let task = (number, number);
+/// A file that is mapped into a process.
+fn mapped(event: &Event, pid: u32, number: u32) -> Vec<u8> {
     let name = format!("/usr/lib/{number}.so");
-    let mut body = kernel::mmap(Buf::new(false), task, [u64::from(number) << 16, 0x1000, 0], &name).bytes;
-    body.extend(event.attr.trailer(false, &Stamp { pid: number, tid: number, ..Stamp::SOME }));
+    let mut body = kernel::mmap(Buf::new(false), (pid, pid), [u64::from(number) << 16, 0x1000, 0], &name).bytes;
+    body.extend(event.attr.trailer(false, &Stamp { pid, tid: pid, ..Stamp::SOME }));
     frame(false, kind::MMAP, misc::USER, &body)
+}
+
+/// A child of a process with many mappings, which maps something of its own.
+fn child(event: &Event, number: u32) -> Vec<u8> {
+    let Some(pid) = number.checked_sub(10_000) else { return mapped(event, 1, number) };
+    let body = kernel::fork(Buf::new(false), (pid, pid), (1, 1), 0).bytes;
+    let trailer = event.attr.trailer(false, &Stamp { pid, tid: pid, ..Stamp::SOME });
+    [frame(false, kind::FORK, 0, &[body, trailer].concat()), mapped(event, pid, number)].concat()
 }
 
 /// The name of an event that is not there.

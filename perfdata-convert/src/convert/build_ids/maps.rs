@@ -1,11 +1,11 @@
 //! What is mapped where: the address spaces of the kernels and of all processes, as they are at one moment.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
+use rpds::RedBlackTreeMapSync;
 
 use super::objects::{Machine, ObjectId};
 
@@ -61,11 +61,12 @@ impl Owner {
     }
 }
 
-/// One address space.
+/// One address space. A process has its parent's until one of them changes; after that they still share what is alike,
+/// so that processes without end that map something of their own take little.
 #[derive(Debug, Clone, Default)]
 pub struct Space {
     /// By first address: the address behind the last one, and the object.
-    mappings: BTreeMap<u64, (u64, Option<ObjectId>)>,
+    mappings: RedBlackTreeMapSync<u64, (u64, Option<ObjectId>)>,
     version: u64,
 }
 
@@ -78,7 +79,7 @@ impl Space {
 
     /// Number of mappings.
     pub fn len(&self) -> usize {
-        self.mappings.len()
+        self.mappings.size()
     }
 
     /// First address, the one behind the last, and object of each mapping, by address.
@@ -96,22 +97,22 @@ impl Space {
         let overlapping = self.mappings.range(..end).rev().take_while(|(_, (old_end, _))| *old_end > start);
         let overlapping: Vec<_> = overlapping.map(|(&old, &rest)| (old, rest)).collect();
         for (old_start, (old_end, old)) in overlapping {
-            self.mappings.remove(&old_start);
+            self.mappings.remove_mut(&old_start);
             if old_start < start {
-                self.mappings.insert(old_start, (start, old));
+                self.mappings.insert_mut(old_start, (start, old));
             }
             if old_end > end {
-                self.mappings.insert(end, (old_end, old));
+                self.mappings.insert_mut(end, (old_end, old));
             }
         }
-        self.mappings.insert(start, (end, object));
+        self.mappings.insert_mut(start, (end, object));
     }
 }
 
-/// All address spaces. A process shares its parent's until one of them changes.
+/// All address spaces.
 #[derive(Debug, Default)]
 pub struct Maps {
-    spaces: HashMap<Owner, Arc<Space>, RandomState>,
+    spaces: HashMap<Owner, Space, RandomState>,
     exited: VecDeque<Owner>,
     changes: u64,
 }
@@ -120,11 +121,10 @@ impl Maps {
     /// The address space of `owner`. A guest that nothing is known of is taken for the default one.
     #[inline]
     pub fn space(&self, owner: Owner) -> Option<&Space> {
-        let found = self.spaces.get(&owner).or_else(|| match owner {
+        self.spaces.get(&owner).or_else(|| match owner {
             Owner::Kernel(machine) if machine.is_guest() => self.spaces.get(&Owner::Kernel(Machine::DEFAULT_GUEST)),
             _ => None,
-        });
-        found.map(|space| &**space)
+        })
     }
 
     /// Applies a change.
@@ -132,7 +132,7 @@ impl Maps {
         match change {
             Change::Map { owner, range, object } => {
                 self.changes += 1;
-                let space = Arc::make_mut(self.spaces.entry(owner).or_default());
+                let space = self.spaces.entry(owner).or_default();
                 space.insert(range, object);
                 space.version = self.changes;
             }
