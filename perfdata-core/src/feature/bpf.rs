@@ -126,8 +126,8 @@ impl BpfProgInfo {
 
     /// How many elements each array in `arrays` has, and how many bytes of filling behind them, if the arrays fill
     /// `data_len` bytes in the one way that can be told without doubt: in order, each where the description says, of
-    /// elements of known size. perf 6 fills up each array to a multiple of 8 bytes, the ones before only the last. (The kernel is asked twice, for the sizes and for the arrays; in between a program may
-    /// have changed.)
+    /// elements of known size. perf 6 fills up each array to a multiple of 8 bytes, the ones before only the last.
+    /// (The kernel is asked twice, for the sizes and for the arrays; in between a program may have changed.)
     fn spans(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfSpans> {
         let slots = [
             (self.jited_prog_insns, self.jited_prog_len, 1, 1),
