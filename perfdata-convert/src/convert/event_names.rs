@@ -87,6 +87,7 @@ impl NamesById {
 
     /// Enters a name; the last one counts.
     pub(crate) fn insert(&mut self, id: u64, name: Vec<u8>) {
+        self.remove(id);
         let bytes = self.bytes + name.len() + ENTRY;
         if bytes <= Self::MOST {
             self.bytes = bytes;
@@ -101,7 +102,9 @@ impl NamesById {
 
     /// Takes the name for the id out.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
-        self.names.remove(&id)
+        let name = self.names.remove(&id)?;
+        self.bytes -= name.len() + ENTRY;
+        Some(name)
     }
 
     /// Whether there is no name.

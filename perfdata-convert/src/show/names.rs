@@ -31,10 +31,8 @@ pub struct EventNames {
     types: HashMap<u64, Option<Vec<u8>>>,
     /// Names of PMUs by their number.
     pmus: HashMap<u32, String>,
-    /// Events, those of them that were looked for in EVENT_DESC, and names by `config`, that are known.
-    known: usize,
-    known_in_descs: usize,
-    known_types: usize,
+    /// Events, and names by `config`, that are known.
+    known: (usize, usize),
     /// Whether EVENT_DESC and PMU_MAPPINGS have been read, and are still the same.
     has_descs: bool,
     has_pmus: bool,
@@ -70,9 +68,9 @@ impl EventNames {
                 }
             }
         }
-        if !std::mem::replace(&mut self.has_descs, true) {
+        let has_descs = std::mem::replace(&mut self.has_descs, true);
+        if !has_descs {
             self.described.clear();
-            self.known_in_descs = 0;
             self.descs = match recording.feature(FeatureId::EVENT_DESC) {
                 Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => {
                     let by_first_id = descs.by_first_id();
@@ -82,13 +80,13 @@ impl EventNames {
             };
         }
         if let Some((descs, by_first_id)) = self.descs.as_deref() {
-            for at in self.known_in_descs..events.len() {
+            for at in if has_descs { self.known.0 } else { 0 }..events.len() {
                 let desc = descs.of_event(by_first_id, events, at);
                 self.described.extend(desc.map(|desc| (at, desc.name.text().to_vec())));
             }
         }
         if !self.early.is_empty() {
-            for (at, event) in events.iter().enumerate().skip(self.known) {
+            for (at, event) in events.iter().enumerate().skip(self.known.0) {
                 let early = ids_of(at, event).filter_map(|id| self.early.remove(id)).last();
                 self.updated.extend(early.map(|name| (at, name)));
             }
@@ -100,11 +98,11 @@ impl EventNames {
                 None => self.early.insert(id, name),
             }
         }
-        for known in event_types.iter().skip(self.known_types) {
+        for known in event_types.iter().skip(self.known.1) {
             let name = self.types.entry(known.event_id);
             name.and_modify(|name| *name = None).or_insert_with(|| Some(known.name.text().to_vec()));
         }
-        (self.known, self.known_in_descs, self.known_types) = (events.len(), events.len(), event_types.len());
+        self.known = (events.len(), event_types.len());
     }
 
     /// The name of the event at `at` in the list of `recording`, as of the last [`update`](Self::update).
