@@ -90,10 +90,24 @@ pub struct Events(Arc<Table>);
 #[derive(Debug, Clone, Default)]
 struct Table {
     list: Vec<Event>,
-    layouts: Vec<Layout>,
-    offsets: Vec<SampleOffsets>,
+    /// The forms of records, and the place of each event's: events that stand side by side and have the same share one.
+    forms: Vec<Form>,
+    form_of: Vec<usize>,
     by_id: HashMap<u64, usize, RandomState>,
     position: IdPosition,
+}
+
+/// How the records of an event are laid out.
+#[derive(Debug, Clone)]
+struct Form {
+    layout: Layout,
+    offsets: SampleOffsets,
+}
+
+impl Table {
+    fn form(&self, event: usize) -> Option<&Form> {
+        self.forms.get(*self.form_of.get(event)?)
+    }
 }
 
 /// Where records carry their event id, by the first attribute's `sample_type`; perf demands that all agree.
@@ -128,7 +142,7 @@ impl IdPosition {
 impl Events {
     /// Adds an event behind the others.
     pub fn push(&mut self, event: Event) {
-        let Table { list, layouts, offsets, by_id, position } = Arc::make_mut(&mut self.0);
+        let Table { list, forms, form_of, by_id, position } = Arc::make_mut(&mut self.0);
         if list.is_empty() {
             *position = IdPosition::of(&event.attr);
         }
@@ -136,8 +150,10 @@ impl Events {
             by_id.entry(id).or_insert(list.len());
         }
         let layout = Layout::of_attr(&event.attr);
-        offsets.push(SampleOffsets::of(&layout));
-        layouts.push(layout);
+        if forms.last().is_none_or(|form| form.layout != layout) {
+            forms.push(Form { layout, offsets: SampleOffsets::of(&layout) });
+        }
+        form_of.push(forms.len().saturating_sub(1));
         list.push(event);
     }
 
@@ -183,9 +199,9 @@ impl Events {
     /// The event that `record` belongs to (tools/perf/util/evlist.c, evlist__event2evsel): its place in the list.
     /// `None` where the id is not known, or there are no events.
     pub fn of_record(&self, record: &RawRecord<'_>) -> Option<usize> {
-        let first = self.0.layouts.first()?;
+        let first = self.0.forms.first()?;
         if self.0.list.len() == 1
-            || (record.kind != RecordType::SAMPLE && !first.sample_id_all)
+            || (record.kind != RecordType::SAMPLE && !first.layout.sample_id_all)
             || !record.kind.is_kernel()
         {
             return Some(0);
@@ -195,22 +211,22 @@ impl Events {
 
     /// Whether records of all events have the same layout, so that it does not matter whose a record is.
     pub fn agree(&self) -> bool {
-        self.0.layouts.windows(2).all(|pair| pair.first() == pair.last())
+        self.0.forms.len() <= 1
     }
 
     /// A look at a SAMPLE without decoding it; `None` for other records, and where the event is not known.
     #[inline]
     pub fn glimpse<'a>(&'a self, record: &RawRecord<'a>) -> Option<Glimpse<'a>> {
-        let offsets = self.0.offsets.get(self.of_record(record)?)?;
-        (record.kind == RecordType::SAMPLE).then(|| offsets.look(record))
+        let form = self.0.form(self.of_record(record)?)?;
+        (record.kind == RecordType::SAMPLE).then(|| form.offsets.look(record))
     }
 
     /// Appends a SAMPLE in the other byte order to `out`, without decoding it; false where that is not possible, as for
     /// other records. See [`SampleOffsets::swap_into`].
     #[inline]
     pub fn swap_sample(&self, record: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
-        let offsets = || self.0.offsets.get(self.of_record(record)?);
-        record.kind == RecordType::SAMPLE && offsets().is_some_and(|offsets| offsets.swap_into(record, out))
+        let form = || self.0.form(self.of_record(record)?);
+        record.kind == RecordType::SAMPLE && form().is_some_and(|form| form.offsets.swap_into(record, out))
     }
 
     /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
@@ -236,7 +252,7 @@ impl Events {
     /// is the same for all events that perf records together).
     pub fn layout_of(&self, record: &RawRecord<'_>) -> Layout {
         let event = self.of_record(record).unwrap_or(0);
-        self.0.layouts.get(event).copied().unwrap_or_default()
+        self.0.form(event).map(|form| form.layout).unwrap_or_default()
     }
 }
 

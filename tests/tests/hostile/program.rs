@@ -15,7 +15,7 @@ use perfdata_tests::{
     measure,
     synth::{
         self, Buf,
-        attr::Stamp,
+        attr::{Attr, Stamp, sample_type},
         feature_events::{EVENT_DESC, Event, event_desc},
         feature_system,
         file::Magic,
@@ -190,7 +190,9 @@ fn streams(folder: &Path) -> Vec<String> {
     let name = || new().record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(false), 0, "a"));
     let round = |pipe: Pipe| pipe.record(kind::FINISHED_ROUND, 0, Buf::new(false));
     let header = |kind: u32, size: u16| Buf::new(false).u32(kind).u16(2).u16(size).bytes;
-    let heads: [(&str, Vec<u8>); 18] = [
+    let sample_type = event.attr.sample_type | sample_type::ID;
+    let with_id = Event { attr: Attr { sample_type, ..event.attr.clone() }, ..event.clone() };
+    let heads: [(&str, Vec<u8>); 19] = [
         ("the same feature", of(feature())),
         ("events", of(new().event(event))),
         ("names of events", of(name())),
@@ -206,6 +208,7 @@ fn streams(folder: &Path) -> Vec<String> {
         ("mappings of as many files", many(|n| mapped(event, n, n))),
         ("mappings of as many children", many(|n| child(event, n))),
         ("names of events that are not there", many(update)),
+        ("samples of events that are not there", many(|n| sample(&with_id, n))),
         ("starts of small records", header(kind::COMM, 64)),
         ("starts of large records", header(kind::SAMPLE, 65_528)),
         (
@@ -270,6 +273,15 @@ fn child(event: &Event, number: u32) -> Vec<u8> {
     let body = kernel::fork(Buf::new(false), (pid, pid), (1, 1), 0).bytes;
     let trailer = event.attr.trailer(false, &Stamp { pid, tid: pid, ..Stamp::SOME });
     [frame(false, kind::FORK, 0, &[body, trailer].concat()), mapped(event, pid, number)].concat()
+}
+
+/// A sample of an event that is not there, behind many that are.
+fn sample(event: &Event, number: u32) -> Vec<u8> {
+    if number < 30_000 {
+        return frame(false, kind::HEADER_ATTR, 0, &user::header_attr(Buf::new(false), &event.attr, &event.ids).bytes);
+    }
+    let words = [0x40_1234, 1, u64::from(number), 7, 0, 1];
+    frame(false, kind::SAMPLE, misc::USER, &Buf::new(false).u64s(&words).bytes)
 }
 
 /// The name of an event that is not there.
