@@ -17,8 +17,9 @@ use crate::error::{Error, Result};
 /// Bytes of records in a batch at most. What comes out does not depend on how many processors there are: only this and
 /// the records decide where frames begin.
 fn batch_of(level: i32) -> usize {
-    // zstd's tables grow with the frame, and are largest here.
-    if level > 16 { 1 << 19 } else { 1 << 20 }
+    // zstd's tables grow with the frame, and are largest here; what a thread gives back while it grows, the allocator may
+    // keep.
+    if level > 12 { 1 << 19 } else { 1 << 20 }
 }
 
 /// Memory that all threads may take together.
