@@ -4,8 +4,9 @@
 
 use perfdata_core::arrangement::{Arrangement, Slot};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::record::{RawRecord, RecordType};
-use perfdata_core::{Endian, Recording};
+use perfdata_core::read::is_metadata;
+use perfdata_core::record::{RawRecord, Record, RecordType};
+use perfdata_core::{Endian, Layout, Recording};
 
 use super::event_names::DescribedNames;
 use super::{Link, Stage};
@@ -43,11 +44,15 @@ impl Stage for ToPipe {
         Ok(())
     }
 
-    fn wants(&self, _: RecordType) -> bool {
-        !self.first.is_empty()
+    fn wants(&self, kind: RecordType) -> bool {
+        !self.first.is_empty() || is_metadata(kind)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        // In a file a record like any other, in a pipe what it cannot be read without.
+        if is_metadata(record.kind) {
+            Record::decode(record, &Layout::default())?;
+        }
         self.send_first(record.endian, next)?;
         next.record(record)
     }
