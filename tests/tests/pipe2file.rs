@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use perfdata_core::{
     Recording as Model,
     arrangement::{Arrangement, FileArrangement, Part},
-    attr::BranchSampleType,
+    attr::{BranchSampleType, SampleType},
     feature::{Feature, FeatureId},
     header::ContainerKind,
     record::RecordType,
@@ -115,9 +115,12 @@ fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
             return Err(format!("feature {} is changed", FeatureId(id)));
         }
     }
-    // Unless they are callchains.
-    let is_branches = |kinds: BranchSampleType| kinds.0 != 0 && !kinds.has(BranchSampleType::CALL_STACK);
-    let branches = file.events.iter().any(|event| event.attr.branch_sample_type.is_some_and(is_branches));
+    let branches = file.events.iter().any(|event| {
+        let kinds = event.attr.branch_sample_type.unwrap_or_default();
+        // Those of --call-graph lbr are callchains.
+        let is_callchain = kinds.has(BranchSampleType::CALL_STACK) && event.attr.sample_type.has(SampleType::CALLCHAIN);
+        kinds.0 != 0 && !is_callchain
+    });
     let expected: BTreeMap<FeatureId, bool> = BTreeMap::from([
         (FeatureId::STAT, has(RecordType::STAT)),
         (FeatureId::BRANCH_STACK, branches),

@@ -213,23 +213,23 @@ impl Describe for BpfInfo {
 
 /// An array, and what fills it up to the next one.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Aligned<T> {
+pub struct Padded<T> {
     /// The elements.
     pub items: Vec<T>,
     /// The filling, less than 8 bytes.
     pub padding: Vec<u8>,
 }
 
-impl<T: Element> BinRead for Aligned<T> {
+impl<T: Element> BinRead for Padded<T> {
     type Args<'a> = (BpfSpan,);
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (span,): (BpfSpan,)) -> BinResult<Self> {
         let items = read_list(reader, endian, span.count)?;
         let padding = read_list(reader, endian, span.filling)?;
-        Ok(Aligned { items, padding })
+        Ok(Padded { items, padding })
     }
 }
 
-impl<T: Element> BinWrite for Aligned<T> {
+impl<T: Element> BinWrite for Padded<T> {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         T::write_many(&self.items, writer, endian)?;
@@ -237,7 +237,7 @@ impl<T: Element> BinWrite for Aligned<T> {
     }
 }
 
-impl<T: Element> Describe for Aligned<T> {
+impl<T: Element> Describe for Padded<T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         T::describe_many(&self.items, name, style, v);
         if !self.padding.is_empty() {
@@ -304,31 +304,31 @@ wire! {
     pub struct BpfArrays(spans: BpfSpans) {
         /// Machine code.
         #[br(if(spans.has(BpfArraySet::JITED_INSNS)), args(spans.of(BpfArraySet::JITED_INSNS)))]
-        pub jited_insns: Option<Aligned<u8>>,
+        pub jited_insns: Option<Padded<u8>>,
         /// BPF code: `struct bpf_insn`, whose numbers and bit-fields stay in the order of the recording machine.
         #[br(if(spans.has(BpfArraySet::XLATED_INSNS)), args(spans.of(BpfArraySet::XLATED_INSNS)))]
-        pub xlated_insns: Option<Aligned<u8>>,
+        pub xlated_insns: Option<Padded<u8>>,
         /// Ids of the maps that it uses.
         #[br(if(spans.has(BpfArraySet::MAP_IDS)), args(spans.of(BpfArraySet::MAP_IDS)))]
-        pub map_ids: Option<Aligned<u32>>,
+        pub map_ids: Option<Padded<u32>>,
         /// Address of each function's machine code.
         #[br(if(spans.has(BpfArraySet::JITED_KSYMS)), args(spans.of(BpfArraySet::JITED_KSYMS)))]
-        pub jited_ksyms: Option<Aligned<u64>> as Hex,
+        pub jited_ksyms: Option<Padded<u64>> as Hex,
         /// Bytes of each function's machine code.
         #[br(if(spans.has(BpfArraySet::JITED_FUNC_LENS)), args(spans.of(BpfArraySet::JITED_FUNC_LENS)))]
-        pub jited_func_lens: Option<Aligned<u32>>,
+        pub jited_func_lens: Option<Padded<u32>>,
         /// Functions.
         #[br(if(spans.has(BpfArraySet::FUNC_INFO)), args(spans.of(BpfArraySet::FUNC_INFO)))]
-        pub func_info: Option<Aligned<BpfFuncInfo>>,
+        pub func_info: Option<Padded<BpfFuncInfo>>,
         /// Source lines.
         #[br(if(spans.has(BpfArraySet::LINE_INFO)), args(spans.of(BpfArraySet::LINE_INFO)))]
-        pub line_info: Option<Aligned<BpfLineInfo>>,
+        pub line_info: Option<Padded<BpfLineInfo>>,
         /// Address of each source line's machine code.
         #[br(if(spans.has(BpfArraySet::JITED_LINE_INFO)), args(spans.of(BpfArraySet::JITED_LINE_INFO)))]
-        pub jited_line_info: Option<Aligned<u64>> as Hex,
+        pub jited_line_info: Option<Padded<u64>> as Hex,
         /// Hash of each function's instructions.
         #[br(if(spans.has(BpfArraySet::PROG_TAGS)), args(spans.of(BpfArraySet::PROG_TAGS)))]
-        pub prog_tags: Option<Aligned<[u8; 8]>>,
+        pub prog_tags: Option<Padded<[u8; 8]>>,
     }
 }
 

@@ -52,8 +52,8 @@ fn labprog0() -> BpfProgInfo {
 }
 
 pub fn bpf() -> Vec<Case> {
-    fn whole<T>(items: Vec<T>) -> Option<Aligned<T>> {
-        Some(Aligned { items, padding: vec![] })
+    fn whole<T>(items: Vec<T>) -> Option<Padded<T>> {
+        Some(Padded { items, padding: vec![] })
     }
     let program = |info: BpfProgInfo, arrays, data_len, info_len, data| BpfProgram {
         info_len,
@@ -76,7 +76,7 @@ pub fn bpf() -> Vec<Case> {
         xlated_insns: None,
         map_ids: whole(vec![]),
         jited_ksyms: whole(vec![0x3ff_fead_2918]),
-        jited_func_lens: Some(Aligned { items: vec![0], padding: vec![0; 4] }),
+        jited_func_lens: Some(Padded { items: vec![0], padding: vec![0; 4] }),
         func_info: whole(vec![]),
         line_info: whole(vec![]),
         jited_line_info: whole(vec![]),
@@ -85,7 +85,7 @@ pub fn bpf() -> Vec<Case> {
     // The same as perf 5 puts it together: nothing between the arrays.
     let packed_arrays = BpfArrays {
         jited_func_lens: whole(vec![0]),
-        prog_tags: Some(Aligned { padding: vec![0; 4], ..labprog0_arrays.prog_tags.clone().expect("it is there") }),
+        prog_tags: Some(Padded { padding: vec![0; 4], ..labprog0_arrays.prog_tags.clone().expect("it is there") }),
         ..labprog0_arrays.clone()
     };
     let packed = BpfProgInfo { func_info: 12, line_info: 12, jited_line_info: 12, prog_tags: 12, ..labprog0() };
@@ -116,11 +116,11 @@ pub fn bpf() -> Vec<Case> {
     let filling = || bytes("df550000");
     let line = |insn_off, line_col| BpfLineInfo { insn_off, file_name_off: 0x1a, line_off: 0, line_col };
     let demo_meta_arrays = BpfArrays {
-        jited_insns: Some(Aligned { items: bytes(code), padding: filling() }),
+        jited_insns: Some(Padded { items: bytes(code), padding: filling() }),
         xlated_insns: None,
         map_ids: None,
         jited_ksyms: whole(vec![0xffff_ffff_c035_e650]),
-        jited_func_lens: Some(Aligned { items: vec![36], padding: filling() }),
+        jited_func_lens: Some(Padded { items: vec![36], padding: filling() }),
         func_info: whole(vec![BpfFuncInfo { insn_off: 0, type_id: 4 }]),
         line_info: whole(vec![line(0, 0x1c2e), line(2, 0x1c27)]),
         jited_line_info: whole(vec![0xffff_ffff_c035_e650, 0xffff_ffff_c035_e66e]),

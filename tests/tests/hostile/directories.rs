@@ -25,9 +25,8 @@ const OF_DAMAGED: [&str; 8] = [
 pub fn run(folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     type Spoil = fn(&Path) -> io::Result<()>;
-    let fifo = |path: &Path| Command::new("mkfifo").arg(path).status().map(drop);
     let spoils: [(&str, Spoil); 6] = [
-        ("a FIFO among the records", |at| Command::new("mkfifo").arg(at.join("data.2")).status().map(drop)),
+        ("a FIFO among the records", |at| fifo(&at.join("data.2"))),
         ("a dangling link", |at| symlink("nowhere", at.join("data.2"))),
         ("a link to itself", |at| symlink("data.2", at.join("data.2"))),
         ("a folder among the records", |at| fs::create_dir(at.join("data.2"))),
@@ -56,6 +55,10 @@ pub fn run(folder: &Path) -> Vec<String> {
     println!("{:8} directories with something else in them", spoils.len() + 2);
     faults.extend(damaged(folder));
     faults
+}
+
+fn fifo(path: &Path) -> io::Result<()> {
+    Command::new("mkfifo").arg(path).status().map(drop)
 }
 
 /// Directories with a file that is cut or has another byte.
