@@ -5,10 +5,12 @@ use std::{fs, io::Write, path::PathBuf, process::Stdio, time::Duration};
 use perfdata_tests::{
     convert, perf,
     synth::{
+        attr::Stamp,
         buf::Buf,
         file::{self, Magic},
-        kind,
+        kernel, kind,
         pipe::{Pipe, TERMINATOR},
+        record::misc,
         user,
     },
 };
@@ -42,6 +44,20 @@ fn events() -> [Vec<u8>; 2] {
     let mut file = file::basic(false);
     file.events = vec![event; 10_000];
     [pipe.bytes, file.bytes()]
+}
+
+/// Mappings of many places, and of many files in one place.
+fn mappings() -> [Vec<u8>; 2] {
+    let basic = file::basic(false);
+    let event = &basic.events[0];
+    let map = |pipe: Pipe, at: u64, name: &str| {
+        let mut body = kernel::mmap(Buf::new(false), (1, 1), [at << 16, 0x1000, 0], name).bytes;
+        body.extend(event.attr.trailer(false, &Stamp::SOME));
+        pipe.record(kind::MMAP, misc::USER, Buf { big: false, bytes: body })
+    };
+    let places = (0..20_000).fold(start(), |pipe, at| map(pipe, at, "/usr/lib/a.so"));
+    let files = (0..20_000).fold(start(), |pipe, at| map(pipe, 0, &format!("/usr/lib/{at}.so")));
+    [places.terminator(TERMINATOR).bytes, files.terminator(TERMINATOR).bytes]
 }
 
 struct Room(tempfile::TempDir);
@@ -98,6 +114,13 @@ fn metadata_are_more_if_that_is_granted() {
     let lines = ["info IN", "dump IN", "convert IN -o OUT"];
     for input in events() {
         check(&input, &lines, " --max-metadata 512K", "--max-metadata");
+    }
+}
+
+#[test]
+fn more_may_be_mapped_if_that_is_granted() {
+    for input in mappings() {
+        check(&input, &["inject -b --sysroot /nowhere -i IN -o OUT"], " --max-metadata 1M", "--max-metadata");
     }
 }
 

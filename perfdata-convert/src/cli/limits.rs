@@ -14,7 +14,7 @@ pub struct LimitArgs {
     #[arg(long, global = true, value_name = "LOG", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(10..=31))]
     pub max_window_log: Option<u32>,
-    /// Most bytes of attributes, ids, names and feature sections, which are held in memory [default: 256M]
+    /// Most bytes of attributes, ids, names and feature sections, and of what is mapped, in memory [default: 256M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = size, hide_short_help = true)]
     pub max_metadata: Option<u64>,
 }

@@ -201,21 +201,21 @@ fn read_header(
         unexplained: false,
         header,
     };
-    Ok((recording, file, Budget { left: len, limits, granted: limits.max_metadata }))
+    Ok((recording, file, Budget { left: len, limits, taken: 0 }))
 }
 
 /// Sections may point anywhere, also all at the same place: what is held in memory never exceeds the file, nor the limit.
 struct Budget {
     left: u64,
     limits: Limits,
-    granted: u64,
+    taken: u64,
 }
 
 impl Budget {
     /// Takes a section; false where the file does not have so much.
     fn take(&mut self, place: FileSection) -> Result<bool> {
         let Some(left) = self.left.checked_sub(place.size) else { return Ok(false) };
-        self.limits.take(&mut self.granted, place.size).map_err(|e| e.at(place.offset))?;
+        self.limits.take(&mut self.taken, place.size).map_err(|e| e.at(place.offset))?;
         self.left = left;
         Ok(true)
     }

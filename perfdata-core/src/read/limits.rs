@@ -17,7 +17,8 @@ pub struct Limits {
     /// Window of a zstd stream, as a power of two: the decoder's memory. perf can ask zstd for levels whose window is
     /// 2^27 bytes, and decodes no larger ones.
     pub max_window_log: u32,
-    /// Bytes of attributes, ids, names and feature sections, which are held in memory together.
+    /// Bytes of attributes, ids, names and feature sections, which are held in memory together. Who follows what is
+    /// mapped holds as many of that at most ([`check_metadata`](Limits::check_metadata)).
     pub max_metadata: u64,
 }
 
@@ -25,20 +26,27 @@ impl Limits {
     /// Bytes that one compressed record may decode to, where nothing is said.
     pub(crate) const DECOMPRESSED: u64 = 64 << 20;
 
-    /// Takes `size` of `left` bytes of metadata.
+    /// Counts `size` more bytes of metadata to those that are held.
     ///
     /// # Errors
-    /// There are not so many left.
-    pub(super) fn take(&self, left: &mut u64, size: u64) -> Result<()> {
-        match left.checked_sub(size) {
-            Some(rest) => *left = rest,
-            None => {
-                let found = self.max_metadata.saturating_sub(*left).saturating_add(size);
-                let problem = Problem::Limit { found: Some(found), name: "max-metadata", limit: self.max_metadata };
-                return Err(Error::new("metadata", problem));
-            }
-        }
+    /// They are too many together, and not counted.
+    pub(super) fn take(&self, held: &mut u64, size: u64) -> Result<()> {
+        let more = held.saturating_add(size);
+        self.check_metadata("metadata", more)?;
+        *held = more;
         Ok(())
+    }
+
+    /// Grants that `held` bytes of `what` are held in memory.
+    ///
+    /// # Errors
+    /// They are more than metadata may be.
+    pub fn check_metadata(&self, what: &'static str, held: u64) -> Result<()> {
+        if held <= self.max_metadata {
+            return Ok(());
+        }
+        let problem = Problem::Limit { found: Some(held), name: "max-metadata", limit: self.max_metadata };
+        Err(Error::new(what, problem))
     }
 }
 

@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::feature::{FeatureId, tracing};
 use crate::header::FeatureBitmap;
 use crate::layout::Layout;
-use crate::read::limits::Limits;
 use crate::read::records::{Piece, RecordStream};
 use crate::read::run::Stretch;
 use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
@@ -57,11 +56,7 @@ struct Tracing {
 impl Collector {
     /// Counts metadata, which are held in memory.
     fn take(&mut self, recording: &Recording, bytes: &[u8]) -> Result<()> {
-        let Limits { max_metadata, .. } = recording.limits;
-        let mut left = max_metadata.saturating_sub(self.taken);
-        recording.limits.take(&mut left, bytes.len() as u64)?;
-        self.taken = max_metadata.saturating_sub(left);
-        Ok(())
+        recording.limits.take(&mut self.taken, bytes.len() as u64)
     }
 
     /// Enters a metadata record into the model, and returns what the model does not say of it: nothing where its

@@ -5,7 +5,9 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use perfdata_core::read::Limits;
 use perfdata_core::record::{CallchainContext, CpuMode};
+use perfdata_core::{Error, Result};
 
 use super::maps::{Change, Maps, Owner};
 use super::moments::Moments;
@@ -34,74 +36,98 @@ pub struct Thread {
     moments: SyncSender<Moments>,
     /// Empty ones, for their memory.
     spare: Receiver<Moments>,
-    handle: JoinHandle<Followed>,
+    handle: JoinHandle<Result<Followed>>,
 }
 
 impl Follower {
     /// Takes the next part of the stream, and gives room for the one behind it.
-    pub fn take(&mut self, moments: Moments) -> Moments {
+    ///
+    /// # Errors
+    /// More is mapped than `limits` grant; with a thread, in a part before this one.
+    pub fn take(&mut self, moments: Moments, limits: &Limits) -> Result<Moments> {
         if let Follower::Idle = self {
-            *self = Thread::start().map_or_else(|_| Follower::Here(Box::default()), Follower::Away);
+            let here = |_| Follower::Here(Box::new(Followed::new(*limits)));
+            *self = Thread::start(*limits).map_or_else(here, Follower::Away);
         }
         match self {
             Follower::Idle => {}
             Follower::Here(followed) => {
-                followed.take(moments);
-                return followed.timeline.spare();
+                followed.take(moments)?;
+                return Ok(followed.timeline.spare());
             }
             Follower::Away(thread) => {
-                // If it is gone, that is known at the end.
-                let _ = thread.moments.send(moments);
-                return thread.spare.try_recv().unwrap_or_default();
+                if thread.moments.send(moments).is_ok() {
+                    return Ok(thread.spare.try_recv().unwrap_or_default());
+                }
+                // It is gone, and says why.
+                std::mem::take(self).end(limits)?;
             }
         }
-        Moments::default()
+        Ok(Moments::default())
     }
 
     /// The objects that samples fell into, with the last part of the stream.
-    pub fn finish(self, last: Moments) -> Wanted {
-        let mut followed = match self {
-            Follower::Idle => Followed::default(),
-            Follower::Here(followed) => *followed,
+    ///
+    /// # Errors
+    /// More is mapped than `limits` grant.
+    pub fn finish(self, last: Moments, limits: &Limits) -> Result<Wanted> {
+        let mut followed = self.end(limits)?;
+        followed.take(last)?;
+        let Followed { timeline, state } = &mut followed;
+        timeline.finish(state);
+        followed.check()?;
+        Ok(followed.state.wanted)
+    }
+
+    fn end(self, limits: &Limits) -> Result<Followed> {
+        match self {
+            Follower::Idle => Ok(Followed::new(*limits)),
+            Follower::Here(followed) => Ok(*followed),
             Follower::Away(Thread { moments, handle, .. }) => {
                 drop(moments);
                 handle.join().unwrap_or_else(|panic| resume_unwind(panic))
             }
-        };
-        followed.take(last);
-        let Followed { timeline, state } = &mut followed;
-        timeline.finish(state);
-        followed.state.wanted
+        }
     }
 }
 
 impl Thread {
-    fn start() -> std::io::Result<Self> {
+    fn start(limits: Limits) -> std::io::Result<Self> {
         let (moments, queue) = sync_channel(WAITING);
         let (done, spare) = channel();
         let work = move || {
-            let mut followed = Followed::default();
+            let mut followed = Followed::new(limits);
             for moments in queue {
-                followed.take(moments);
+                followed.take(moments)?;
                 // Nobody needs the memory any more at the end.
                 let _ = done.send(followed.timeline.spare());
             }
-            followed
+            Ok(followed)
         };
         Ok(Thread { moments, spare, handle: thread::Builder::new().spawn(work)? })
     }
 }
 
 /// How far the stream was followed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Followed {
     timeline: Timeline,
     state: State,
 }
 
 impl Followed {
-    fn take(&mut self, moments: Moments) {
+    fn new(limits: Limits) -> Self {
+        let state = State { limits, ..State::default() };
+        Followed { timeline: Timeline::default(), state }
+    }
+
+    fn take(&mut self, moments: Moments) -> Result<()> {
         self.timeline.take(moments, &mut self.state);
+        self.check()
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.state.refused.take().map_or(Ok(()), Err)
     }
 }
 
@@ -111,16 +137,22 @@ struct State {
     wanted: Wanted,
     maps: Maps,
     unhit: Unhit,
+    limits: Limits,
+    /// Why no more changes are taken.
+    refused: Option<Error>,
 }
 
 impl Sink for State {
     fn change(&mut self, change: Change) {
-        self.maps.apply(change);
+        if self.refused.is_none() {
+            self.maps.apply(change);
+            self.refused = self.limits.check_metadata("mappings of processes", self.maps.held() as u64).err();
+        }
     }
 
     /// Markers split a callchain into parts that belong to different address spaces.
     fn sample(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
-        let State { wanted, maps, unhit } = self;
+        let State { wanted, maps, unhit, .. } = self;
         let mut mode = Some(mode);
         let mut rest = words;
         loop {

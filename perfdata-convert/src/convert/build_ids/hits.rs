@@ -1,6 +1,6 @@
 //! Which objects a recording's samples hit, or its processes map: what its records say of that.
 
-use perfdata_core::read::Decompressor;
+use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{
     Body, CpuMode, MISC_COMM_EXEC, MISC_FORK_EXEC, MISC_MMAP_DATA, Mmap, Mmap2, RawRecord, Record, RecordType, Task,
 };
@@ -32,6 +32,8 @@ pub struct Hits {
     moments: Moments,
     follower: Follower,
     decompressor: Option<Decompressor>,
+    /// Where the last record stands.
+    last: u64,
 }
 
 impl Hits {
@@ -43,6 +45,7 @@ impl Hits {
             moments: Moments::default(),
             follower: Follower::default(),
             decompressor: None,
+            last: 0,
         }
     }
 
@@ -72,15 +75,24 @@ impl Hits {
             }
             _ => {}
         }
+        self.last = record.offset;
         if self.moments.is_enough() {
-            self.moments = self.follower.take(std::mem::take(&mut self.moments));
+            let held = self.objects.held() as u64;
+            recording.limits.check_metadata("names of what is mapped", held).map_err(|e| e.at(self.last))?;
+            let moments = std::mem::take(&mut self.moments);
+            self.moments = self.follower.take(moments, &recording.limits).map_err(|e| e.at(self.last))?;
         }
         Ok(())
     }
 
     /// The objects, those first seen first.
-    pub fn finish(self) -> Vec<Object> {
-        self.objects.into_vec(&self.follower.finish(self.moments))
+    ///
+    /// # Errors
+    /// More is mapped than `limits` grant.
+    pub fn finish(self, limits: &Limits) -> Result<Vec<Object>> {
+        let names = limits.check_metadata("names of what is mapped", self.objects.held() as u64);
+        let wanted = names.and_then(|()| self.follower.finish(self.moments, limits)).map_err(|e| e.at(self.last))?;
+        Ok(self.objects.into_vec(&wanted))
     }
 
     fn sample(&mut self, record: &RawRecord<'_>, events: &Events) {

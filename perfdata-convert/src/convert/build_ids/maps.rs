@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
@@ -65,9 +66,19 @@ impl Owner {
 /// so that processes without end that map something of their own take little.
 #[derive(Debug, Clone, Default)]
 pub struct Space {
-    /// By first address: the address behind the last one, and the object.
-    mappings: RedBlackTreeMapSync<u64, (u64, Option<ObjectId>)>,
+    /// By first address.
+    mappings: RedBlackTreeMapSync<u64, Mapped>,
     version: u64,
+}
+
+/// One mapping.
+#[derive(Debug, Clone)]
+struct Mapped {
+    /// The address behind the last one.
+    end: u64,
+    object: Option<ObjectId>,
+    /// Is there as often as there are mappings.
+    _counted: Arc<()>,
 }
 
 impl Space {
@@ -84,28 +95,29 @@ impl Space {
 
     /// First address, the one behind the last, and object of each mapping, by address.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, Option<ObjectId>)> {
-        self.mappings.iter().map(|(&start, &(end, object))| (start, end, object))
+        self.mappings.iter().map(|(&start, mapped)| (start, mapped.end, mapped.object))
     }
 
     /// The mapping at `address`.
     pub fn find(&self, address: u64) -> Option<(Range<u64>, Option<ObjectId>)> {
-        let (&start, &(end, object)) = self.mappings.range(..=address).next_back()?;
-        (address < end).then_some((start..end, object))
+        let (&start, mapped) = self.mappings.range(..=address).next_back()?;
+        (address < mapped.end).then_some((start..mapped.end, mapped.object))
     }
 
-    fn insert(&mut self, (start, end): (u64, u64), object: Option<ObjectId>) {
-        let overlapping = self.mappings.range(..end).rev().take_while(|(_, (old_end, _))| *old_end > start);
-        let overlapping: Vec<_> = overlapping.map(|(&old, &rest)| (old, rest)).collect();
-        for (old_start, (old_end, old)) in overlapping {
+    fn insert(&mut self, (start, end): (u64, u64), object: Option<ObjectId>, counted: &Arc<()>) {
+        let mapped = |end, object| Mapped { end, object, _counted: Arc::clone(counted) };
+        let overlapping = self.mappings.range(..end).rev().take_while(|(_, old)| old.end > start);
+        let overlapping: Vec<_> = overlapping.map(|(&start, old)| (start, old.end, old.object)).collect();
+        for (old_start, old_end, old) in overlapping {
             self.mappings.remove_mut(&old_start);
             if old_start < start {
-                self.mappings.insert_mut(old_start, (start, old));
+                self.mappings.insert_mut(old_start, mapped(start, old));
             }
             if old_end > end {
-                self.mappings.insert_mut(end, (old_end, old));
+                self.mappings.insert_mut(end, mapped(old_end, old));
             }
         }
-        self.mappings.insert_mut(start, (end, object));
+        self.mappings.insert_mut(start, mapped(end, object));
     }
 }
 
@@ -115,9 +127,19 @@ pub struct Maps {
     spaces: HashMap<Owner, Space, RandomState>,
     exited: VecDeque<Owner>,
     changes: u64,
+    counted: Arc<()>,
 }
 
+/// Bytes that a mapping takes, and an address space: two pieces of memory of 64 bytes for what shares nothing.
+const EACH: usize = 128;
+
 impl Maps {
+    /// Bytes of what is mapped, about.
+    #[inline]
+    pub fn held(&self) -> usize {
+        (Arc::strong_count(&self.counted) + self.spaces.len()).saturating_mul(EACH)
+    }
+
     /// The address space of `owner`. A guest that nothing is known of is taken for the default one.
     #[inline]
     pub fn space(&self, owner: Owner) -> Option<&Space> {
@@ -133,7 +155,7 @@ impl Maps {
             Change::Map { owner, range, object } => {
                 self.changes += 1;
                 let space = self.spaces.entry(owner).or_default();
-                space.insert(range, object);
+                space.insert(range, object, &self.counted);
                 space.version = self.changes;
             }
             Change::Fork { child, parent } => {
@@ -195,6 +217,22 @@ mod tests {
         assert_eq!((at(&maps, parent, 0x1000), at(&maps, child, 0x1000)), (b, a));
         maps.apply(Change::Exec(child));
         assert_eq!((at(&maps, parent, 0x1000), at(&maps, child, 0x1000)), (b, None));
+    }
+
+    #[test]
+    fn what_processes_share_is_held_once() {
+        let mut maps = Maps::default();
+        let map =
+            |pid, at: u64| Change::Map { owner: Owner::Process(pid), range: (at << 12, (at + 1) << 12), object: None };
+        (0..1000).for_each(|at| maps.apply(map(1, at)));
+        let alone = maps.held();
+        for pid in 2..12 {
+            maps.apply(Change::Fork { child: Owner::Process(pid), parent: Owner::Process(1) });
+            maps.apply(map(pid, 2000));
+        }
+        assert_eq!(maps.held() - alone, 20 * EACH);
+        (1..12).for_each(|pid| maps.apply(Change::Exec(Owner::Process(pid))));
+        assert_eq!(maps.held(), EACH);
     }
 
     #[test]

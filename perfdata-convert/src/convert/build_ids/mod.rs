@@ -212,7 +212,7 @@ impl Stage for BuildIds {
         }
         // A pipe may say only at its end where it was recorded.
         self.resolver.learn(watch.model());
-        self.ahead = Some(watch.finish());
+        self.ahead = Some(watch.finish()?);
         Ok(())
     }
 
@@ -292,7 +292,7 @@ impl Stage for BuildIds {
         self.send(first, next)?;
         let Some(watch) = self.watch.take().filter(|_| self.place == Place::Table) else { return Ok(()) };
         self.resolver.learn(watch.model());
-        let entries = self.entries(&watch.finish())?;
+        let entries = self.entries(&watch.finish()?)?;
         // The stage that makes a file of a pipe takes the records for the section.
         if self.is_pipe { self.send(entries, next) } else { append(recording, entries) }
     }

@@ -127,6 +127,7 @@ type Key = (Machine, Kind, Vec<u8>, Option<Id>);
 pub struct Objects {
     list: Vec<Object>,
     known: HashMap<Key, ObjectId>,
+    names: usize,
 }
 
 impl Objects {
@@ -136,9 +137,15 @@ impl Objects {
         let next = ObjectId(self.list.len());
         let id = *self.known.entry(key).or_insert(next);
         if id == next {
+            self.names += object.name.len();
             self.list.push(object);
         }
         id
+    }
+
+    /// Bytes of them, about.
+    pub fn held(&self) -> usize {
+        self.list.len().saturating_mul(size_of::<Object>() + size_of::<Key>()) + self.names.saturating_mul(2)
     }
 
     /// Notes that the object was asked for.

@@ -84,8 +84,11 @@ impl Watch {
     }
 
     /// The end of the walk.
-    pub fn finish(self) -> Seen {
-        Seen { objects: self.hits.finish(), told: self.told }
+    ///
+    /// # Errors
+    /// More is mapped than the limits grant.
+    pub fn finish(self) -> Result<Seen> {
+        Ok(Seen { objects: self.hits.finish(&self.model.limits)?, told: self.told })
     }
 }
 
