@@ -75,8 +75,10 @@ pub(super) fn read_rest(
     }
     let announced = file.header.features.unwrap_or_default();
     let data = &mut file.header.data;
-    if data.offset > file.len {
-        *data = FileSection { offset: file.len, size: 0 };
+    // Then they are where there is room for them.
+    let is_outside = data.offset > file.len;
+    if is_outside {
+        *data = largest_gap(&file.regions, file.len);
     }
     if let Some(end) = end {
         data.size = end.saturating_sub(data.offset);
@@ -89,7 +91,7 @@ pub(super) fn read_rest(
     // Without a size there are no records if there is nothing, or the table of features follows.
     let said = said.filter(|&end| has_size || end == file.len || !file.table.is_empty());
     let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
-    losses.end_of_records = end.is_some() || !is_believable;
+    losses.end_of_records = end.is_some() || is_outside || !is_believable;
     let search = TableSearch { bitmap: announced, endian, len: file.len };
     let table = (losses.end_of_records && end.is_none()).then_some(search);
     if let Some(place) = file.place(Part::Data) {
@@ -108,6 +110,23 @@ pub(super) fn read_rest(
     // What is left of the sections that are lost.
     file.regions.pop_if(|last| last.part == Part::Gap);
     Ok(Rest { recording, file, losses, table })
+}
+
+/// The most bytes on end of which `regions` say nothing, in a file of `len` bytes.
+fn largest_gap(regions: &[Region], len: u64) -> FileSection {
+    let mut places: Vec<FileSection> = regions.iter().map(|region| region.place).collect();
+    places.sort_by_key(|place| place.offset);
+    places.push(FileSection { offset: len, size: 0 });
+    let mut largest = FileSection { offset: len, size: 0 };
+    let mut end = 0;
+    for place in places {
+        let size = place.offset.saturating_sub(end);
+        if size > largest.size {
+            largest = FileSection { offset: end, size };
+        }
+        end = end.max(place.end().unwrap_or(len));
+    }
+    largest
 }
 
 /// Leaves out of the table what is not in the file or cannot be read, and lists what the header announces in vain. The
