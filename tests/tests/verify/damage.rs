@@ -16,7 +16,7 @@ use perfdata_core::{
     read::RecordingReader,
 };
 use perfdata_tests::synth::{
-    attr::{Attr, Stamp},
+    attr::{Attr, Stamp, sample_type},
     buf::Buf,
     feature_events,
     file::File,
@@ -217,6 +217,25 @@ fn features_against_the_rest() {
     }
     let (bytes, at) = feature(SAMPLE_TIME, le().u64(1).u64(2));
     find(&bytes, Error, at, "SAMPLE_TIME: samples from 1 to 2 ns, there are some from 1000171007 to 1000182007");
+}
+
+/// perf takes the time of a sample that bears none for the largest number, and writes that down.
+#[test]
+fn times_of_samples_without_a_time() {
+    let says = |is_timeless: bool| {
+        let bytes = file(|file| {
+            let mut event = file.events[0].clone();
+            event.ids = vec![77];
+            if is_timeless {
+                event.attr.sample_type &= !sample_type::TIME;
+            }
+            file.events.push(event);
+            file.set_feature(SAMPLE_TIME, le().u64(u64::MAX).u64(2_000_000_000).bytes);
+        });
+        report_of(&bytes).findings.iter().any(|finding| finding.meaning.starts_with("SAMPLE_TIME"))
+    };
+    assert!(says(false));
+    assert!(!says(true));
 }
 
 /// Behind the number of entries are their places and sizes.
