@@ -2,7 +2,7 @@
 
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
-use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::{Event, Recording};
 
@@ -26,11 +26,10 @@ pub(super) fn check(report: &mut Report, recording: &Recording, arrangement: &Ar
             }
             None => continue,
         };
-        let severity = severity(id);
         faults(&section, bytes, recording, &records.seen, arrangement.container(), &mut |fault| match fault {
             Fault::Encoding(error) => report.blame(&error, offset),
             Fault::Bytes(meaning) => report.add(Severity::Error, offset, format!("{id}: {meaning}")),
-            Fault::Content(meaning) => report.add(severity, offset, format!("{id}: {meaning}")),
+            Fault::Content(severity, meaning) => report.add(severity, offset, format!("{id}: {meaning}")),
         });
         if !section.tail.is_empty() {
             let meaning = format!("{id}: {} bytes behind the last known field", section.tail.len());
@@ -42,11 +41,6 @@ pub(super) fn check(report: &mut Report, recording: &Recording, arrangement: &Ar
     }
 }
 
-/// How bad it is if a section contradicts others: perf 7.2 counts events in a group that it then leaves out.
-fn severity(id: FeatureId) -> Severity {
-    if id == FeatureId::GROUP_DESC { Severity::Warning } else { Severity::Error }
-}
-
 /// Sections that cannot be read, or contradict the rest of a recording in a container of this kind.
 pub(crate) fn wrong_sections(recording: &Recording, seen: &Seen, container: ContainerKind) -> Vec<FeatureId> {
     let is_wrong = |(&id, bytes): (&u32, &Vec<u8>)| {
@@ -54,7 +48,7 @@ pub(crate) fn wrong_sections(recording: &Recording, seen: &Seen, container: Cont
         let Some(Ok(section)) = recording.feature(id) else { return Some(id) };
         let mut is_wrong = false;
         faults(&section, bytes, recording, seen, container, &mut |fault| {
-            is_wrong |= !matches!(fault, Fault::Content(_)) || severity(id) == Severity::Error;
+            is_wrong |= !matches!(fault, Fault::Content(Severity::Warning, _));
         });
         is_wrong.then_some(id)
     };
@@ -67,8 +61,8 @@ enum Fault {
     Encoding(perfdata_core::Error),
     /// Written again, it has other bytes.
     Bytes(String),
-    /// It contradicts the rest of the recording.
-    Content(String),
+    /// It contradicts the rest of the recording; a warning, if perf itself writes such.
+    Content(Severity, String),
 }
 
 /// Tells `wrong` of all faults of a section, which has these `bytes`.
@@ -84,7 +78,7 @@ fn faults(
         Ok(again) => difference(bytes, &again).into_iter().for_each(|what| wrong(Fault::Bytes(what))),
         Err(error) => wrong(Fault::Encoding(error)),
     }
-    content(section, recording, seen, container, &mut |meaning| wrong(Fault::Content(meaning)));
+    content(section, recording, seen, container, &mut |severity, meaning| wrong(Fault::Content(severity, meaning)));
 }
 
 /// What a section says, against the rest of the recording.
@@ -93,11 +87,12 @@ fn content(
     recording: &Recording,
     seen: &Seen,
     container: ContainerKind,
-    wrong: &mut dyn FnMut(String),
+    wrong: &mut dyn FnMut(Severity, String),
 ) {
+    use Severity::{Error, Warning};
     match &section.value {
         Feature::NrCpus(cpus) if cpus.online > cpus.available => {
-            wrong(format!("{} CPUs are online, {} available", cpus.online, cpus.available));
+            wrong(Error, format!("{} CPUs are online, {} available", cpus.online, cpus.available));
         }
         Feature::CpuTopology(topology) => {
             let lists = topology.package_siblings.iter().chain(topology.core_siblings.iter());
@@ -109,15 +104,15 @@ fn content(
         Feature::EventDescs(descs) => {
             let events = recording.events.len();
             if descs.events.len() != events {
-                return wrong(format!("describes {} events, there are {events}", descs.events.len()));
+                return wrong(Error, format!("describes {} events, there are {events}", descs.events.len()));
             }
             for (at, (desc, event)) in descs.events.iter().zip(recording.events.iter()).enumerate() {
                 if *desc.ids != event.ids {
-                    wrong(format!("event {at} has other ids than its attribute"));
+                    wrong(Error, format!("event {at} has other ids than its attribute"));
                 }
                 let key = |attr: &perfdata_core::attr::Attr| (attr.kind, attr.config, attr.sample_type);
                 if key(&desc.attr) != key(&event.attr) {
-                    wrong(format!("event {at} has another attribute"));
+                    wrong(Error, format!("event {at} has another attribute"));
                 }
             }
         }
@@ -126,21 +121,23 @@ fn content(
             for group in groups.iter() {
                 if u64::from(group.leader_idx) + u64::from(group.nr_members) > events {
                     let end = u64::from(group.leader_idx) + u64::from(group.nr_members);
-                    wrong(format!("a group ends at event {end}, there are {events}"));
+                    wrong(Warning, format!("a group ends at event {end}, there are {events}"));
                 }
             }
         }
         Feature::AuxtraceIndex(index) if container == ContainerKind::File => {
             if index.len() != seen.auxtrace.len() {
-                wrong(format!("{} entries, there are {} AUXTRACE records", index.len(), seen.auxtrace.len()));
+                wrong(Error, format!("{} entries, there are {} AUXTRACE records", index.len(), seen.auxtrace.len()));
             }
             for entry in index.iter() {
                 let (offset, size) = (entry.file_offset, entry.size);
                 let found = seen.auxtrace.binary_search_by_key(&offset, |record| record.offset).ok();
                 match found.and_then(|at| seen.auxtrace.get(at)).map(|record| record.size) {
                     Some(found) if found == size => {}
-                    Some(found) => wrong(format!("the AUXTRACE record at {offset:#x} has {found} bytes, not {size}")),
-                    None => wrong(format!("no AUXTRACE record is at {offset:#x}")),
+                    Some(found) => {
+                        wrong(Error, format!("the AUXTRACE record at {offset:#x} has {found} bytes, not {size}"))
+                    }
+                    None => wrong(Error, format!("no AUXTRACE record is at {offset:#x}")),
                 }
             }
         }
@@ -148,13 +145,14 @@ fn content(
             // perf takes the time of a sample that bears none for the largest number.
             let is_timeless = |event: &Event| !event.attr.sample_type.has(SampleType::TIME);
             let says_first = said.first != u64::MAX || !recording.events.iter().any(is_timeless);
-            if let Some(found) = &seen.times
-                && ((found.first < said.first && says_first) || found.last > said.last)
-            {
-                wrong(format!(
-                    "samples from {} to {} ns, there are some from {} to {}",
-                    said.first, said.last, found.first, found.last
-                ));
+            let Some(found) = &seen.times else { return };
+            if (found.first < said.first && says_first) || found.last > said.last {
+                // Its first and last sample are those that it saw first and last: it sees buffers that are
+                // overwritten, or read late, behind the others.
+                let severity = if found.first <= said.last && said.first <= found.last { Warning } else { Error };
+                let SampleTime { first, last } = said;
+                let others = format!("there are some from {} to {}", found.first, found.last);
+                wrong(severity, format!("samples from {first} to {last} ns, {others}"));
             }
         }
         _ => {}
@@ -162,7 +160,7 @@ fn content(
 }
 
 /// Lists of CPUs such as `0-3,8` must name CPUs that the machine can have.
-fn check_cpus<'a>(lists: impl Iterator<Item = &'a [u8]>, available: u32, wrong: &mut dyn FnMut(String)) {
+fn check_cpus<'a>(lists: impl Iterator<Item = &'a [u8]>, available: u32, wrong: &mut dyn FnMut(Severity, String)) {
     let numbers = lists.flat_map(|list| list.split(|byte| !byte.is_ascii_digit())).filter_map(|digits| {
         let digits = std::str::from_utf8(digits).ok()?;
         digits.parse::<u32>().ok()
@@ -171,6 +169,6 @@ fn check_cpus<'a>(lists: impl Iterator<Item = &'a [u8]>, available: u32, wrong: 
         && available > 0
         && highest >= available
     {
-        wrong(format!("names CPU {highest}, NRCPUS says {available}"));
+        wrong(Severity::Error, format!("names CPU {highest}, NRCPUS says {available}"));
     }
 }

@@ -217,6 +217,8 @@ fn features_against_the_rest() {
     }
     let (bytes, at) = feature(SAMPLE_TIME, le().u64(1).u64(2));
     find(&bytes, Error, at, "SAMPLE_TIME: samples from 1 to 2 ns, there are some from 1000171007 to 1000182007");
+    let (bytes, at) = feature(SAMPLE_TIME, le().u64(1_000_180_000).u64(1_000_182_007));
+    find(&bytes, Warning, at, "SAMPLE_TIME: samples from 1000180000 to 1000182007 ns, there are some from 1000171007");
 }
 
 /// perf takes the time of a sample that bears none for the largest number, and writes that down.
