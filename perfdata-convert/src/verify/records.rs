@@ -84,8 +84,12 @@ impl Records {
             Err(error) => report.blame(&error, raw.offset),
         }
         if record.tail.iter().any(|&byte| byte != 0) {
-            let meaning = format!("{} record: {} bytes behind the last known field", raw.kind, record.tail.len());
-            report.add(Severity::Note, raw.offset, meaning);
+            // So `perf record --overwrite -o -` writes them.
+            let (severity, what) = match raw.kind.is_kernel() && recording.events.is_empty() {
+                true => (Severity::Warning, "that attributes explain, of which none stand in front of it"),
+                false => (Severity::Note, "behind the last known field"),
+            };
+            report.add(severity, raw.offset, format!("{} record: {} bytes {what}", raw.kind, record.tail.len()));
         }
         Self::check_ids(report, raw, record.event_ids(&recording.events));
         self.check_time(report, raw, recording);

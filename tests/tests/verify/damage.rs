@@ -19,7 +19,7 @@ use perfdata_tests::synth::{
     attr::{Attr, Stamp, sample_type},
     buf::Buf,
     feature_events,
-    file::File,
+    file::{File, Magic},
     forms::FUTURE_SIZE,
     kernel, kind,
     pipe::Pipe,
@@ -221,6 +221,18 @@ fn features_against_the_rest() {
     find(&bytes, Warning, at, "SAMPLE_TIME: samples from 1000180000 to 1000182007 ns, there are some from 1000171007");
 }
 
+/// `perf record --overwrite -o -` writes attributes behind all records.
+#[test]
+fn records_in_front_of_the_attributes() {
+    let event = &sink::events()[0];
+    let exit = [kernel::fork(le(), (1, 1), (1, 1), 7).bytes, event.attr.trailer(false, &Stamp::SOME)].concat();
+    let exit = |pipe: Pipe| pipe.record(kind::EXIT, 0, Buf { big: false, bytes: exit.clone() });
+    let start = || Pipe::new(false, Magic::V2);
+    let bytes = exit(exit(start()).event(event)).bytes;
+    find(&bytes, Warning, 0x10, "EXIT record: 48 bytes that attributes explain, of which none stand in front of it");
+    assert_eq!(report_of(&bytes).findings.len(), 1);
+}
+
 /// perf takes the time of a sample that bears none for the largest number, and writes that down.
 #[test]
 fn times_of_samples_without_a_time() {
@@ -262,7 +274,7 @@ fn the_index_of_aux_data() {
 #[test]
 fn features_in_a_pipe() {
     let events = sink::events();
-    let pipe = Pipe::new(false, perfdata_tests::synth::file::Magic::V2).event(&events[0]);
+    let pipe = Pipe::new(false, Magic::V2).event(&events[0]);
     let at = pipe.bytes.len() as u64 + 16;
     let pipe = pipe.feature(NRCPUS, &le().u32(3).u32(4).bytes);
     find(&pipe.bytes, Error, at, "NRCPUS: 4 CPUs are online, 3 available");

@@ -58,7 +58,10 @@ const DAMAGED: &[Damage] = &[
         "crashers/crasher-8",
         &["HEADER_FEATURE record, field feat_id: 8 bytes needed", "5242880 record: 4096 bytes needed"],
     ),
-    ("crashers/crasher-10", &["EXIT record: its size", "0 record, field size: found 1", "there are no attributes"]),
+    (
+        "crashers/crasher-10",
+        &["EXIT record: its size", "EXIT record: 58 bytes", "0 record, field size: found 1", "there are no attributes"],
+    ),
     ("crashers/crasher-12", &["268435470 record, field size: found 0"]),
     ("crashers/crasher-14", &["1166016512 record: 61952 bytes needed"]),
     ("crashers/crasher-16", &["1166016512 record, field size: found 0"]),
