@@ -4,6 +4,7 @@
 
 use std::{env, error::Error, path::PathBuf};
 
+use perfdata_convert::convert::decompress::Decompress;
 use perfdata_convert::convert::{Conversion, Link, Stage};
 use perfdata_convert::io::Output;
 use perfdata_core::record::{RawRecord, RecordType};
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let count = args.next().and_then(|count| count.to_str()?.parse().ok()).ok_or(usage)?;
     let output = PathBuf::from(args.next().ok_or(usage)?);
 
-    let stages: Vec<Box<dyn Stage>> = vec![Box::new(FirstSamples { left: count })];
+    let stages: Vec<Box<dyn Stage>> = vec![Box::new(Decompress::default()), Box::new(FirstSamples { left: count })];
     let summary = Conversion { stages, to: None }.run(&input, Output::create(&output, &input, false)?)?;
     println!("{} records read", summary.records);
     Ok(())

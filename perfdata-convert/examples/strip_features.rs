@@ -1,9 +1,11 @@
-//! Leaves out all feature sections but those that are named, and says which went:
+//! Leaves out all feature sections but those that are named, and says which went. Compressed records become plain, since
+//! they could not be read without their section:
 //!
 //!     cargo run -p perfdata-convert --example strip_features -- perf.data bare.data ARCH EVENT_DESC
 
 use std::{env, error::Error, path::PathBuf};
 
+use perfdata_convert::convert::decompress::Decompress;
 use perfdata_convert::convert::edit::{Change, Edit};
 use perfdata_convert::convert::{Conversion, Stage};
 use perfdata_convert::io::{Input, Output};
@@ -21,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gone: Vec<String> = there.filter(|name| !kept.contains(name)).collect();
 
     let changes = gone.iter().map(|name| (name.clone(), Change::Drop));
-    let stages: Vec<Box<dyn Stage>> = vec![Box::new(Edit::new(changes)?)];
+    let stages: Vec<Box<dyn Stage>> = vec![Box::new(Decompress::default()), Box::new(Edit::new(changes)?)];
     Conversion { stages, to: None }.run(&input, Output::create(&output, &input, false)?)?;
     println!("{}", gone.join(" "));
     Ok(())

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::RecordType;
 use perfdata_core::{Endian, Version};
@@ -40,8 +41,11 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
         (facts.compressed).then(|| step("Decompress it, for readers that cannot", "--decompress", "plain")),
         (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
         (!facts.pipe).then(|| step("Make a stream of it, for tools that read one", "file2pipe", "pipe")),
-        Some(step("Take out the host's name and the command line", "--drop CMDLINE --drop HOSTNAME", "nameless")),
-        (!facts.compressed).then(|| step("Compress it, as perf record -z does", "--compress", "compressed")),
+        (facts.telling).then(|| {
+            step("Take out the host's name and the command line", "--drop CMDLINE --drop HOSTNAME", "nameless")
+        }),
+        (!facts.compressed && !facts.damaged)
+            .then(|| step("Compress it, as perf record -z does", &facts.compress, "compressed")),
     ];
     all.into_iter().flatten().take(STEPS).collect()
 }
@@ -55,12 +59,19 @@ struct Facts {
     foreign: bool,
     compressed: bool,
     new: bool,
+    /// Whether it tells where it was made.
+    telling: bool,
+    /// The options that compress it so that the perf that recorded reads it.
+    compress: String,
 }
 
 impl Facts {
     fn of(overview: &Overview, input: &Path) -> Self {
         let release = overview.perf_version().and_then(|text| text.parse::<Version>().ok());
+        let has = |id: FeatureId| overview.recording().features.contains_key(&id.0);
         Facts {
+            telling: has(FeatureId::HOSTNAME) || has(FeatureId::CMDLINE),
+            compress: compress(release),
             directory: input.is_dir(),
             damaged: !overview.damage().is_empty(),
             pipe: overview.container() == ContainerKind::Pipe,
@@ -69,6 +80,17 @@ impl Facts {
             compressed: is_compressed(overview),
             new: release.is_some_and(|release| release.has(NEW_PERF)),
         }
+    }
+}
+
+/// The options that compress a recording of perf `release`.
+fn compress(release: Option<Version>) -> String {
+    let reads = |version: Version, kind: RecordType| kind.info().is_some_and(|info| version.has(info.since));
+    match release {
+        Some(old) if !reads(old, RecordType::COMPRESSED2) && reads(old, RecordType::COMPRESSED) => {
+            format!("--compress --compat {old}")
+        }
+        _ => "--compress".into(),
     }
 }
 

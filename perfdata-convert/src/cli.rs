@@ -292,7 +292,7 @@ pub struct ConvertArgs {
     /// Overwrite OUTPUT if it exists
     #[arg(short, long)]
     pub force: bool,
-    /// Container of OUTPUT; without it, that of INPUT
+    /// Container of OUTPUT; without it, that of INPUT, and a file for a directory
     #[arg(long, value_name = "CONTAINER", help_heading = CONVERSIONS)]
     pub to: Option<Container>,
     /// Write the byte order that INPUT does not have

@@ -1,9 +1,9 @@
 //! Ending by a signal: temporary files go, and the target stays as it was.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// The temporary files of this process.
@@ -39,11 +39,16 @@ fn list<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
     change(&mut TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Cleans up when SIGINT, SIGTERM or SIGHUP comes, and then lets the signal do what it does by default. A thread of
-/// its own: the others may wait for input that never comes.
+/// The signals that end a process which does not know them.
+const ENDING: [i32; 9] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGVTALRM, SIGUSR1, SIGUSR2, SIGXCPU];
+
+/// Cleans up when a signal comes that ends the process, and then lets it do what it does by default. A thread of its
+/// own: the others may wait for input that never comes.
 pub fn watch() {
+    // Who writes more than a file may have gets an error then.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     // Without the thread signals do what they always did.
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    let Ok(mut signals) = Signals::new(ENDING) else { return };
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             list(|all| {

@@ -9,7 +9,7 @@ pub use behind::Behind;
 pub use directory::OutputDirectory;
 
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::iter;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -83,6 +83,9 @@ impl Directory {
             let path = path.join(name);
             open_regular(&path).map(Arc::new).map_err(Error::io(path))
         };
+        if !path.join("data").exists() {
+            return Err(Error::Refused("a directory, but no recording: it has no file data".into()));
+        }
         let mut names = Vec::new();
         for entry in fs::read_dir(path).map_err(Error::io(path))? {
             names.extend(entry.map_err(Error::io(path))?.file_name().into_string().ok());
@@ -156,6 +159,9 @@ impl Input {
     /// The file cannot be opened or read.
     pub fn open(path: &Path) -> Result<Input> {
         let file = if path.as_os_str() == STANDARD {
+            if io::stdin().is_terminal() {
+                return Err(Error::Usage("standard input is a terminal: a file, or a pipe, has the recording".into()));
+            }
             let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(Error::io("standard input"))?;
             File::from(stdin)
         } else {
@@ -565,8 +571,18 @@ impl Output {
     /// The file exists and `force` is not given, it is the input, or its directory cannot be written.
     pub fn create(path: &Path, input: &Path, force: bool) -> Result<Output> {
         if path.as_os_str() == STANDARD {
+            if io::stdout().is_terminal() {
+                let what =
+                    "standard output is a terminal, which shows no recordings: -o FILE, or a pipe to who reads it";
+                return Err(Error::Usage(what.into()));
+            }
+            if stdout_is_input(input) {
+                return Err(input_stays(Path::new("standard output")));
+            }
             return Ok(Output::Direct(Direct::Stdout));
         }
+        // What a link leads to is written, not the link.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
                 return Err(Error::Usage(format!("{} is a directory", path.display())));
@@ -575,18 +591,16 @@ impl Output {
                 let file = File::options().write(true).open(path).map_err(Error::io(path))?;
                 return Ok(Output::Direct(Direct::Special(file)));
             }
-            Ok(_) if same_file(path, input) => {
-                return Err(Error::Usage(format!("{} is the input: inputs are never changed", path.display())));
-            }
+            _ if is_input(path, input) => return Err(input_stays(path)),
             Ok(_) if !force => {
                 let what = format!("{} exists; --force overwrites it", path.display());
                 return Err(Error::Usage(what).with_step(Step::Add("--force".into())));
             }
             _ => {}
         }
-        let make = || temporary(path, |builder, parent| builder.tempfile_in(parent));
+        let make = || temporary(&target, |builder, parent| builder.tempfile_in(parent));
         let (file, guard) = Temporary::make(make, NamedTempFile::path)?;
-        Ok(Output::Replace { file, target: path.to_owned(), guard })
+        Ok(Output::Replace { file, target, guard })
     }
 
     /// Writes by `write` to something that can seek, and makes the result visible.
@@ -632,13 +646,49 @@ fn temporary<T>(path: &Path, make: impl FnOnce(&mut tempfile::Builder, &Path) ->
     made.map_err(|error| Error::io(parent)(error.kind().into()))
 }
 
-/// Whether `output` is the file that `input` names, or the one that standard input is.
-fn same_file(output: &Path, input: &Path) -> bool {
+/// The error of an output that would change the input.
+fn input_stays(output: &Path) -> Error {
+    Error::Usage(format!("{} is the input: inputs are never changed", output.display()))
+}
+
+/// Which file it is.
+fn identity(meta: &fs::Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
-    let id = |meta: &fs::Metadata| (meta.dev(), meta.ino());
-    let input = match input.as_os_str() == STANDARD {
+    (meta.dev(), meta.ino())
+}
+
+/// What the system knows of an input, which may be standard input.
+fn input_metadata(input: &Path) -> io::Result<fs::Metadata> {
+    match input.as_os_str() == STANDARD {
         true => io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata()),
         false => fs::metadata(input),
+    }
+}
+
+/// Whether `output` is the file or directory that `input` names, or the file that standard input is, or would be in
+/// that directory.
+fn is_input(output: &Path, input: &Path) -> bool {
+    let is_same = match (fs::metadata(output), input_metadata(input)) {
+        (Ok(output), Ok(input)) => identity(&output) == identity(&input),
+        _ => false,
     };
-    matches!((fs::metadata(output), input), (Ok(output), Ok(input)) if id(&output) == id(&input))
+    is_same || is_within(output, input)
+}
+
+/// Whether `path` is, or would be, in `directory`.
+fn is_within(path: &Path, directory: &Path) -> bool {
+    let Ok(meta) = fs::metadata(directory) else { return false };
+    let parent = path.parent().map(|parent| if parent == Path::new("") { Path::new(".") } else { parent });
+    let Some(Ok(parent)) = parent.map(fs::canonicalize) else { return false };
+    let is_it = |around: &Path| fs::metadata(around).is_ok_and(|around| identity(&around) == identity(&meta));
+    meta.is_dir() && parent.ancestors().any(is_it)
+}
+
+/// Whether standard output is a file that is the input, or in it.
+fn stdout_is_input(input: &Path) -> bool {
+    let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(|stdout| File::from(stdout).metadata());
+    let Some(stdout) = stdout.ok().filter(fs::Metadata::is_file) else { return false };
+    let is_it = |meta: io::Result<fs::Metadata>| meta.is_ok_and(|meta| identity(&meta) == identity(&stdout));
+    let mut inside = fs::read_dir(input).into_iter().flatten().flatten();
+    is_it(input_metadata(input)) || inside.any(|entry| is_it(entry.metadata()))
 }

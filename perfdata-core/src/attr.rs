@@ -191,7 +191,8 @@ wire! {
     pub struct Attr(layout) {
         /// Kind of the event.
         pub kind: EventType,
-        /// Size of the attribute in bytes as its writer knew it; 0 stands for 64.
+        /// Size of the attribute in bytes as its writer knew it; 0 stands for 64. Who makes one gives it the fields that
+        /// this size holds, and no others.
         pub size: u32,
         /// Event number within its kind; a tracepoint's id.
         pub config: u64 as Hex,

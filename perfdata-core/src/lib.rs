@@ -27,6 +27,9 @@
 //!
 //! # Reading
 //!
+//! The records of `perf record -z` come as they stand, in COMPRESSED records. [`ByTime`](read::ByTime) hands out those in
+//! them, too, in the order of time; a [`Decompressor`](read::Decompressor) opens one record after the other.
+//!
 //! ```
 //! use perfdata_core::feature::{Feature, FeatureId};
 //! use perfdata_core::read::{Piece, RecordingReader};

@@ -65,7 +65,7 @@ pub const DUMP: &str = "\
 Examples:
     perfconv dump --type MMAP2 --type COMM perf.data
     perfconv dump --hex --limit 10 perf.data
-    perfconv dump --json --type SAMPLE perf.data | jq .ip";
+    perfconv dump --json --type SAMPLE perf.data | jq .fields.ip";
 
 /// Of `perfconv verify`.
 pub const VERIFY: &str = "\

@@ -43,9 +43,12 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "not a number of bytes, such as 65536, 64M or 1G".to_owned())
 }
 
-/// A limit that grants more than the one called `name`, which was `limit`.
-pub fn beyond(name: &str, limit: u64) -> u64 {
-    if name == "max-window-log" { limit.saturating_add(4).min(31) } else { limit.saturating_mul(4) }
+/// A limit that grants more than the one called `name`, which was `limit`, and what was found, if that is known.
+pub fn beyond(name: &str, limit: u64, found: Option<u64>) -> u64 {
+    match name {
+        "max-window-log" => limit.saturating_add(4).min(31),
+        _ => limit.max(1 << 10).saturating_mul(4).max(found.unwrap_or(0)),
+    }
 }
 
 #[cfg(test)]

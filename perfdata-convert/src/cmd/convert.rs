@@ -1,5 +1,6 @@
 //! `perfconv convert`, and the commands that are a short form of it.
 
+use std::fs::{self, File};
 use std::path::Path;
 
 use indicatif::HumanBytes;
@@ -154,7 +155,18 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
             None => Ok(None),
         };
     }
-    let known = args.known_build_ids.as_deref().map(Known::parse).transpose()?.unwrap_or_default();
-    let resolver = Resolver::new(known, Sysroot::new(args.sysroot.clone()), args.vmlinux.clone());
+    let resolver = resolver(args.known_build_ids.as_deref(), args.sysroot.as_deref(), args.vmlinux.as_deref())?;
     Ok(Some(BuildIds::new(args.build_ids.unwrap_or_default(), place, resolver)))
+}
+
+/// Where build ids come from. What is named must be there: with a mistake in its name none would be found.
+pub(super) fn resolver(known: Option<&str>, sysroot: Option<&Path>, vmlinux: Option<&Path>) -> Result<Resolver> {
+    let known = known.map(Known::parse).transpose()?.unwrap_or_default();
+    if let Some(folder) = sysroot {
+        fs::read_dir(folder).map_err(Error::io(folder))?;
+    }
+    if let Some(kernel) = vmlinux {
+        File::open(kernel).map_err(Error::io(kernel))?;
+    }
+    Ok(Resolver::new(known, Sysroot::new(sysroot.map(Path::to_owned)), vmlinux.map(Path::to_owned)))
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 
-use super::convert::{report, warn_of_unfinished};
+use super::convert::{report, resolver, warn_of_unfinished};
 use super::open;
 use crate::cli::InjectArgs;
-use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
+use crate::convert::build_ids::{BuildIds, Place, Select};
 use crate::convert::{Conversion, Stage};
 use crate::error::{Error, Result};
 use crate::io::Output;
@@ -20,8 +20,7 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
     if let Some((option, what)) = args.elsewhere.given {
         return Err(Error::Usage(format!("--{option}: {what} is what perf inject does, and perfconv does not")));
     }
-    let known = args.known_build_ids.as_deref().map(Known::parse).transpose()?.unwrap_or_default();
-    let resolver = Resolver::new(known, Sysroot::new(args.sysroot.clone()), args.vmlinux.clone());
+    let resolver = resolver(args.known_build_ids.as_deref(), args.sysroot.as_deref(), args.vmlinux.as_deref())?;
     let asked = asked(args).map(|(select, place)| BuildIds::new(select, place, resolver));
     let stages = asked.map(|stage| Box::new(stage) as Box<dyn Stage>).into_iter().collect();
     let to = if args.output == Path::new("-") { ContainerKind::Pipe } else { ContainerKind::File };

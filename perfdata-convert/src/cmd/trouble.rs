@@ -80,7 +80,10 @@ impl Given {
             }
             (_, Some(input)) => match error.of_input().map(perfdata_core::Error::problem) {
                 Some(Problem::Io(_)) | None => (None, None),
-                Some(&Problem::Limit { name, limit, .. }) => (None, Some(self.granting(name, limit))),
+                Some(&Problem::Limit { name, limit, found }) => {
+                    (None, Some(self.granting(name, limits::beyond(name, limit, found))))
+                }
+                Some(Problem::Invalid { found, .. }) if found == NOTHING => (Some(empty(input)), None),
                 Some(_) => self.look_at(input),
             },
             _ => (None, None),
@@ -99,7 +102,7 @@ impl Given {
         (!known).then(|| format!("{} {options}", self.command(None)))
     }
 
-    /// The command line with a limit that grants more than `limit`, in place of the one that it may have.
+    /// The command line with another `limit` in place of the one that it may have.
     fn granting(&self, name: &str, limit: u64) -> String {
         let option = format!("--{name}");
         let mut words = Vec::new();
@@ -112,7 +115,7 @@ impl Given {
             }
         }
         let rest = Given { words, input: None };
-        format!("{} {option} {}", rest.command(None), limits::beyond(name, limit))
+        format!("{} {option} {limit}", rest.command(None))
     }
 
     /// What an input is that could not be read as a recording.
@@ -131,7 +134,6 @@ impl Given {
         let other = OTHERS.iter().find(|(start, _)| first.starts_with(start)).map(|(_, what)| *what);
         let is_text = || std::str::from_utf8(&first).is_ok_and(|text| !text.contains('\0'));
         let what = match other {
-            _ if first.is_empty() => "empty: perf record wrote nothing, or is still at work",
             Some(what) => what,
             // The trouble is in the records: there may be more of it.
             None if Input::open(input).and_then(Input::reader).is_ok() => {
@@ -152,6 +154,15 @@ impl Given {
         });
         ["perfconv".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// What an error says that it found in an empty file.
+const NOTHING: &str = "\"\"";
+
+/// What there is to say of an empty input.
+fn empty(input: &Path) -> String {
+    let data = if input.is_dir() { "'s data" } else { "" };
+    format!("{}{data} is empty: perf record wrote nothing, or is still at work", shown(input))
 }
 
 /// The name of an input in a message.

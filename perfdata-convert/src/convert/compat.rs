@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use perfdata_core::arrangement::{Arrangement, PipeArrangement, SlotContent};
+use perfdata_core::arrangement::{Arrangement, Part, PipeArrangement, SlotContent};
 use perfdata_core::attr::{Attr, SIZES};
 use perfdata_core::feature::{BuildIdEntry, Compression, EventDesc, EventDescs, Feature, FeatureId, Section};
 use perfdata_core::read::{Decompressor, Limits, is_compressed};
@@ -336,8 +336,10 @@ impl Stage for Compat {
         self.cut_events(recording)?;
         let damaged: Vec<u32> = match arrangement {
             Arrangement::File(file) => {
-                let ids = file.table.iter().map(|(id, _)| *id);
-                ids.filter(|id| !recording.features.contains_key(id)).collect()
+                // Those that another stage has taken out have a place.
+                let is_lost =
+                    |id: &u32| file.place(Part::Feature(*id)).is_none() && !recording.features.contains_key(id);
+                file.table.iter().map(|(id, _)| *id).filter(is_lost).collect()
             }
             Arrangement::Pipe(_) => Vec::new(),
         };

@@ -101,7 +101,8 @@ pub trait Stage {
         each_part(self, run, next)
     }
 
-    /// Takes a record, and gives `next` what becomes of it.
+    /// Takes a record, and gives `next` what becomes of it. Compressed records come as they are, unless a
+    /// [`Decompress`](decompress::Decompress) stands in front.
     ///
     /// # Errors
     /// The record cannot be converted, or the output not be written.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{STANDARD, same_file, temporary};
+use super::{STANDARD, input_stays, is_input, is_within, temporary};
 use crate::error::{Error, Result, Step};
 use crate::interrupt::Temporary;
 
@@ -32,9 +32,8 @@ impl OutputDirectory {
             Ok(meta) if !meta.is_dir() => {
                 return Err(Error::Usage(format!("{} is no directory", path.display())));
             }
-            Ok(_) if same_file(path, input) => {
-                return Err(Error::Usage(format!("{} is the input: inputs are never changed", path.display())));
-            }
+            // With the directory goes all that is in it.
+            _ if is_input(path, input) || is_within(input, path) => return Err(input_stays(path)),
             Ok(_) if !force => {
                 let what = format!("{} exists; --force replaces it", path.display());
                 return Err(Error::Usage(what).with_step(Step::Add("--force".into())));
@@ -68,26 +67,28 @@ impl OutputDirectory {
     pub fn finish(self) -> Result<()> {
         let OutputDirectory { new, target, guard } = self;
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(Error::io(&target));
-        // A directory with something in it cannot be renamed over.
-        let old = match fs::symlink_metadata(&target) {
-            Ok(_) => {
-                let aside = temporary(&target, |builder, parent| builder.tempdir_in(parent))?;
-                rename(&target, aside.path())?;
-                Some(aside)
+        // A directory with something in it cannot be renamed over. No signal ends the process between the two.
+        let replace = || {
+            let aside = temporary(&target, |builder, parent| builder.tempdir_in(parent))?;
+            rename(&target, aside.path())?;
+            if let Err(error) = rename(new.path(), &target) {
+                rename(&aside.keep(), &target)?;
+                return Err(error);
             }
-            Err(_) => None,
+            Ok(aside)
         };
-        if let Err(error) = rename(new.path(), &target) {
-            if let Some(old) = old {
-                rename(&old.keep(), &target)?;
+        let old = match fs::symlink_metadata(&target) {
+            Ok(_) => Some(Temporary::make(replace, TempDir::path)?),
+            Err(_) => {
+                rename(new.path(), &target)?;
+                None
             }
-            return Err(error);
-        }
+        };
         drop(guard);
         // It has another name by now.
         let _ = new.keep();
         match old {
-            Some(old) => old.close().map_err(Error::io(&target)),
+            Some((old, _guard)) => old.close().map_err(Error::io(&target)),
             None => Ok(()),
         }
     }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
-use perfdata_core::attr::SampleType;
-use perfdata_core::feature::SampleTime;
+use perfdata_core::attr::{EventType, SampleType};
+use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::FileSection;
 use perfdata_core::record::{EventIds, Glimpse, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::{Event, Recording};
 
 use super::{MOST, Report, Severity, difference, features, without_place};
 
@@ -30,6 +30,8 @@ pub(super) struct Records {
     compressed: Option<u64>,
     /// The first record that an attribute is needed for.
     of_event: Option<u64>,
+    /// The first sample.
+    sample: Option<u64>,
     /// Unknown types that were said, as many as are shown.
     unknown: HashSet<RecordType>,
 }
@@ -42,11 +44,12 @@ impl Records {
 
     /// Adds what later records have said, and returns what was found in them without what is said once.
     pub(super) fn append(&mut self, later: Records, mut found: Report) -> Report {
-        let Records { seen: Seen { auxtrace, times }, sections, compressed, of_event, unknown, .. } = later;
+        let Records { seen: Seen { auxtrace, times }, sections, compressed, of_event, sample, unknown, .. } = later;
         self.seen.auxtrace.extend(auxtrace);
         self.sections.extend(sections);
         self.compressed = compressed.or(self.compressed);
         self.of_event = self.of_event.or(of_event);
+        self.sample = self.sample.or(sample);
         if let Some(SampleTime { first, last }) = times {
             let known = self.seen.times.get_or_insert(SampleTime { first, last });
             (known.first, known.last) = (known.first.min(first), known.last.max(last));
@@ -102,6 +105,9 @@ impl Records {
         if raw.kind.is_kernel() {
             self.of_event.get_or_insert(raw.offset);
         }
+        if raw.kind == RecordType::SAMPLE {
+            self.sample.get_or_insert(raw.offset);
+        }
         if raw.kind.is_kernel() && !raw.bytes.len().is_multiple_of(8) {
             report.add(Severity::Warning, raw.offset, format!("{} record: its size is no multiple of 8", raw.kind));
         }
@@ -155,6 +161,18 @@ impl Records {
     pub(super) fn finish(self, report: &mut Report, recording: &Recording, arrangement: &Arrangement) {
         if let Some(offset) = self.of_event.filter(|_| recording.events.is_empty()) {
             report.add(Severity::Error, offset, "there are no attributes, so no record can be understood");
+        }
+        let has = |id: FeatureId| recording.features.contains_key(&id.0);
+        if let Some(offset) = self.compressed.filter(|_| !has(FeatureId::COMPRESSED)) {
+            let meaning = "compressed records without the feature COMPRESSED: perf does not decompress them";
+            report.add(Severity::Warning, offset, meaning);
+        }
+        let is_tracepoint = |event: &Event| event.attr.kind == EventType::TRACEPOINT;
+        if let Some(offset) = self.sample.filter(|_| !has(FeatureId::TRACING_DATA))
+            && recording.events.iter().any(is_tracepoint)
+        {
+            let meaning = "samples of tracepoints without tracing data: perf does not show them";
+            report.add(Severity::Warning, offset, meaning);
         }
         features::check(report, recording, arrangement, &self);
     }

@@ -240,6 +240,25 @@ impl Budget {
     }
 }
 
+/// What the ids of an event may not share bytes with.
+struct Taken {
+    others: Vec<FileSection>,
+    /// The ids of the events before, by place; none share bytes.
+    ids: BTreeMap<u64, FileSection>,
+}
+
+impl Taken {
+    /// Whether `ids` are whole, in a file of `len` bytes, and on their own.
+    fn has_room(&self, ids: &FileSection, len: u64) -> bool {
+        let overlaps = |place: &FileSection| place.overlaps(ids);
+        let before = self.ids.range(..=ids.offset).next_back().map(|(_, place)| place);
+        let behind = self.ids.range(ids.offset..).next().map(|(_, place)| place);
+        ids.size.is_multiple_of(8)
+            && (ids.size == 0 || ids.end().is_some_and(|end| end <= len))
+            && !self.others.iter().chain(before).chain(behind).any(overlaps)
+    }
+}
+
 fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> Result<FileHeader> {
     let place = FileSection { offset: 0, size: FileHeader::SIZE.min(len) };
     let bytes = read_section(source, place, "file header")?;
@@ -305,18 +324,16 @@ fn read_events(
     let layout = Layout { attr_room: u32::try_from(room).unwrap_or(u32::MAX), ..Layout::default() };
     let mut events: Vec<Event> = Vec::new();
     let mut owned: HashSet<u64> = HashSet::new();
-    let records = file.header.data;
     let mut at = attrs.offset;
+    let mut taken = Taken { others: file.regions.iter().map(|region| region.place).collect(), ids: BTreeMap::new() };
+    taken.others.extend([attrs, file.header.data]);
     for entry in bytes.chunks_exact(usize::try_from(attr_size).unwrap_or(usize::MAX)) {
         let blame = |e: Error| e.structure("attrs section").within(at);
         let (attr, used) = Attr::decode(entry, recording.endian, layout).map_err(blame)?;
         let (mut ids, _) =
             FileSection::decode(entry.get(used..).unwrap_or_default(), recording.endian, layout).map_err(blame)?;
-        let is_no_place = !ids.size.is_multiple_of(8)
-            || (ids.size > 0 && ids.end().is_none_or(|end| end > file.len))
-            || file.regions.iter().map(|region| region.place).chain([attrs, records]).any(|place| place.overlaps(&ids));
         if let Some((losses, known)) = &mut losses
-            && (is_no_place || *known == Ids::Lost)
+            && (!taken.has_room(&ids, file.len) || *known == Ids::Lost)
         {
             if ids.size > 0 {
                 losses.ids.push(events.len());
@@ -342,6 +359,9 @@ fn read_events(
         }
         owned.extend(&event.ids);
         events.push(event);
+        if ids.size > 0 {
+            taken.ids.insert(ids.offset, ids);
+        }
         add_region(file, Part::Ids(file.ids.len()), ids);
         file.ids.push(ids);
         at = at.saturating_add(attr_size);

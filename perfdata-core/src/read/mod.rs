@@ -51,7 +51,10 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// An open recording.
+/// An open recording, from a source that can be read at any place, or from a stream of a pipe. `io::Input` in
+/// `perfdata-convert` opens whatever a path or standard input has: a file, a stream of either container, a directory.
+///
+/// The records of `perf record -z` come compressed: [`ByTime`] opens them, and so does a [`Decompressor`].
 #[derive(Debug)]
 pub struct RecordingReader<R> {
     recording: Recording,

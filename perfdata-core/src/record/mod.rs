@@ -189,7 +189,9 @@ impl Record {
         Ok(Record { kind: raw.kind, misc: raw.misc, body, tail, sample_id })
     }
 
-    /// Appends the record's bytes, its size computed.
+    /// Appends the record's bytes, its size computed. What is written is what is there: a reader takes it apart by the
+    /// event's attribute, so a [`Sample`] and a [`SampleId`] must have just those parts that `sample_type` names, and
+    /// `body` must be that of `kind`.
     ///
     /// # Errors
     /// A record above 65,535 bytes.

@@ -31,7 +31,7 @@ wire! {
 
 wire! {
     /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read
-    /// from the end of the record.
+    /// from the end of the record. Who makes one gives it exactly the parts that the event's `sample_type` names.
     pub struct SampleId(layout) {
         /// Process and thread.
         #[br(if(layout.sample_type.has(SampleType::TID)))]
@@ -281,7 +281,8 @@ impl Layout {
 }
 
 wire! {
-    /// One event that happened (2.6.31). Parts in file order; which of them there are, the event's `sample_type` says.
+    /// One event that happened (2.6.31). Parts in file order; which of them there are, the event's `sample_type` says:
+    /// who makes one gives it exactly these.
     #[derive(Default)]
     pub struct Sample(layout) {
         /// Event id at a fixed place (3.12).

@@ -80,7 +80,7 @@ fn names(folder: &Path) -> Vec<String> {
         "verify --json",
         "convert -o OUT -f",
         "convert --swap-endian -o OUT -f",
-        "convert --build-ids=all --sysroot /nowhere -o OUT -f",
+        "convert --build-ids=all --sysroot /proc/tty -o OUT -f",
     ];
     let mut runs = 0;
     for seed in seeds::synthetic() {
@@ -171,8 +171,8 @@ const OF_STREAMS: [&str; 9] = [
     "verify -",
     "pipe2file - -f -o OUT",
     "convert --swap-endian - -f -o OUT",
-    "convert --build-ids=all --sysroot /nowhere - -f -o OUT",
-    "inject -b --sysroot /nowhere -f -o OUT -i -",
+    "convert --build-ids=all --sysroot /proc/tty - -f -o OUT",
+    "inject -b --sysroot /proc/tty -f -o OUT -i -",
     "recover - -f -o OUT",
 ];
 

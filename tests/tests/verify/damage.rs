@@ -8,7 +8,7 @@ use std::{io::Write, path::Path};
 
 use perfdata_convert::{
     io::Input,
-    verify::{Report, Severity},
+    verify::{Finding, Report, Severity},
 };
 use perfdata_core::{
     arrangement::{Arrangement, FileArrangement, Part},
@@ -36,6 +36,11 @@ const DATA_SIZE: usize = 48;
 const EVENT_TYPES: usize = 56;
 const FEATURES: usize = 72;
 
+/// A frame of zstd with nothing in it.
+const EMPTY_FRAME: [u8; 9] = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0];
+
+const COMPRESSED: u32 = 27;
+const TRACING_DATA: u32 = 1;
 const NRCPUS: u32 = 7;
 const EVENT_DESC: u32 = 12;
 const CPU_TOPOLOGY: u32 = 13;
@@ -219,6 +224,24 @@ fn features_against_the_rest() {
     find(&bytes, Error, at, "SAMPLE_TIME: samples from 1 to 2 ns, there are some from 1000171007 to 1000182007");
     let (bytes, at) = feature(SAMPLE_TIME, le().u64(1_000_180_000).u64(1_000_182_007));
     find(&bytes, Warning, at, "SAMPLE_TIME: samples from 1000180000 to 1000182007 ns, there are some from 1000171007");
+}
+
+/// What perf needs besides the records, and `--drop` takes out.
+#[test]
+fn sections_that_are_missed() {
+    let bytes = file(|file| file.features.retain(|(bit, _)| *bit != TRACING_DATA));
+    let at = place(&bytes, Part::Data) as u64;
+    let report = report_of(&bytes);
+    let is_it = |meaning: &str| meaning.starts_with("samples of tracepoints without tracing data");
+    let found = report.findings.iter().find(|finding| is_it(&finding.meaning)).expect("a finding");
+    assert!(found.severity == Warning && found.offset > at);
+    assert!(!report_of(&file(|_| ())).findings.iter().any(|finding| is_it(&finding.meaning)));
+    let bytes = file(|file| {
+        file.features.retain(|(bit, _)| *bit != COMPRESSED);
+        file.data.extend(frame(false, kind::COMPRESSED, 0, &EMPTY_FRAME));
+    });
+    let found = |finding: &Finding| finding.meaning.starts_with("compressed records without the feature COMPRESSED");
+    assert!(report_of(&bytes).findings.iter().any(found));
 }
 
 /// `perf record --overwrite -o -` writes attributes behind all records.

@@ -35,7 +35,7 @@ const DAMAGED: &[Damage] = &[
     // perf was killed.
     ("6.1-s390x-file-crashed", UNFINISHED),
     ("6.1-x86_64-file-crashed", UNFINISHED),
-    ("6.12-x86_64-file-crashed-tp", UNFINISHED),
+    ("6.12-x86_64-file-crashed-tp", &[UNFINISHED[0], UNFINISHED[1], "samples of tracepoints without tracing data"]),
     ("7.2-x86_64-file-crashed", UNFINISHED),
     // Cut with dd.
     ("6.1-x86_64-pipe-cut", CUT),
