@@ -128,12 +128,19 @@ impl Directory {
         Ok(reader.map_input(|merged| meter.of(Stream::Merged(Box::new(merged)))))
     }
 
+    /// What is granted to each of its files where they are mended: each is decompressed to be looked at, and once more
+    /// to be merged.
+    fn limits(&self, all: Limits) -> Limits {
+        if self.files.is_empty() { all } else { all.of_each(2 * (self.files.len() + 1)) }
+    }
+
     fn mended_reader(
         &self,
         foreknown: &[Foreknown],
         limits: Limits,
         meter: Meter,
     ) -> Result<RecordingReader<InputReader>> {
+        let limits = self.limits(limits);
         let mut told = foreknown.iter().copied().chain(iter::repeat(Foreknown::default()));
         let data = (self.data.clone(), told.next().unwrap_or_default());
         if self.files.is_empty() {
@@ -280,7 +287,8 @@ impl Input {
         match &self.kind {
             Kind::File(file) => Ok(vec![(None, Survey::of(file, self.limits, seen)?)]),
             Kind::Directory(directory) => {
-                let main = Survey::of(&directory.data, self.limits, &mut seen).map_err(|error| error.inside("data"))?;
+                let limits = directory.limits(self.limits);
+                let main = Survey::of(&directory.data, limits, &mut seen).map_err(|error| error.inside("data"))?;
                 let beside = directory.files.iter().map(|file| {
                     let name = file.name.escape_debug().to_string();
                     let survey = Survey::beside(&file.source, &main, &mut seen).map_err(|error| error.inside(&name))?;
@@ -673,6 +681,11 @@ fn is_input(output: &Path, input: &Path) -> bool {
         _ => false,
     };
     is_same || is_within(output, input)
+}
+
+/// Whether `path` is `directory`, which need not be there, or would be in it.
+pub(crate) fn is_or_within(path: &Path, directory: &Path) -> bool {
+    path == directory || is_within(path, directory)
 }
 
 /// Whether `path` is, or would be, in `directory`.

@@ -325,6 +325,72 @@ fn an_output_that_is_the_input() {
     assert!(room.is_input_whole());
 }
 
+/// With a directory go its files: into none of them, and not in place of what is around it.
+#[test]
+fn an_output_in_the_input_or_around_it() {
+    let room = Room::new(b"");
+    let folder = room.folder.path();
+    let directory = folder.join("in.dir");
+    fs::create_dir(&directory).expect("a folder");
+    for entry in fs::read_dir(recordings::fixture("7.2-x86_64-file-threads").path).expect("a fixture") {
+        let from = entry.expect("a file").path();
+        fs::copy(&from, directory.join(from.file_name().expect("it has a name"))).expect("a copy");
+    }
+    let names = |path: &Path| {
+        let mut all: Vec<_> =
+            fs::read_dir(path).expect("it is there").map(|e| e.expect("a file").file_name()).collect();
+        all.sort();
+        all
+    };
+    let before = names(&directory);
+    let bytes = || before.iter().map(|name| fs::read(directory.join(name)).expect("it is there")).collect::<Vec<_>>();
+    let contents = bytes();
+    for words in [
+        "--to file in.dir -o in.dir/data",
+        "--to file in.dir -o in.dir/data.0",
+        "--to file in.dir -o in.dir/data.7",
+        "--to dir in.dir -o in.dir/other",
+        "--to dir in.dir/data -o in.dir",
+        "recover in.dir -o in.dir/data.1",
+    ] {
+        let said = perfconv().args(words.split(' ')).arg("-f").current_dir(folder).output().expect("perfconv runs");
+        let error = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{words}: {error}");
+        assert!(error.contains("inputs are never changed"), "{words}: {error}");
+        assert!(names(&directory) == before && bytes() == contents, "{words}");
+    }
+}
+
+/// A shell may have opened it for writing before.
+#[test]
+fn standard_output_that_is_the_input() {
+    let room = Room::new(&fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"));
+    let out = || File::options().append(true).open(room.input()).expect("it is there");
+    for input in [room.input(), PathBuf::from("-")] {
+        let mut command = perfconv();
+        command.args(["convert", "--swap-endian", "-o", "-"]).arg(&input).stdout(out());
+        let said = command.stdin(File::open(room.input()).expect("it is there")).output().expect("perfconv runs");
+        let error = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{error}");
+        assert!(error.contains("standard output is the input"), "{error}");
+        assert!(room.is_input_whole());
+    }
+}
+
+/// A link stays, and what it leads to is replaced.
+#[test]
+fn an_output_that_is_a_link() {
+    let room = Room::new(&fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"));
+    let folder = room.folder.path();
+    fs::write(folder.join("real"), b"before").expect("a file");
+    symlink("real", folder.join("link")).expect("a link");
+    let run = |words: &[&str]| perfconv().args(words).current_dir(folder).output().expect("perfconv runs").status;
+    assert_eq!(run(&["input.data", "-o", "link"]).code(), Some(2));
+    assert_eq!(run(&["input.data", "-o", "link", "-f"]).code(), Some(0));
+    assert!(folder.join("link").is_symlink());
+    assert_eq!(fs::read(folder.join("real")).expect("a file"), fs::read(room.input()).expect("a file"));
+}
+
 /// `| head` is no error, whatever is written.
 #[test]
 fn a_reader_that_goes_away() {

@@ -46,7 +46,8 @@ fn size(text: &str) -> Result<u64, String> {
 /// A limit that grants more than the one called `name`, which was `limit`, and what was found, if that is known.
 pub fn beyond(name: &str, limit: u64, found: Option<u64>) -> u64 {
     match name {
-        "max-window-log" => limit.saturating_add(4).min(31),
+        // The files of a directory share it: only the largest is surely enough.
+        "max-window-log" => 31,
         _ => limit.max(1 << 10).saturating_mul(4).max(found.unwrap_or(0)),
     }
 }

@@ -9,8 +9,8 @@ use crate::aux_data::{EXTENSION, INDEX, extract};
 use crate::cli::ExtractAuxArgs;
 use crate::convert::Conversion;
 use crate::convert::without_aux::WithoutAux;
-use crate::error::Result;
-use crate::io::{Output, OutputDirectory};
+use crate::error::{Error, Result};
+use crate::io::{Output, OutputDirectory, is_or_within};
 use crate::messages::Messages;
 
 /// Takes the AUX data out by `args`.
@@ -19,6 +19,12 @@ pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         path.is_file() && (name == INDEX || name.ends_with(EXTENSION))
     };
+    if let Some(sideband) = args.sideband.as_deref().filter(|sideband| is_or_within(sideband, &args.output)) {
+        let (sideband, output) = (sideband.display(), args.output.display());
+        return Err(Error::Usage(format!(
+            "{sideband} would be replaced with {output}: the recording needs another place"
+        )));
+    }
     let directory = OutputDirectory::create(&args.output, &args.input, args.force, is_ours)?;
     let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;
     let mut input = open(&args.input, limits, messages)?;

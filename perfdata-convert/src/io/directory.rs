@@ -52,7 +52,9 @@ impl OutputDirectory {
         let own = Permissions::from_mode(0o700);
         let make = || temporary(path, |builder, parent| builder.permissions(own).tempdir_in(parent));
         let (new, guard) = Temporary::make(make, TempDir::path)?;
-        Ok(OutputDirectory { new, target: path.to_owned(), guard })
+        // `.` cannot be renamed.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        Ok(OutputDirectory { new, target, guard })
     }
 
     /// Where its files are put.

@@ -76,10 +76,14 @@ impl<R: Read> Merged<R> {
     fn of(recording: &Recording, parts: Vec<(String, R, u64)>, may_be_cut: bool) -> Result<Self> {
         let stream = |(name, input, offset)| DataStream::new(name, input, offset, recording, may_be_cut);
         let streams: Vec<_> = parts.into_iter().map(stream).collect();
+        let mut recording = recording.clone();
+        if !may_be_cut {
+            recording.limits = recording.limits.of_each(streams.len());
+        }
         let mut merged = Merged {
             next: BinaryHeap::with_capacity(streams.len()),
             files: streams,
-            recording: recording.clone(),
+            recording,
             block: Vec::new(),
             taken: 0,
             damage: VecDeque::new(),

@@ -120,7 +120,7 @@ impl<S: Source + Clone> RecordingReader<Mended<S>> {
 
 impl<S: Source + Clone> RecordingReader<Merged<Mended<S>>> {
     /// Opens a directory whose files are cut or damaged: what can be believed of its `data` and of the files of records
-    /// beside it, each with what a [`Survey`] has found out about it.
+    /// beside it, each with what a [`Survey`] has found out about it, by the same `limits`.
     ///
     /// # Errors
     /// As [`mended`](RecordingReader::mended).

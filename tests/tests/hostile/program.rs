@@ -64,6 +64,32 @@ pub fn run() -> Vec<String> {
     faults.extend(directories::run(folder.path()));
     faults.extend(bombs(folder.path()));
     faults.extend(streams(folder.path()));
+    faults.extend(events(folder.path()));
+    faults
+}
+
+/// A file of very many events, each with ids of its own.
+fn events(folder: &Path) -> Vec<String> {
+    const COUNT: u64 = 100_000;
+    /// By the square of their number it takes four times as long and more.
+    const LONGEST: Duration = Duration::from_secs(10);
+    let (input, output) = (folder.join("events.data"), folder.join("events.out"));
+    let basic = synth::file::basic(false);
+    let event = |n: u64| Event { ids: vec![n + 1], ..basic.events[0].clone() };
+    let bytes = synth::file::File { events: (0..COUNT).map(event).collect(), ..basic.clone() }.bytes();
+    fs::write(&input, &bytes).expect("a temporary file");
+    let mut faults = Vec::new();
+    for line in ["info", "verify", "convert --swap-endian -f -o OUT", "file2pipe -f -o OUT", "recover -f -o OUT"] {
+        let mut command = perfconv();
+        command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
+        command.arg(&input).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let (status, peak, time) = measure::peak(command);
+        println!("{peak:8} kB {time:8.1?}  {COUNT} events in a file: {line}");
+        let most = MEMORY + 2 * METADATA * (bytes.len() as u64 >> 10);
+        if status.code().is_none_or(|code| code > 1) || peak > most || time > LONGEST {
+            faults.push(format!("{COUNT} events in a file: {line}: {status}, {peak} kB, {time:?}"));
+        }
+    }
     faults
 }
 
