@@ -83,7 +83,7 @@ impl Directory {
             let path = path.join(name);
             open_regular(&path).map(Arc::new).map_err(Error::io(path))
         };
-        if !path.join("data").exists() {
+        if path.join("data").try_exists().is_ok_and(|exists| !exists) {
             return Err(Error::Refused("a directory, but no recording: it has no file data".into()));
         }
         let mut names = Vec::new();
@@ -590,7 +590,7 @@ impl Output {
             return Ok(Output::Direct(Direct::Stdout));
         }
         // What a link leads to is written, not the link.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let target = if path.is_symlink() { resolved(path) } else { path.to_owned() };
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
                 return Err(Error::Usage(format!("{} is a directory", path.display())));
@@ -683,18 +683,19 @@ fn is_input(output: &Path, input: &Path) -> bool {
     is_same || is_within(output, input)
 }
 
-/// Whether `path` is `directory`, which need not be there, or would be in it.
-pub(crate) fn is_or_within(path: &Path, directory: &Path) -> bool {
-    path == directory || is_within(path, directory)
+/// The path without links and dots, also of what is not there yet.
+fn resolved(path: &Path) -> PathBuf {
+    let parent = path.parent().map(|parent| if parent == Path::new("") { Path::new(".") } else { parent });
+    match (fs::canonicalize(path), parent, path.file_name()) {
+        (Ok(found), ..) => found,
+        (_, Some(parent), Some(name)) => resolved(parent).join(name),
+        _ => path.to_owned(),
+    }
 }
 
 /// Whether `path` is, or would be, in `directory`.
 fn is_within(path: &Path, directory: &Path) -> bool {
-    let Ok(meta) = fs::metadata(directory) else { return false };
-    let parent = path.parent().map(|parent| if parent == Path::new("") { Path::new(".") } else { parent });
-    let Some(Ok(parent)) = parent.map(fs::canonicalize) else { return false };
-    let is_it = |around: &Path| fs::metadata(around).is_ok_and(|around| identity(&around) == identity(&meta));
-    meta.is_dir() && parent.ancestors().any(is_it)
+    directory.is_dir() && resolved(path).starts_with(resolved(directory))
 }
 
 /// Whether standard output is a file that is the input, or in it.

@@ -72,11 +72,12 @@ fn say(word: &str, color: AnsiColor, text: &dyn Display) {
     anstream::eprintln!("perfconv: {style}{word}:{style:#} {}", harmless(text));
 }
 
-/// The text without what a terminal would obey: names of files are in it, and those of a directory come with it.
+/// The text without what a terminal would obey, or show elsewhere than where it stands: names of files are in it, and
+/// those of a directory come with it.
 fn harmless(text: &dyn Display) -> String {
     let mut shown = String::new();
     for c in text.to_string().chars() {
-        if c.is_control() && c != '\n' { shown.extend(c.escape_debug()) } else { shown.push(c) }
+        if c == '\n' || c == ' ' || c.is_ascii_graphic() { shown.push(c) } else { shown.extend(c.escape_debug()) }
     }
     shown
 }

@@ -653,3 +653,21 @@ fn the_kitchen_sink_has_aux_data() {
         }
     }
 }
+
+/// What is beside the data goes with the directory.
+#[test]
+fn a_recording_in_the_directory_of_the_data() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("in"), sink::file(false).bytes()).expect("a temporary file");
+    for sideband in ["aux", "aux/side", "./aux/more/side"] {
+        let mut command = perfconv();
+        command.args(["extract-aux", "in", "-o", "aux", "-f", "--sideband", sideband]).current_dir(&folder);
+        let said = command.output().expect("perfconv runs");
+        let error = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{error}");
+        assert!(error.contains("it needs another place"), "{error}");
+        let names: Vec<_> =
+            fs::read_dir(&folder).expect("it is there").map(|e| e.expect("a file").file_name()).collect();
+        assert_eq!(names, ["in"]);
+    }
+}

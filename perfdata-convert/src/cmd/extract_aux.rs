@@ -10,7 +10,7 @@ use crate::cli::ExtractAuxArgs;
 use crate::convert::Conversion;
 use crate::convert::without_aux::WithoutAux;
 use crate::error::{Error, Result};
-use crate::io::{Output, OutputDirectory, is_or_within};
+use crate::io::{Output, OutputDirectory};
 use crate::messages::Messages;
 
 /// Takes the AUX data out by `args`.
@@ -19,13 +19,11 @@ pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         path.is_file() && (name == INDEX || name.ends_with(EXTENSION))
     };
-    if let Some(sideband) = args.sideband.as_deref().filter(|sideband| is_or_within(sideband, &args.output)) {
-        let (sideband, output) = (sideband.display(), args.output.display());
-        return Err(Error::Usage(format!(
-            "{sideband} would be replaced with {output}: the recording needs another place"
-        )));
-    }
     let directory = OutputDirectory::create(&args.output, &args.input, args.force, is_ours)?;
+    if let Some(sideband) = args.sideband.as_deref().filter(|sideband| directory.would_replace(sideband)) {
+        let what = format!("{} would be replaced with the AUX data: it needs another place", sideband.display());
+        return Err(Error::Usage(what));
+    }
     let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;
     let mut input = open(&args.input, limits, messages)?;
     let mut again = None;

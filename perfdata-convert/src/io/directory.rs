@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{STANDARD, input_stays, is_input, is_within, temporary};
+use super::{STANDARD, input_stays, is_input, is_within, resolved, temporary};
 use crate::error::{Error, Result, Step};
 use crate::interrupt::Temporary;
 
@@ -50,16 +50,21 @@ impl OutputDirectory {
             Err(_) => {}
         }
         let own = Permissions::from_mode(0o700);
-        let make = || temporary(path, |builder, parent| builder.permissions(own).tempdir_in(parent));
-        let (new, guard) = Temporary::make(make, TempDir::path)?;
         // `.` cannot be renamed.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let target = resolved(path);
+        let make = || temporary(&target, |builder, parent| builder.permissions(own).tempdir_in(parent));
+        let (new, guard) = Temporary::make(make, TempDir::path)?;
         Ok(OutputDirectory { new, target, guard })
     }
 
     /// Where its files are put.
     pub fn path(&self) -> &Path {
         self.new.path()
+    }
+
+    /// Whether `path` is where the directory will be, or in it.
+    pub fn would_replace(&self, path: &Path) -> bool {
+        resolved(path).starts_with(&self.target)
     }
 
     /// Gives the directory its name.
