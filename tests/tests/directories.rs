@@ -1,6 +1,11 @@
 //! Recordings of `perf record --threads` and `--kcore`: what becomes of a directory.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
 
 use perfdata_convert::{
     convert::{
@@ -399,4 +404,24 @@ fn only_recordings_are_replaced() {
     fs::create_dir(target.join("data")).expect("a temporary folder");
     assert_eq!(run(&["--force"]), Some(2));
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+}
+
+/// A folder that its owner cannot write could not be replaced later.
+#[test]
+fn a_folder_of_the_kernel_stays_writable() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+    fs::create_dir_all(input.join("kcore_dir")).expect("a folder");
+    fs::copy(recordings::fixture("7.2-x86_64-file-kcore").path.join("data"), input.join("data")).expect("a copy");
+    fs::write(input.join("kcore_dir/kcore"), b"kernel").expect("a file");
+    fs::set_permissions(input.join("kcore_dir"), Permissions::from_mode(0o500)).expect("it is ours");
+    for _ in 0..2 {
+        let made = perfconv().args(["--to", "dir", "-f"]).arg(&input).arg("-o").arg(&output).output();
+        assert!(made.expect("perfconv runs").status.success());
+        let mode = fs::metadata(output.join("kcore_dir")).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(fs::read(output.join("kcore_dir/kcore")).expect("it is there"), b"kernel");
+        assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 2);
+    }
+    fs::set_permissions(input.join("kcore_dir"), Permissions::from_mode(0o700)).expect("it is ours");
 }

@@ -1,6 +1,7 @@
 //! To a directory: `data`, and where the input is one, every `data.N` by itself, as perf keeps them.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
@@ -80,7 +81,9 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             let name = entry.map_err(Error::io(from))?.file_name();
             copy(&from.join(&name), &to.join(&name))?;
         }
-        fs::set_permissions(to, meta.permissions()).map_err(Error::io(to))
+        // Of a folder that its owner cannot write nothing could be removed.
+        let permissions = Permissions::from_mode(meta.permissions().mode() | 0o700);
+        fs::set_permissions(to, permissions).map_err(Error::io(to))
     } else if meta.is_file() {
         fs::copy(from, to).map(|_| ()).map_err(Error::io(from))
     } else {
