@@ -2,7 +2,7 @@
 
 use perfdata_convert::convert::compat::Compat;
 use perfdata_core::Version;
-use perfdata_tests::convert::{Whole, convert};
+use perfdata_tests::convert::{Whole, convert, perfconv};
 use perfdata_tests::judge::{self, Texts};
 use perfdata_tests::perf::{self, Perf, Question};
 use perfdata_tests::recordings::{self, Container, Endian, Form, PerfVersion, Recording};
@@ -87,5 +87,22 @@ fn unfinished_recordings_stay_unfinished() {
         let converted = convert(&recording.path, None, vec![stage]).expect("a conversion");
         let after = Whole::read(converted.bytes()).expect("a recording");
         assert!(after.records.len() + 9 >= before.records.len(), "{}: {} records", recording.name, after.records.len());
+    }
+}
+
+/// What another option takes out is not damaged.
+#[test]
+fn sections_that_are_taken_out() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (fixture, options) in [
+        ("7.2-x86_64-file-z", &["--decompress"][..]),
+        ("7.2-x86_64-file-threads", &[]),
+        ("7.2-x86_64-file-default", &["--drop", "CMDLINE"]),
+    ] {
+        let mut command = perfconv();
+        command.args(["--compat", "6.1", "-f"]).args(options).arg(recordings::fixture(fixture).path);
+        let said = command.arg("-o").arg(folder.path().join("out")).output().expect("perfconv runs");
+        let notes = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success() && !notes.contains("damaged"), "{fixture}: {notes}");
     }
 }

@@ -391,6 +391,39 @@ fn an_output_that_is_a_link() {
     assert_eq!(fs::read(folder.join("real")).expect("a file"), fs::read(room.input()).expect("a file"));
 }
 
+/// Signals that no program is sent on purpose end it as tidily.
+#[test]
+fn other_signals() {
+    for signal in ["QUIT", "ALRM", "USR1", "USR2", "VTALRM", "XCPU"] {
+        let room = Room::new(b"");
+        let script = format!(
+            "ulimit -c 0; (head -c 16 \"$1\"; sleep 1) | timeout -s {signal} 0.5 \"$0\" pipe2file - -f -o target.data"
+        );
+        let pipe = recordings::fixture("6.1-x86_64-pipe-default").path;
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script]).arg(perfconv().get_program()).arg(pipe).current_dir(&room.folder);
+        let status = shell.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("bash runs");
+        // What `timeout` says where it had to send the signal.
+        assert_eq!(status.code(), Some(124), "{signal}");
+        assert_eq!(room.others(), [""; 0], "{signal}");
+        assert_eq!(fs::read(room.target()).expect("it is there"), BEFORE);
+    }
+}
+
+/// A file that grows beyond what a process may write is an error like a full disk.
+#[test]
+fn a_file_that_may_not_grow() {
+    let room = Room::new(&large(true));
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "ulimit -f 8; \"$0\" input.data -f -o target.data"]).arg(perfconv().get_program());
+    let said = shell.current_dir(&room.folder).output().expect("bash runs");
+    let error = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(said.status.code(), Some(2), "{error}");
+    assert!(error.contains("File too large"), "{error}");
+    assert_eq!(room.others(), [""; 0]);
+    assert_eq!(fs::read(room.target()).expect("it is there"), BEFORE);
+}
+
 /// `| head` is no error, whatever is written.
 #[test]
 fn a_reader_that_goes_away() {

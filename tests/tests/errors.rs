@@ -29,6 +29,8 @@ inof
 info folder
 pipe2file - -o out.data
 diff nowhere.data good.data
+good.data -o out.data --build-ids --sysroot nowhere
+inject -b -i good.data -o out.data --vmlinux nowhere
 # The input cannot be read
 info /proc/self/mem
 # The input is no recording
