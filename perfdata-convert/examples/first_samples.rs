@@ -35,6 +35,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let stages: Vec<Box<dyn Stage>> = vec![Box::new(Decompress::default()), Box::new(FirstSamples { left: count })];
     let summary = Conversion { stages, to: None }.run(&input, Output::create(&output, &input, false)?)?;
-    println!("{} records read", summary.records);
+    println!("{} read", summary.counts.short());
     Ok(())
 }

@@ -8,10 +8,11 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::record::RecordType;
 use perfdata_core::{Endian, Version};
 
+use crate::convert::compress::Compress;
 use crate::shell;
+use crate::show::endian_name;
 use crate::show::overview::Overview;
 use crate::show::text::escaped;
-use crate::show::{endian_name, seconds};
 
 /// Something that can be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +28,12 @@ const STEPS: usize = 3;
 /// The release behind 6.1, which is the oldest perf that is still met with often.
 const NEW_PERF: &str = "6.2";
 
-/// The three steps that make most sense for the recording at `input`.
+/// The three steps, or fewer, that make most sense for the recording at `input`.
 pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
+    if input == Path::new("-") {
+        // What was read from it is gone.
+        return Vec::new();
+    }
     let facts = Facts::of(overview, input);
     let step = |what, before: &str, kind: &str| Step { what, command: command(before, input, kind) };
     let traces = || Step { what: "Take out the AUX data, for decoders", command: extract_aux(input) };
@@ -40,7 +45,6 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
         (facts.foreign).then(|| step("Turn it into this machine's byte order", "--swap-endian", "native")),
         (facts.compressed).then(|| step("Decompress it, for readers that cannot", "--decompress", "plain")),
         (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
-        (!facts.pipe).then(|| step("Make a stream of it, for tools that read one", "file2pipe", "pipe")),
         (facts.telling).then(|| {
             step("Take out the host's name and the command line", "--drop CMDLINE --drop HOSTNAME", "nameless")
         }),
@@ -85,11 +89,8 @@ impl Facts {
 
 /// The options that compress a recording of perf `release`.
 fn compress(release: Option<Version>) -> String {
-    let reads = |version: Version, kind: RecordType| kind.info().is_some_and(|info| version.has(info.since));
     match release {
-        Some(old) if !reads(old, RecordType::COMPRESSED2) && reads(old, RecordType::COMPRESSED) => {
-            format!("--compress --compat {old}")
-        }
+        Some(old) if Compress::kind_for(old) == Some(RecordType::COMPRESSED) => format!("--compress --compat {old}"),
         _ => "--compress".into(),
     }
 }
@@ -97,6 +98,11 @@ fn compress(release: Option<Version>) -> String {
 /// The command that saves what can be read of `input`.
 pub fn recover(input: &Path) -> String {
     command("recover", input, "recovered")
+}
+
+/// A name for what a conversion makes of `input`, as a word of a shell.
+pub fn output_of(input: &Path) -> String {
+    shell::word(&output(input, "converted", ".data"))
 }
 
 /// The command that takes the AUX data out of `input`.
@@ -146,19 +152,19 @@ pub fn text(overview: &Overview, input: &Path) -> String {
     }
     let names: Vec<String> = overview.event_names().map(|name| escaped(&name)).collect();
     let _ = writeln!(out, "  {}: {}", count(names.len() as u64, "event"), names.join(", "));
-    let samples = overview.count(RecordType::SAMPLE);
-    let _ = write!(out, "  {}, {} of them samples", count(overview.total(), "record"), samples);
-    if let Some(times) = overview.sample_times() {
-        let _ = write!(out, " in {} s", seconds(times.last.saturating_sub(times.first)));
+    let _ = writeln!(out, "  {}", overview.counts());
+    for (what, text) in overview.facts() {
+        let _ = writeln!(out, "  {what}: {text}");
     }
-    out.push('\n');
     for damage in overview.damage() {
         let _ = writeln!(out, "  damaged: {damage}");
     }
     for step in steps(overview, input) {
         let _ = writeln!(out, "\n{}:\n  {}", step.what, step.command);
     }
-    let _ = writeln!(out, "\nMore: perfconv info {}; perfconv --help", shell::word(input));
+    if input != Path::new("-") {
+        let _ = writeln!(out, "\nMore: perfconv info {}; perfconv --help", shell::word(input));
+    }
     out
 }
 

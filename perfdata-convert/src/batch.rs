@@ -1,15 +1,15 @@
 //! Looking at many records at once, on all CPUs: they are gathered into batches, and what becomes of each batch is taken
-//! in the order of the records.
+//! in the order of the records. Where the system starts no threads, the calling thread does all of it.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::{panic, thread};
+use std::sync::{Mutex, PoisonError};
+use std::{io, panic, thread};
 
 use perfdata_core::Endian;
 use perfdata_core::record::RawRecord;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Threads that work on batches at most: what each needs is held in memory.
 const MOST: usize = 4;
@@ -74,18 +74,31 @@ impl Batch {
 }
 
 /// Where batches are handed in.
-pub struct Intake<J> {
-    jobs: SyncSender<(u64, J)>,
-    permits: SyncSender<()>,
-    next: u64,
+pub enum Intake<'a, J> {
+    /// Threads work on them.
+    Threads {
+        /// To the threads, with the number of the batch.
+        jobs: SyncSender<(u64, J)>,
+        /// One for each batch whose result is not taken yet.
+        permits: SyncSender<()>,
+        /// The number of the next batch.
+        next: u64,
+    },
+    /// Each is worked on, and its result taken, before the next one; false where no more results are taken.
+    Here(&'a mut dyn FnMut(J) -> bool),
 }
 
-impl<J> Intake<J> {
+impl<J> Intake<'_, J> {
     /// Hands in a batch; false where nobody takes the results any more.
     pub fn hand_in(&mut self, job: J) -> bool {
-        let number = self.next;
-        self.next += 1;
-        self.permits.send(()).is_ok() && self.jobs.send((number, job)).is_ok()
+        match self {
+            Intake::Threads { jobs, permits, next } => {
+                let number = *next;
+                *next += 1;
+                permits.send(()).is_ok() && jobs.send((number, job)).is_ok()
+            }
+            Intake::Here(work) => work(job),
+        }
     }
 }
 
@@ -95,28 +108,61 @@ impl<J> Intake<J> {
 /// # Errors
 /// Those of `take` and `feed`.
 pub fn in_order<J: Send, T: Send, R: Send>(
-    feed: impl FnOnce(&mut Intake<J>) -> Result<R> + Send,
+    feed: impl FnOnce(&mut Intake<'_, J>) -> Result<R> + Send,
+    work: impl Fn(J) -> T + Sync,
+    take: impl FnMut(T) -> Result<()>,
+) -> Result<R> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST);
+    in_order_on(workers, feed, work, take)
+}
+
+/// The same with at most so many threads that work.
+fn in_order_on<J: Send, T: Send, R: Send>(
+    workers: usize,
+    feed: impl FnOnce(&mut Intake<'_, J>) -> Result<R> + Send,
     work: impl Fn(J) -> T + Sync,
     mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<R> {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST);
     let (jobs, waiting) = sync_channel::<(u64, J)>(workers);
     let (permits, taken) = sync_channel(2 * workers);
     let waiting = Mutex::new(waiting);
-    thread::scope(|scope| {
+    // A thread that cannot be started drops what it was to do.
+    let feed = Mutex::new(Some(feed));
+    let fed = thread::scope(|scope| {
         let (done, results) = channel();
-        for _ in 0..workers {
+        let start = || {
             let (done, waiting, work) = (done.clone(), &waiting, &work);
-            scope.spawn(move || work_on(waiting, &done, work));
+            thread::Builder::new().spawn_scoped(scope, move || work_on(waiting, &done, work))
+        };
+        if (0..workers).map_while(|_| start().ok()).count() == 0 {
+            return None;
         }
         drop(done);
-        let feeder = scope.spawn(move || feed(&mut Intake { jobs, permits, next: 0 }));
+        let feeder = || {
+            let feed = feed.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+            Some(feed(&mut Intake::Threads { jobs, permits, next: 0 }))
+        };
+        let feeder = thread::Builder::new().spawn_scoped(scope, feeder).ok()?;
         let outcome = take_in_order(&results, &taken, &mut take);
         // Whoever waits for a permit, or for somebody to take a result, does so no more.
         drop((results, taken));
-        let fed = feeder.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
-        outcome.and(fed)
-    })
+        let fed = feeder.join().unwrap_or_else(|panic| panic::resume_unwind(panic))?;
+        Some(outcome.and(fed))
+    });
+    let feed = feed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match (fed, feed) {
+        (None, Some(feed)) => {
+            let mut outcome = Ok(());
+            let mut here = |job| {
+                outcome = take(work(job));
+                outcome.is_ok()
+            };
+            let fed = feed(&mut Intake::Here(&mut here));
+            outcome.and(fed)
+        }
+        (Some(fed), _) => fed,
+        (None, None) => Err(Error::io("threads")(io::Error::other("a thread ended"))),
+    }
 }
 
 fn work_on<J, T>(waiting: &Mutex<Receiver<(u64, J)>>, done: &Sender<(u64, T)>, work: impl Fn(J) -> T) {
@@ -150,39 +196,38 @@ fn take_in_order<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
 
     #[test]
     fn results_come_in_order() {
-        let mut taken = Vec::new();
-        let feed = |intake: &mut Intake<u64>| Ok((0..1000).filter(|&number| intake.hand_in(number)).count());
-        let work = |number: u64| {
-            if number.is_multiple_of(7) {
-                thread::yield_now();
-            }
-            number * 2
-        };
-        let fed = in_order(feed, work, |result| {
-            taken.push(result);
-            Ok(())
-        });
-        assert_eq!(fed.ok(), Some(1000));
-        assert!(taken.into_iter().eq((0..1000).map(|number| number * 2)));
+        for workers in [0, 1, 4] {
+            let mut taken = Vec::new();
+            let feed = |intake: &mut Intake<'_, u64>| Ok((0..1000).filter(|&number| intake.hand_in(number)).count());
+            let work = |number: u64| {
+                if number.is_multiple_of(7) {
+                    thread::yield_now();
+                }
+                number * 2
+            };
+            let fed = in_order_on(workers, feed, work, |result| {
+                taken.push(result);
+                Ok(())
+            });
+            assert_eq!(fed.ok(), Some(1000));
+            assert!(taken.into_iter().eq((0..1000).map(|number| number * 2)));
+        }
     }
 
     #[test]
     fn who_takes_no_more_ends_all() {
-        let feed = |intake: &mut Intake<u64>| Ok((0..).find(|&number| !intake.hand_in(number)));
-        let result = in_order(
-            feed,
-            |number| number,
-            |number| match number {
+        for workers in [0, 1, 4] {
+            let feed = |intake: &mut Intake<'_, u64>| Ok((0..).find(|&number| !intake.hand_in(number)));
+            let take = |number| match number {
                 10 => Err(Error::Refused("enough".into())),
                 _ => Ok(()),
-            },
-        );
-        assert!(matches!(result, Err(Error::Refused(_))));
-        let feed = |_: &mut Intake<u64>| Err::<(), _>(Error::Refused("nothing".into()));
-        assert!(in_order(feed, |number| number, |_| Ok(())).is_err());
+            };
+            assert!(matches!(in_order_on(workers, feed, |number| number, take), Err(Error::Refused(_))));
+            let feed = |_: &mut Intake<'_, u64>| Err::<(), _>(Error::Refused("nothing".into()));
+            assert!(in_order_on(workers, feed, |number| number, |_| Ok(())).is_err());
+        }
     }
 }

@@ -2,25 +2,31 @@
 
 mod examples;
 mod inject;
+mod input;
 pub mod limits;
+mod words;
 
 pub use inject::{InjectArgs, OnlyInPerf};
+pub use input::{InputArg, InputArgs};
 pub use limits::LimitArgs;
+pub use words::nearest_command;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
+};
 
 use perfdata_core::Version;
+use perfdata_core::header::ContainerKind;
 
 use crate::convert::build_ids::Select;
 use crate::convert::compress::Compress;
 use crate::convert::swap::Unknown;
 use crate::messages::{Messages, Verbosity};
-use crate::suggest;
 
 /// Read, write and convert Linux perf.data recordings without losing a byte.
 #[derive(Debug, Parser)]
@@ -36,9 +42,12 @@ pub struct Cli {
     /// What to do; without it, `convert`, or with nothing but a name, `about`.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Whether the arguments of `convert` ask for a conversion; in front of them, as who reads an argument takes it away.
+    #[command(flatten)]
+    pub asked: Asked,
     /// Arguments of `convert`.
     #[command(flatten)]
-    pub convert: Option<ConvertArgs>,
+    pub convert: ConvertArgs,
     /// How much to say.
     #[command(flatten)]
     pub messages: MessageArgs,
@@ -48,6 +57,37 @@ pub struct Cli {
     /// How far to go.
     #[command(flatten)]
     pub limits: LimitArgs,
+    /// The words of the command line behind the program's name.
+    #[arg(skip)]
+    pub words: Vec<OsString>,
+}
+
+/// Whether there is an option of `convert` without the word `convert`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked(pub bool);
+
+impl FromArgMatches for Asked {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let all = ConvertArgs::augment_args(clap::Command::new("convert"));
+        let of_conversions = |arg: &&Arg| is_conversion(arg) || matches!(arg.get_id().as_str(), "output" | "force");
+        let mut ids = all.get_arguments().filter(of_conversions).map(|arg| arg.get_id().as_str());
+        Ok(Asked(ids.any(|id| matches.value_source(id) == Some(ValueSource::CommandLine))))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Asked {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        command
+    }
 }
 
 /// The end of `perfconv -h`: the options that have no room on one screen, by name.
@@ -63,18 +103,13 @@ fn is_conversion(arg: &Arg) -> bool {
     arg.get_help_heading().is_some()
 }
 
-/// An argument of `convert` where there is no word `convert`: with nothing but a name there is no output, but where
-/// there is an option of a conversion, there must be one.
+/// An argument of `convert` where there is no word `convert`: several recordings can be looked at.
 fn at_top(arg: Arg) -> Arg {
-    match arg.get_id().as_str() {
-        "output" => arg.required(false),
-        "input" => arg.hide_short_help(true),
-        "quiet" | "verbose" | "version" | "max_decompressed" | "max_window_log" | "max_metadata" => arg,
-        _ => {
-            let hidden = is_conversion(&arg);
-            arg.requires("output").hide_short_help(hidden)
-        }
-    }
+    let is_input = input::IDS.contains(&arg.get_id().as_str());
+    let hidden = is_input || is_conversion(&arg);
+    let arg = if is_input { input::several(arg) } else { arg };
+    let arg = if arg.get_id() == "no_sync" { arg.requires("output") } else { arg };
+    if hidden { arg.hide_short_help(true) } else { arg }
 }
 
 /// How much to say, for all commands.
@@ -86,6 +121,9 @@ pub struct MessageArgs {
     /// Say what was read and written; -vv: also how many records of which type
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
+    /// Write long reports to the terminal without $PAGER (less)
+    #[arg(long, global = true, hide_short_help = true)]
+    pub no_pager: bool,
 }
 
 impl From<MessageArgs> for Messages {
@@ -108,7 +146,9 @@ impl Cli {
     pub fn from_args<A: Into<OsString> + Clone>(args: impl IntoIterator<Item = A>) -> Result<Self, clap::Error> {
         let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
         let mut command = Self::command();
-        let matches = command.try_get_matches_from_mut(&args).map_err(|error| meant(&mut command, &args, error))?;
+        let joined = words::with_values(&mut command, &args)?;
+        let matches = command.try_get_matches_from_mut(&joined);
+        let matches = matches.map_err(|error| words::explained(&mut command, &args, error))?;
         if let Some(name) = matches.subcommand_name() {
             let given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
             let stray = command.get_arguments().filter(|arg| !arg.is_global_set()).find(given).map(Arg::to_string);
@@ -117,49 +157,38 @@ impl Cli {
                 return Err(command.error(ErrorKind::ArgumentConflict, what));
             }
         }
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        if cli.command.is_none() {
+            words::check(&mut command, cli.convert.input.all(), cli.asked.0, cli.convert.output.is_some())?;
+        }
+        Ok(Cli { words: args.into_iter().skip(1).collect(), ..cli })
     }
-}
 
-impl Cli {
-    /// The recording that is read first.
-    pub fn input(&self) -> Option<&Path> {
+    /// Whether the command writes a report that may be long, and the user wants a pager for it.
+    pub fn is_paged(&self) -> bool {
+        let Some(command) = &self.command else { return false };
+        let is_long = match command {
+            Command::Info(args) => args.html.is_none(),
+            Command::Dump(_) | Command::Verify(_) | Command::Diff(_) => true,
+            _ => false,
+        };
+        is_long && !self.messages.no_pager
+    }
+
+    /// The recordings that are read one after the other; none where the command reads none, or takes several at a time.
+    pub fn inputs(&self) -> Option<&[PathBuf]> {
         Some(match &self.command {
-            None => &self.convert.as_ref()?.input,
-            Some(Command::Convert(args) | Command::Pipe2file(args) | Command::File2pipe(args)) => &args.input,
-            Some(Command::Inject(args)) => &args.input,
+            None => self.convert.input.all(),
+            Some(Command::Convert(args) | Command::Pipe2file(args) | Command::File2pipe(args)) => args.input.all(),
+            Some(Command::Inject(args)) => args.input.all(),
             Some(Command::Info(args)) => &args.input,
-            Some(Command::Dump(args)) => &args.input,
+            Some(Command::Dump(args)) => args.input.all(),
             Some(Command::Verify(args)) => &args.input,
-            Some(Command::ExtractAux(args)) => &args.input,
-            Some(Command::Recover(args)) => &args.input,
+            Some(Command::ExtractAux(args)) => args.input.all(),
+            Some(Command::Recover(args)) => args.convert.input.all(),
             Some(Command::Diff(_) | Command::Man(_) | Command::Completions(_)) => return None,
         })
     }
-}
-
-/// The error with the command that was meant, if the first word is nearly one: it was taken for a recording.
-fn meant(command: &mut clap::Command, args: &[OsString], error: clap::Error) -> clap::Error {
-    let words = || args.iter().skip(1).filter_map(|arg| arg.to_str()).filter(|arg| !arg.starts_with('-'));
-    let Some(word) = words().next().filter(|word| error.kind() == ErrorKind::UnknownArgument && !exists(word)) else {
-        return error;
-    };
-    let Some(near) = nearest_command(word).filter(|near| near != word) else { return error };
-    let mut error = clap::Error::new(ErrorKind::InvalidSubcommand).with_cmd(command);
-    error.insert(ContextKind::InvalidSubcommand, ContextValue::String(word.to_owned()));
-    error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near]));
-    error
-}
-
-fn exists(name: &str) -> bool {
-    Path::new(name).exists()
-}
-
-/// The subcommand that is nearly called `name`.
-pub fn nearest_command(name: &str) -> Option<String> {
-    let command = Cli::command();
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    suggest::nearest(name, names).map(str::to_owned)
 }
 
 /// The subcommands.
@@ -181,7 +210,8 @@ pub enum Command {
     Inject(InjectArgs),
     /// Say what is in a recording
     ///
-    /// Header, events with all their attributes, feature sections, and how many records of which type.
+    /// What was recorded when, where the samples are and what was lost; events with their attributes, feature sections, and
+    /// how many records of which type. -v adds the words of the header, and fields that are 0.
     #[command(after_long_help = examples::INFO)]
     Info(InfoArgs),
     /// Show every record with all its fields
@@ -236,8 +266,9 @@ pub struct CompletionsArgs {
 /// Arguments of `info`.
 #[derive(Debug, Args)]
 pub struct InfoArgs {
-    /// Recording to read; - is standard input
-    pub input: PathBuf,
+    /// Recordings to read.
+    #[command(flatten)]
+    pub input: InputArgs,
     /// One JSON object instead of text
     #[arg(long, group = "form")]
     pub json: bool,
@@ -250,6 +281,9 @@ pub struct InfoArgs {
     /// Overwrite FILE if it exists
     #[arg(short, long, requires = "html")]
     pub force: bool,
+    /// Be done before the output is on the disk: a crash of the machine may lose it
+    #[arg(long, requires = "html", hide_short_help = true)]
+    pub no_sync: bool,
 }
 
 /// A container.
@@ -260,15 +294,29 @@ pub enum Container {
     /// A stream, as perf record -o - makes it
     Pipe,
     /// A directory with what perf record --threads and --kcore put into one
+    #[value(alias = "directory")]
     Dir,
+}
+
+impl Container {
+    /// The container of one output; nothing for a directory, which has several.
+    pub fn kind(self) -> Option<ContainerKind> {
+        match self {
+            Container::File => Some(ContainerKind::File),
+            Container::Pipe => Some(ContainerKind::Pipe),
+            Container::Dir => None,
+        }
+    }
 }
 
 /// A byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ByteOrder {
     /// Least significant byte first (x86, ARM, RISC-V, POWER with ppc64le)
+    #[value(aliases = ["le", "little-endian"])]
     Little,
     /// Most significant byte first (s390x, SPARC, big-endian MIPS and POWER)
+    #[value(aliases = ["be", "big-endian"])]
     Big,
     /// That of this machine
     Native,
@@ -284,14 +332,18 @@ const BUILD_IDS: &str = "Build ids";
 /// Arguments of everything that makes a recording out of a recording.
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// Recording to read; - is standard input
-    pub input: PathBuf,
-    /// Recording to write; - is standard output
-    #[arg(short, long, required = true)]
+    /// Recording to read.
+    #[command(flatten)]
+    pub input: InputArg,
+    /// Recording to write [default: standard output, unless that is a terminal]
+    #[arg(short, long, value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Overwrite OUTPUT if it exists
     #[arg(short, long)]
     pub force: bool,
+    /// Be done before the output is on the disk: a crash of the machine may lose it
+    #[arg(long, hide_short_help = true)]
+    pub no_sync: bool,
     /// Container of OUTPUT; without it, that of INPUT, and a file for a directory
     #[arg(long, value_name = "CONTAINER", help_heading = CONVERSIONS)]
     pub to: Option<Container>,
@@ -325,7 +377,7 @@ pub struct ConvertArgs {
     #[arg(long, value_name = "WHAT", default_value = "error", help_heading = CONVERSIONS)]
     pub unknown: Unknown,
     /// Make OUTPUT readable for perf VERSION, such as 6.1
-    #[arg(long, value_name = "VERSION", help_heading = CONVERSIONS)]
+    #[arg(long, value_name = "VERSION", value_parser = release, help_heading = CONVERSIONS)]
     pub compat: Option<Version>,
     /// Set a feature section (repeatable): text, a number, or JSON as info prints it
     #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = FEATURES)]
@@ -344,7 +396,7 @@ pub struct ConvertArgs {
     #[arg(long, help_heading = BUILD_IDS)]
     pub mmap2_build_ids: bool,
     /// Look for objects and debug files in this folder, not on this machine
-    #[arg(long, value_name = "DIR", help_heading = BUILD_IDS)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = BUILD_IDS)]
     pub sysroot: Option<PathBuf>,
     /// Build ids told: "ID PATH" pairs between commas, or file://PATH of what perf buildid-list wrote
     #[arg(long, value_name = "LIST", help_heading = BUILD_IDS)]
@@ -357,16 +409,20 @@ pub struct ConvertArgs {
 /// Arguments of `dump`.
 #[derive(Debug, Args)]
 pub struct DumpArgs {
-    /// Recording to read; - is standard input
-    pub input: PathBuf,
+    /// Recording to read.
+    #[command(flatten)]
+    pub input: InputArg,
     /// A JSON object for each record, one a line
     #[arg(long)]
     pub json: bool,
     /// Show the bytes of each field, and those of everything around the records
     #[arg(long)]
     pub hex: bool,
-    /// Show only records of this type (repeatable), such as MMAP2 or sample
-    #[arg(long = "type", value_name = "NAME")]
+    /// Show samples only, with the thread's name at that time, and what is mapped at each address of the callchain
+    #[arg(long, conflicts_with_all = ["hex", "types"])]
+    pub resolved: bool,
+    /// Show only records of these types (repeatable), such as MMAP2 or sample,comm
+    #[arg(long = "type", value_name = "NAME", value_delimiter = ',')]
     pub types: Vec<String>,
     /// Stop after N records
     #[arg(long, value_name = "N")]
@@ -376,8 +432,9 @@ pub struct DumpArgs {
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// Recording to read; - is standard input
-    pub input: PathBuf,
+    /// Recordings to read.
+    #[command(flatten)]
+    pub input: InputArgs,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -386,17 +443,12 @@ pub struct VerifyArgs {
 /// Arguments of `recover`.
 #[derive(Debug, Args)]
 pub struct RecoverArgs {
-    /// Recording to read; - is standard input
-    pub input: PathBuf,
-    /// Recording to write; - is standard output
-    #[arg(short, long)]
-    pub output: PathBuf,
+    /// The recordings, and what becomes of what is recovered.
+    #[command(flatten)]
+    pub convert: ConvertArgs,
     /// Refuse a recording with records behind damaged bytes
     #[arg(long)]
     pub strict: bool,
-    /// Overwrite OUTPUT if it exists
-    #[arg(short, long)]
-    pub force: bool,
 }
 
 /// Arguments of `diff`.
@@ -409,15 +461,25 @@ pub struct DiffArgs {
     /// A JSON object for each difference, one a line
     #[arg(long)]
     pub json: bool,
+    /// Say nothing: the exit status tells whether anything differs
+    #[arg(long, conflicts_with_all = ["json", "stat", "limit"])]
+    pub brief: bool,
+    /// Numbers alone: what differs in features and events, and records by type
+    #[arg(long, conflicts_with = "limit")]
+    pub stat: bool,
+    /// Show N differences of features, of events and of records, 0 for all [default: 100; all with --json]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
 }
 
 /// Arguments of `extract-aux`.
 #[derive(Debug, Args)]
 pub struct ExtractAuxArgs {
-    /// Recording to read; - is standard input
-    pub input: PathBuf,
+    /// Recording to read.
+    #[command(flatten)]
+    pub input: InputArg,
     /// Directory to make
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
     /// Write the recording without AUX data, too
     #[arg(long, value_name = "FILE")]
@@ -425,10 +487,18 @@ pub struct ExtractAuxArgs {
     /// Replace DIR, if perfconv made it, and overwrite FILE
     #[arg(short, long)]
     pub force: bool,
+    /// Be done before the output is on the disk: a crash of the machine may lose it
+    #[arg(long, hide_short_help = true)]
+    pub no_sync: bool,
 }
 
 /// Takes `NAME=VALUE` apart.
 fn named(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("no = behind the name")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A release of perf, also as the kernel's tags and `uname -r` write it: `v6.1`.
+fn release(text: &str) -> Result<Version, String> {
+    text.strip_prefix('v').unwrap_or(text).parse()
 }

@@ -3,6 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use perfdata_core::error::Problem;
+
+use crate::foreign::Foreign;
+
 /// Result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -37,6 +41,14 @@ pub enum Error {
         path: PathBuf,
         /// What the system says.
         source: io::Error,
+    },
+    /// What comes as a stream is something else than a recording.
+    #[error("{source}")]
+    Unrecognised {
+        /// What it is.
+        foreign: Foreign,
+        /// What is wrong with it.
+        source: Box<Error>,
     },
     /// An error that can be got around.
     #[error("{source}")]
@@ -76,6 +88,17 @@ impl Error {
         Error::Refused(what.into()).with_step(Step::Add(options.into()))
     }
 
+    /// For `map_err`: records that cannot be read are left out by `perfconv recover`.
+    #[must_use]
+    pub(crate) fn of_records(self) -> Error {
+        match self {
+            Error::Read(error) if !error.is_io() && !matches!(error.problem(), Problem::Limit { .. }) => {
+                Error::Read(error).with_step(Step::Recover)
+            }
+            other => other,
+        }
+    }
+
     /// The step that leads past the error, if one is known.
     pub fn step(&self) -> Option<&Step> {
         match self {
@@ -89,7 +112,7 @@ impl Error {
     pub fn of_input(&self) -> Option<&perfdata_core::Error> {
         match self {
             Error::Read(error) => Some(error),
-            Error::Avoidable { source, .. } => source.of_input(),
+            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => source.of_input(),
             _ => None,
         }
     }
@@ -101,7 +124,7 @@ impl Error {
             Error::Write(perfdata_write::Error::Io { .. }) => 2,
             Error::Read(_) | Error::Write(_) | Error::Refused(_) => 1,
             Error::Usage(_) | Error::Compared { .. } | Error::Io { .. } => 2,
-            Error::Avoidable { source, .. } => source.exit_code(),
+            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => source.exit_code(),
         }
     }
 

@@ -45,9 +45,9 @@ impl<T> Job<T> {
 }
 
 /// Gathers records, and hands them in.
-pub struct Feed<'a, T, L> {
+pub struct Feed<'a, 'b, T, L> {
     look: L,
-    intake: &'a mut Intake<Job<T>>,
+    intake: &'a mut Intake<'b, Job<T>>,
     names: EventNames,
     batch: Batch,
     /// The last copy of what is known, and whether nothing was learned since.
@@ -60,9 +60,9 @@ pub struct Feed<'a, T, L> {
     passed: u64,
 }
 
-impl<'a, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, T, L> {
+impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
     /// Hands records in `endian` order in to `intake`, or has `look` look at them.
-    pub fn new(endian: Endian, intake: &'a mut Intake<Job<T>>, look: L) -> Self {
+    pub fn new(endian: Endian, intake: &'a mut Intake<'b, Job<T>>, look: L) -> Self {
         Feed {
             look,
             intake,

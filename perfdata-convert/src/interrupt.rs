@@ -1,10 +1,11 @@
-//! Ending by a signal: temporary files go, and the target stays as it was.
+//! What must go when a signal ends the process: temporary files with a name.
+//!
+//! The library catches no signals. Who does calls [`end`] when one is to end the process, on a thread of its own: the
+//! others may wait for input that never comes.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ};
-use signal_hook::iterator::Signals;
+use std::sync::{Mutex, PoisonError};
 
 /// The temporary files of this process.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -35,29 +36,22 @@ impl Drop for Temporary {
     }
 }
 
-fn list<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
-    change(&mut TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner))
+/// Does something during which no signal ends the process. It must make nothing [`Temporary`].
+pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
+    list(|_| work())
 }
 
-/// The signals that end a process which does not know them.
-const ENDING: [i32; 9] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGVTALRM, SIGUSR1, SIGUSR2, SIGXCPU];
-
-/// Cleans up when a signal comes that ends the process, and then lets it do what it does by default. A thread of its
-/// own: the others may wait for input that never comes.
-pub fn watch() {
-    // Who writes more than a file may have gets an error then.
-    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    // Without the thread signals do what they always did.
-    let Ok(mut signals) = Signals::new(ENDING) else { return };
-    std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            list(|all| {
-                for path in all.iter() {
-                    // Nothing is left to do about a file that cannot be removed.
-                    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-                }
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            });
+/// Removes all that is temporary, and has `die` end the process: nothing temporary is made any more.
+pub fn end(die: impl FnOnce()) {
+    list(|all| {
+        for path in all.iter() {
+            // Nothing is left to do about a file that cannot be removed.
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
+        die();
     });
+}
+
+fn list<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
+    change(&mut TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner))
 }

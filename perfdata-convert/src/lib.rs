@@ -7,7 +7,9 @@
 //!
 //! A [`Conversion`](convert::Conversion) is a choice of stages and of the container to write; there is one loop over the
 //! records. A conversion of one's own is a [`Stage`](convert::Stage): it sees the model before the first record, then each
-//! record, and the model again at the end. What it does not change it hands on.
+//! record, and the model again at the end. What it does not change it hands on. The driver does the rest: compressed
+//! records are opened for the stage and compressed again behind it, what follows a record outside its size goes with the
+//! record, and the index of AUX data and the times of the samples are brought up to date.
 //!
 //! ```
 //! use perfdata_convert::convert::{Conversion, Link, Stage};
@@ -49,11 +51,14 @@ pub mod cli;
 #[cfg(feature = "cli")]
 pub mod cmd;
 pub mod convert;
+pub mod count;
 pub mod diff;
 pub mod error;
 mod feed;
+pub mod foreign;
 pub mod interrupt;
 pub mod io;
+pub mod leftover;
 #[cfg(feature = "cli")]
 pub mod messages;
 #[cfg(feature = "cli")]

@@ -1,6 +1,8 @@
 //! What is said on standard error, by how much the user wants to hear.
 
 use std::fmt::Display;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
 
 use anstyle::{AnsiColor, Style};
 
@@ -55,21 +57,54 @@ impl Messages {
     /// What was done.
     pub fn summary(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            anstream::eprintln!("perfconv: {}", harmless(&text));
+            write(&format!("perfconv: {}", harmless(&text)));
         }
     }
 
     /// More about what was done.
     pub fn detail(self, text: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
-            anstream::eprintln!("perfconv: {}", harmless(&text));
+            write(&format!("perfconv: {}", harmless(&text)));
         }
+    }
+}
+
+/// What is said while something else has the terminal.
+static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+fn held<T>(change: impl FnOnce(&mut Option<Vec<String>>) -> T) -> T {
+    change(&mut HELD.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Keeps what is said from now on until [`release`].
+pub fn hold() {
+    held(|held| *held = Some(Vec::new()));
+}
+
+/// Says what was kept, and all else at once again.
+pub fn release() {
+    let lines = held(Option::take);
+    lines.into_iter().flatten().for_each(|line| write(&line));
+}
+
+/// Writes a line, now or later.
+fn write(line: &str) {
+    let is_kept = held(|held| match held {
+        Some(lines) => {
+            lines.push(line.to_owned());
+            true
+        }
+        None => false,
+    });
+    if !is_kept {
+        // Where standard error takes nothing, a closed terminal for instance, nobody hears of it, and the work goes on.
+        let _ = writeln!(anstream::stderr(), "{line}");
     }
 }
 
 fn say(word: &str, color: AnsiColor, text: &dyn Display) {
     let style = Style::new().bold().fg_color(Some(color.into()));
-    anstream::eprintln!("perfconv: {style}{word}:{style:#} {}", harmless(text));
+    write(&format!("perfconv: {style}{word}:{style:#} {}", harmless(text)));
 }
 
 /// The text without what a terminal would obey, or show elsewhere than where it stands: names of files are in it, and

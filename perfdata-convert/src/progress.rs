@@ -1,5 +1,6 @@
 //! The bar that shows how far a long command is.
 
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -16,46 +17,73 @@ const TICK: Duration = Duration::from_millis(250);
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left";
 const WITHOUT_TOTAL: &str = "{spinner} {bytes}  {bytes_per_sec}  {elapsed}";
 
+/// The bar that is shown, if any: who writes to the terminal, or ends the process, must know of it.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Has `write` write to standard error while no bar is in the way.
+pub fn without_bar<T>(write: impl FnOnce() -> T) -> T {
+    match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+/// Takes the bar away for good.
+pub fn clear() {
+    if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        bar.finish_and_clear();
+    }
+}
+
 /// Shows on standard error, if that is a terminal, how far an input has been read. It disappears with the last reader
 /// of the input.
 pub struct Progress {
     bar: ProgressBar,
-    /// Whether the work is done, so that the bar must not show itself any more.
-    done: Arc<Mutex<bool>>,
+    /// As long as it is there, the bar moves.
+    alive: Option<SyncSender<()>>,
 }
 
 impl Progress {
     /// A bar that shows itself when the work takes long, whether input comes or not.
     pub fn new() -> Arc<Self> {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let done = Arc::new(Mutex::new(false));
-        let (late_bar, late_done) = (bar.clone(), Arc::clone(&done));
-        let show_late = move || {
-            thread::sleep(PATIENCE);
-            let done = late_done.lock().unwrap_or_else(PoisonError::into_inner);
-            if !*done {
-                show(&late_bar);
+        let (alive, ended) = sync_channel(0);
+        let shown = bar.clone();
+        let move_bar = move || {
+            let mut wait = PATIENCE;
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                tick(&shown);
+                wait = TICK;
             }
         };
         // Without a thread there is no bar, which is no harm.
-        drop(thread::Builder::new().spawn(show_late));
-        Arc::new(Progress { bar, done })
+        drop(thread::Builder::new().spawn(move_bar));
+        Arc::new(Progress { bar, alive: Some(alive) })
     }
 }
 
-/// Begins to draw the bar if there is a terminal.
-fn show(bar: &ProgressBar) {
-    bar.set_draw_target(ProgressDrawTarget::stderr());
+/// Moves the bar; the first time it begins to be drawn if there is a terminal.
+fn tick(bar: &ProgressBar) {
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !bar.is_finished() && shown.is_none() {
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        *shown = Some(bar.clone()).filter(|bar| !bar.is_hidden());
+    }
     if !bar.is_hidden() {
         bar.tick();
-        bar.enable_steady_tick(TICK);
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        *self.done.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.alive = None;
+        // The bar must not show itself any more, nor that of another input go.
+        let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_shown = !self.bar.is_hidden();
         self.bar.finish_and_clear();
+        if is_shown {
+            *shown = None;
+        }
     }
 }
 

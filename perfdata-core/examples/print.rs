@@ -1,4 +1,5 @@
-//! Prints all records of a recording with their fields, one a line:
+//! Prints all records of a recording with their fields, one a line, in the order of time. Records that `perf record -z`
+//! compressed are printed like all others:
 //!
 //!     cargo run -p perfdata-core --example print -- perf.data
 
@@ -6,32 +7,22 @@ use std::{
     env,
     error::Error,
     fmt::Write as _,
-    fs::File,
     io::{self, Write as _},
-    sync::Arc,
 };
 
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
-use perfdata_core::read::{Piece, RecordingReader};
-use perfdata_core::record::Record;
 use perfdata_core::wire::until_nul;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os().nth(1).ok_or("usage: print RECORDING")?;
-    let mut out = io::stdout().lock();
-    let mut reader = RecordingReader::open(Arc::new(File::open(path)?))?;
-    // A pipe may bring attributes late, so the model comes with each piece.
-    while let Some((piece, recording)) = reader.next_with_model()? {
-        let Piece::Record(raw) = piece else { continue };
-        let record = Record::decode(&raw, &recording.events.layout_of(&raw))?;
-        let mut line = Line(format!("{:#x} {}", raw.offset, raw.kind));
-        record.describe("", Style::Plain, &mut line);
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut records = perfdata_core::open(path)?.by_time();
+    while let Some(record) = records.next()? {
+        let mut line = Line(format!("{:#x} {}", record.offset, record.kind));
+        record.decode()?.describe("", Style::Plain, &mut line);
         writeln!(out, "{}", line.0)?;
     }
-    match reader.damage() {
-        Some(damage) => Err(damage.to_string().into()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Adds the fields of a value to a line. It knows no record: the declarations tell it theirs.
@@ -50,7 +41,7 @@ impl Visitor for Line {
         // Writing to a string does not fail.
         let _ = match value {
             Leaf::Count(_) | Leaf::Pad(_) => Ok(()),
-            Leaf::Uint(number, Style::Hex) => write!(self.0, " {name}={number:#x}"),
+            Leaf::Uint(number, Style::Hex | Style::Callchain) => write!(self.0, " {name}={number:#x}"),
             Leaf::Uint(number, _) => write!(self.0, " {name}={number}"),
             Leaf::Int(number) => write!(self.0, " {name}={number}"),
             Leaf::Float(number) => write!(self.0, " {name}={number}"),

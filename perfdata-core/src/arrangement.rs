@@ -1,5 +1,7 @@
 //! Where everything stands in a container: what a recording's model does not say, but an exact copy needs.
 
+use std::fmt;
+
 use crate::feature::FeatureId;
 use crate::header::{ContainerKind, FileHeader, FileSection, WordSize};
 
@@ -22,6 +24,21 @@ pub enum Part {
     Feature(u32),
     /// Bytes that nothing points at.
     Gap,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Header => f.write_str("the header"),
+            Part::Ids(event) => write!(f, "the ids of event {event}"),
+            Part::Attrs => f.write_str("the attributes"),
+            Part::EventTypes => f.write_str("the names of events"),
+            Part::Data => f.write_str("the records"),
+            Part::FeatureTable => f.write_str("the feature table"),
+            Part::Feature(id) => write!(f, "feature {}", FeatureId(*id)),
+            Part::Gap => f.write_str("a gap"),
+        }
+    }
 }
 
 /// A part and its place.
@@ -68,6 +85,55 @@ impl FileArrangement {
                 [a, b] => a.place.end().is_none_or(|end| end > b.place.offset),
                 _ => false,
             })
+    }
+
+    /// The parts that share bytes, in pairs, by offset.
+    pub fn shared(&self) -> impl Iterator<Item = (Region, Region)> + '_ {
+        let parts = self.regions.iter().filter(|region| region.part != Part::Gap && region.place.size > 0);
+        // Of those before, one alone reaches farthest.
+        parts
+            .scan(None::<Region>, |farthest, &region| {
+                let before = farthest.filter(|before| before.place.overlaps(&region.place));
+                if farthest.is_none_or(|before| before.place.end() <= region.place.end()) {
+                    *farthest = Some(region);
+                }
+                Some(before.map(|before| (before, region)))
+            })
+            .flatten()
+    }
+
+    /// The first two parts other than feature sections that share bytes: neither can be written without changing the
+    /// other. Records of which there are none, but whose place is inside of the header, are such a part, too.
+    pub fn conflict(&self) -> Option<(Region, Region)> {
+        let parts = self.regions.iter().filter(|region| !matches!(region.part, Part::Gap | Part::Feature(_)));
+        let mut farthest = None::<Region>;
+        for &region in parts {
+            let is_inside = |before: &Region| before.place.end().is_none_or(|end| end > region.place.offset);
+            if let Some(before) = farthest.filter(is_inside) {
+                return Some((before, region));
+            }
+            farthest = Some(region);
+        }
+        match self.regions.first() {
+            Some(first) if first.part == Part::Data => {
+                let header = self.regions.iter().find(|region| region.part == Part::Header)?;
+                Some((*header, *first))
+            }
+            _ => None,
+        }
+    }
+
+    /// The feature sections, by number, that the table tells of but that cannot be read: they are outside of the file,
+    /// or what stands there belongs to another part.
+    pub fn lost_sections(&self) -> impl Iterator<Item = (u32, FileSection)> + '_ {
+        let is_there = |id: u32| self.regions.iter().any(|region| region.part == Part::Feature(id));
+        self.table.iter().copied().filter(move |(id, place)| place.size > 0 && !is_there(*id))
+    }
+
+    /// The first part that has bytes of `place`.
+    pub fn part_at(&self, place: &FileSection) -> Option<Part> {
+        let parts = self.regions.iter().filter(|region| region.part != Part::Gap);
+        parts.clone().find(|region| region.place.overlaps(place)).map(|region| region.part)
     }
 
     /// Sorts the regions by offset and adds the gaps between them.

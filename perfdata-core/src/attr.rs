@@ -8,6 +8,7 @@ use crate::codes::{bitfield, codes, flags};
 use crate::describe::{Describe, Leaf, Style, Visitor, WireSize};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::version::Version;
 use crate::wire::{Extent, Rest, Wire, wire};
 
 codes! {
@@ -59,32 +60,96 @@ codes! {
 flags! {
     /// What a SAMPLE holds, `enum perf_event_sample_format`.
     pub struct SampleType: u64 {
-        0 IP "IP", 1 TID "TID", 2 TIME "TIME", 3 ADDR "ADDR", 4 READ "READ", 5 CALLCHAIN "CALLCHAIN",
-        6 ID "ID", 7 CPU "CPU", 8 PERIOD "PERIOD", 9 STREAM_ID "STREAM_ID", 10 RAW "RAW",
-        11 BRANCH_STACK "BRANCH_STACK", 12 REGS_USER "REGS_USER", 13 STACK_USER "STACK_USER",
-        14 WEIGHT "WEIGHT", 15 DATA_SRC "DATA_SRC", 16 IDENTIFIER "IDENTIFIER",
-        17 TRANSACTION "TRANSACTION", 18 REGS_INTR "REGS_INTR", 19 PHYS_ADDR "PHYS_ADDR", 20 AUX "AUX",
-        21 CGROUP "CGROUP", 22 DATA_PAGE_SIZE "DATA_PAGE_SIZE", 23 CODE_PAGE_SIZE "CODE_PAGE_SIZE",
-        24 WEIGHT_STRUCT "WEIGHT_STRUCT",
+        since "2.6.31" {
+            0 IP "IP", 1 TID "TID", 2 TIME "TIME", 3 ADDR "ADDR", 4 READ "READ", 5 CALLCHAIN "CALLCHAIN", 6 ID "ID",
+            7 CPU "CPU", 8 PERIOD "PERIOD", 9 STREAM_ID "STREAM_ID", 10 RAW "RAW",
+        }
+        since "3.4" {
+            11 BRANCH_STACK "BRANCH_STACK",
+        }
+        since "3.7" {
+            12 REGS_USER "REGS_USER", 13 STACK_USER "STACK_USER",
+        }
+        since "3.10" {
+            14 WEIGHT "WEIGHT", 15 DATA_SRC "DATA_SRC",
+        }
+        since "3.12" {
+            16 IDENTIFIER "IDENTIFIER",
+        }
+        since "3.13" {
+            17 TRANSACTION "TRANSACTION",
+        }
+        since "3.19" {
+            18 REGS_INTR "REGS_INTR",
+        }
+        since "4.14" {
+            19 PHYS_ADDR "PHYS_ADDR",
+        }
+        since "5.5" {
+            20 AUX "AUX",
+        }
+        since "5.7" {
+            21 CGROUP "CGROUP",
+        }
+        since "5.11" {
+            22 DATA_PAGE_SIZE "DATA_PAGE_SIZE", 23 CODE_PAGE_SIZE "CODE_PAGE_SIZE",
+        }
+        since "5.12" {
+            24 WEIGHT_STRUCT "WEIGHT_STRUCT",
+        }
     }
 }
 
 flags! {
     /// What a read value holds, `enum perf_event_read_format`.
     pub struct ReadFormat: u64 {
-        0 TOTAL_TIME_ENABLED "TOTAL_TIME_ENABLED", 1 TOTAL_TIME_RUNNING "TOTAL_TIME_RUNNING", 2 ID "ID",
-        3 GROUP "GROUP", 4 LOST "LOST",
+        since "2.6.31" {
+            0 TOTAL_TIME_ENABLED "TOTAL_TIME_ENABLED", 1 TOTAL_TIME_RUNNING "TOTAL_TIME_RUNNING", 2 ID "ID",
+            3 GROUP "GROUP",
+        }
+        since "6.0" {
+            4 LOST "LOST",
+        }
     }
 }
 
 flags! {
     /// Which branches a branch stack holds and in what form, `enum perf_branch_sample_type`.
     pub struct BranchSampleType: u64 {
-        0 USER "USER", 1 KERNEL "KERNEL", 2 HV "HV", 3 ANY "ANY", 4 ANY_CALL "ANY_CALL",
-        5 ANY_RETURN "ANY_RETURN", 6 IND_CALL "IND_CALL", 7 ABORT_TX "ABORT_TX", 8 IN_TX "IN_TX", 9 NO_TX "NO_TX",
-        10 COND "COND", 11 CALL_STACK "CALL_STACK", 12 IND_JUMP "IND_JUMP", 13 CALL "CALL", 14 NO_FLAGS "NO_FLAGS",
-        15 NO_CYCLES "NO_CYCLES", 16 TYPE_SAVE "TYPE_SAVE", 17 HW_INDEX "HW_INDEX", 18 PRIV_SAVE "PRIV_SAVE",
-        19 COUNTERS "COUNTERS",
+        since "3.4" {
+            0 USER "USER", 1 KERNEL "KERNEL", 2 HV "HV", 3 ANY "ANY", 4 ANY_CALL "ANY_CALL",
+            5 ANY_RETURN "ANY_RETURN", 6 IND_CALL "IND_CALL",
+        }
+        since "3.11" {
+            7 ABORT_TX "ABORT_TX", 8 IN_TX "IN_TX", 9 NO_TX "NO_TX",
+        }
+        since "3.16" {
+            10 COND "COND",
+        }
+        since "4.1" {
+            11 CALL_STACK "CALL_STACK",
+        }
+        since "4.2" {
+            12 IND_JUMP "IND_JUMP",
+        }
+        since "4.4" {
+            13 CALL "CALL",
+        }
+        since "4.5" {
+            14 NO_FLAGS "NO_FLAGS", 15 NO_CYCLES "NO_CYCLES",
+        }
+        since "4.14" {
+            16 TYPE_SAVE "TYPE_SAVE",
+        }
+        since "5.7" {
+            17 HW_INDEX "HW_INDEX",
+        }
+        since "6.1" {
+            18 PRIV_SAVE "PRIV_SAVE",
+        }
+        since "6.8" {
+            19 COUNTERS "COUNTERS",
+        }
     }
 }
 
@@ -92,83 +157,83 @@ bitfield! {
     /// The flags word of an attribute (byte 40), in little-endian bit numbering whatever the recording's order.
     pub struct AttrFlags: mirrored u64 {
         /// The event starts switched off.
-        disabled 0 1,
+        disabled 0 1 since "2.6.31",
         /// Children inherit the event.
-        inherit 1 1,
+        inherit 1 1 since "2.6.31",
         /// Must always be on the PMU.
-        pinned 2 1,
+        pinned 2 1 since "2.6.31",
         /// Only group on the PMU.
-        exclusive 3 1,
+        exclusive 3 1 since "2.6.31",
         /// Does not count user space.
-        exclude_user 4 1,
+        exclude_user 4 1 since "2.6.31",
         /// Does not count the kernel.
-        exclude_kernel 5 1,
+        exclude_kernel 5 1 since "2.6.31",
         /// Does not count the hypervisor.
-        exclude_hv 6 1,
+        exclude_hv 6 1 since "2.6.31",
         /// Does not count while idle.
-        exclude_idle 7 1,
+        exclude_idle 7 1 since "2.6.31",
         /// MMAP records for executable mappings.
-        mmap 8 1,
+        mmap 8 1 since "2.6.31",
         /// COMM records.
-        comm 9 1,
+        comm 9 1 since "2.6.31",
         /// `sample_period` is a frequency in Hz.
-        freq 10 1,
+        freq 10 1 since "2.6.31",
         /// Counts per task.
-        inherit_stat 11 1,
+        inherit_stat 11 1 since "2.6.31",
         /// Switched on by exec.
-        enable_on_exec 12 1,
+        enable_on_exec 12 1 since "2.6.31",
         /// FORK and EXIT records.
-        task 13 1,
-        /// `wakeup` is a number of bytes, not of events (2.6.32).
-        watermark 14 1,
-        /// How near the sampled address must be: 0 anywhere to 3 exact (2.6.35).
-        precise_ip 15 2,
-        /// MMAP records for data mappings, too (2.6.36).
-        mmap_data 17 1,
-        /// Kernel records other than SAMPLE end with a trailer (2.6.38).
-        sample_id_all 18 1,
-        /// Does not count the host (3.2).
-        exclude_host 19 1,
-        /// Does not count guests (3.2).
-        exclude_guest 20 1,
-        /// Callchains without the kernel part (3.7).
-        exclude_callchain_kernel 21 1,
-        /// Callchains without the user part (3.7).
-        exclude_callchain_user 22 1,
-        /// MMAP2 instead of MMAP (3.16).
-        mmap2 23 1,
-        /// COMM records of an exec are marked (3.16).
-        comm_exec 24 1,
-        /// `clockid` says which clock times are of (4.1).
-        use_clockid 25 1,
-        /// SWITCH records (4.3).
-        context_switch 26 1,
-        /// The ring buffer is written from end to start (4.7).
-        write_backward 27 1,
-        /// NAMESPACES records (4.12).
-        namespaces 28 1,
-        /// KSYMBOL records (5.1).
-        ksymbol 29 1,
-        /// BPF_EVENT records (5.1).
-        bpf_event 30 1,
-        /// Sends its data to the AUX event (5.4).
-        aux_output 31 1,
-        /// CGROUP records (5.7).
-        cgroup 32 1,
-        /// TEXT_POKE records (5.9).
-        text_poke 33 1,
-        /// MMAP2 records carry build ids (5.12).
-        build_id 34 1,
-        /// Only threads inherit the event (5.13).
-        inherit_thread 35 1,
-        /// Removed by exec (5.13).
-        remove_on_exec 36 1,
-        /// SIGTRAP on overflow (5.13).
-        sigtrap 37 1,
-        /// User callchains arrive later, in CALLCHAIN_DEFERRED records (6.19).
-        defer_callchain 38 1,
-        /// This event carries the deferred callchains (6.19).
-        defer_output 39 1,
+        task 13 1 since "2.6.31",
+        /// `wakeup` is a number of bytes, not of events.
+        watermark 14 1 since "2.6.32",
+        /// How near the sampled address must be: 0 anywhere to 3 exact.
+        precise_ip 15 2 since "2.6.35",
+        /// MMAP records for data mappings, too.
+        mmap_data 17 1 since "2.6.36",
+        /// Kernel records other than SAMPLE end with a trailer.
+        sample_id_all 18 1 since "2.6.38",
+        /// Does not count the host.
+        exclude_host 19 1 since "3.2",
+        /// Does not count guests.
+        exclude_guest 20 1 since "3.2",
+        /// Callchains without the kernel part.
+        exclude_callchain_kernel 21 1 since "3.7",
+        /// Callchains without the user part.
+        exclude_callchain_user 22 1 since "3.7",
+        /// MMAP2 instead of MMAP.
+        mmap2 23 1 since "3.16",
+        /// COMM records of an exec are marked.
+        comm_exec 24 1 since "3.16",
+        /// `clockid` says which clock times are of.
+        use_clockid 25 1 since "4.1",
+        /// SWITCH records.
+        context_switch 26 1 since "4.3",
+        /// The ring buffer is written from end to start.
+        write_backward 27 1 since "4.7",
+        /// NAMESPACES records.
+        namespaces 28 1 since "4.12",
+        /// KSYMBOL records.
+        ksymbol 29 1 since "5.1",
+        /// BPF_EVENT records.
+        bpf_event 30 1 since "5.1",
+        /// Sends its data to the AUX event.
+        aux_output 31 1 since "5.4",
+        /// CGROUP records.
+        cgroup 32 1 since "5.7",
+        /// TEXT_POKE records.
+        text_poke 33 1 since "5.9",
+        /// MMAP2 records carry build ids.
+        build_id 34 1 since "5.12",
+        /// Only threads inherit the event.
+        inherit_thread 35 1 since "5.13",
+        /// Removed by exec.
+        remove_on_exec 36 1 since "5.13",
+        /// SIGTRAP on overflow.
+        sigtrap 37 1 since "5.13",
+        /// User callchains arrive later, in CALLCHAIN_DEFERRED records.
+        defer_callchain 38 1 since "6.19",
+        /// This event carries the deferred callchains.
+        defer_output 39 1 since "6.19",
     }
 }
 
@@ -176,11 +241,11 @@ bitfield! {
     /// What an event does to the AUX trace (byte 116, since 6.13).
     pub struct AuxAction: mirrored u32 {
         /// The trace starts paused.
-        aux_start_paused 0 1,
+        aux_start_paused 0 1 since "6.13",
         /// Pauses the trace.
-        aux_pause 1 1,
+        aux_pause 1 1 since "6.13",
         /// Resumes the trace.
-        aux_resume 2 1,
+        aux_resume 2 1 since "6.13",
     }
 }
 
@@ -273,7 +338,55 @@ pub const SIZES: &[(u32, &str)] = &[
     (144, "6.18"),
 ];
 
+/// The release that brought `sample_max_stack`, into room that the attribute had before. What else came so goes with a
+/// flag.
+const MAX_STACK_SINCE: &str = "4.8";
+
 impl Attr {
+    /// Bytes of the attribute that `version` knows.
+    pub fn size_in(version: Version) -> u32 {
+        SIZES.iter().rev().find(|(_, since)| version.has(since)).map_or(Self::MIN_SIZE, |(size, _)| *size)
+    }
+
+    /// The attribute without the flags that `version` does not know, and without the values that stand for nothing then or
+    /// speak of the recorder's work only; its size is the same. Where records say by a part which event they belong to, or
+    /// have weights, they do so by the older part.
+    #[must_use]
+    pub fn known_in(&self, version: Version) -> Attr {
+        let mut attr = self.clone();
+        attr.flags = self.flags.known_in(version);
+        attr.sample_type = self.sample_type.known_in(version);
+        attr.read_format = self.read_format.known_in(version);
+        attr.branch_sample_type = self.branch_sample_type.map(|kinds| kinds.known_in(version));
+        attr.aux_action = self.aux_action.map(|actions| actions.known_in(version));
+        let lost = SampleType(self.sample_type.0 & !attr.sample_type.0);
+        for (new, old) in [
+            (SampleType::IDENTIFIER, SampleType::ID),
+            (SampleType::WEIGHT_STRUCT, SampleType::WEIGHT.known_in(version)),
+        ] {
+            if lost.has(new) {
+                attr.sample_type = attr.sample_type | old;
+            }
+        }
+        let zero = |is_void: bool, field: &mut Option<u64>| *field = field.map(|value| if is_void { 0 } else { value });
+        let zero32 =
+            |is_void: bool, field: &mut Option<u32>| *field = field.map(|value| if is_void { 0 } else { value });
+        zero(lost.has(SampleType::REGS_USER), &mut attr.sample_regs_user);
+        zero32(lost.has(SampleType::STACK_USER), &mut attr.sample_stack_user);
+        zero(lost.has(SampleType::REGS_INTR), &mut attr.sample_regs_intr);
+        zero32(lost.has(SampleType::AUX), &mut attr.aux_sample_size);
+        zero(attr.flags.sigtrap() < self.flags.sigtrap(), &mut attr.sig_data);
+        if attr.flags.use_clockid() < self.flags.use_clockid() {
+            attr.clockid = attr.clockid.map(|_| 0);
+        }
+        if !version.has(MAX_STACK_SINCE) {
+            attr.sample_max_stack = attr.sample_max_stack.map(|_| 0);
+        }
+        let knows_aux = Self::size_in(version) >= 108;
+        zero32(!knows_aux, &mut attr.aux_watermark);
+        attr
+    }
+
     /// The attribute in the form of `size` bytes, or as it is where it is not longer.
     ///
     /// # Errors

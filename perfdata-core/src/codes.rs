@@ -43,21 +43,31 @@ macro_rules! codes {
 }
 pub(crate) use codes;
 
-/// Declares a word of flags whose *number* is the same in both byte orders: `pub struct SampleType: u64 { 0 IP "IP", … }`.
+/// Declares a word of flags whose *number* is the same in both byte orders, by the release that brought them:
+/// `pub struct SampleType: u64 { since "2.6.31" { 0 IP "IP", … } since "3.4" { … } }`.
 macro_rules! flags {
-    ($(#[$meta:meta])* pub struct $name:ident: $word:ty { $($(#[$cmeta:meta])* $bit:literal $constant:ident $text:literal),* $(,)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident: $word:ty {
+        $(since $since:literal { $($(#[$cmeta:meta])* $bit:literal $constant:ident $text:literal),* $(,)? })*
+    }) => {
         $(#[$meta])*
         #[binrw::binrw]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub $word);
 
         impl $name {
-            $($(#[$cmeta])* #[doc = concat!("Bit ", stringify!($bit), ", `", $text, "`.")] pub const $constant: Self = Self(1 << $bit);)*
+            $($($(#[$cmeta])* #[doc = concat!("Bit ", stringify!($bit), ", `", $text, "`, since ", $since, ".")]
+                pub const $constant: Self = Self(1 << $bit);)*)*
             /// All bits that have a name.
-            pub const KNOWN: Self = Self(0 $(| 1 << $bit)*);
+            pub const KNOWN: Self = Self(0 $($(| 1 << $bit)*)*);
             /// Every flag, ascending.
             pub const FIELDS: &'static [$crate::describe::Field] =
-                &[$($crate::describe::Field { bit: $bit, width: 1, name: $text }),*];
+                &[$($($crate::describe::Field { bit: $bit, width: 1, name: $text, since: $since }),*),*];
+
+            /// This word without the flags that `version` does not know; those without a name are known to none.
+            pub fn known_in(self, version: $crate::version::Version) -> Self {
+                // A field of this word is no wider than it.
+                Self(self.0 & $crate::describe::Field::known_in(Self::FIELDS, version) as $word)
+            }
 
             /// Whether all bits of `flags` are set.
             #[inline]
@@ -92,8 +102,8 @@ macro_rules! flags {
 }
 pub(crate) use flags;
 
-/// Declares a word of small fields: `pub struct AttrFlags: mirrored u64 { disabled 0 1, precise_ip 15 2, … }` with
-/// the first bit (as little-endian machines number them) and the width of each.
+/// Declares a word of small fields: `pub struct AttrFlags: mirrored u64 { disabled 0 1 since "2.6.31", precise_ip 15 2
+/// since "2.6.35", … }` with the first bit (as little-endian machines number them), the width and the release of each.
 ///
 /// A C compiler fills a word of bit-fields from the least significant bit on little-endian machines and from the most
 /// significant one on big-endian machines. The value kept here is always in little-endian numbering; reading and
@@ -103,7 +113,7 @@ pub(crate) use flags;
 macro_rules! bitfield {
     (@mirrored mirrored) => { true };
     (@mirrored numeric) => { false };
-    ($(#[$meta:meta])* pub struct $name:ident: $order:ident $word:ty { $($(#[$fmeta:meta])* $field:ident $bit:literal $width:literal),* $(,)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident: $order:ident $word:ty { $($(#[$fmeta:meta])* $field:ident $bit:literal $width:literal since $since:literal),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub $word);
@@ -111,13 +121,14 @@ macro_rules! bitfield {
         impl $name {
             /// Every field, ascending.
             pub const FIELDS: &'static [$crate::describe::Field] =
-                &[$($crate::describe::Field { bit: $bit, width: $width, name: stringify!($field) }),*];
+                &[$($crate::describe::Field { bit: $bit, width: $width, name: stringify!($field), since: $since }),*];
 
             /// Whether the position of a field on the wire depends on the byte order.
             pub const MIRRORED: bool = $crate::codes::bitfield!(@mirrored $order);
 
             $(
                 $(#[$fmeta])*
+                #[doc = concat!("Since ", $since, ".")]
                 #[inline]
                 pub const fn $field(self) -> $word {
                     self.0 >> $bit & (<$word>::MAX >> (<$word>::BITS - $width))
@@ -131,6 +142,12 @@ macro_rules! bitfield {
                 let &$crate::describe::Field { bit, width, .. } = Self::FIELDS.iter().find(|f| f.name == name)?;
                 let mask = <$word>::MAX >> (<$word>::BITS - width);
                 (value <= mask).then_some(Self(self.0 & !(mask << bit) | value << bit))
+            }
+
+            /// This word without the fields that `version` does not know; bits of no field are known to none.
+            pub fn known_in(self, version: $crate::version::Version) -> Self {
+                // A field of this word is no wider than it.
+                Self(self.0 & $crate::describe::Field::known_in(Self::FIELDS, version) as $word)
             }
 
             /// The set bits that belong to no field.
@@ -207,7 +224,7 @@ mod tests {
 
     bitfield! {
         /// One single bit, one field across a byte border, one wide field.
-        pub struct Sample: mirrored u32 { single 0 1, pair 7 2, wide 16 16 }
+        pub struct Sample: mirrored u32 { single 0 1 since "3.4", pair 7 2 since "4.1", wide 16 16 since "6.0" }
     }
 
     #[test]
@@ -230,5 +247,7 @@ mod tests {
         }
         assert_eq!(Sample(1 << 3).unknown(), 1 << 3);
         assert_eq!(Sample(0).with("pair", 4), None);
+        let known = |version: &str| Sample(u32::MAX).known_in(version.parse().unwrap());
+        assert_eq!((known("3.3").0, known("4.0").0, known("5.9").0, known("6.0").0), (0, 1, 0x181, 0xffff_0181));
     }
 }

@@ -4,6 +4,8 @@
 //! number of bytes that it takes on the wire. The walk is generated from the declaration itself (see the
 //! `wire!` macro), so that there is no second list of fields.
 
+use crate::version::Version;
+
 /// How a number wants to be shown. Written behind the field's type in its declaration: `addr: u64 as Hex`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
@@ -12,6 +14,8 @@ pub enum Style {
     Plain,
     /// An address, mask or opaque word: hexadecimal.
     Hex,
+    /// An address in a callchain, or a [`CallchainContext`](crate::record::CallchainContext) marker among them.
+    Callchain,
     /// Nanoseconds on the recording's clock.
     Time,
     /// An event id, which readers resolve to the event's name.
@@ -90,9 +94,17 @@ pub struct Field {
     pub width: u32,
     /// Name.
     pub name: &'static str,
+    /// The first release of kernel or perf that sets it.
+    pub since: &'static str,
 }
 
 impl Field {
+    /// The bits of the pieces in `fields` that `version` knows.
+    pub fn known_in(fields: &[Field], version: Version) -> u64 {
+        let known = fields.iter().filter(|field| version.has(field.since));
+        known.fold(0, |all, field| all | field.mask() << field.bit)
+    }
+
     /// As many ones as the piece has bits.
     fn mask(&self) -> u64 {
         u64::MAX.checked_shr(u64::BITS.saturating_sub(self.width)).unwrap_or(0)
@@ -112,6 +124,14 @@ pub fn set_fields(word: u64, fields: &'static [Field]) -> impl Iterator<Item = (
 
 fn unknown_bits(word: u64, fields: &[Field]) -> u64 {
     fields.iter().fold(word, |rest, f| rest & !(f.mask() << f.bit))
+}
+
+/// The kernel's name of a field: its `type` is called `kind` here, `type` being a word of Rust.
+pub const fn field_name(name: &str) -> &str {
+    match name.as_bytes() {
+        b"kind" => "type",
+        _ => name,
+    }
 }
 
 /// Receives the fields of a value in file order.

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
+use crate::describe::field_name;
+
 /// Result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -191,7 +193,7 @@ fn innermost_field(error: &binrw::Error) -> Option<String> {
     let binrw::Error::Backtrace(backtrace) = error else { return None };
     backtrace.frames.iter().find_map(|frame| match frame {
         binrw::error::BacktraceFrame::Full { message, .. } => {
-            message.split('\'').nth(1).filter(|name| !name.starts_with("self_")).map(str::to_owned)
+            message.split('\'').nth(1).filter(|name| !name.starts_with("self_")).map(|name| field_name(name).to_owned())
         }
         _ => None,
     })

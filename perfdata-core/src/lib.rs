@@ -27,18 +27,38 @@
 //!
 //! # Reading
 //!
-//! The records of `perf record -z` come as they stand, in COMPRESSED records. [`ByTime`](read::ByTime) hands out those in
-//! them, too, in the order of time; a [`Decompressor`](read::Decompressor) opens one record after the other.
+//! [`open`] opens a file, a pipe stream in a file, or a directory. [`by_time`](read::RecordingReader::by_time) gives all
+//! records in the order of time, those that `perf record -z` compressed among them:
+//!
+//! ```
+//! use perfdata_core::record::Body;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+//! let mut records = perfdata_core::open(path)?.by_time();
+//! # let mut names = Vec::new();
+//! while let Some(record) = records.next()? {
+//!     if let Body::Comm(comm) = record.decode()?.body {
+//!         println!("thread {} is now called {}", comm.tid, comm.comm);
+//! #       names.push(comm.tid);
+//!     }
+//! }
+//! # assert!(!names.is_empty());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Without `by_time` the records come as they stand in the recording, compressed ones inside COMPRESSED records, which
+//! a [`Decompressor`](read::Decompressor) opens:
 //!
 //! ```
 //! use perfdata_core::feature::{Feature, FeatureId};
-//! use perfdata_core::read::{Piece, RecordingReader};
-//! use perfdata_core::record::{Body, Record, RecordType};
-//! use std::{fs::File, sync::Arc};
+//! use perfdata_core::read::Piece;
+//! use perfdata_core::record::{Body, RecordType};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-s390x-file-default.data");
-//! let mut reader = RecordingReader::open(Arc::new(File::open(path)?))?;
+//! let mut reader = perfdata_core::open(path)?;
 //! if let Some(section) = reader.recording().feature(FeatureId::ARCH)
 //!     && let Feature::Arch(arch) = section?.value
 //! {
@@ -46,18 +66,19 @@
 //! }
 //!
 //! let mut samples = 0;
-//! while let Some((piece, recording)) = reader.next_with_model()? {
-//!     // Most records need no more than a look at their header …
-//!     let Piece::Record(raw) = piece else { continue };
-//!     if raw.kind != RecordType::SAMPLE {
-//!         continue;
-//!     }
-//!     // … and the others are decoded by the layout of the event that they belong to.
-//!     let record = Record::decode(&raw, &recording.events.layout_of(&raw))?;
-//!     if let Body::Sample(sample) = record.body {
+//! while let Some(piece) = reader.next()? {
+//!     // AUX data and tracing data are no records.
+//!     let Piece::Record(record) = piece else { continue };
+//!     if record.kind == RecordType::SAMPLE
+//!         && let Body::Sample(sample) = record.decode()?.body
+//!     {
 //!         assert!(sample.time.is_some());
 //!         samples += 1;
 //!     }
+//! }
+//! // The stream ends at the first bytes that are not a record.
+//! if let Some(damage) = reader.damage() {
+//!     return Err(damage.to_string().into());
 //! }
 //! # assert_eq!(samples, 289);
 //! # Ok(())
@@ -119,3 +140,13 @@ pub use error::{Error, Result};
 pub use layout::Layout;
 pub use recording::{Event, Events, Recording};
 pub use version::Version;
+
+/// Opens the recording at `path`: a file in file mode or pipe mode, a directory of `perf record --threads`, or a stream.
+///
+/// [`RecordingReader::open_path`](read::RecordingReader::open_path) does it with options.
+///
+/// # Errors
+/// There is nothing, or it is not a recording, or its header or attributes are damaged.
+pub fn open(path: impl AsRef<std::path::Path>) -> Result<read::RecordingReader> {
+    read::RecordingReader::open_path(path, read::Options::default())
+}

@@ -218,6 +218,17 @@ impl Events {
         self.0.forms.len() <= 1
     }
 
+    /// The place of a SAMPLE's event in the list, and a look at the sample without decoding it; `None` for other records,
+    /// and where the event is not known.
+    #[inline]
+    pub fn look<'a>(&'a self, record: &RawRecord<'a>) -> Option<(usize, Glimpse<'a>)> {
+        if record.kind != RecordType::SAMPLE {
+            return None;
+        }
+        let event = self.of_record(record)?;
+        Some((event, self.0.form(event)?.offsets.look(record)))
+    }
+
     /// A look at a SAMPLE without decoding it; `None` for other records, and where the event is not known.
     #[inline]
     pub fn glimpse<'a>(&'a self, record: &RawRecord<'a>) -> Option<Glimpse<'a>> {

@@ -46,6 +46,7 @@ impl fmt::Display for Version {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{attr, feature, record};
 
     #[test]
     fn releases_are_ordered() {
@@ -59,10 +60,27 @@ mod tests {
 
     #[test]
     fn the_tables_say_releases() {
-        let features = crate::feature::TABLE.iter().map(|info| info.since);
-        let records = crate::record::TABLE.iter().map(|info| info.since);
-        let sizes = crate::attr::SIZES.iter().map(|(_, since)| *since);
-        for since in features.chain(records).chain(sizes) {
+        let features = feature::TABLE.iter().map(|info| info.since);
+        let records = record::TABLE.iter().map(|info| info.since);
+        let sizes = attr::SIZES.iter().map(|(_, since)| *since);
+        let misc = record::TABLE.iter().flat_map(|info| info.misc);
+        let words = [
+            attr::SampleType::FIELDS,
+            attr::ReadFormat::FIELDS,
+            attr::BranchSampleType::FIELDS,
+            attr::AttrFlags::FIELDS,
+            attr::AuxAction::FIELDS,
+            record::AuxFlags::FIELDS,
+            record::KsymbolFlags::FIELDS,
+            record::BranchFlags::FIELDS,
+            record::Weights::FIELDS,
+            record::DataSource::FIELDS,
+            record::CsEtmPmu::FIELDS,
+            feature::BpfArraySet::FIELDS,
+            feature::BpfProgFlags::FIELDS,
+        ];
+        let bits = words.into_iter().flatten().chain(misc).map(|field| field.since);
+        for since in features.chain(records).chain(sizes).chain(bits) {
             assert!(since.parse::<Version>().is_ok(), "{since}");
         }
     }

@@ -6,10 +6,10 @@ use std::{env, error::Error, fs::File};
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};
 use perfdata_core::feature::{Feature, FeatureId};
-use perfdata_core::record::{Body, Comm, RawRecord, Record, RecordType, Sample, SampleId, Tid};
+use perfdata_core::record::{Body, Comm, Record, RecordType, Sample, SampleId, Tid};
 use perfdata_core::wire::{Str, Text};
 use perfdata_core::{Endian, Event, Recording};
-use perfdata_write::{FilePlan, FileWriter, RecordSink};
+use perfdata_write::{FilePlan, FileWriter};
 
 const PID: u32 = 42;
 /// `misc` of what happens in user space.
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let comm = Comm { pid: PID, tid: PID, comm: Text::padded(b"example", 8) };
     let trailer =
         SampleId { tid: Some(tid.clone()), time: Some(0), id: None, stream_id: None, cpu: None, identifier: None };
-    put(&mut writer, RecordType::COMM, 0, Body::Comm(comm), Some(trailer))?;
+    writer.write(&record(RecordType::COMM, 0, Body::Comm(comm), Some(trailer)))?;
     for (time, stack) in [[0x1010, 0x1000], [0x1020, 0x1000], [0x1010, 0x1000]].into_iter().enumerate() {
         let sample = Sample {
             ip: Some(stack[0]),
@@ -53,21 +53,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             callchain: Some([CONTEXT_USER].into_iter().chain(stack).collect::<Vec<u64>>().into()),
             ..Sample::default()
         };
-        put(&mut writer, RecordType::SAMPLE, USER, Body::Sample(sample), None)?;
+        writer.write(&record(RecordType::SAMPLE, USER, Body::Sample(sample), None))?;
     }
     writer.finish(&recording)?;
     Ok(())
 }
 
-/// Writes one record.
-fn put(
-    sink: &mut impl RecordSink,
-    kind: RecordType,
-    misc: u16,
-    body: Body,
-    sample_id: Option<SampleId>,
-) -> Result<(), Box<dyn Error>> {
-    let bytes = Record { kind, misc, body, tail: Vec::new(), sample_id }.encode(Endian::NATIVE)?;
-    sink.record(&RawRecord::first(&bytes, Endian::NATIVE, 0)?)?;
-    Ok(())
+/// A record without anything behind its fields.
+fn record(kind: RecordType, misc: u16, body: Body, sample_id: Option<SampleId>) -> Record {
+    Record { kind, misc, body, tail: Vec::new(), sample_id }
 }

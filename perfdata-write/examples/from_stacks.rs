@@ -10,10 +10,10 @@
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, fs::File};
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};
-use perfdata_core::record::{Body, CallchainContext, Comm, Mmap, RawRecord, Record, RecordType, Sample, SampleId, Tid};
+use perfdata_core::record::{Body, CallchainContext, Comm, Mmap, Record, RecordType, Sample, SampleId, Tid};
 use perfdata_core::wire::Text;
 use perfdata_core::{Endian, Event, Recording};
-use perfdata_write::{FilePlan, FileWriter, RecordSink};
+use perfdata_write::{FilePlan, FileWriter};
 
 /// The process that all of it is said to have happened in.
 const PID: u32 = 4242;
@@ -47,9 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut put = |kind, misc, body, time| -> Result<(), Box<dyn Error>> {
         let trailer = SampleId { tid: Some(tid.clone()), time, id: None, stream_id: None, cpu: None, identifier: None };
         let sample_id = (kind != RecordType::SAMPLE).then_some(trailer);
-        let bytes = Record { kind, misc, body, tail: Vec::new(), sample_id }.encode(Endian::NATIVE)?;
-        writer.record(&RawRecord::first(&bytes, Endian::NATIVE, 0)?)?;
-        Ok(())
+        Ok(writer.write(&Record { kind, misc, body, tail: Vec::new(), sample_id })?)
     };
     put(RecordType::COMM, 0, Body::Comm(Comm { pid: PID, tid: PID, comm: Text::padded(b"stacks", 8) }), Some(0))?;
     // perf looks for the names of anonymous code in a file for the process.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use perfdata_core::Endian;
 use perfdata_core::arrangement::Part;
 
 /// Result of every fallible function of this crate.
@@ -22,6 +23,31 @@ pub enum Error {
     /// A value that cannot be encoded.
     #[error(transparent)]
     Encode(#[from] perfdata_core::Error),
+    /// A record in the other byte order than the recording.
+    #[error("a record in {} order for a recording in {} order", name(*.found), name(*.expected))]
+    ByteOrder {
+        /// That of the record.
+        found: Endian,
+        /// That of the recording.
+        expected: Endian,
+    },
+    /// A record without all of the payload that it announces.
+    #[error("{missing} bytes are missing of the payload that the {kind} record announces, and that goes with it")]
+    NoPayload {
+        /// Type of the record.
+        kind: String,
+        /// How many bytes.
+        missing: u64,
+    },
+    /// A payload of no record, or more than its record announces.
+    #[error("{len} bytes that no record announces: only an AUXTRACE or HEADER_TRACING_DATA record has a payload")]
+    NoRecord {
+        /// How many bytes.
+        len: u64,
+    },
+    /// A record to be encoded in a stream of nothing but records, whose events are not known.
+    #[error("a stream of bare records has no events to encode a record for")]
+    NoEvents,
     /// A section that does not fit into a record of a pipe.
     #[error("feature {name} has {size} bytes, a record of a pipe holds {max}")]
     TooLarge {
@@ -47,7 +73,7 @@ pub enum Error {
         name: String,
     },
     /// A changed recording whose parts share bytes: nothing can move.
-    #[error("{part:?} changed its size from {planned} to {actual} bytes in a damaged file whose parts overlap")]
+    #[error("{part} changed its size from {planned} to {actual} bytes in a damaged file whose parts overlap")]
     Overlap {
         /// The part that changed.
         part: Part,
@@ -63,4 +89,8 @@ impl Error {
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Error {
         move |source| Error::Io { what, source }
     }
+}
+
+fn name(endian: Endian) -> &'static str {
+    if endian == Endian::Little { "little-endian" } else { "big-endian" }
 }

@@ -7,13 +7,14 @@ use perfdata_core::arrangement::{Part, Region};
 use perfdata_core::attr::Attr;
 use perfdata_core::feature::{AuxtraceIndexEntry, Feature, FeatureId};
 use perfdata_core::header::{FeatureBitmap, FileHeader, FileSection};
-use perfdata_core::read::{Run, Source, SourceReader};
-use perfdata_core::record::{EventTypeName, RawRecord, RecordType};
+use perfdata_core::read::{Run, Source, SourceReader, is_zero};
+use perfdata_core::record::{EventTypeName, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Wire, encode_words};
 use perfdata_core::{Endian, Recording};
 
 use crate::RecordSink;
 use crate::error::{Error, Result};
+use crate::incoming::Incoming;
 use crate::plan::FilePlan;
 
 /// Bytes gathered before the output is written to. Larger pieces go to it as they are.
@@ -25,7 +26,10 @@ pub struct FileWriter<'a, W: Write + Seek> {
     out: BufWriter<W>,
     /// Offset of the next byte.
     here: u64,
+    /// Whether that is behind where the output stands: what lies between is a hole.
+    is_ahead: bool,
     endian: Endian,
+    incoming: Incoming,
     plan: FilePlan,
     /// Steps of the plan that are done.
     done: usize,
@@ -45,7 +49,9 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         let mut writer = FileWriter {
             out: BufWriter::with_capacity(BLOCK, out),
             here: 0,
+            is_ahead: false,
             endian: recording.endian,
+            incoming: Incoming::new(recording),
             plan,
             done: 0,
             placed: HashMap::new(),
@@ -65,6 +71,15 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(writer)
     }
 
+    /// Writes a record of one of the events that [`begin`](Self::begin) saw.
+    ///
+    /// # Errors
+    /// A reader would not get the same record: see [`Record::encode_for`]. The output cannot be written.
+    pub fn write(&mut self, record: &Record) -> Result<()> {
+        let bytes = self.incoming.encode(record)?;
+        self.record(&RawRecord::first(&bytes, self.endian, 0)?)
+    }
+
     /// Ends the file: what stands behind the records, and the header. `recording` must have the events that
     /// [`begin`](Self::begin) saw, unless the plan puts them last; its features may have changed since.
     ///
@@ -72,6 +87,10 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     /// The output cannot be written.
     pub fn finish(mut self, recording: &Recording) -> Result<W> {
         let mut recording = std::borrow::Cow::Borrowed(recording);
+        // What was cut stays cut.
+        if self.plan.found.is_none() {
+            self.incoming.end()?;
+        }
         let data = self.placed.get(&Part::Data).copied().unwrap_or_default();
         let data = FileSection { size: self.here.saturating_sub(data.offset), ..data };
         self.placed.insert(Part::Data, data);
@@ -119,20 +138,20 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             // Known only at the end: their room is kept here.
             Part::Header => {
                 let bytes = self.plan.header(recording).encode(self.endian)?;
-                self.write("file header", &bytes)?;
+                self.put("file header", &bytes)?;
             }
             Part::FeatureTable => {
-                let entries = recording.features.len().saturating_add(self.plan.lost_entries().count());
-                self.write("feature table", &vec![0; entries.saturating_mul(FileSection::SIZE as usize)])?;
+                let entries = recording.features.len().saturating_add(self.plan.lost_entries(recording).count());
+                self.put("feature table", &vec![0; entries.saturating_mul(FileSection::SIZE as usize)])?;
             }
             Part::Attrs => {
                 let room = self.attr_room(recording)?.saturating_add(FileSection::SIZE);
                 let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(recording.events.len());
-                self.write("attributes", &vec![0; room])?;
+                self.put("attributes", &vec![0; room])?;
             }
             Part::Ids(event) => {
                 let ids = recording.events.get(event).map(|event| &event.ids[..]).unwrap_or_default();
-                self.write("event ids", &encode_words(ids, self.endian))?;
+                self.put("event ids", &encode_words(ids, self.endian))?;
             }
             Part::EventTypes => {
                 let mut bytes = Vec::new();
@@ -141,11 +160,11 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                     name.encode_into(&mut bytes, self.endian)?;
                     bytes.resize(end, 0);
                 }
-                self.write("event types", &bytes)?;
+                self.put("event types", &bytes)?;
             }
             Part::Feature(id) => {
                 let bytes = recording.features.get(&id).map(Vec::as_slice).unwrap_or_default();
-                self.write("feature section", bytes)?;
+                self.put("feature section", bytes)?;
             }
             Part::Data => {}
         }
@@ -226,7 +245,9 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             .collect();
         // What they point at moved as well, and an offset behind the end of the file would hide the whole table.
         table.extend(
-            self.plan.lost_entries().map(|(id, was)| (id, FileSection { offset: self.moved(was.offset), ..was })),
+            self.plan
+                .lost_entries(recording)
+                .map(|(id, was)| (id, FileSection { offset: self.moved(was.offset), ..was })),
         );
         table.sort_by_key(|entry| entry.0);
         table
@@ -286,7 +307,8 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     fn check_room(&self, recording: &Recording) -> Result<()> {
         let Some(found) = &self.plan.found else { return Ok(()) };
         let is_unfinished = found.place(Part::Data).is_some_and(|data| data.size != found.header.data.size);
-        let has_room = found.place(Part::FeatureTable).is_some() || !is_unfinished && found.header.features.is_some();
+        let has_room = found.place(Part::FeatureTable).is_some()
+            || !is_unfinished && !found.unexplained && found.header.features.is_some();
         match recording.features.keys().next() {
             Some(&id) if !has_room => Err(Error::Unfinished { name: FeatureId(id).to_string() }),
             _ => Ok(()),
@@ -305,16 +327,30 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     fn copy_gap(&mut self, place: FileSection) -> Result<()> {
         let mut reader = SourceReader::new(self.gaps, place);
         let mut block = vec![0; BLOCK.min(usize::try_from(place.size).unwrap_or(BLOCK))];
-        loop {
-            match reader.read(&mut block).map_err(Error::io("gap"))? {
-                0 => return Ok(()),
-                got => self.write("gap", block.get(..got).unwrap_or_default())?,
+        let mut left = place.size;
+        while left > 0 {
+            let got = reader.read(&mut block).map_err(Error::io("gap"))?;
+            let bytes = block.get(..got).unwrap_or_default();
+            if bytes.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(got as u64);
+            // A hole in the input is one in the output, but for its end.
+            if got == BLOCK && left >= BLOCK as u64 && is_zero(bytes) {
+                self.here = self.here.saturating_add(got as u64);
+                self.is_ahead = true;
+            } else {
+                self.put("gap", bytes)?;
             }
         }
+        Ok(())
     }
 
     #[inline]
-    fn write(&mut self, what: &'static str, bytes: &[u8]) -> Result<()> {
+    fn put(&mut self, what: &'static str, bytes: &[u8]) -> Result<()> {
+        if std::mem::take(&mut self.is_ahead) {
+            self.out.seek(SeekFrom::Start(self.here)).map_err(Error::io(what))?;
+        }
         self.out.write_all(bytes).map_err(Error::io(what))?;
         self.here = self.here.saturating_add(bytes.len() as u64);
         Ok(())
@@ -338,27 +374,33 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
 impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
     #[inline]
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        self.incoming.record(record)?;
         if record.kind == RecordType::AUXTRACE {
             let size = record.bytes.len() as u64;
             self.auxtrace.push(AuxtraceIndexEntry { file_offset: self.here, size });
         }
-        self.write("record", record.bytes)
+        self.put("record", record.bytes)
     }
 
     fn records(&mut self, run: &Run<'_>) -> Result<()> {
         match run.iter().next() {
             // A record with a payload is in a run of its own.
             Some(record) if run.len() == 1 => self.record(&record),
-            _ => self.write("records", run.bytes()),
+            _ => {
+                self.incoming.records(run.endian())?;
+                self.put("records", run.bytes())
+            }
         }
     }
 
     fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        self.write("payload", bytes)
+        self.incoming.payload(bytes)?;
+        self.put("payload", bytes)
     }
 
     fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
-        self.write("unreadable bytes", bytes)
+        self.incoming.cut();
+        self.put("unreadable bytes", bytes)
     }
 }
 

@@ -15,9 +15,9 @@
 //! ```
 //! use perfdata_core::attr::{Attr, EventType, SampleType, SoftwareEvent};
 //! use perfdata_core::read::RecordingReader;
-//! use perfdata_core::record::{Body, RawRecord, Record, RecordType, Sample};
+//! use perfdata_core::record::{Body, Record, RecordType, Sample};
 //! use perfdata_core::{Endian, Event, Recording};
-//! use perfdata_write::{FilePlan, FileWriter, RecordSink};
+//! use perfdata_write::{FilePlan, FileWriter};
 //! use std::io::Cursor;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,8 +42,10 @@
 //!     tail: Vec::new(),
 //!     sample_id: None,
 //! };
-//! let bytes = record.encode(recording.endian)?;
-//! writer.record(&RawRecord::first(&bytes, recording.endian, 0)?)?;
+//! writer.write(&record)?;
+//! // What a reader would not understand is an error here: the event's `sample_type` has TIME.
+//! let untimed = Sample { ip: Some(0x1000), ..Sample::default() };
+//! assert!(writer.write(&Record { body: Body::Sample(untimed), ..record }).is_err());
 //! let file = writer.finish(&recording)?.into_inner();
 //!
 //! assert!(file.starts_with(b"2ELIFREP"));
@@ -69,6 +71,7 @@
 mod compress;
 mod error;
 mod file;
+mod incoming;
 mod parallel;
 mod pipe;
 mod plan;

@@ -13,11 +13,16 @@ use perfdata_core::{Endian, Recording};
 use crate::RecordSink;
 use crate::error::{Error, Result};
 use crate::file::BLOCK;
+use crate::incoming::Incoming;
 use crate::plan::PipePlan;
 
 /// Writes a pipe stream: the metadata when it is made, then the records.
 pub struct PipeWriter<W: Write> {
     out: BufWriter<W>,
+    /// Nothing is known of a stream of nothing but records.
+    incoming: Option<Incoming>,
+    /// Whether it is the copy of a stream, which may be cut.
+    is_copy: bool,
 }
 
 impl<W: Write> PipeWriter<W> {
@@ -27,20 +32,32 @@ impl<W: Write> PipeWriter<W> {
     /// The output cannot be written, or metadata not be encoded: a section too large for a record. Nothing is written
     /// then.
     pub fn begin(out: W, mut plan: PipePlan, recording: &Recording) -> Result<Self> {
+        let is_copy = plan.is_copy;
         plan.settle_events(recording);
         plan.settle_features(recording);
         let mut head = PipeHeader { magic: recording.magic, size: PipeHeader::SIZE }.encode(recording.endian)?;
         for slot in &plan.head.slots {
             head.extend(encode_slot(slot, recording)?);
         }
-        let mut writer = Self::bare(out);
-        writer.write("head of the pipe", &head)?;
+        let mut writer = PipeWriter { incoming: Some(Incoming::new(recording)), is_copy, ..Self::bare(out) };
+        writer.put("head of the pipe", &head)?;
         Ok(writer)
     }
 
     /// A stream of nothing but records, as in the files `data.N` of a directory.
     pub fn bare(out: W) -> Self {
-        PipeWriter { out: BufWriter::with_capacity(BLOCK, out) }
+        PipeWriter { out: BufWriter::with_capacity(BLOCK, out), incoming: None, is_copy: true }
+    }
+
+    /// Writes a record of one of the events that [`begin`](Self::begin) saw.
+    ///
+    /// # Errors
+    /// A reader would not get the same record: see [`Record::encode_for`]. The output cannot be written. A stream of
+    /// nothing but records has no events to encode for.
+    pub fn write(&mut self, record: &Record) -> Result<()> {
+        let Some(incoming) = &self.incoming else { return Err(Error::NoEvents) };
+        let (bytes, endian) = (incoming.encode(record)?, incoming.endian());
+        self.record(&RawRecord::first(&bytes, endian, 0)?)
     }
 
     /// Ends the stream.
@@ -48,11 +65,14 @@ impl<W: Write> PipeWriter<W> {
     /// # Errors
     /// The output cannot be written.
     pub fn finish(self) -> Result<W> {
+        if let Some(incoming) = self.incoming.as_ref().filter(|_| !self.is_copy) {
+            incoming.end()?;
+        }
         self.out.into_inner().map_err(|e| Error::io("pipe")(e.into_error()))
     }
 
     #[inline]
-    fn write(&mut self, what: &'static str, bytes: &[u8]) -> Result<()> {
+    fn put(&mut self, what: &'static str, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes).map_err(Error::io(what))
     }
 }
@@ -60,19 +80,34 @@ impl<W: Write> PipeWriter<W> {
 impl<W: Write> RecordSink for PipeWriter<W> {
     #[inline]
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
-        self.write("record", record.bytes)
+        if let Some(incoming) = &mut self.incoming {
+            incoming.record(record)?;
+        }
+        self.put("record", record.bytes)
     }
 
     fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        self.write("records", run.bytes())
+        match (run.iter().next(), &mut self.incoming) {
+            // A record with a payload is in a run of its own.
+            (Some(record), _) if run.len() == 1 => return self.record(&record),
+            (_, Some(incoming)) => incoming.records(run.endian())?,
+            _ => {}
+        }
+        self.put("records", run.bytes())
     }
 
     fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        self.write("payload", bytes)
+        if let Some(incoming) = &mut self.incoming {
+            incoming.payload(bytes)?;
+        }
+        self.put("payload", bytes)
     }
 
     fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
-        self.write("unreadable bytes", bytes)
+        if let Some(incoming) = &mut self.incoming {
+            incoming.cut();
+        }
+        self.put("unreadable bytes", bytes)
     }
 }
 

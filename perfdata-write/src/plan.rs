@@ -39,6 +39,19 @@ impl FilePlan {
         FilePlan { steps: found.regions.clone(), found: Some(found.clone()), pinned: found.overlaps() }
     }
 
+    /// The arrangement of an existing file whose feature sections may share bytes: each gets a place of its own. What
+    /// other parts share cannot be told apart: see [`FileArrangement::conflict`].
+    pub fn apart(found: &FileArrangement) -> Self {
+        let others: Vec<_> =
+            found.regions.iter().filter(|region| !matches!(region.part, Part::Feature(_) | Part::Gap)).collect();
+        let is_inside = |step: &Region| {
+            matches!(step.part, Part::Feature(_)) && others.iter().any(|other| other.place.overlaps(&step.place))
+        };
+        let (inside, mut steps): (Vec<_>, Vec<_>) = found.regions.iter().copied().partition(is_inside);
+        steps.extend(inside);
+        FilePlan { steps, found: Some(found.clone()), pinned: false }
+    }
+
     /// Of which words the feature bitmap is made.
     pub(crate) fn words(&self) -> WordSize {
         self.found.as_ref().map_or(WordSize::Bits64, |found| found.words)
@@ -103,19 +116,20 @@ impl FilePlan {
             self.insert_behind(at.or_else(|| self.position(Part::Data)), Part::Feature(id));
         }
         let has_table = self.position(Part::FeatureTable).is_some();
-        let entries = recording.features.len().saturating_add(self.lost_entries().count());
+        let entries = recording.features.len().saturating_add(self.lost_entries(recording).count());
         if !has_table && entries > 0 {
             self.insert_behind(self.position(Part::Data), Part::FeatureTable);
         }
     }
 
-    /// Entries of the table whose sections could not be read: they stay as they were.
-    pub(crate) fn lost_entries(&self) -> impl Iterator<Item = (u32, FileSection)> + '_ {
-        let found = self.found.iter().flat_map(|found| found.table.iter().map(move |entry| (found, *entry)));
-        found
-            .filter(|(found, (id, _))| found.place(Part::Feature(*id)).is_none())
-            .filter(|(_, (_, place))| place.size > 0)
-            .map(|(_, entry)| entry)
+    /// Entries of the table whose sections could not be read, and which `recording` does not have anew: they stay as
+    /// they were.
+    pub(crate) fn lost_entries<'a>(
+        &'a self,
+        recording: &'a Recording,
+    ) -> impl Iterator<Item = (u32, FileSection)> + 'a {
+        let lost = self.found.iter().flat_map(FileArrangement::lost_sections);
+        lost.filter(|(id, _)| !recording.features.contains_key(id))
     }
 
     fn position(&self, part: Part) -> Option<usize> {
@@ -141,6 +155,8 @@ pub struct PipePlan {
     pub(crate) head: PipeArrangement,
     /// The number that ends the features where nothing else says one.
     end: FeatureId,
+    /// Whether it is the plan of an existing pipe.
+    pub(crate) is_copy: bool,
 }
 
 impl PipePlan {
@@ -150,7 +166,7 @@ impl PipePlan {
 
     /// The records of an existing pipe.
     pub fn exact(found: &PipeArrangement) -> Self {
-        PipePlan { head: found.clone(), end: Self::END }
+        PipePlan { head: found.clone(), end: Self::END, is_copy: true }
     }
 
     /// The order of `perf record -o -` (tools/perf/builtin-record.c, record__synthesize): attributes, features by
@@ -160,7 +176,7 @@ impl PipePlan {
         let attrs = (0..recording.events.len()).map(SlotContent::Attr);
         let names = (0..recording.event_types.len()).map(SlotContent::EventType);
         let slots = attrs.chain(names).map(Slot::new).collect();
-        PipePlan { head: PipeArrangement { slots }, end }
+        PipePlan { head: PipeArrangement { slots }, end, is_copy: false }
     }
 
     /// Brings the records in line with the events that the recording has now: new ones follow the others.

@@ -1,6 +1,6 @@
 //! Decoding, encoding and putting into the other byte order, for each record of the independent writer:
 //!
-//!     cargo bench -p perfdata-tests --bench records
+//!     cargo bench -p perfdata-benches --bench records
 
 use std::fmt;
 

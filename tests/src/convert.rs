@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, OnceLock},
@@ -56,7 +57,7 @@ fn output_in(folder: &TempDir) -> PathBuf {
 pub fn convert(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> error::Result<Converted> {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let result = Output::create(&output_in(&folder), input, false)
-        .and_then(|output| Conversion { stages, to }.run(input, output));
+        .and_then(|output| Conversion { stages, to }.run(input, output.synced(false)));
     match result {
         Ok(summary) => Ok(Converted { folder, summary }),
         Err(error) => {
@@ -134,10 +135,13 @@ impl Whole {
 /// # Errors
 /// As text: one of them cannot be read.
 pub fn differences(a: &Path, b: &Path) -> Result<Vec<String>, String> {
-    let mut out = Vec::new();
-    let differs = diff::run(a, b, false, Limits::default(), &mut out).map_err(|error| error.to_string())?;
-    let text = String::from_utf8(out).map_err(|error| error.to_string())?;
-    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    let mut lines = Vec::new();
+    let mut see = |_, difference: diff::Difference| {
+        lines.push(difference.to_string());
+        Ok(ControlFlow::Continue(()))
+    };
+    let summary = diff::compare(a, b, Limits::default(), &mut see).map_err(|error| error.to_string())?;
+    let differs = summary.differs;
     if differs == lines.is_empty() { Err(format!("differs: {differs}, but {lines:?}")) } else { Ok(lines) }
 }
 

@@ -45,6 +45,13 @@ pub const READER: &[Allowed] = &[
         },
     },
     Allowed {
+        name: "reader's kernel",
+        reason: "perf names addresses in tracepoints by the symbols of the kernel that runs",
+        question: Question::Script,
+        recordings: |recording| recording.name.ends_with("-tool-kmem"),
+        applies: |difference| difference.all_lines(|line| line.contains(" call_site=")),
+    },
+    Allowed {
         name: "reader's machine",
         reason: "without a CPUID or PMU_MAPPINGS section perf shows those of the machine it runs on",
         question: Question::Header,

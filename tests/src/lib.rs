@@ -14,6 +14,8 @@ pub mod manifest;
 pub mod measure;
 pub mod perf;
 pub mod recordings;
+pub mod script;
+pub mod skipped;
 pub mod snapshot;
 pub mod synth;
 

@@ -16,6 +16,7 @@ use std::{
 };
 
 use crate::recordings::{Endian, PerfVersion};
+use crate::skipped;
 
 /// The names under which perfs are looked for. The suffix is the machine they were built for.
 const NAMES: [&str; 6] = ["perf", "perf-6.12", "perf-7.2", "perf-6.1-s390x", "perf-6.12-s390x", "perf-7.2-s390x"];
@@ -176,7 +177,7 @@ pub fn all() -> &'static [Perf] {
         let mut perfs: Vec<Perf> = Vec::new();
         for name in NAMES {
             let Some(perf) = Perf::find(name) else {
-                eprintln!("skipped: no {name} on the PATH or in $PERF_ORACLES/bin");
+                skipped::note_for_all(format_args!("{name}, on the PATH or in $PERF_ORACLES/bin"));
                 continue;
             };
             let is_same = |other: &Perf| (other.version, other.endian) == (perf.version, perf.endian);

@@ -15,6 +15,8 @@ use std::{
 
 use flate2::read::GzDecoder;
 
+use crate::skipped;
+
 /// A real recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
@@ -92,6 +94,11 @@ impl Recording {
     /// Whether it is one of the project's.
     pub fn is_fixture(&self) -> bool {
         self.path.starts_with(fixtures_dir())
+    }
+
+    /// Whether those who published it damaged its records: a test of their reader.
+    pub fn is_damaged(&self) -> bool {
+        self.name.starts_with("crashers/") || self.name.starts_with("quipper/piped.corrupted.")
     }
 
     /// The file that perf opens first: the recording itself, or `data` in the directory.
@@ -263,7 +270,7 @@ pub fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
 fn outside(part: &str, identify: impl Fn(&str, &str) -> Option<(String, Option<Recorder>)>) -> Vec<Recording> {
     let base = root().join("../shared").join(part);
     let Ok(folders) = list(&base) else {
-        eprintln!("skipped: ../shared/{part} is not there");
+        skipped::note_for_all(format_args!("further recordings, in ../shared/{part}"));
         return Vec::new();
     };
     let mut found = Vec::new();

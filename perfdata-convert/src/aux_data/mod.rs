@@ -21,6 +21,7 @@ use perfdata_core::{Layout, Recording};
 
 use crate::error::{Error, Result};
 use crate::io::Input;
+use crate::leftover::Leftover;
 use crate::walk::{Item, walk};
 use arrange::Offsets;
 use piece::Origin;
@@ -75,13 +76,15 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
             Item::Record(record) | Item::Inner(record, _) => extraction.record(&record, recording)?,
             Item::Payload(bytes) => extraction.payload(bytes)?,
             Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
-            Item::Undecodable(error) => extraction.damage.push(error.to_string()),
+            // What would be missing, nobody could tell from the index.
+            Item::Undecodable(error) => return Err(Error::from(error).of_records()),
             Item::Pause { .. } => {}
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    if let Some(error) = reader.damage() {
-        extraction.damage.push(format!("the last {unreadable} bytes are no whole record: {error}"));
+    if let Some(leftover) = Leftover::of(&reader, unreadable) {
+        leftover.check()?;
+        extraction.damage.push(leftover.to_string());
     }
     extraction.finish(reader.recording())
 }

@@ -65,6 +65,7 @@ pub const DUMP: &str = "\
 Examples:
     perfconv dump --type MMAP2 --type COMM perf.data
     perfconv dump --hex --limit 10 perf.data
+    perfconv dump --resolved --limit 10 perf.data
     perfconv dump --json --type SAMPLE perf.data | jq .fields.ip";
 
 /// Of `perfconv verify`.
@@ -79,6 +80,8 @@ Exit status: 0 nothing is wrong; 1 something is; 2 usage or I/O.";
 pub const DIFF: &str = "\
 Examples:
     perfconv diff before.data after.data
+    perfconv diff --stat before.data after.data
+    perfconv diff -q before.data after.data
 
 Exit status: 0 nothing differs; 1 something does; 2 trouble.";
 

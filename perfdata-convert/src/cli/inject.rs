@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches};
 
+use super::InputArg;
+
 /// Arguments of `inject`: the words of `perf inject`.
 #[derive(Debug, Args)]
 pub struct InjectArgs {
-    /// Recording to read; - is standard input
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    pub input: PathBuf,
+    /// Recording to read.
+    #[command(flatten)]
+    pub input: InputArg,
     /// Recording to write, over one that exists; - is standard output, and then a pipe
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
@@ -37,6 +39,9 @@ pub struct InjectArgs {
     /// Nothing: whose file INPUT is makes no difference here
     #[arg(short, long)]
     pub force: bool,
+    /// Be done before the output is on the disk: a crash of the machine may lose it
+    #[arg(long, hide_short_help = true)]
+    pub no_sync: bool,
     /// Options of `perf inject` that are not here.
     #[command(flatten)]
     pub elsewhere: OnlyInPerf,

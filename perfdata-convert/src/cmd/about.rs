@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::{open, print};
+use super::{Outcome, open, print};
 use perfdata_core::read::Limits;
 
 use crate::advice;
@@ -12,7 +12,8 @@ use crate::messages::Messages;
 use crate::show::overview::Overview;
 
 /// Says what the recording at `input` is.
-pub fn run(input: &Path, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {
+pub fn run(input: &Path, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {
     let overview = Overview::of(open(input, limits, messages)?)?;
-    print(out, &advice::text(&overview, input))
+    print(out, &advice::text(&overview, input))?;
+    Ok(Outcome::Done)
 }

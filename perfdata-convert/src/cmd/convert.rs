@@ -5,12 +5,11 @@ use std::path::Path;
 
 use indicatif::HumanBytes;
 use perfdata_core::Endian;
-use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
 
-use super::open;
+use super::{open, output_or_standard};
 use crate::advice;
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
@@ -31,7 +30,7 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
     if to.is_some() && args.to.is_some_and(|other| to != Some(other)) {
         return Err(Error::Usage("--to asks for another container than the command does".into()));
     }
-    let Some(output) = &args.output else { return Err(Error::Usage("no output: -o OUTPUT names one".into())) };
+    let output = output_or_standard(args.output.as_deref(), &args.input)?;
     let stages = || {
         let mut stages = stages(args, limits)?;
         if messages.verbosity >= Verbosity::All {
@@ -39,18 +38,16 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
         }
         Ok(stages)
     };
-    let to = match to.or(args.to) {
-        None => None,
-        Some(Container::File) => Some(ContainerKind::File),
-        Some(Container::Pipe) => Some(ContainerKind::Pipe),
-        Some(Container::Dir) => {
-            let output = OutputDirectory::create(output, &args.input, args.force, to_directory::is_part)?;
-            let summary = to_directory::convert(open(&args.input, limits, messages)?, output, stages)?;
-            report(&summary, messages);
-            return Ok(());
-        }
-    };
-    let output = Output::create(output, &args.input, args.force)?;
+    let to = to.or(args.to);
+    if to == Some(Container::Dir) {
+        let output = OutputDirectory::create(output, &args.input, args.force, to_directory::is_part)?;
+        let output = output.synced(!args.no_sync);
+        let summary = to_directory::convert(open(&args.input, limits, messages)?, output, stages)?;
+        report(&summary, messages);
+        return Ok(());
+    }
+    let to = to.and_then(Container::kind);
+    let output = Output::create(output, &args.input, args.force)?.synced(!args.no_sync);
     let summary = Conversion { stages: stages()?, to }.run_on(open(&args.input, limits, messages)?, output)?;
     warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
@@ -67,17 +64,18 @@ pub fn warn_of_unfinished(summary: &Summary, input: &Path, messages: Messages) {
 
 /// Says what a conversion did.
 pub fn report(summary: &Summary, messages: Messages) {
-    if let Some((bytes, why)) = &summary.unreadable {
+    if let Some(leftover) = &summary.unreadable {
         let way_out = "perfconv recover leaves them out";
-        messages.warning(format_args!("the last {bytes} bytes are no whole record: {why}; {way_out}"));
+        messages.warning(format_args!("{leftover}; {way_out}"));
     }
     for note in &summary.notes {
         messages.note(note);
     }
     messages.detail(format_args!("from a {} to a {}", form(summary.from), form(summary.to)));
-    let Summary { records, features, bytes_in, bytes_out, elapsed, .. } = summary;
+    let Summary { counts, features, bytes_in, bytes_out, elapsed, .. } = summary;
     messages.summary(format_args!(
-        "{records} records, {features} features, {} in, {} out, {:.2} s",
+        "{}, {features} features, {} in, {} out, {:.2} s",
+        counts.short(),
         HumanBytes(*bytes_in),
         HumanBytes(*bytes_out),
         elapsed.as_secs_f64()
@@ -89,7 +87,7 @@ fn form(form: Form) -> String {
 }
 
 /// The stages that the options ask for, in the order in which they see a record.
-fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
+pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
@@ -98,7 +96,7 @@ fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
         stages.push(Box::new(build_ids));
     }
     if let Some(version) = args.compat {
-        stages.push(Box::new(Compat::new(version)));
+        stages.push(Box::new(Compat::new(version).deciding(args.unknown)));
     }
     let order = args.endian.map(|order| match order {
         ByteOrder::Little => Target::Order(Endian::Little),
@@ -120,11 +118,9 @@ fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
 
 /// The newest kind of compressed record that the wanted release of perf reads.
 fn compressed_kind(compat: Option<Version>) -> Result<RecordType> {
-    let kinds = [RecordType::COMPRESSED2, RecordType::COMPRESSED];
     let Some(version) = compat else { return Ok(RecordType::COMPRESSED2) };
-    let reads = |kind: &RecordType| kind.info().is_some_and(|info| version.has(info.since));
-    let kind = kinds.into_iter().find(reads);
-    kind.ok_or_else(|| Error::Usage(format!("perf {version} reads no compressed records: --compress cannot serve it")))
+    Compress::kind_for(version)
+        .ok_or_else(|| Error::Usage(format!("perf {version} reads no compressed records: --compress cannot serve it")))
 }
 
 /// The feature sections to change.

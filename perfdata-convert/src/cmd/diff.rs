@@ -6,11 +6,14 @@ use perfdata_core::read::Limits;
 
 use super::Outcome;
 use crate::cli::DiffArgs;
-use crate::diff;
+use crate::diff::Diff;
 use crate::error::Result;
+use crate::messages::{Messages, Verbosity};
 
 /// Compares the recordings by `args`.
-pub fn run(args: &DiffArgs, out: &mut dyn Write, limits: Limits) -> Result<Outcome> {
-    let differs = diff::run(&args.a, &args.b, args.json, limits, out)?;
+pub fn run(args: &DiffArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {
+    let brief = args.brief || messages.verbosity == Verbosity::Quiet;
+    let diff = Diff { json: args.json, brief, stat: args.stat, limit: args.limit };
+    let differs = diff.run(&args.a, &args.b, limits, out)?;
     Ok(if differs { Outcome::Found } else { Outcome::Done })
 }

@@ -4,18 +4,31 @@ use std::io::Write;
 
 use perfdata_core::read::Limits;
 
+use super::open_unseen;
 use crate::cli::DumpArgs;
 use crate::error::Result;
-use crate::io::Input;
 use crate::messages::Messages;
-use crate::show::dump::Dump;
+use crate::show::dump::{Dump, Dumped};
+use crate::show::resolved::Resolved;
 
 /// Shows the records by `args`.
 pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {
     let types = args.types.iter().map(|name| Dump::type_of(name)).collect::<Result<_>>()?;
+    let input = open_unseen(&args.input, limits)?;
+    if args.resolved {
+        for damage in (Resolved { json: args.json, limit: args.limit }).run(input, out)? {
+            messages.warning(damage);
+        }
+        return Ok(());
+    }
     let dump = Dump { json: args.json, hex: args.hex, types, limit: args.limit };
-    for damage in dump.run(Input::open(&args.input)?.limited_by(limits), out)? {
+    let Dumped { counts, shown, damage } = dump.run(input, out)?;
+    for damage in damage {
         messages.warning(damage);
+    }
+    match args.limit {
+        None => messages.detail(format_args!("{shown} shown of {counts}")),
+        Some(_) => messages.detail(format_args!("{shown} shown of {counts} up to the limit")),
     }
     Ok(())
 }

@@ -7,8 +7,8 @@ use perfdata_core::read::Limits;
 
 use crate::aux_data::{EXTENSION, INDEX, extract};
 use crate::cli::ExtractAuxArgs;
-use crate::convert::Conversion;
 use crate::convert::without_aux::WithoutAux;
+use crate::convert::{Conversion, Stage};
 use crate::error::{Error, Result};
 use crate::io::{Output, OutputDirectory};
 use crate::messages::Messages;
@@ -20,23 +20,22 @@ pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<
         path.is_file() && (name == INDEX || name.ends_with(EXTENSION))
     };
     let directory = OutputDirectory::create(&args.output, &args.input, args.force, is_ours)?;
+    let directory = directory.synced(!args.no_sync);
     if let Some(sideband) = args.sideband.as_deref().filter(|sideband| directory.would_replace(sideband)) {
         let what = format!("{} would be replaced with the AUX data: it needs another place", sideband.display());
         return Err(Error::Usage(what));
     }
     let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;
+    let sideband = sideband.map(|sideband| sideband.synced(!args.no_sync));
     let mut input = open(&args.input, limits, messages)?;
     let mut again = None;
     if sideband.is_some() {
         input = input.into_seekable()?;
         again = input.again();
     }
-    let report = extract(input, directory.path())?;
+    let report = directory.write(|folder| extract(input, folder))?;
     if let (Some(output), Some(input)) = (sideband, again) {
-        let stages = match input.again() {
-            Some(input) => WithoutAux::stages(input.reader()?.0.recording()),
-            None => Vec::new(),
-        };
+        let stages: Vec<Box<dyn Stage>> = vec![Box::new(WithoutAux::default())];
         let summary = Conversion { stages, to: None }.run_on(input, output)?;
         summary.notes.iter().for_each(|note| messages.note(note));
     }

@@ -2,39 +2,61 @@
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use anstream::ColorChoice;
 
-use super::{open, print};
+use super::{Outcome, Several, open, print};
 use perfdata_core::read::Limits;
 
 use crate::cli::InfoArgs;
 use crate::error::{Error, Result};
 use crate::io::Output;
-use crate::messages::Messages;
+use crate::messages::{Messages, Verbosity};
 use crate::show::overview::Overview;
 use crate::show::survey::Survey;
-use crate::show::{map, page};
+use crate::show::{input_name, map, page};
 
 /// The width of a map that goes into a file.
 const WIDTH: u16 = 80;
 
-/// Shows the recording by `args`.
-pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {
+/// Shows the recordings by `args`.
+pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, inputs: &Several<'_>) -> Result<Outcome> {
     if let Some(path) = &args.html {
-        let output = Output::create(path, &args.input, args.force)?;
-        let survey = Survey::of(open(&args.input, limits, messages)?)?;
-        let name = args.input.file_name().unwrap_or(args.input.as_os_str());
-        let page = page::html(&survey, name.as_bytes());
-        return output.write_stream(|out| out.write_all(page.as_bytes()).map_err(Error::io(path)));
+        let [input] = inputs.paths else {
+            return Err(Error::Usage("--html makes a page about one recording".into()));
+        };
+        write_page(input, path, args, limits, inputs.messages)?;
+        return Ok(Outcome::Done);
     }
-    if args.map {
-        let survey = Survey::of(open(&args.input, limits, messages)?)?;
-        let width = terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH, |(width, _)| width.0);
-        return print(out, &colored(map::draw(&survey, usize::from(width))));
-    }
-    let overview = Overview::of(open(&args.input, limits, messages)?)?;
-    print(out, &if args.json { overview.json() } else { overview.text() })
+    let in_full = inputs.messages.verbosity >= Verbosity::Verbose;
+    let mut is_first = true;
+    inputs.each(out, |input, out| {
+        let before = if std::mem::take(&mut is_first) { "" } else { "\n" };
+        let heading = match inputs.are_many() && !args.json {
+            true => format!("{before}{}:\n", input_name(input)),
+            false => String::new(),
+        };
+        let input_of = || open(input, limits, inputs.messages);
+        let text = if args.map {
+            let width = terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH, |(width, _)| width.0);
+            colored(map::draw(&Survey::of(input_of()?)?, usize::from(width)))
+        } else {
+            let overview = Overview::of(input_of()?)?;
+            if args.json { overview.json_of(Some(input)) } else { overview.text(in_full) }
+        };
+        print(out, &(heading + &text))?;
+        Ok(Outcome::Done)
+    })
+}
+
+/// Writes the page about `input` to `path`.
+fn write_page(input: &Path, path: &Path, args: &InfoArgs, limits: Limits, messages: Messages) -> Result<()> {
+    let output = Output::create(path, input, args.force)?.synced(!args.no_sync);
+    let survey = Survey::of(open(input, limits, messages)?)?;
+    let name = input.file_name().unwrap_or(input.as_os_str());
+    let page = page::html(&survey, name.as_bytes());
+    output.write_stream(|out| out.write_all(page.as_bytes()).map_err(Error::io(path)))
 }
 
 /// The text as standard output wants it: a file gets no colours.

@@ -9,20 +9,26 @@ mod extract_aux;
 mod info;
 mod inject;
 mod man;
+pub mod pager;
 mod recover;
+pub mod signals;
+mod system;
 pub mod trouble;
 mod verify;
 
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use perfdata_core::read::Limits;
 
+use crate::advice;
 use crate::cli::{Cli, Command, Container};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::io::Input;
 use crate::messages::{Messages, Verbosity};
 use crate::progress::Progress;
+
+use trouble::Given;
 
 /// What a command that went well has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +37,8 @@ pub enum Outcome {
     Done,
     /// The report tells of something that is wrong, or differs.
     Found,
+    /// One of several inputs could not be read, which has been said: the exit status of that.
+    Failed(u8),
 }
 
 impl Outcome {
@@ -39,8 +47,17 @@ impl Outcome {
         match self {
             Outcome::Done => 0,
             Outcome::Found => 1,
+            Outcome::Failed(status) => status,
         }
     }
+}
+
+/// Runs the command, whose report goes to `out`, or on a terminal through a pager if it may be long.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_paged(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
+    if cli.is_paged() && pager::is_of_use() { pager::paged(|out| run(cli, out)) } else { run(cli, out) }
 }
 
 /// Runs the command, whose report goes to `out`.
@@ -48,35 +65,117 @@ impl Outcome {
 /// # Errors
 /// What the command could not do; see [`Error::exit_code`].
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
+    if cli.inputs().is_some_and(<[PathBuf]>::is_empty) {
+        let what = "no input: there is no perf.data in this folder, and nothing is piped into standard input";
+        return Err(Error::Usage(what.into()));
+    }
+    let given = Given::new(&cli);
     let mut outcome = Outcome::Done;
     let (messages, limits) = (Messages::from(cli.messages), Limits::from(cli.limits));
-    match (cli.command, cli.convert) {
-        (None, Some(args)) if args.output.is_none() => about::run(&args.input, out, limits, messages)?,
-        (Some(Command::Convert(args)), _) | (None, Some(args)) => convert::run(&args, None, limits, messages)?,
-        (Some(Command::Pipe2file(args)), _) => convert::run(&args, Some(Container::File), limits, messages)?,
-        (Some(Command::File2pipe(args)), _) => convert::run(&args, Some(Container::Pipe), limits, messages)?,
-        (Some(Command::Inject(args)), _) => inject::run(&args, limits, messages)?,
-        (Some(Command::Info(args)), _) => info::run(&args, out, limits, messages)?,
-        (Some(Command::Dump(args)), _) => dump::run(&args, out, limits, messages)?,
-        (Some(Command::ExtractAux(args)), _) => extract_aux::run(&args, limits, messages)?,
-        (Some(Command::Recover(args)), _) => recover::run(&args, limits, messages)?,
-        (Some(Command::Diff(args)), _) => outcome = diff::run(&args, out, limits)?,
-        (Some(Command::Verify(args)), _) => outcome = verify::run(&args, out, limits, messages)?,
-        (Some(Command::Man(args)), _) => man::run(&args, out)?,
-        (Some(Command::Completions(args)), _) => completions::run(&args, out)?,
-        (None, None) => return Err(Error::Usage("no input given; see perfconv --help".into())),
+    match cli.command {
+        None if cli.asked.0 => convert::run(&cli.convert, None, limits, messages)?,
+        None => {
+            let several = Several::new(cli.convert.input.all(), &given, messages);
+            outcome = several.each(out, |input, out| about::run(input, out, limits, messages))?;
+        }
+        Some(Command::Convert(args)) => convert::run(&args, None, limits, messages)?,
+        Some(Command::Pipe2file(args)) => convert::run(&args, Some(Container::File), limits, messages)?,
+        Some(Command::File2pipe(args)) => convert::run(&args, Some(Container::Pipe), limits, messages)?,
+        Some(Command::Inject(args)) => inject::run(&args, limits, messages)?,
+        Some(Command::Info(args)) => {
+            outcome = info::run(&args, out, limits, &Several::new(&args.input, &given, messages))?
+        }
+        Some(Command::Dump(args)) => dump::run(&args, out, limits, messages)?,
+        Some(Command::ExtractAux(args)) => extract_aux::run(&args, limits, messages)?,
+        Some(Command::Recover(args)) => recover::run(&args, limits, messages)?,
+        Some(Command::Diff(args)) => outcome = diff::run(&args, out, limits, messages)?,
+        Some(Command::Verify(args)) => {
+            outcome = verify::run(&args, out, limits, &Several::new(&args.input, &given, messages))?;
+        }
+        Some(Command::Man(args)) => man::run(&args, out, !cli.messages.no_pager)?,
+        Some(Command::Completions(args)) => completions::run(&args, out)?,
     }
-    out.flush().map_err(Error::io("standard output"))?;
-    Ok(outcome)
+    match out.flush() {
+        // Who does not read on still gets the exit status.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::io(STANDARD_OUTPUT)(error)),
+        _ => Ok(outcome),
+    }
 }
 
-/// Opens a recording that is read to its end, and shows how far that is.
+/// Standard output in errors.
+const STANDARD_OUTPUT: &str = "standard output";
+
+/// The inputs of a command that looks at one after the other.
+struct Several<'a> {
+    paths: &'a [PathBuf],
+    given: &'a Given,
+    messages: Messages,
+}
+
+impl<'a> Several<'a> {
+    fn new(paths: &'a [PathBuf], given: &'a Given, messages: Messages) -> Self {
+        Several { paths, given, messages }
+    }
+
+    /// Whether a report must say whose it is.
+    fn are_many(&self) -> bool {
+        self.paths.len() > 1
+    }
+
+    /// Has `look` look at each input; an error about one of several does not keep the others from being looked at.
+    /// What comes of it is the worst of all.
+    fn each(
+        &self,
+        out: &mut dyn Write,
+        mut look: impl FnMut(&Path, &mut dyn Write) -> Result<Outcome>,
+    ) -> Result<Outcome> {
+        let mut worst = Outcome::Done;
+        for path in self.paths {
+            let outcome = match look(path, out) {
+                Ok(outcome) => outcome,
+                Err(error) if !self.are_many() || is_of_output(&error) => return Err(error),
+                Err(error) => {
+                    out.flush().map_err(Error::io(STANDARD_OUTPUT))?;
+                    self.given.explain_of(Some(path), &error, self.messages);
+                    Outcome::Failed(error.exit_code())
+                }
+            };
+            worst = if outcome.exit_code() > worst.exit_code() { outcome } else { worst };
+        }
+        Ok(worst)
+    }
+}
+
+/// Whether the report cannot be written, whatever the input is.
+fn is_of_output(error: &Error) -> bool {
+    error.is_broken_pipe() || matches!(error, Error::Io { path, .. } if path == Path::new(STANDARD_OUTPUT))
+}
+
+/// Where a command that makes one recording of `input` puts it: standard output serves if it leads somewhere.
+fn output_or_standard<'a>(named: Option<&'a Path>, input: &Path) -> Result<&'a Path> {
+    match named {
+        Some(path) => Ok(path),
+        None if !io::stdout().is_terminal() => Ok(Path::new("-")),
+        None => {
+            let what = "no output: -o OUTPUT names it, and standard output is a terminal";
+            Err(Error::Usage(what.into()).with_step(Step::Add(format!("-o {}", advice::output_of(input)))))
+        }
+    }
+}
+
+/// Opens a recording that is read to its end, which for a stream is where its writer ends it, and shows how far that
+/// is.
 fn open(path: &Path, limits: Limits, messages: Messages) -> Result<Input> {
-    let input = Input::open(path)?.limited_by(limits);
+    let input = open_unseen(path, limits)?;
     Ok(if messages.verbosity == Verbosity::Quiet { input } else { input.watched_by(Progress::new()) })
+}
+
+/// The same without showing how far it is.
+fn open_unseen(path: &Path, limits: Limits) -> Result<Input> {
+    Ok(Input::open_with(path, signals::stream_begins)?.limited_by(limits))
 }
 
 /// Writes a report.
 fn print(out: &mut dyn Write, report: &str) -> Result<()> {
-    out.write_all(report.as_bytes()).map_err(Error::io("standard output"))
+    out.write_all(report.as_bytes()).map_err(Error::io(STANDARD_OUTPUT))
 }

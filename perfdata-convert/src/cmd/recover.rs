@@ -1,18 +1,39 @@
 //! `perfconv recover`: a good recording from one that is cut, was never finished, or is damaged.
 
-use super::{convert::report, open};
+use super::convert::{report, stages};
+use super::{open, output_or_standard};
 use perfdata_core::read::Limits;
 
-use crate::cli::RecoverArgs;
-use crate::convert::recover::{Recovery, recover};
+use crate::cli::{Container, RecoverArgs};
+use crate::convert::recover::{Recovery, convert_recovered, recover, recover_and};
+use crate::convert::{Conversion, to_directory};
 use crate::error::Result;
-use crate::io::Output;
+use crate::io::{Output, OutputDirectory};
 use crate::messages::Messages;
 
 /// Recovers the recording by `args`.
 pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()> {
-    let output = Output::create(&args.output, &args.input, args.force)?;
-    let Recovery { summary, skipped, losses } = recover(open(&args.input, limits, messages)?, output, args.strict)?;
+    let RecoverArgs { convert: args, strict } = args;
+    let path = output_or_standard(args.output.as_deref(), &args.input)?;
+    let stages = || stages(args, limits);
+    let is_converted = args.to.is_some() || !stages()?.is_empty();
+    let input = || open(&args.input, limits, messages);
+    let Recovery { summary, skipped, losses } = match args.to {
+        Some(Container::Dir) => {
+            let output = OutputDirectory::create(path, &args.input, args.force, to_directory::is_part)?;
+            let output = output.synced(!args.no_sync);
+            recover_and(input()?, *strict, |recovered| to_directory::convert(recovered, output, stages))?
+        }
+        to => {
+            let output = Output::create(path, &args.input, args.force)?.synced(!args.no_sync);
+            let conversion = Conversion { stages: stages()?, to: to.and_then(Container::kind) };
+            if is_converted {
+                recover_and(input()?, *strict, |recovered| convert_recovered(conversion, recovered, output))?
+            } else {
+                recover(input()?, output, *strict)?
+            }
+        }
+    };
     for gap in &skipped {
         messages.warning(format_args!("skipped {gap}"));
     }

@@ -9,28 +9,12 @@ use perfdata_core::error::Problem;
 use perfdata_core::header::Magic;
 
 use crate::advice;
-use crate::cli::{Cli, limits, nearest_command};
+use crate::cli::{Cli, limits};
 use crate::error::{Error, Step};
+use crate::foreign::{self, Foreign};
 use crate::io::Input;
 use crate::messages::Messages;
 use crate::shell;
-
-/// Programs that make a stream of a compressed file, by the first bytes of the file.
-const PACKED: &[(&[u8], &str)] = &[
-    (b"\x1f\x8b", "zcat"),
-    (b"\xfd7zXZ\0", "xzcat"),
-    (b"\x28\xb5\x2f\xfd", "zstdcat"),
-    (b"BZh", "bzcat"),
-    (b"\x04\x22\x4d\x18", "lz4cat"),
-];
-/// Other things that are taken for recordings.
-const OTHERS: &[(&[u8], &str)] = &[
-    (b"\x7fELF", "an ELF file: a program, library or core"),
-    (b"{", "text in JSON; perfconv reads what perf record writes"),
-    (b"PK\x03\x04", "a ZIP archive; a recording may be in it"),
-];
-/// Bytes by which a file is judged.
-const SNIFF: u64 = 512;
 
 /// A command line, for what to say when it fails.
 pub struct Given {
@@ -39,20 +23,29 @@ pub struct Given {
 }
 
 impl Given {
-    /// The command line `args`, without the program's name, and what it means.
-    pub fn new(args: impl IntoIterator<Item = OsString>, cli: &Cli) -> Self {
-        Given { words: args.into_iter().collect(), input: cli.input().map(Path::to_owned) }
+    /// The command line that means `cli`.
+    pub fn new(cli: &Cli) -> Self {
+        let input = match cli.inputs() {
+            Some([input]) => Some(input.clone()),
+            _ => None,
+        };
+        Given { words: cli.words.clone(), input }
     }
 
     /// Says what is wrong, and what to do about it.
     pub fn explain(&self, error: &Error, messages: Messages) {
-        match &self.input {
+        self.explain_of(self.input.as_deref(), error, messages);
+    }
+
+    /// The same of one of several inputs.
+    pub(super) fn explain_of(&self, input: Option<&Path>, error: &Error, messages: Messages) {
+        match input {
             Some(input) if error.exit_code() == 1 || error.of_input().is_some() => {
                 messages.error(format_args!("{}: {error}", shown(input)))
             }
             _ => messages.error(error),
         }
-        let (note, next) = self.beyond(error);
+        let (note, next) = self.beyond(error, input);
         if let Some(note) = note {
             messages.note(note);
         }
@@ -62,17 +55,22 @@ impl Given {
     }
 
     /// What else is known of the trouble, and a command that leads past it.
-    fn beyond(&self, error: &Error) -> (Option<String>, Option<String>) {
-        match (error.step(), &self.input) {
+    fn beyond(&self, error: &Error, input: Option<&Path>) -> (Option<String>, Option<String>) {
+        match error {
+            Error::Compared { path, source } => return self.beyond(source, Some(path)),
+            Error::Unrecognised { foreign: Foreign { what, unpack }, .. } => {
+                let name = input.map_or_else(|| "the input".to_owned(), shown);
+                let way_out = unpack.map(|unpack| format!("; {unpack} in front of perfconv unpacks it"));
+                return (Some(format!("{name} is {what}{}", way_out.unwrap_or_default())), None);
+            }
+            _ => {}
+        }
+        match (error.step(), input) {
             (Some(Step::Add(options)), _) => return (None, self.with(options)),
             (Some(Step::Recover), Some(input)) => return (None, Some(advice::recover(input))),
             _ => {}
         }
-        match (error, &self.input) {
-            (Error::Io { source, path }, _) if source.kind() == io::ErrorKind::NotFound && self.is_only(path) => {
-                let near = path.to_str().and_then(nearest_command);
-                (None, near.map(|name| format!("perfconv {name} -h")))
-            }
+        match (error, input) {
             (Error::Io { source, path }, Some(input))
                 if source.kind() == io::ErrorKind::PermissionDenied && path == input =>
             {
@@ -83,16 +81,11 @@ impl Given {
                 Some(&Problem::Limit { name, limit, found }) => {
                     (None, Some(self.granting(name, limits::beyond(name, limit, found))))
                 }
-                Some(Problem::Invalid { found, .. }) if found == NOTHING => (Some(empty(input)), None),
+                Some(Problem::Truncated { available: 0, .. }) if is_at_start(error) => (Some(empty(input)), None),
                 Some(_) => self.look_at(input),
             },
             _ => (None, None),
         }
-    }
-
-    /// Whether the command line is nothing but `path`.
-    fn is_only(&self, path: &Path) -> bool {
-        matches!(&self.words[..], [word] if word == path.as_os_str())
     }
 
     /// The command line with more options, unless it has one of them already.
@@ -123,41 +116,44 @@ impl Given {
         let mut first = Vec::new();
         let Ok(file) = File::open(input) else { return (None, None) };
         // A device or FIFO may have no end, and a directory has no bytes.
-        if !file.metadata().is_ok_and(|meta| meta.is_file()) || file.take(SNIFF).read_to_end(&mut first).is_err() {
+        if !file.metadata().is_ok_and(|meta| meta.is_file())
+            || file.take(foreign::SNIFF as u64).read_to_end(&mut first).is_err()
+        {
             return (None, None);
         }
-        let name = shown(input);
-        if let Some((_, program)) = PACKED.iter().find(|(start, _)| first.starts_with(start)) {
-            let command = format!("{program} {} | {}", shell::word(input), self.command(Some(input)));
-            return (Some(format!("{name} is a compressed file")), Some(command));
-        }
-        let other = OTHERS.iter().find(|(start, _)| first.starts_with(start)).map(|(_, what)| *what);
-        let is_text = || std::str::from_utf8(&first).is_ok_and(|text| !text.contains('\0'));
-        let what = match other {
-            Some(what) => what,
+        if Magic::recognise(&first).is_some() {
             // The trouble is in the records: there may be more of it.
-            None if Input::open(input).and_then(Input::reader).is_ok() => {
-                return (None, Some(format!("perfconv verify {}", shell::word(input))));
-            }
-            None if Magic::recognise(&first).is_some() => return (None, None),
-            None if is_text() => "text; perfconv reads what perf record writes, not what perf script makes of it",
-            None => return (None, None),
-        };
-        (Some(format!("{name} is {what}")), None)
+            let is_open = Input::open(input).and_then(Input::reader).is_ok();
+            return (None, is_open.then(|| format!("perfconv verify {}", shell::word(input))));
+        }
+        let Some(Foreign { what, unpack }) = foreign::recognise(&first) else { return (None, None) };
+        let note = format!("{} is {what}", shown(input));
+        (Some(note), unpack.map(|unpack| format!("{unpack} {} | {}", shell::word(input), self.command(Some(input)))))
     }
 
     /// The command once more; `-` in place of the input that now comes from elsewhere.
     fn command(&self, piped: Option<&Path>) -> String {
         let words = self.words.iter().map(|word| match piped {
-            Some(input) if word == input.as_os_str() => "-".into(),
-            _ => shell::quoted(word),
+            Some(input) => match naming(word, input) {
+                Some(option) => format!("{option}-"),
+                None => shell::quoted(word),
+            },
+            None => shell::quoted(word),
         });
         ["perfconv".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// What an error says that it found in an empty file.
-const NOTHING: &str = "\"\"";
+/// What stands before the name in a word that names `input`, if it does: nothing, or an option.
+fn naming(word: &OsStr, input: &Path) -> Option<&'static str> {
+    let rest = |option: &str| word.as_encoded_bytes().strip_prefix(option.as_bytes());
+    ["", "-i", "--input="].into_iter().find(|option| rest(option) == Some(input.as_os_str().as_encoded_bytes()))
+}
+
+/// Whether the trouble is with the first byte of the input.
+fn is_at_start(error: &Error) -> bool {
+    error.of_input().is_some_and(|error| error.offset() == Some(0))
+}
 
 /// What there is to say of an empty input.
 fn empty(input: &Path) -> String {

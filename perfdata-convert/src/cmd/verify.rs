@@ -2,17 +2,32 @@
 
 use std::io::Write;
 
-use super::{Outcome, open, print};
+use super::{Outcome, Several, open, print};
 use perfdata_core::read::Limits;
 
 use crate::cli::VerifyArgs;
 use crate::error::Result;
-use crate::messages::Messages;
+use crate::messages::Verbosity;
+use crate::show::input_name as shown;
 use crate::verify::Report;
 
 /// Checks the recording by `args`.
-pub fn run(args: &VerifyArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {
-    let report = Report::of(open(&args.input, limits, messages)?)?;
-    print(out, &if args.json { report.json() } else { report.text() })?;
-    Ok(if report.is_clean() { Outcome::Done } else { Outcome::Found })
+pub fn run(args: &VerifyArgs, out: &mut dyn Write, limits: Limits, inputs: &Several<'_>) -> Result<Outcome> {
+    inputs.each(out, |input, out| {
+        let report = Report::of(open(input, limits, inputs.messages)?)?;
+        let outcome = if report.is_clean() { Outcome::Done } else { Outcome::Found };
+        if inputs.messages.verbosity == Verbosity::Quiet {
+            return Ok(outcome);
+        }
+        let text = match (args.json, inputs.are_many()) {
+            (true, _) => report.json_of(Some(input)),
+            (false, false) => report.text(),
+            (false, true) => {
+                let name = shown(input);
+                report.text().lines().map(|line| format!("{name}: {line}\n")).collect()
+            }
+        };
+        print(out, &text)?;
+        Ok(outcome)
+    })
 }

@@ -1,26 +1,30 @@
 //! A recording that a certain release of perf reads: `--compat`.
 //!
-//! What a release knows is in the tables of records, features and attribute sizes, each entry with the release that
-//! brought it. What came later is cut off where it is zero, left out where it stands alone, and refused else.
+//! What a release knows is in the tables of records, features, flags and attribute sizes, each entry with the release that
+//! brought it. What came later is turned into its older form, cleared where it is a flag, left out where it stands alone,
+//! and refused else.
+
+mod forms;
 
 use std::collections::{BTreeMap, HashSet};
 
 use perfdata_core::arrangement::{Arrangement, Part, PipeArrangement, SlotContent};
-use perfdata_core::attr::{Attr, SIZES};
+use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, ReadFormat, SampleType};
+use perfdata_core::describe::{Field, set_fields};
 use perfdata_core::feature::{BuildIdEntry, Compression, EventDesc, EventDescs, Feature, FeatureId, Section};
-use perfdata_core::read::{Decompressor, Limits, is_compressed};
+use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::record::{
-    Body, BuildId, CpuMode, Inode, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType, TABLE,
+    Body, BranchFlags, BuildId, CpuMode, DataSource, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MappedBuildId, RawRecord,
+    Record, RecordType, TABLE,
 };
 use perfdata_core::wire::{Rest, Text};
 use perfdata_core::{Endian, Event, Events, Layout, Recording, Version};
-use perfdata_write::Compressor;
 
-use perfdata_core::header::{FileHeader, FileSection};
-
-use super::{Link, Stage};
+use super::swap::Unknown;
+use super::{CompressedRecords, Link, Stage};
 use crate::error::{Error, Result};
 use crate::show::text::escaped;
+use forms::Forms;
 
 /// MMAP2 records carry build ids since this release.
 const MMAP2_BUILD_IDS: &str = "5.12";
@@ -31,20 +35,19 @@ const MOST: usize = 1000;
 /// Makes a recording readable for perf of one release.
 pub struct Compat {
     version: Version,
-    /// The model in its new form, whose metadata the stream may add to.
-    events: Events,
+    unknown: Unknown,
+    /// The events as they come and as they go, and what that means for their records.
+    forms: Forms,
+    /// Whether the events were read ahead, so that attributes in the stream are none but these.
+    has_late_events: bool,
     endian: Endian,
-    limits: Limits,
     is_pipe: bool,
-    /// The stream of compressed records as it was, and as it becomes.
-    inner: Option<Decompressor>,
-    outer: Option<Compressor>,
-    level: i32,
     buffer: Vec<u8>,
-    /// Whether the last record was left out, and so is its payload.
-    dropped: bool,
     /// Objects whose build id is told.
     told: HashSet<Vec<u8>>,
+    /// Whether records that tell what happened were left out, and whether there are others.
+    lacks_data: bool,
+    has_data: bool,
     /// What was done, to what, and how often.
     report: BTreeMap<&'static str, BTreeMap<String, u64>>,
 }
@@ -54,18 +57,23 @@ impl Compat {
     pub fn new(version: Version) -> Self {
         Compat {
             version,
-            events: Events::default(),
+            unknown: Unknown::Error,
+            forms: Forms::new(version),
+            has_late_events: false,
             endian: Endian::Little,
-            limits: Limits::default(),
             is_pipe: false,
-            inner: None,
-            outer: None,
-            level: 1,
             buffer: Vec::new(),
-            dropped: false,
             told: HashSet::new(),
+            lacks_data: false,
+            has_data: false,
             report: BTreeMap::new(),
         }
+    }
+
+    /// The same; what has no older form and would be missed is left out with [`Unknown::Drop`], and refused else.
+    #[must_use]
+    pub fn deciding(self, unknown: Unknown) -> Self {
+        Compat { unknown, ..self }
     }
 
     /// Notes what was done to a record or section.
@@ -83,38 +91,93 @@ impl Compat {
         id.info().is_some_and(|info| self.version.has(info.since))
     }
 
-    /// Bytes of the attribute that this perf knows.
-    fn attr_size(&self) -> u32 {
-        SIZES.iter().rev().find(|(_, since)| self.version.has(since)).map_or(Attr::MIN_SIZE, |(size, _)| *size)
-    }
-
     /// Whether perf of this release refuses records whose size is not a multiple of 8.
     fn demands_alignment(&self) -> bool {
         self.version.has("7.0")
     }
 
-    fn cut(&self, attr: &Attr, what: impl FnOnce() -> String) -> Result<Attr> {
-        attr.cut_to(self.attr_size())
-            .map_err(|error| Error::Refused(format!("{}: perf {} cannot read it: {error}", what(), self.version)))
+    /// Whether to leave out what perf of this release does not know, and would be missed.
+    fn drops(&self, what: impl FnOnce() -> String) -> Result<()> {
+        match self.unknown {
+            Unknown::Drop => Ok(()),
+            Unknown::Keep | Unknown::Error => {
+                let what = format!("{}; --unknown drop leaves it out", what());
+                Err(Error::refused_without(what, "--unknown drop"))
+            }
+        }
     }
 
-    fn cut_events(&self, recording: &mut Recording) -> Result<()> {
+    /// The attribute in the form that this perf reads.
+    fn attr(&self, attr: &Attr, name: &dyn Fn() -> String) -> Result<Attr> {
+        let known = attr.known_in(self.version);
+        let refused =
+            |what: String| Error::Refused(format!("{}: perf {} cannot read it: {what}", name(), self.version));
+        // What a bit without a name does to records is not known.
+        let kinds = attr.branch_sample_type.unwrap_or_default();
+        let branches = if attr.sample_type.has(SampleType::BRANCH_STACK) { kinds.unknown() } else { 0 };
+        let reads = if attr.sample_type.has(SampleType::READ) { attr.read_format.unknown() } else { 0 };
+        for (field, bits) in
+            [("sample_type", attr.sample_type.unknown()), ("read_format", reads), ("branch_sample_type", branches)]
+        {
+            if bits != 0 {
+                return Err(refused(format!("{field} has the bits {bits:#x}, whose meaning is not known")));
+            }
+        }
+        let is_deferred = |attr: &Attr| attr.flags.defer_callchain() | attr.flags.defer_output();
+        if is_deferred(attr) > is_deferred(&known) {
+            self.drops(|| {
+                let what = "the user part of its callchains is in records of its own (CALLCHAIN_DEFERRED)";
+                format!("{}: perf {} cannot read it: {what}", name(), self.version)
+            })?;
+        }
+        known.cut_to(Attr::size_in(self.version)).map_err(|error| refused(error.to_string()))
+    }
+
+    /// Notes the flags of `old` that `new` has not.
+    fn count_flags(&mut self, old: &Attr, new: &Attr) {
+        let kinds = |attr: &Attr| attr.branch_sample_type.unwrap_or_default().0;
+        let actions = |attr: &Attr| u64::from(attr.aux_action.unwrap_or_default().0);
+        let words: [(u64, u64, &'static [Field]); 5] = [
+            (old.sample_type.0, new.sample_type.0, SampleType::FIELDS),
+            (old.read_format.0, new.read_format.0, ReadFormat::FIELDS),
+            (kinds(old), kinds(new), BranchSampleType::FIELDS),
+            (old.flags.0, new.flags.0, AttrFlags::FIELDS),
+            (actions(old), actions(new), perfdata_core::attr::AuxAction::FIELDS),
+        ];
+        for (old, new, fields) in words {
+            for (name, _) in set_fields(old & !new, fields) {
+                self.count("flags of events are cleared, with what they stand for", name.to_owned());
+            }
+        }
+    }
+
+    fn convert_events(&mut self, recording: &mut Recording) -> Result<()> {
         let names: Vec<String> = match recording.feature(FeatureId::EVENT_DESC) {
             Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => {
                 descs.events.0.iter().map(|event| escaped(event.name.text())).collect()
             }
             _ => Vec::new(),
         };
-        let cut = |(at, event): (usize, Event)| {
+        let from = recording.events.clone();
+        recording.events = self.converted(&from, &names)?;
+        if !from.is_empty() {
+            self.forms.set(&from, &recording.events);
+        }
+        for (old, new) in from.iter().zip(recording.events.iter()) {
+            self.count_flags(&old.attr, &new.attr);
+        }
+        Ok(())
+    }
+
+    fn converted(&self, events: &Events, names: &[String]) -> Result<Events> {
+        let convert = |(at, event): (usize, &Event)| {
             let name = || match names.get(at) {
                 Some(name) => format!("event {at} ({name})"),
                 None => format!("event {at}"),
             };
-            Ok(Event { attr: self.cut(&event.attr, name)?, ..event })
+            Ok(Event { attr: self.attr(&event.attr, &name)?, ids: event.ids.clone() })
         };
-        let events = std::mem::take(&mut recording.events).into_vec();
-        recording.events = events.into_iter().enumerate().map(cut).collect::<Result<_>>()?;
-        Ok(())
+        events.iter().enumerate().map(convert).collect()
     }
 
     /// The section in the form that this perf reads; nothing where it goes.
@@ -128,23 +191,28 @@ impl Compat {
             _ if bytes.is_empty() => Section::decode(id, bytes, endian, &Layout::default()),
             _ => return Ok(Some(bytes.to_vec())),
         };
-        match section.map(|section| section.value) {
+        let Ok(section) = section else { return Ok(Some(bytes.to_vec())) };
+        match section.value {
             // perf stat writes the section without compressing, and later ones refuse it.
-            Ok(Feature::Compressed(Compression { mmap_len: 0, .. })) => {
+            Feature::Compressed(Compression { mmap_len: 0, .. }) => {
                 self.count("features are left out, since nothing is compressed", id.to_string());
                 Ok(None)
             }
             // A recorder that had nothing to write.
-            Ok(Feature::Empty) => {
+            Feature::Empty => {
                 self.count("features are left out, since they are empty", id.to_string());
                 Ok(None)
             }
-            Ok(Feature::EventDescs(descs)) if descs.attr_size > self.attr_size() => {
-                let cut = |event: EventDesc| {
-                    let attr = self.cut(&event.attr, || format!("EVENT_DESC, event {}", escaped(event.name.text())))?;
-                    Ok((attr, event.name, event.ids.0))
-                };
-                let events = descs.events.0.into_iter().map(cut).collect::<Result<_>>()?;
+            Feature::EventDescs(descs) => {
+                let (mut events, mut is_same) = (Vec::new(), true);
+                for EventDesc { attr, name, ids, .. } in descs.events.0 {
+                    let new = self.attr(&attr, &|| format!("EVENT_DESC, event {}", escaped(name.text())))?;
+                    is_same &= new == *attr;
+                    events.push((new, name, ids.0));
+                }
+                if is_same {
+                    return Ok(Some(bytes.to_vec()));
+                }
                 let descs = EventDescs::new(events)
                     .ok_or_else(|| Error::Refused("EVENT_DESC has attributes of several sizes".into()))?;
                 let section = Section { id, value: Feature::EventDescs(descs), tail: Vec::new() };
@@ -164,43 +232,77 @@ impl Compat {
         }
     }
 
-    /// What becomes of one record, wherever it stands.
+    /// What becomes of one record.
     fn convert(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
-        if !self.knows_record(raw.kind) {
-            let name = raw.kind.info().map_or_else(|| format!("type {}", raw.kind.0), |info| info.name.to_owned());
-            self.count("records are left out", name);
-            return Ok(());
-        }
         match raw.kind {
             RecordType::HEADER_ATTR => return self.attr_record(raw, out),
+            // An MMAP record says the same in fewer words.
+            RecordType::MMAP2 => {}
+            kind if !self.knows_record(kind) => return self.leave_out(raw),
             RecordType::HEADER_FEATURE => return self.feature_record(raw, out),
-            RecordType::MMAP2 if !self.version.has(MMAP2_BUILD_IDS) => return self.mmap2(raw, out),
             _ => {}
         }
-        let may_be_odd =
-            matches!(raw.kind, RecordType::HEADER_TRACING_DATA | RecordType::HEADER_FEATURE | RecordType::COMPRESSED);
-        let filling = raw.bytes.len().next_multiple_of(8) - raw.bytes.len();
-        if self.demands_alignment() && filling > 0 && !may_be_odd {
-            let size = u16::try_from(raw.bytes.len() + filling)
-                .map_err(|_| Error::Refused(format!("a {} record is too long to be aligned", raw.kind)))?;
-            let start = out.len();
+        let start = out.len();
+        if self.forms.changes(raw) {
+            self.rewrite(raw, out)?;
+        } else {
             out.extend_from_slice(raw.bytes);
-            out.resize(start + usize::from(size), 0);
-            let bytes = if self.endian == Endian::Little { size.to_le_bytes() } else { size.to_be_bytes() };
-            if let Some(field) = out.get_mut(start + 6..start + 8) {
-                field.copy_from_slice(&bytes);
-            }
-            self.count("records are filled up to a multiple of 8 bytes", raw.kind.to_string());
+        }
+        let misc = raw.misc & self.forms.known_misc(raw.kind);
+        if misc != raw.misc && out.get(start..).is_some_and(|bytes| bytes == raw.bytes) {
+            self.put(out, start.saturating_add(4), misc);
+            self.count("flags of records are cleared", raw.kind.to_string());
+        }
+        self.align(raw.kind, out, start)
+    }
+
+    /// Puts a number of 16 bits into a header.
+    fn put(&self, out: &mut [u8], at: usize, number: u16) {
+        let bytes = if self.endian == Endian::Little { number.to_le_bytes() } else { number.to_be_bytes() };
+        if let Some(field) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+            *field = bytes;
+        }
+    }
+
+    /// Fills a record of an odd size up, where perf demands it.
+    fn align(&mut self, kind: RecordType, out: &mut Vec<u8>, start: usize) -> Result<()> {
+        let may_be_odd = matches!(kind, RecordType::HEADER_TRACING_DATA | RecordType::COMPRESSED);
+        let len = out.len().saturating_sub(start);
+        if !self.demands_alignment() || len.is_multiple_of(8) || may_be_odd {
             return Ok(());
         }
-        out.extend_from_slice(raw.bytes);
+        let size = u16::try_from(len.next_multiple_of(8))
+            .map_err(|_| Error::Refused(format!("a {kind} record is too long to be aligned")))?;
+        out.resize(start.saturating_add(usize::from(size)), 0);
+        self.put(out, start.saturating_add(6), size);
+        self.count("records are filled up to a multiple of 8 bytes", kind.to_string());
         Ok(())
     }
 
-    fn attr_record(&self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
+    /// Leaves out a record of a type that this perf does not know.
+    fn leave_out(&mut self, raw: &RawRecord<'_>) -> Result<()> {
+        if raw.kind == RecordType::CALLCHAIN_DEFERRED {
+            self.drops(|| {
+                let what = "the record at offset";
+                format!("{what} {:#x} holds a callchain, and perf {} does not know it", raw.offset, self.version)
+            })?;
+        }
+        let name = raw.kind.info().map_or_else(|| format!("type {}", raw.kind.0), |info| info.name.to_owned());
+        self.count("records are left out", name);
+        self.lacks_data |= is_data(raw.kind);
+        Ok(())
+    }
+
+    fn attr_record(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
         let mut record = Record::decode(raw, &Layout::default())?;
         if let Body::HeaderAttr(body) = &mut record.body {
-            body.attr = self.cut(&body.attr, || format!("the attribute at offset {:#x}", raw.offset))?;
+            let new = self.attr(&body.attr, &|| format!("the attribute at offset {:#x}", raw.offset))?;
+            self.count_flags(&body.attr, &new);
+            let old = std::mem::replace(&mut body.attr, new);
+            if !self.has_late_events {
+                let ids = body.ids.0.clone();
+                self.forms.add(Event { attr: old, ids: ids.clone() }, Event { attr: body.attr.clone(), ids });
+            }
         }
         Ok(record.encode_into(out, self.endian)?)
     }
@@ -228,82 +330,96 @@ impl Compat {
         Ok(record.encode_into(out, self.endian)?)
     }
 
-    /// A build id in the record of a mapping becomes a record of its own.
-    fn mmap2(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let mut record = Record::decode(raw, &self.events.layout_of(raw))?;
+    /// A record in the form of this perf.
+    fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let (from, to) = match self.forms.layouts(raw) {
+            Some(layouts) => layouts,
+            None => {
+                self.drops(|| {
+                    let what = "the record at offset";
+                    format!(
+                        "{what} {:#x} is of an event that is not known, so perf {} could not read it",
+                        raw.offset, self.version
+                    )
+                })?;
+                self.count("records of unknown events are left out", raw.kind.to_string());
+                return Ok(());
+            }
+        };
+        let mut record = match Record::decode(raw, &from) {
+            Ok(record) => record,
+            Err(_) if self.unknown == Unknown::Drop => {
+                self.count("damaged records are left out", raw.kind.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut build_id = None;
         if let Body::Mmap2(map) = &mut record.body
+            && !self.version.has(MMAP2_BUILD_IDS)
             && let Some(id) = map.build_id.take()
         {
-            let name = map.filename.text().to_vec();
-            if self.told.insert(name.clone()) {
-                let build_id = BuildId {
-                    pid: Some(-1),
-                    build_id: id.build_id,
-                    size: id.build_id_size,
-                    reserved_1: 0,
-                    reserved_2: 0,
-                    filename: Text::padded(&name, 8),
-                };
-                let size_flag = if self.version.has("5.11") { MISC_BUILD_ID_SIZE } else { 0 };
-                if let Some(entry) = BuildIdEntry::new(record.misc & CpuMode::MASK | size_flag, build_id) {
-                    entry.to_record().encode_into(out, self.endian)?;
-                }
-            }
-            map.inode = Some(Inode { maj: 0, min: 0, ino: 0, ino_generation: 0 });
+            build_id = self.build_id(record.misc, &id, map.filename.text());
+            map.inode = Some(perfdata_core::record::Inode { maj: 0, min: 0, ino: 0, ino_generation: 0 });
             record.misc &= !MISC_MMAP_BUILD_ID;
             self.count("build ids stand in records of their own", raw.kind.to_string());
         }
+        let is_mmap2 = record.kind == RecordType::MMAP2;
+        self.forms.rewrite(&mut record, &to);
+        if is_mmap2 && record.kind == RecordType::MMAP {
+            self.count("records are written in their older form", "MMAP2".into());
+        }
+        if let Some(entry) = build_id {
+            entry.to_record().encode_into(out, self.endian)?;
+        }
         Ok(record.encode_into(out, self.endian)?)
+    }
+
+    /// The build id of a mapping as a record of its own, the first time that it is told.
+    fn build_id(&mut self, misc: u16, id: &MappedBuildId, name: &[u8]) -> Option<BuildIdEntry> {
+        if !self.knows_record(RecordType::HEADER_BUILD_ID) || !self.told.insert(name.to_vec()) {
+            return None;
+        }
+        let build_id = BuildId {
+            pid: Some(-1),
+            build_id: id.build_id,
+            size: id.build_id_size,
+            reserved_1: 0,
+            reserved_2: 0,
+            filename: Text::padded(name, 8),
+        };
+        let size = MISC_BUILD_ID_SIZE & self.forms.known_misc(RecordType::HEADER_BUILD_ID);
+        BuildIdEntry::new(misc & CpuMode::MASK | size, build_id)
     }
 
     /// Whether there is something in compressed records that this perf does not know.
     fn opens(&self, kind: RecordType) -> bool {
         let is_new = |kind: RecordType| kind.is_kernel() && !self.knows_record(kind);
-        !self.knows_record(kind) || !self.version.has(MMAP2_BUILD_IDS) || TABLE.iter().any(|info| is_new(info.kind))
-    }
-
-    /// Opens a compressed record, converts what is in it, and compresses it again as far as this perf knows how.
-    fn recompress(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        let mut inner = match self.inner.take() {
-            Some(inner) => inner,
-            None => Decompressor::new(self.endian, self.limits)?,
-        };
-        let mut plain = std::mem::take(&mut self.buffer);
-        plain.clear();
-        inner.push(raw)?;
-        while let Some(record) = inner.next()? {
-            self.convert(&record, &mut plain)?;
-        }
-        self.inner = Some(inner);
-        let known = [raw.kind, RecordType::COMPRESSED].into_iter().find(|&kind| self.knows_record(kind));
-        match known {
-            Some(kind) => {
-                if kind != raw.kind {
-                    self.count("records are compressed in the older form", raw.kind.to_string());
-                }
-                let mut outer = match self.outer.take() {
-                    Some(outer) => outer,
-                    None => Compressor::new(kind, self.endian, self.level)?,
-                };
-                if !plain.is_empty() {
-                    outer.push(&plain, |record| next.record(record))?;
-                }
-                self.outer = Some(outer);
-            }
-            None => {
-                self.count("records are decompressed", raw.kind.to_string());
-                give(&plain, self.endian, next)?;
-            }
-        }
-        self.buffer = plain;
-        Ok(())
+        !self.knows_record(kind)
+            || !self.version.has(MMAP2_BUILD_IDS)
+            || self.forms.have_changes()
+            || TABLE.iter().any(|info| is_new(info.kind))
     }
 }
 
-/// Hands all records in `bytes` on.
-fn give(mut bytes: &[u8], endian: Endian, next: &mut Link<'_>) -> Result<()> {
+/// Whether records of this type tell what happened, not how it was recorded.
+fn is_data(kind: RecordType) -> bool {
+    let of_tool = [
+        RecordType::AUXTRACE,
+        RecordType::STAT,
+        RecordType::STAT_ROUND,
+        RecordType::COMPRESSED,
+        RecordType::COMPRESSED2,
+        RecordType::SCHEDSTAT_CPU,
+        RecordType::SCHEDSTAT_DOMAIN,
+    ];
+    kind.is_kernel() || of_tool.contains(&kind)
+}
+
+/// Hands all records in `bytes` on; they stood at `offset`.
+fn give(mut bytes: &[u8], endian: Endian, offset: u64, next: &mut Link<'_>) -> Result<()> {
     while !bytes.is_empty() {
-        let record = RawRecord::first(bytes, endian, 0)?;
+        let record = RawRecord::first(bytes, endian, offset)?;
         next.record(&record)?;
         bytes = bytes.get(record.bytes.len()..).unwrap_or_default();
     }
@@ -311,8 +427,28 @@ fn give(mut bytes: &[u8], endian: Endian, next: &mut Link<'_>) -> Result<()> {
 }
 
 impl Stage for Compat {
+    fn compressed(&self, kind: RecordType) -> CompressedRecords {
+        let known = || [kind, RecordType::COMPRESSED].into_iter().find(|&kind| self.knows_record(kind));
+        match self.opens(kind) {
+            true => known().map_or(CompressedRecords::Plain, CompressedRecords::Opened),
+            false => CompressedRecords::AsTheyAre,
+        }
+    }
+
+    fn keeps_samples(&self) -> bool {
+        self.unknown != Unknown::Drop
+    }
+
     fn needs_events(&self) -> bool {
-        !self.version.has(MMAP2_BUILD_IDS)
+        let words = [
+            SampleType::FIELDS,
+            ReadFormat::FIELDS,
+            BranchSampleType::FIELDS,
+            AttrFlags::FIELDS,
+            BranchFlags::FIELDS,
+            DataSource::FIELDS,
+        ];
+        words.into_iter().flatten().any(|field| !self.version.has(field.since))
     }
 
     fn may_refuse(&self) -> bool {
@@ -320,7 +456,8 @@ impl Stage for Compat {
     }
 
     fn late_events(&mut self, events: &Events) {
-        self.events = events.clone();
+        self.has_late_events = true;
+        self.forms.set(events, events);
     }
 
     fn end_of_features(&self) -> Option<FeatureId> {
@@ -328,12 +465,13 @@ impl Stage for Compat {
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        (self.endian, self.limits) = (recording.endian, recording.limits);
-        self.inner = Some(Decompressor::of(recording)?);
-        if let Some(Ok(Section { value: Feature::Compressed(params), .. })) = recording.feature(FeatureId::COMPRESSED) {
-            self.level = i32::try_from(params.level).unwrap_or(self.level);
+        self.endian = recording.endian;
+        if self.has_late_events {
+            let from = self.forms.from().clone();
+            let to = self.converted(&from, &[])?;
+            self.forms.set(&from, &to);
         }
-        self.cut_events(recording)?;
+        self.convert_events(recording)?;
         let damaged: Vec<u32> = match arrangement {
             Arrangement::File(file) => {
                 // Those that another stage has taken out have a place.
@@ -358,7 +496,7 @@ impl Stage for Compat {
                 // would be found in it.
                 let FileHeader { attrs, attr_size, .. } = &mut file.header;
                 if Some(attrs.size) == attr_size.checked_mul(recording.events.len() as u64) {
-                    *attr_size = (*attr_size).min(u64::from(self.attr_size()) + FileSection::SIZE);
+                    *attr_size = (*attr_size).min(u64::from(Attr::size_in(self.version)) + FileSection::SIZE);
                 }
                 // Sections that cannot be read, as perf inject makes them: perf stops there.
                 for (id, place) in std::mem::take(&mut file.table) {
@@ -370,27 +508,25 @@ impl Stage for Compat {
                 }
             }
         }
-        if !recording.events.is_empty() {
-            self.events = recording.events.clone();
-        }
         Ok(())
     }
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        if is_compressed(raw.kind) && self.opens(raw.kind) {
-            return self.recompress(raw, next);
-        }
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
         self.convert(raw, &mut bytes)?;
-        self.dropped = bytes.is_empty();
-        give(&bytes, self.endian, next)?;
+        self.has_data |= !bytes.is_empty() && is_data(raw.kind);
+        give(&bytes, self.endian, raw.offset, next)?;
         self.buffer = bytes;
         Ok(())
     }
 
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        if self.dropped { Ok(()) } else { next.payload(bytes) }
+    fn finish(&mut self, _: &mut Recording, _: &mut Link<'_>) -> Result<()> {
+        if self.lacks_data && !self.has_data {
+            let what = format!("perf {} knows none of the records that the recording is about", self.version);
+            return Err(Error::Refused(what));
+        }
+        Ok(())
     }
 
     fn notes(&self) -> Vec<String> {

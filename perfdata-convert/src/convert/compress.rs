@@ -1,13 +1,13 @@
 //! Plain records become compressed ones, as `perf record -z` writes them.
 
-use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::{Compression, CompressionType, Feature, FeatureId};
 use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::{Recording, Version};
 use perfdata_write::ParallelCompressor;
 
 use super::decompress::check_finished;
-use super::{Link, Stage};
+use super::{CompressedRecords, Link, Stage};
 use crate::error::Result;
 
 /// Compresses what `perf record -z` compresses: records of the kernel's ring buffers, in blocks of up to a buffer's
@@ -29,6 +29,12 @@ const MMAP_LEN: u32 = 516 << 10;
 impl Compress {
     /// The levels of zstd.
     pub const LEVELS: std::ops::RangeInclusive<i64> = 1..=22;
+
+    /// The newest kind of compressed record that perf `version` reads; 5.2 is the first that reads one.
+    pub fn kind_for(version: Version) -> Option<RecordType> {
+        let kinds = [RecordType::COMPRESSED2, RecordType::COMPRESSED];
+        kinds.into_iter().find(|kind| kind.info().is_some_and(|info| version.has(info.since)))
+    }
 
     /// A stage that writes records of `kind` (COMPRESSED2, or COMPRESSED, which perf before 6.15 takes) at zstd's
     /// `level`.
@@ -57,6 +63,15 @@ impl Compress {
 }
 
 impl Stage for Compress {
+    /// Compressed records come here from nobody: they would be compressed twice.
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::Plain
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn is_behind_container(&self) -> bool {
         true
     }

@@ -2,29 +2,43 @@
 
 use perfdata_core::arrangement::{Arrangement, Part, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::read::{Decompressor, is_compressed};
+use perfdata_core::read::{Decompressor, Tail, is_compressed};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Endian, Recording};
 
-use super::{Link, Stage};
+use super::{CompressedRecords, Link, Stage};
 use crate::error::{Error, Result, Step};
+use crate::leftover::damaged;
 
 /// Puts the records of the zstd stream where its pieces stood, and drops the COMPRESSED feature.
 #[derive(Debug, Default)]
 pub struct Decompress {
     stream: Option<Decompressor>,
+    /// Whether it is known what is lost at the end of the stream.
+    is_judged: bool,
+    /// Offset of the last compressed record.
+    last: u64,
+}
+
+impl Decompress {
+    /// A stage for a stream whose end has been looked at: what is no whole record there is left out.
+    pub(super) fn judged() -> Self {
+        Decompress { is_judged: true, ..Decompress::default() }
+    }
 }
 
 impl Stage for Decompress {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        check_sized(arrangement, SIZE_UNKNOWN)?;
         self.stream = Some(Decompressor::of(recording)?);
-        recording.features.remove(&FeatureId::COMPRESSED.0);
-        if let Arrangement::Pipe(head) = arrangement {
-            let endian = recording.endian;
-            head.slots.retain(|slot| !is_section_slot(slot, endian));
-        }
-        Ok(())
+        forget_compression(recording, arrangement)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -34,6 +48,7 @@ impl Stage for Decompress {
         let Some(stream) = self.stream.as_mut().filter(|_| is_compressed(record.kind)) else {
             return next.record(record);
         };
+        self.last = record.offset;
         stream.push(record)?;
         while let Some(inner) = stream.next()? {
             next.record(&inner)?;
@@ -41,11 +56,43 @@ impl Stage for Decompress {
         Ok(())
     }
 
+    fn finish(&mut self, recording: &mut Recording, _: &mut Link<'_>) -> Result<()> {
+        match self.stream.as_ref().filter(|_| !self.is_judged) {
+            Some(stream) => check_end(stream, self.last, recording),
+            None => Ok(()),
+        }
+    }
+
     fn notes(&self) -> Vec<String> {
         match self.stream.as_ref().map_or(0, Decompressor::pending) {
             0 => Vec::new(),
             rest => vec![format!("the compressed data ends inside a record: its first {rest} bytes are left out")],
         }
+    }
+}
+
+/// Takes out of the model how the records are compressed: they will not be.
+///
+/// # Errors
+/// A file whose header could not say how large other records are.
+pub(super) fn forget_compression(recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+    check_sized(arrangement, SIZE_UNKNOWN)?;
+    recording.features.remove(&FeatureId::COMPRESSED.0);
+    if let Arrangement::Pipe(head) = arrangement {
+        let endian = recording.endian;
+        head.slots.retain(|slot| !is_section_slot(slot, endian));
+    }
+    Ok(())
+}
+
+/// Refuses compressed data at whose end records would be lost; `last` is the offset of the last compressed record.
+pub(super) fn check_end(stream: &Decompressor, last: u64, recording: &Recording) -> Result<()> {
+    match stream.tail(recording) {
+        Some(Tail::Damage) => {
+            let rest = stream.pending();
+            Err(damaged(last, format_args!("{rest} bytes at the end of the compressed data are no records")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -69,7 +116,7 @@ pub(super) fn check_finished(arrangement: &Arrangement) -> Result<()> {
 }
 
 /// Whether the record carries the COMPRESSED feature.
-fn is_section(record: &RawRecord<'_>) -> bool {
+pub(super) fn is_section(record: &RawRecord<'_>) -> bool {
     record.kind == RecordType::HEADER_FEATURE
         && record.word(RecordHeader::SIZE) == Some(u64::from(FeatureId::COMPRESSED.0))
 }

@@ -11,7 +11,7 @@ use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Endian, Layout, Recording};
 use serde_json::Value;
 
-use super::{Link, Stage, from_json};
+use super::{CompressedRecords, Link, Stage, from_json};
 use crate::error::{Error, Result};
 use crate::suggest;
 
@@ -30,8 +30,6 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Edit {
     changes: BTreeMap<FeatureId, Change>,
-    /// Whether the last record was left out, and so is its payload.
-    dropped: bool,
 }
 
 impl Edit {
@@ -47,7 +45,7 @@ impl Edit {
                 return Err(Error::Usage(format!("feature {id} is to be changed twice")));
             }
         }
-        Ok(Edit { changes: all, dropped: false })
+        Ok(Edit { changes: all })
     }
 
     fn apply(&self, recording: &mut Recording) -> Result<()> {
@@ -89,29 +87,35 @@ impl Edit {
 }
 
 impl Stage for Edit {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn is_behind_container(&self) -> bool {
         true
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        if let Arrangement::Pipe(head) = arrangement {
-            head.slots.retain(|slot| !self.replaces(slot, recording.endian));
+        match arrangement {
+            Arrangement::Pipe(head) => head.slots.retain(|slot| !self.replaces(slot, recording.endian)),
+            // One that cannot be read has an entry, but is not in the model.
+            Arrangement::File(file) => file
+                .table
+                .retain(|(id, _)| self.changes.get(&FeatureId(*id)).is_none_or(|change| *change != Change::Drop)),
         }
         self.apply(recording)
     }
 
-    /// Also those that have a payload: it goes the way of its record.
     fn wants(&self, kind: RecordType) -> bool {
-        is_metadata(kind) || matches!(kind, RecordType::HEADER_BUILD_ID | RecordType::AUXTRACE)
+        is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        self.dropped = self.concerns(record);
-        if self.dropped { Ok(()) } else { next.record(record) }
-    }
-
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        if self.dropped { Ok(()) } else { next.payload(bytes) }
+        if self.concerns(record) { Ok(()) } else { next.record(record) }
     }
 
     fn finish(&mut self, recording: &mut Recording, _: &mut Link<'_>) -> Result<()> {

@@ -5,7 +5,7 @@ use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::record::RecordType;
 
-use super::Stage;
+use super::{CompressedRecords, Stage};
 use crate::error::Result;
 use crate::io::Directory;
 
@@ -22,6 +22,14 @@ impl FromDirectory {
 }
 
 impl Stage for FromDirectory {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
         recording.features.remove(&FeatureId::DIR_FORMAT.0);
         if self.is_split {

@@ -11,8 +11,10 @@ pub mod edit;
 pub(crate) mod event_names;
 mod from_directory;
 mod from_json;
+mod link;
 pub mod recover;
 pub mod sample_times;
+mod shared_bytes;
 pub mod swap;
 pub mod tally;
 pub mod to_directory;
@@ -28,13 +30,17 @@ use std::time::{Duration, Instant};
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{RecordingReader, Run, RunPart, Stretch};
+use perfdata_core::read::{RecordingReader, Run, RunPart, Stretch, Tail};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
+use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::io::{Behind, Input, InputReader, InputSource, Output, Size};
+use crate::leftover::Leftover;
+pub use link::{CompressedRecords, Link};
+use link::{Step, Writer};
 
 /// One step of a conversion. What it does not change it hands on.
 pub trait Stage {
@@ -53,6 +59,11 @@ pub trait Stage {
         false
     }
 
+    /// Whether the stage changes nothing, so that the output is a copy as without it.
+    fn is_neutral(&self) -> bool {
+        false
+    }
+
     /// Whether the stage must see all records of a recording, so that it cannot be done for each file of a directory.
     fn needs_all_records(&self) -> bool {
         false
@@ -61,6 +72,17 @@ pub trait Stage {
     /// The number at the end of a pipe's features that the reader of the output wants.
     fn end_of_features(&self) -> Option<FeatureId> {
         None
+    }
+
+    /// How the stage takes compressed records of type `kind`. Unless it says something else, it gets the records in
+    /// them, and what it hands on is compressed again in the same way.
+    fn compressed(&self, kind: RecordType) -> CompressedRecords {
+        CompressedRecords::Opened(kind)
+    }
+
+    /// Whether every sample that comes goes on, with its time. If not, the driver brings SAMPLE_TIME up to date.
+    fn keeps_samples(&self) -> bool {
+        false
     }
 
     /// Takes the events of a pipe that has none at its head.
@@ -101,8 +123,8 @@ pub trait Stage {
         each_part(self, run, next)
     }
 
-    /// Takes a record, and gives `next` what becomes of it. Compressed records come as they are, unless a
-    /// [`Decompress`](decompress::Decompress) stands in front.
+    /// Takes a record, and gives `next` what becomes of it. What follows the record outside its size goes the way of
+    /// the record: nobody needs to remember that it was left out.
     ///
     /// # Errors
     /// The record cannot be converted, or the output not be written.
@@ -110,7 +132,8 @@ pub trait Stage {
         next.record(record)
     }
 
-    /// Takes a part of what follows the last record outside its size.
+    /// Takes a part of what follows the last record outside its size. What is handed on goes to the stages behind if the
+    /// record did.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -126,7 +149,7 @@ pub trait Stage {
         next.unreadable(bytes)
     }
 
-    /// Sees the end of the records; may add some, and change the model for what stands behind them.
+    /// Sees the end of the records; may add some, and change the model for what a file has behind them.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -152,74 +175,6 @@ fn each_part(stage: &mut (impl Stage + ?Sized), run: &Run<'_>, next: &mut Link<'
     Ok(())
 }
 
-/// The rest of a conversion behind a stage: further stages and the writer.
-pub struct Link<'a> {
-    stages: &'a mut [Box<dyn Stage>],
-    writer: &'a mut dyn RecordSink,
-}
-
-impl Link<'_> {
-    fn split(&mut self) -> (Option<&mut dyn Stage>, Link<'_>) {
-        match self.stages.split_first_mut() {
-            Some((first, rest)) => (Some(&mut **first), Link { stages: rest, writer: self.writer }),
-            None => (None, Link { stages: &mut [], writer: self.writer }),
-        }
-    }
-
-    /// Hands a record on.
-    ///
-    /// # Errors
-    /// Those of the stages behind, or the output cannot be written.
-    #[inline]
-    pub fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
-        match self.split() {
-            (Some(stage), mut rest) => stage.record(record, &mut rest),
-            (None, rest) => Ok(rest.writer.record(record)?),
-        }
-    }
-
-    /// Hands several records on.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    pub fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        match self.split() {
-            (Some(stage), mut rest) => stage.records(run, &mut rest),
-            (None, rest) => Ok(rest.writer.records(run)?),
-        }
-    }
-
-    /// Hands a part of a payload on.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    pub fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        match self.split() {
-            (Some(stage), mut rest) => stage.payload(bytes, &mut rest),
-            (None, rest) => Ok(rest.writer.payload(bytes)?),
-        }
-    }
-
-    /// Hands bytes on that are no records.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    pub fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
-        match self.split() {
-            (Some(stage), mut rest) => stage.unreadable(bytes, &mut rest),
-            (None, rest) => Ok(rest.writer.unreadable(bytes)?),
-        }
-    }
-
-    fn stretch(&mut self, stretch: &Stretch<'_>) -> Result<()> {
-        match stretch {
-            Stretch::Records(run) => self.records(run),
-            Stretch::Payload(bytes) => self.payload(bytes),
-            Stretch::Unreadable(bytes) => self.unreadable(bytes),
-        }
-    }
-}
-
 /// How a recording lies in a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
@@ -243,8 +198,8 @@ pub struct Summary {
     pub from: Form,
     /// What the output is.
     pub to: Form,
-    /// Records read.
-    pub records: u64,
+    /// The records of the input; those inside compressed records only where they had to be read.
+    pub counts: Counts,
     /// Feature sections of the output.
     pub features: usize,
     /// Bytes of the input.
@@ -255,8 +210,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// Whether the output's header does not say how many bytes of records there are, as the input's does not.
     pub unfinished: bool,
-    /// Bytes of the input that were no records, and why the stream could not be read on.
-    pub unreadable: Option<(u64, String)>,
+    /// What the input ends with that is no whole record.
+    pub unreadable: Option<Leftover>,
     /// What the stages have to say.
     pub notes: Vec<String>,
 }
@@ -285,13 +240,17 @@ impl Conversion {
     pub fn run_on(mut self, input: Input, output: Output) -> Result<Summary> {
         let start = Instant::now();
         let Ready { reader, source, to, size } = self.prepare(input)?;
+        // What has been written to a stream cannot be taken back.
+        if to == ContainerKind::Pipe && output.is_direct() && !self.is_copy(reader.arrangement(), to) {
+            check_ahead(&source).map_err(Error::of_records)?;
+        }
         let mut summary = match to {
             ContainerKind::File => output.write_seekable(|file| self.write_file(reader, &source, file)),
             // A refusal comes before anything is written, also where the output cannot be taken back.
             ContainerKind::Pipe if self.stages.iter().any(|stage| stage.may_refuse()) => {
-                output.write_seekable(|file| self.write_pipe(reader, file))
+                output.write_seekable(|file| self.write_pipe(reader, &source, file))
             }
-            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(reader, out)),
+            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(reader, &source, out)),
         }?;
         (summary.bytes_in, summary.elapsed) = (size.bytes(), start.elapsed());
         Ok(summary)
@@ -302,7 +261,7 @@ impl Conversion {
         let Ready { reader, source, to, .. } = self.prepare(input)?;
         match to {
             ContainerKind::File => self.write_file(reader, &source, file),
-            ContainerKind::Pipe => Behind::write_all(file, |out| self.write_pipe(reader, out)),
+            ContainerKind::Pipe => Behind::write_all(file, |out| self.write_pipe(reader, &source, out)),
         }
     }
 
@@ -315,7 +274,7 @@ impl Conversion {
         let size = input.size();
         let (reader, source) = input.reader()?;
         if reader.recording().events.is_empty() && self.stages.iter().any(|stage| stage.needs_events()) {
-            let events = late_events(&source)?;
+            let events = late_events(&source).map_err(Error::of_records)?;
             self.stages.iter_mut().for_each(|stage| stage.late_events(&events));
         }
         if let Some(directory) = source.directory() {
@@ -324,7 +283,8 @@ impl Conversion {
         let found = Form::of(reader.recording(), reader.arrangement()).container;
         let to = self.to.unwrap_or(found);
         let mut ahead = self.stages.iter_mut().filter(|stage| stage.needs_look_ahead(to));
-        ahead.try_for_each(|stage| stage.look_ahead(&source))?;
+        ahead.try_for_each(|stage| stage.look_ahead(&source)).map_err(Error::of_records)?;
+        sample_times::UpdateTimes::around(&mut self.stages, found, to);
         let change: Option<Box<dyn Stage>> = match (found, to) {
             (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
             (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
@@ -341,78 +301,146 @@ impl Conversion {
         source: &InputSource,
         file: &mut File,
     ) -> Result<Summary> {
-        let (mut recording, arrangement) = self.begin(&reader)?;
+        let is_copy = self.is_copy(reader.arrangement(), ContainerKind::File);
+        let (mut recording, arrangement, mut steps) = self.begin(&reader, ContainerKind::File)?;
         let plan = match &arrangement {
-            Arrangement::File(found) => FilePlan::exact(found),
+            Arrangement::File(found) if is_copy => FilePlan::exact(found),
+            Arrangement::File(found) => FilePlan::apart(found),
             Arrangement::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
             Arrangement::Pipe(_) => FilePlan::standard(),
         };
+        if let Arrangement::File(found) = &arrangement
+            && !is_copy
+        {
+            shared_bytes::check_lost(found, &recording, source)?;
+        }
         let mut writer = FileWriter::begin(Behind::new(file), plan, &recording, source)?;
-        let mut summary = self.pump(&mut reader, &mut recording, &mut writer, ContainerKind::File)?;
+        let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::File)?;
         writer.finish(&recording)?.flush().map_err(Error::io("output"))?;
+        if let Arrangement::File(found) = &arrangement
+            && !is_copy
+        {
+            shared_bytes::check_kept(found, &recording, reader.recording(), source, file)?;
+        }
         summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
         Ok(summary)
     }
 
-    fn write_pipe(&mut self, mut reader: RecordingReader<InputReader>, out: &mut dyn Write) -> Result<Summary> {
-        let (mut recording, arrangement) = self.begin(&reader)?;
+    fn write_pipe(
+        &mut self,
+        mut reader: RecordingReader<InputReader>,
+        source: &InputSource,
+        out: &mut dyn Write,
+    ) -> Result<Summary> {
+        let (mut recording, arrangement, mut steps) = self.begin(&reader, ContainerKind::Pipe)?;
+        if let Arrangement::File(found) = &arrangement {
+            shared_bytes::check_lost(found, &recording, source)?;
+        }
         let plan = match &arrangement {
             Arrangement::Pipe(found) => PipePlan::exact(found),
             Arrangement::File(_) => {
-                let wanted = self.stages.iter().find_map(|stage| stage.end_of_features());
+                let wanted = steps.iter().find_map(|step| step.stage.end_of_features());
                 PipePlan::standard(&recording, wanted.unwrap_or(PipePlan::END))
             }
         };
         let mut counted = Counted { out, bytes: 0 };
         let mut writer = PipeWriter::begin(&mut counted, plan, &recording).map_err(to_pipe::with_way_out)?;
-        let mut summary = self.pump(&mut reader, &mut recording, &mut writer, ContainerKind::Pipe)?;
+        let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::Pipe)?;
         writer.finish()?;
         summary.bytes_out = counted.bytes;
         Ok(summary)
     }
 
-    fn begin(&mut self, reader: &RecordingReader<InputReader>) -> Result<(Recording, Arrangement)> {
-        let (mut recording, mut arrangement) = (reader.recording().clone(), reader.arrangement().clone());
-        self.stages.iter_mut().try_for_each(|stage| stage.begin(&mut recording, &mut arrangement))?;
-        Ok((recording, arrangement))
+    /// Whether an input that is arranged like this comes out byte for byte.
+    fn is_copy(&self, arrangement: &Arrangement, to: ContainerKind) -> bool {
+        arrangement.container() == to && self.stages.iter().all(|stage| stage.is_neutral())
     }
 
-    /// Moves all records through the stages.
-    fn pump(
+    /// Shows the model to all stages, which stand in their places then.
+    fn begin(
         &mut self,
-        reader: &mut RecordingReader<InputReader>,
-        recording: &mut Recording,
-        writer: &mut dyn RecordSink,
-        container: ContainerKind,
-    ) -> Result<Summary> {
-        let from = Form::of(reader.recording(), reader.arrangement());
-        let mut records = 0;
-        let mut unreadable = 0;
-        while let Some((stretch, _)) = reader.next_stretch()? {
-            match stretch {
-                Stretch::Records(run) => records += run.len() as u64,
-                Stretch::Unreadable(bytes) => unreadable += bytes.len() as u64,
-                Stretch::Payload(_) => {}
-            }
-            Link { stages: &mut self.stages, writer }.stretch(&stretch)?;
+        reader: &RecordingReader<InputReader>,
+        to: ContainerKind,
+    ) -> Result<(Recording, Arrangement, Vec<Step>)> {
+        if !self.is_copy(reader.arrangement(), to) {
+            shared_bytes::check_parts(reader.arrangement())?;
         }
-        for at in 0..self.stages.len() {
-            let Some((stage, rest)) = self.stages.get_mut(at..).and_then(<[_]>::split_first_mut) else { break };
-            stage.finish(recording, &mut Link { stages: rest, writer })?;
+        let (mut recording, mut arrangement) = (reader.recording().clone(), reader.arrangement().clone());
+        let mut steps = Vec::with_capacity(self.stages.len());
+        for stage in self.stages.drain(..) {
+            let mut step = Step::new(stage, &recording);
+            step.stage.begin(&mut recording, &mut arrangement)?;
+            step.began(&recording);
+            steps.push(step);
         }
-        Ok(Summary {
-            from,
-            to: Form { container, endian: recording.endian },
-            records,
-            features: recording.features.len(),
-            bytes_in: 0,
-            bytes_out: 0,
-            elapsed: Duration::ZERO,
-            unfinished: container == ContainerKind::File && !reader.arrangement().is_finished(),
-            unreadable: reader.damage().map(|damage| (unreadable, damage.to_string())),
-            notes: self.stages.iter().flat_map(|stage| stage.notes()).collect(),
-        })
+        Ok((recording, arrangement, steps))
     }
+}
+
+/// Moves all records through the stages.
+fn pump(
+    reader: &mut RecordingReader<InputReader>,
+    steps: &mut [Step],
+    recording: &mut Recording,
+    writer: &mut dyn RecordSink,
+    container: ContainerKind,
+) -> Result<Summary> {
+    pump_all(reader, steps, recording, writer, container).map_err(Error::of_records)
+}
+
+fn pump_all(
+    reader: &mut RecordingReader<InputReader>,
+    steps: &mut [Step],
+    recording: &mut Recording,
+    writer: &mut dyn RecordSink,
+    container: ContainerKind,
+) -> Result<Summary> {
+    let from = Form::of(reader.recording(), reader.arrangement());
+    let is_copy = from.container == container && steps.iter().all(|step| step.stage.is_neutral());
+    let mut counts = Counts::default();
+    if let Arrangement::Pipe(head) = reader.arrangement() {
+        counts.metadata = head.slots.len() as u64;
+    }
+    let mut unreadable = 0;
+    let mut writer = Writer::new(writer);
+    while let Some((stretch, _)) = reader.next_stretch()? {
+        match stretch {
+            Stretch::Records(run) => counts.add_run(&run),
+            Stretch::Unreadable(bytes) => unreadable += bytes.len() as u64,
+            Stretch::Payload(_) => {}
+        }
+        // Nobody has to wait for the end of what is refused.
+        if unreadable > Tail::MOST && !is_copy {
+            break;
+        }
+        writer.behind(steps).stretch(&stretch)?;
+    }
+    let unreadable = Leftover::of(reader, unreadable);
+    if let Some(leftover) = unreadable.as_ref().filter(|_| !is_copy) {
+        leftover.check()?;
+        if container == ContainerKind::File {
+            leftover.check_payload()?;
+        }
+    }
+    for at in 0..steps.len() {
+        writer.behind(steps.get_mut(at..).unwrap_or_default()).close()?;
+        if let Some((step, rest)) = steps.get_mut(at..).and_then(<[_]>::split_first_mut) {
+            step.stage.finish(recording, &mut writer.behind(rest))?;
+            step.update_ratio(recording)?;
+        }
+    }
+    Ok(Summary {
+        from,
+        to: Form { container, endian: recording.endian },
+        counts,
+        features: recording.features.len(),
+        bytes_in: 0,
+        bytes_out: 0,
+        elapsed: Duration::ZERO,
+        unfinished: container == ContainerKind::File && !reader.arrangement().is_finished(),
+        unreadable,
+        notes: steps.iter().flat_map(|step| step.note().into_iter().chain(step.stage.notes())).collect(),
+    })
 }
 
 /// An input that is open, and the container that it goes into.
@@ -439,6 +467,18 @@ impl Write for Counted<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// Refuses damaged records before anything is written, if the input can be read twice.
+fn check_ahead(source: &InputSource) -> Result<()> {
+    let Some(mut reader) = source.reopen()? else { return Ok(()) };
+    let mut unreadable = 0;
+    while let Some((stretch, _)) = reader.next_stretch()?.filter(|_| unreadable <= Tail::MOST) {
+        if let Stretch::Unreadable(bytes) = stretch {
+            unreadable += bytes.len() as u64;
+        }
+    }
+    Leftover::of(&reader, unreadable).map_or(Ok(()), |leftover| leftover.check())
 }
 
 /// The events of a pipe whose attributes come behind the first record: read ahead.

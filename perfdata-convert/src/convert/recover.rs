@@ -10,7 +10,7 @@ use std::io::{self, Seek};
 use std::time::Instant;
 
 use perfdata_core::arrangement::{Arrangement, SlotContent};
-use perfdata_core::attr::EventType;
+use perfdata_core::error::Problem;
 use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::{CompressedData, Ids, Losses, Skipped, Survey, is_metadata};
@@ -18,10 +18,12 @@ use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::{Layout, Recording};
 
 use super::decompress::Decompress;
-use super::{Conversion, Link, Stage, Summary};
+use super::{CompressedRecords, Conversion, Link, Stage, Summary};
+use crate::count::number_of;
 use crate::error::{Error, Result};
-use crate::io::{Input, Output};
-use crate::verify::{Seen, without_place, wrong_sections};
+use crate::io::{Input, Output, in_temporary, temporary_file};
+use crate::leftover::{CUT, without_place};
+use crate::verify::{Finding, Report, Seen, Severity, lacks_tracing_data, wrong_end, wrong_sections};
 
 /// What became of a damaged recording.
 #[derive(Debug)]
@@ -46,8 +48,12 @@ pub struct Gap {
 }
 
 impl Gap {
-    fn of(file: &Option<String>, skipped: &Skipped) -> Self {
-        Gap { file: file.clone(), place: skipped.place, why: without_place(&skipped.why) }
+    /// The range that was `skipped`; whether it is the last one, with no records behind it.
+    fn of(file: &Option<String>, skipped: &Skipped, is_last: bool) -> Self {
+        let why = without_place(&skipped.why);
+        let is_cut = is_last && matches!(skipped.why.problem(), Problem::Truncated { .. });
+        let why = if is_cut { format!("{why}: {CUT}") } else { why };
+        Gap { file: file.clone(), place: skipped.place, why }
     }
 }
 
@@ -73,35 +79,89 @@ const ROUNDS: usize = 16;
 /// # Errors
 /// The input cannot be read, has no attribute left, or is refused. There is no output then.
 pub fn recover(input: Input, output: Output, strict: bool) -> Result<Recovery> {
-    let start = Instant::now();
     let input = input.into_seekable()?;
-    let Plan { skipped, mut losses, conversion } = Plan::of(&input, strict)?;
-    let Some((stages, damaged)) = conversion else {
-        let summary = Conversion { stages: Vec::new(), to: None }.run_on(input, output)?;
-        return Ok(Recovery { summary, skipped, losses });
+    output.write_seekable(|file| {
+        let recovery = recover_into(&input, file, strict)?;
+        check(&input.in_file(file)?)?;
+        Ok(recovery)
+    })
+}
+
+/// The same, and what is recovered then goes through a conversion, which `to_output` makes of it.
+///
+/// # Errors
+/// As [`recover`], and those of `to_output`.
+pub fn recover_and(input: Input, strict: bool, to_output: impl FnOnce(Input) -> Result<Summary>) -> Result<Recovery> {
+    let input = input.into_seekable()?;
+    let mut plain = temporary_file()?;
+    let recovery = recover_into(&input, &mut plain, strict).map_err(in_temporary)?;
+    let plain = input.in_file(&plain)?;
+    check(&plain)?;
+    let summary = to_output(plain)?;
+    let Summary { bytes_in, from, elapsed, .. } = recovery.summary;
+    let elapsed = summary.elapsed.saturating_add(elapsed);
+    Ok(Recovery { summary: Summary { bytes_in, from, elapsed, ..summary }, ..recovery })
+}
+
+/// Converts what was recovered to `output`, which becomes visible only if nothing is wrong with it.
+///
+/// # Errors
+/// Those of the conversion; an output that [`Report`] finds an error in.
+pub fn convert_recovered(conversion: Conversion, recovered: Input, output: Output) -> Result<Summary> {
+    let start = Instant::now();
+    output.write_seekable(|file| {
+        let as_file = recovered.again().ok_or_else(unmended)?;
+        let summary = conversion.run_into(recovered, file)?;
+        check(&as_file.in_file(file)?)?;
+        Ok(Summary { elapsed: start.elapsed(), ..summary })
+    })
+}
+
+/// Writes what can be believed of `input` to `file`.
+fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery> {
+    let start = Instant::now();
+    let Plan { skipped, mut losses, conversion } = Plan::of(input, strict)?;
+    let is_whole = conversion.is_none();
+    let (stages, readable) = match conversion {
+        Some(conversion) => conversion,
+        None => (Vec::new(), input.again().ok_or_else(unmended)?),
     };
-    let summary = output.write_seekable(|file| {
-        let mut summary = Conversion { stages, to: None }.run_into(damaged, file)?;
-        for _ in 0..ROUNDS {
-            let left = input.in_file(file)?;
-            let again = Plan::of(&left, false)?;
-            let Some((stages, damaged)) = again.conversion else { break };
-            let gone =
-                again.skipped.iter().map(|gap| format!("of what is left, {} bytes more: {}", gap.place.size, gap.why));
-            for line in gone.chain(again.losses) {
-                if !losses.contains(&line) {
-                    losses.push(line);
-                }
+    let mut summary = Conversion { stages, to: None }.run_into(readable, file)?;
+    for _ in 0..ROUNDS {
+        // A copy needs as little as what it was made of.
+        let again = if is_whole { break } else { Plan::of(&input.in_file(file)?, false)? };
+        let Some((stages, damaged)) = again.conversion else { break };
+        let gone =
+            again.skipped.iter().map(|gap| format!("of what is left, {} bytes more: {}", gap.place.size, gap.why));
+        for line in gone.chain(again.losses) {
+            if !losses.contains(&line) {
+                losses.push(line);
             }
-            let mut rest = tempfile::tempfile().map_err(Error::io("temporary file"))?;
-            let Summary { bytes_out, features, .. } = Conversion { stages, to: None }.run_into(damaged, &mut rest)?;
-            (summary.bytes_out, summary.features) = (bytes_out, features);
-            replace(file, &mut rest).map_err(Error::io("output"))?;
         }
-        Ok(summary)
-    })?;
+        let mut rest = temporary_file()?;
+        let Summary { counts, bytes_out, features, .. } =
+            Conversion { stages, to: None }.run_into(damaged, &mut rest).map_err(in_temporary)?;
+        (summary.counts, summary.bytes_out, summary.features) = (counts, bytes_out, features);
+        replace(file, &mut rest).map_err(Error::io("output"))?;
+    }
     let summary = Summary { bytes_in: input.size().bytes(), elapsed: start.elapsed(), ..summary };
     Ok(Recovery { summary, skipped, losses })
+}
+
+/// Refuses what `perfconv verify` finds an error in.
+fn check(recovered: &Input) -> Result<()> {
+    let report = Report::of(recovered.again().ok_or_else(unmended)?)?;
+    match report.findings.iter().find(|finding| finding.severity == Severity::Error) {
+        None => Ok(()),
+        Some(Finding { offset, meaning, .. }) => {
+            let errors = number_of(report.count(Severity::Error), "error");
+            let what = format!(
+                "what can be recovered is not sound, so nothing is written: {errors}, the first at offset {offset:#x} \
+                 of what would have been the output: {meaning}"
+            );
+            Err(Error::Refused(what))
+        }
+    }
 }
 
 /// Makes the bytes of `from` those of `file`.
@@ -125,8 +185,12 @@ impl Plan {
         let surveys = input.survey().map_err(hopeless)?;
         let Some((_, main)) = surveys.first() else { return Err(unmended()) };
         let all = || surveys.iter().map(|(file, survey)| (file, &survey.mending));
-        let skipped: Vec<Gap> =
-            all().flat_map(|(file, found)| found.skipped.iter().map(|gap| Gap::of(file, gap))).collect();
+        let skipped = all().flat_map(|(file, found)| {
+            let last = found.skipped.len().saturating_sub(1);
+            let is_last = move |at| at == last && found.more == 0 && found.ends_in_gap();
+            found.skipped.iter().enumerate().map(move |(at, gap)| Gap::of(file, gap, is_last(at)))
+        });
+        let skipped: Vec<Gap> = skipped.collect();
         if strict && all().any(|(_, found)| found.inside > 0) {
             let first = skipped.first().map(ToString::to_string).unwrap_or_default();
             return Err(Error::Refused(format!("there are records behind damaged bytes: {first}")));
@@ -141,25 +205,28 @@ impl Plan {
             reader.arrangement().container()
         };
         let is_split = surveys.len() > 1;
+        let said =
+            input.again().and_then(|input| input.reader().ok()).and_then(|(reader, _)| match reader.arrangement() {
+                Arrangement::File(file) => wrong_end(file),
+                Arrangement::Pipe(_) => None,
+            });
         let mut losses = Vec::new();
         let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| (more + found.more, bytes + found.bytes));
         if more > 0 {
-            losses.push(format!("{more} more ranges were skipped; {bytes} bytes in all"));
+            let more = number_of(more, "more range");
+            losses.push(format!("{more} skipped; {bytes} bytes in all"));
         }
         let mut rest = main.recording.clone();
         // The index of AUX data is made anew where records move.
         let is_index_remade = (bytes > 0 || is_split) && container == ContainerKind::File;
         let wrong =
             wrong_ones(&mut rest, &seen(&surveys), container, |id| is_index_remade && id == FeatureId::AUXTRACE);
-        tell_losses(&mut losses, &main.mending.losses, &wrong, &main.recording);
-        let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+        tell_losses(&mut losses, &main.mending.losses, said, &wrong, &main.recording);
         let has_lost_ids = main.foreknown.ids == Ids::Lost;
         if has_lost_ids {
             losses.push("the ids of the event are left out: its records bear others".into());
         }
-        if has_lost_ids || !wrong.is_empty() {
-            stages.push(Box::new(Without { ids: has_lost_ids, sections: wrong, leaves_out: false }));
-        }
+        let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Without { ids: has_lost_ids, sections: wrong })];
         let mut is_decompressed = false;
         for (file, survey) in &surveys {
             let why = match survey.compressed {
@@ -175,7 +242,7 @@ impl Plan {
         }
         // Files are decompressed when they are merged.
         if is_decompressed && !is_split {
-            stages.push(Box::new(Decompress::default()));
+            stages.push(Box::new(Decompress::judged()));
         }
         if losses.is_empty() && skipped.is_empty() {
             return Ok(Plan { skipped, losses, conversion: None });
@@ -232,8 +299,6 @@ struct Without {
     /// The ids of the events.
     ids: bool,
     sections: Vec<FeatureId>,
-    /// Whether the last record was left out, with what follows it.
-    leaves_out: bool,
 }
 
 impl Without {
@@ -248,6 +313,14 @@ impl Without {
 }
 
 impl Stage for Without {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
         let is_without = |id: u32| self.sections.contains(&FeatureId(id));
         recording.features.retain(|&id, _| !is_without(id));
@@ -267,12 +340,11 @@ impl Stage for Without {
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        is_metadata(kind) || kind == RecordType::AUXTRACE
+        is_metadata(kind)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        self.leaves_out = self.is_without(record);
-        if self.leaves_out {
+        if self.is_without(record) {
             return Ok(());
         }
         if !self.ids || record.kind != RecordType::HEADER_ATTR {
@@ -285,20 +357,26 @@ impl Stage for Without {
         let bytes = attr.encode(record.endian)?;
         next.record(&RawRecord { bytes: &bytes, ..*record })
     }
-
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        if self.leaves_out { Ok(()) } else { next.payload(bytes) }
-    }
 }
 
 /// What is lost outside of the records: what is not there, and `wrong` sections.
-fn tell_losses(lines: &mut Vec<String>, lost: &Losses, wrong: &[FeatureId], recording: &Recording) {
+fn tell_losses(
+    lines: &mut Vec<String>,
+    lost: &Losses,
+    wrong_end: Option<String>,
+    wrong: &[FeatureId],
+    recording: &Recording,
+) {
     if lost.end_of_records {
-        lines.push("the header did not say where the records end: the recording was never finished, or is cut".into());
+        let unknown = || "the header does not say where the records end".into();
+        lines.push(wrong_end.unwrap_or_else(unknown));
     }
     if lost.attrs > 0 {
         let left = recording.events.len();
-        lines.push(format!("{} attributes are lost, {left} are left", lost.attrs));
+        lines.push(format!("{} lost, {left} left", number_of(lost.attrs, "attribute")));
+    }
+    if lost.shared {
+        lines.push("feature sections share bytes: each gets a place of its own".into());
     }
     for event in &lost.ids {
         lines.push(format!("the ids of event {event} are lost"));
@@ -317,11 +395,10 @@ fn tell_losses(lines: &mut Vec<String>, lost: &Losses, wrong: &[FeatureId], reco
 
 /// What perf will miss.
 fn tell_missing(lines: &mut Vec<String>, recording: &Recording, container: ContainerKind) {
-    let has = |id: FeatureId| recording.features.contains_key(&id.0);
-    if recording.events.iter().any(|event| event.attr.kind == EventType::TRACEPOINT) && !has(FeatureId::TRACING_DATA) {
+    if lacks_tracing_data(recording) {
         lines.push("there is no tracing data: perf shows no tracepoint events without it".into());
     }
-    if container == ContainerKind::File && !has(FeatureId::EVENT_DESC) {
+    if container == ContainerKind::File && !recording.features.contains_key(&FeatureId::EVENT_DESC.0) {
         lines.push("there are no names of events: perf makes some from the attributes".into());
     }
 }

@@ -1,9 +1,17 @@
 //! Times of the first and the last sample of a stream, those in compressed records included.
 
-use perfdata_core::feature::SampleTime;
-use perfdata_core::read::Decompressor;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use perfdata_core::Recording;
+use perfdata_core::arrangement::Arrangement;
+use perfdata_core::feature::{Feature, FeatureId, SampleTime};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::{Decompressor, Run};
 use perfdata_core::record::{RawRecord, RecordType};
-use perfdata_core::{Error, Recording};
+
+use super::{Link, Stage};
+use crate::error::Result;
 
 /// Watches the samples of a stream go by.
 #[derive(Debug, Default)]
@@ -17,7 +25,7 @@ impl SampleTimes {
     ///
     /// # Errors
     /// A compressed record that cannot be decompressed.
-    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> Result<(), Error> {
+    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> perfdata_core::Result<()> {
         match record.kind {
             RecordType::SAMPLE => self.sample(record, recording),
             RecordType::COMPRESSED | RecordType::COMPRESSED2 => {
@@ -48,5 +56,96 @@ impl SampleTimes {
     /// Earliest and latest time seen, in nanoseconds on the recording's clock.
     pub fn range(&self) -> Option<SampleTime> {
         self.range.map(|(first, last)| SampleTime { first, last })
+    }
+}
+
+/// The times of the samples in front of the stages that may leave some out.
+type Before = Rc<RefCell<Option<SampleTime>>>;
+
+/// Brings SAMPLE_TIME up to date where stages may leave samples out, or change their times.
+pub(super) struct UpdateTimes {
+    place: Place,
+    times: SampleTimes,
+    /// The events of the samples that come here.
+    model: Option<Recording>,
+}
+
+enum Place {
+    /// In front of these stages.
+    Before(Before),
+    /// Behind them.
+    Behind(Before),
+    /// Behind them, where a pipe comes in or goes out: it says the times before the first sample. As in a pipe of `perf
+    /// record` they are 0, for not known; the stage that makes a file of it looks for them.
+    Pipe,
+}
+
+impl UpdateTimes {
+    /// Puts such stages around those of `stages` that may leave samples out.
+    pub(super) fn around(stages: &mut Vec<Box<dyn Stage>>, from: ContainerKind, to: ContainerKind) {
+        let first = stages.iter().position(|stage| !stage.keeps_samples());
+        let last = stages.iter().rposition(|stage| !stage.keeps_samples());
+        let (Some(first), Some(last)) = (first, last) else { return };
+        let new = |place| Box::new(UpdateTimes { place, times: SampleTimes::default(), model: None });
+        if (from, to) != (ContainerKind::File, ContainerKind::File) {
+            return stages.insert(last.saturating_add(1), new(Place::Pipe));
+        }
+        let before = Before::default();
+        stages.insert(last.saturating_add(1), new(Place::Behind(before.clone())));
+        stages.insert(first, new(Place::Before(before)));
+    }
+}
+
+impl Stage for UpdateTimes {
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
+        if !recording.features.contains_key(&FeatureId::SAMPLE_TIME.0) {
+            return Ok(());
+        }
+        if let Place::Pipe = self.place {
+            let unknown = Feature::SampleTime(SampleTime { first: 0, last: 0 });
+            return Ok(recording.set_feature(FeatureId::SAMPLE_TIME, unknown)?);
+        }
+        let mut model = Recording::new(recording.endian);
+        model.events.clone_from(&recording.events);
+        self.model = Some(model);
+        Ok(())
+    }
+
+    fn wants(&self, kind: RecordType) -> bool {
+        kind == RecordType::SAMPLE && self.model.is_some()
+    }
+
+    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
+        if let Some(model) = &self.model {
+            run.iter().try_for_each(|record| self.times.see(&record, model))?;
+        }
+        next.records(run)
+    }
+
+    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        if let Some(model) = &self.model {
+            self.times.see(record, model)?;
+        }
+        next.record(record)
+    }
+
+    fn finish(&mut self, recording: &mut Recording, _: &mut Link<'_>) -> Result<()> {
+        let Some(_) = self.model.take() else { return Ok(()) };
+        let now = self.times.range();
+        match &self.place {
+            Place::Before(before) => {
+                before.replace(now);
+                Ok(())
+            }
+            Place::Behind(before) if *before.borrow() != now => {
+                let times = now.unwrap_or(SampleTime { first: 0, last: 0 });
+                Ok(recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?)
+            }
+            Place::Behind(_) | Place::Pipe => Ok(()),
+        }
     }
 }

@@ -7,13 +7,14 @@ use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::WordSize;
-use perfdata_core::read::{Collector, Decompressor, Piece, Run, is_compressed};
+use perfdata_core::read::{Collector, Decompressor, Piece, Run, Tail, is_compressed};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{Endian, Events, Layout, Recording, describe};
 use perfdata_write::Compressor;
 
-use super::{Link, Stage};
+use super::decompress::check_end;
+use super::{CompressedRecords, Link, Stage};
 use crate::error::{Error, Result};
 
 /// What to do with what cannot be converted with certainty.
@@ -42,10 +43,10 @@ pub struct Swap {
     /// The order to write.
     endian: Endian,
     zstd: Option<(Decompressor, Compressor)>,
+    /// Offset of the last compressed record.
+    compressed_at: u64,
     /// Whether the piece before was already unreadable.
     unreadable: bool,
-    /// Whether the payload of the last record goes with a record that was left out.
-    dropped: bool,
     buffer: Vec<u8>,
 }
 
@@ -69,8 +70,8 @@ impl Swap {
             late_events: None,
             endian: Endian::Little,
             zstd: None,
+            compressed_at: 0,
             unreadable: false,
-            dropped: false,
             buffer: Vec::new(),
         }
     }
@@ -169,6 +170,7 @@ impl Swap {
             Some(pair) => pair,
             None => self.open_stream(raw.kind, from)?,
         };
+        self.compressed_at = raw.offset;
         inner.push(raw)?;
         let mut plain = Vec::new();
         let events = self.late_events.as_ref().unwrap_or(&from.events);
@@ -220,6 +222,14 @@ impl Swap {
 }
 
 impl Stage for Swap {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn needs_events(&self) -> bool {
         true
     }
@@ -300,14 +310,12 @@ impl Stage for Swap {
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let Some(mut from) = self.model.take() else { return next.record(raw) };
         self.collector.piece(&mut from, &Piece::Record(*raw))?;
-        self.dropped = false;
         if is_compressed(raw.kind) {
             self.recompress(raw, &from, next)?;
         } else {
             let mut bytes = std::mem::take(&mut self.buffer);
             bytes.clear();
-            self.dropped = !self.convert(raw, &from, &mut bytes)?;
-            if !self.dropped {
+            if self.convert(raw, &from, &mut bytes)? {
                 next.record(&RawRecord { bytes: &bytes, endian: self.endian, ..*raw })?;
             }
             self.buffer = bytes;
@@ -320,20 +328,25 @@ impl Stage for Swap {
         if let Some(from) = &mut self.model {
             self.collector.piece(from, &Piece::Payload(bytes))?;
         }
-        if self.dropped { Ok(()) } else { next.payload(bytes) }
+        next.payload(bytes)
     }
 
-    /// A cut record stays recognisable as one: its header is converted, the rest stays.
+    /// A cut record stays recognisable as one: its header is converted, the rest stays. So does text.
     fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         let first = !std::mem::replace(&mut self.unreadable, true);
         match &self.model {
-            Some(from) if first => next.unreadable(&swap_header(bytes, from.endian, self.endian)?),
+            Some(from) if first && Tail::of(bytes, from) != Tail::Text => {
+                next.unreadable(&swap_header(bytes, from.endian, self.endian)?)
+            }
             _ => next.unreadable(bytes),
         }
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         let Some((mut inner, mut outer)) = self.zstd.take() else { return Ok(()) };
+        if let Some(from) = &self.model {
+            check_end(&inner, self.compressed_at, from)?;
+        }
         let from = if self.endian == Endian::Little { Endian::Big } else { Endian::Little };
         let rest = inner.take_pending();
         if !rest.is_empty() {

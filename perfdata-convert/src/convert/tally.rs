@@ -1,9 +1,9 @@
 //! How many records of which type go into the output, for those who want to hear it.
 
 use perfdata_core::Recording;
-use perfdata_core::record::RawRecord;
+use perfdata_core::record::{RawRecord, RecordType};
 
-use super::{Link, Stage};
+use super::{CompressedRecords, Link, Stage};
 use crate::error::Result;
 use crate::show::tallies::Tallies;
 
@@ -14,6 +14,18 @@ pub struct Tally {
 }
 
 impl Stage for Tally {
+    fn is_neutral(&self) -> bool {
+        true
+    }
+
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         self.tallies.add(record.kind, record.bytes.len());
         next.record(record)

@@ -1,21 +1,32 @@
 //! To a directory: `data`, and where the input is one, every `data.N` by itself, as perf keeps them.
 
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
 use perfdata_write::PipeWriter;
 
-use super::{Conversion, Stage, Summary};
+use super::{Conversion, Stage, Summary, pump};
 use crate::error::{Error, Result};
 use crate::io::{Input, Output, OutputDirectory};
 
 /// Whether a file or folder of a directory is what [`convert`] writes there.
 pub fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if name.starts_with("kcore_dir") { path.is_dir() } else { path.is_file() && (name == "data" || is_records(name)) }
+    if name.starts_with("kcore_dir") { is_kernel(path) } else { path.is_file() && (name == "data" || is_records(name)) }
 }
+
+/// Whether it is a folder with the image of a kernel, as perf makes it, and nothing else.
+fn is_kernel(path: &Path) -> bool {
+    let Ok(mut entries) = fs::read_dir(path) else { return false };
+    let is_part = |entry: fs::DirEntry| KERNEL.iter().any(|&name| entry.file_name() == name) && entry.path().is_file();
+    !path.is_symlink() && entries.all(|entry| entry.is_ok_and(is_part))
+}
+
+/// What perf puts into `kcore_dir` (tools/perf/util/symbol-elf.c, `kcore_copy`).
+const KERNEL: [&str; 3] = ["kcore", "kallsyms", "modules"];
 
 /// Whether it is the name of a file of bare records.
 fn is_records(name: &str) -> bool {
@@ -32,12 +43,21 @@ pub fn convert(
     output: OutputDirectory,
     stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
 ) -> Result<Summary> {
-    let place = |name: &str| Output::create(&output.path().join(name), Path::new(""), false);
+    let summary = output.write(|folder| convert_into(input, &output, folder, stages))?;
+    output.finish()?;
+    Ok(summary)
+}
+
+fn convert_into(
+    input: Input,
+    output: &OutputDirectory,
+    folder: &Path,
+    stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
+) -> Result<Summary> {
+    let place = |name: &str| output.file(name);
     let conversion = || Ok::<_, Error>(Conversion { stages: stages()?, to: Some(ContainerKind::File) });
     let Some(directory) = input.directory().cloned() else {
-        let summary = conversion()?.run_on(input, place("data")?)?;
-        output.finish()?;
-        return Ok(summary);
+        return conversion()?.run_on(input, place("data")?);
     };
     let main = conversion()?;
     if directory.is_split() && main.stages.iter().any(|stage| stage.needs_all_records()) {
@@ -48,7 +68,7 @@ pub fn convert(
     let mut summary = main.run_on(input.data(&directory), place("data")?)?;
     for (name, part) in input.beside(&directory) {
         let part = conversion()?.run_beside(part, place(&name)?).map_err(|error| inside(error, &name))?;
-        summary.records = summary.records.saturating_add(part.records);
+        summary.counts.merge(part.counts);
         summary.bytes_in = summary.bytes_in.saturating_add(part.bytes_in);
         summary.bytes_out = summary.bytes_out.saturating_add(part.bytes_out);
         summary.elapsed = summary.elapsed.saturating_add(part.elapsed);
@@ -57,9 +77,8 @@ pub fn convert(
         summary.notes.extend(new);
     }
     for name in directory.extras() {
-        copy(&directory.path().join(name), &output.path().join(name))?;
+        copy(&directory.path().join(name), &folder.join(name))?;
     }
-    output.finish()?;
     Ok(summary)
 }
 
@@ -68,6 +87,7 @@ fn inside(error: Error, name: &str) -> Error {
     match error {
         Error::Read(error) => Error::Read(error.inside(name)),
         Error::Refused(why) => Error::Refused(format!("{name}: {why}")),
+        Error::Avoidable { source, step } => inside(*source, name).with_step(step),
         other => other,
     }
 }
@@ -85,7 +105,12 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         let permissions = Permissions::from_mode(meta.permissions().mode() | 0o700);
         fs::set_permissions(to, permissions).map_err(Error::io(to))
     } else if meta.is_file() {
-        fs::copy(from, to).map(|_| ()).map_err(Error::io(from))
+        let copied = fs::copy(from, to).map_err(Error::io(from))?;
+        if copied < meta.len() {
+            let what = format!("the file was cut while it was read: {copied} of {} bytes came", meta.len());
+            return Err(Error::io(from)(io::Error::other(what)));
+        }
+        Ok(())
     } else {
         // A link may lead to what its recorder has no right to see.
         Err(Error::Refused(format!("{} is neither a file nor a folder: it is not copied", from.display())))
@@ -98,9 +123,9 @@ impl Conversion {
         let size = input.size();
         let (mut reader, _) = input.reader()?;
         let mut summary = output.write_seekable(|file| {
-            let (mut recording, _) = self.begin(&reader)?;
+            let (mut recording, _, mut steps) = self.begin(&reader, ContainerKind::File)?;
             let mut writer = PipeWriter::bare(&mut *file);
-            let mut summary = self.pump(&mut reader, &mut recording, &mut writer, ContainerKind::File)?;
+            let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::File)?;
             writer.finish()?;
             summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
             Ok(summary)

@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
-use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
 use perfdata_core::read::{Collector, Piece, Run, RunPart, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
+use perfdata_core::{Event, Recording};
 
 use super::event_names::{DescribedNames, NamesById, ids_of, name_in};
 use super::sample_times::SampleTimes;
-use super::{Link, Stage};
+use super::{CompressedRecords, Link, Stage};
 use crate::error::{Error, Result};
 
 /// Takes the metadata out of the stream, and learns from the records what a file says of them.
@@ -21,12 +21,11 @@ use crate::error::{Error, Result};
 #[derive(Default)]
 pub(super) struct ToFile {
     collector: Collector,
-    /// The model with the metadata that came late.
+    /// The model with the metadata that came late, and as it was before.
     model: Option<Recording>,
+    before: Option<Recording>,
     /// Events at the head of the stream.
     early_events: usize,
-    /// Whether the last record was metadata, whose payload does not go into the file either.
-    taken: bool,
     build_ids: Vec<BuildIdEntry>,
     /// Names that EVENT_DESC gives, until a record says something else.
     described: Option<DescribedNames>,
@@ -43,8 +42,19 @@ pub(super) struct ToFile {
 }
 
 impl Stage for ToFile {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
         self.early_events = recording.events.len();
+        if self.early_events != 0 {
+            self.collector = Collector::behind_head();
+        }
         // A pipe's SAMPLE_TIME is written before the first sample, so it says 0.
         self.wants_times = recording
             .features
@@ -52,6 +62,7 @@ impl Stage for ToFile {
             .is_some_and(|section| section.iter().all(|&byte| byte == 0));
         self.described = Some(DescribedNames::of(recording));
         self.model = Some(recording.clone());
+        self.before = Some(recording.clone());
         Ok(())
     }
 
@@ -70,7 +81,6 @@ impl Stage for ToFile {
                     if let Some(model) = self.model.as_ref().filter(|_| self.wants_times) {
                         run.iter().try_for_each(|record| self.times.see(&record, model))?;
                     }
-                    self.taken = false;
                     next.records(&run)?;
                 }
             }
@@ -80,10 +90,13 @@ impl Stage for ToFile {
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let Some(model) = &mut self.model else { return next.record(record) };
-        self.taken = is_metadata(record.kind);
-        if self.taken {
+        if is_metadata(record.kind) {
+            let known = model.events.len();
             self.collector.piece(model, &Piece::Record(*record))?;
-            return Ok(());
+            return match model.events.get(known) {
+                Some(event) if self.early_events != 0 => Err(late(record, event, model)),
+                _ => Ok(()),
+            };
         }
         self.needs_events |= record.kind.is_kernel();
         self.has_plain_records |= !record.kind.is_kernel();
@@ -110,13 +123,10 @@ impl Stage for ToFile {
     }
 
     fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        match &mut self.model {
-            Some(model) if self.taken => {
-                self.collector.piece(model, &Piece::Payload(bytes))?;
-                Ok(())
-            }
-            _ => next.payload(bytes),
+        if let Some(model) = &mut self.model {
+            self.collector.piece(model, &Piece::Payload(bytes))?;
         }
+        next.payload(bytes)
     }
 
     /// A file's records end where the data section does: what is none is left out.
@@ -129,14 +139,31 @@ impl Stage for ToFile {
         if model.events.is_empty() && (self.needs_events || !self.has_plain_records) {
             return Err(Error::Refused("the recording has no attributes, so nothing in it can be understood".into()));
         }
-        if self.early_events != 0 && self.early_events != model.events.len() {
-            return Err(Error::Refused(
-                "the recording has attributes both before and behind the first other record".into(),
-            ));
+        let changed = std::mem::replace(recording, model);
+        if let Some(before) = self.before.take() {
+            repeat_changes(recording, &before, changed);
         }
-        *recording = model;
         self.add_features(recording)
     }
+}
+
+/// Makes the changes that made `changed` of `before` in `model`, too: those of the stages beside this one.
+fn repeat_changes(model: &mut Recording, before: &Recording, mut changed: Recording) {
+    (model.magic, model.endian) = (changed.magic, changed.endian);
+    if changed.events[..] != before.events[..] {
+        model.events = changed.events;
+    }
+    if changed.event_types != before.event_types {
+        model.event_types = changed.event_types;
+    }
+    for (id, bytes) in &before.features {
+        match changed.features.remove(id) {
+            Some(other) if other != *bytes => drop(model.features.insert(*id, other)),
+            Some(_) => {}
+            None => drop(model.features.remove(id)),
+        }
+    }
+    model.features.append(&mut changed.features);
 }
 
 impl ToFile {
@@ -182,12 +209,25 @@ impl ToFile {
         if recording.events.is_empty() {
             return None;
         }
-        let entry = |(at, event): (usize, &perfdata_core::Event)| {
+        let entry = |(at, event): (usize, &Event)| {
             let name = ids_of(at, event).find_map(|id| self.names.get(id))?;
             Some((event.attr.clone(), Str::new(name), event.ids.clone()))
         };
         EventDescs::new(recording.events.iter().enumerate().map(entry).collect::<Option<_>>()?)
     }
+}
+
+/// The refusal of an attribute that comes behind records of other events: in a file it would be there before them.
+fn late(record: &RawRecord<'_>, event: &Event, model: &Recording) -> Error {
+    let known = event.ids.iter().find_map(|&id| Some((id, model.events.with_id(id)?)));
+    let other = known.and_then(|(id, at)| Some((id, at, model.events.get(at)?)));
+    let what = match other.filter(|(.., other)| *other != event) {
+        Some((id, at, _)) => format!("id {id} belongs to event {at}, whose attribute, or other ids, are different"),
+        None => "a new event, behind records of others: the recording has attributes both before and behind the first \
+                 other record"
+            .into(),
+    };
+    Error::Refused(format!("at offset {:#x}: HEADER_ATTR record: {what}", record.offset))
 }
 
 /// Whether branches are sampled for their own sake, not to make callchains of them (`--call-graph lbr`): perf report

@@ -9,7 +9,7 @@ use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{Endian, Layout, Recording};
 
 use super::event_names::DescribedNames;
-use super::{Link, Stage};
+use super::{CompressedRecords, Link, Stage};
 use crate::error::{Error, Result};
 
 /// Sections that a file has again when it is made from the pipe: two flags that the attributes and records tell, and
@@ -22,6 +22,8 @@ pub(super) struct ToPipe {
     /// What stands before the first record.
     first: Vec<Vec<u8>>,
     notes: Vec<String>,
+    /// Sections that cannot be read.
+    lost: Vec<FeatureId>,
 }
 
 impl ToPipe {
@@ -32,7 +34,18 @@ impl ToPipe {
 }
 
 impl Stage for ToPipe {
-    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+        if let Arrangement::File(file) = arrangement {
+            self.lost = file.lost_sections().map(|(id, _)| FeatureId(id)).collect();
+        }
         for (&id, section) in &recording.features {
             let id = FeatureId(id);
             if Slot::of_feature(id, section).is_none() && !FOUND_AGAIN.contains(&id) {
@@ -58,6 +71,8 @@ impl Stage for ToPipe {
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
+        let lost = self.lost.iter().filter(|id| !recording.features.contains_key(&id.0));
+        self.notes.extend(lost.map(|id| format!("feature {id} is left out: its section cannot be read")));
         self.send_first(recording.endian, next)
     }
 

@@ -6,8 +6,8 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::{Events, Recording};
 
-use super::decompress::Decompress;
-use super::{Link, Stage};
+use super::decompress::{forget_compression, is_section};
+use super::{CompressedRecords, Link, Stage};
 use crate::error::Result;
 
 /// Leaves out AUXTRACE records with what follows them and the index of them, and empties the AUX part of samples. All
@@ -15,23 +15,13 @@ use crate::error::Result;
 #[derive(Debug, Default)]
 pub struct WithoutAux {
     events: Events,
-    /// Whether the last record was left out.
-    left_out: bool,
     bytes: Vec<u8>,
 }
 
 impl WithoutAux {
-    /// The stages that leave the AUX data of `recording` out. Compressed records are opened where samples in them may
-    /// have some.
-    pub fn stages(recording: &Recording) -> Vec<Box<dyn Stage>> {
-        let sampled = recording.events.iter().any(|event| event.attr.sample_type.has(SampleType::AUX));
-        let compressed = recording.features.contains_key(&FeatureId::COMPRESSED.0);
-        let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-        if sampled && compressed {
-            stages.push(Box::new(Decompress::default()));
-        }
-        stages.push(Box::new(WithoutAux::default()));
-        stages
+    /// Whether samples have AUX data.
+    fn has_samples(&self) -> bool {
+        self.events.iter().any(|event| event.attr.sample_type.has(SampleType::AUX))
     }
 }
 
@@ -44,21 +34,29 @@ impl Stage for WithoutAux {
         true
     }
 
+    /// Compressed records are opened where samples in them may have AUX data.
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        if self.has_samples() { CompressedRecords::Plain } else { CompressedRecords::AsTheyAre }
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn late_events(&mut self, events: &Events) {
         self.events = events.clone();
     }
 
-    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
         recording.features.remove(&FeatureId::AUXTRACE.0);
         if !recording.events.is_empty() {
             self.events = recording.events.clone();
         }
-        Ok(())
+        if self.has_samples() { forget_compression(recording, arrangement) } else { Ok(()) }
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        self.left_out = record.kind == RecordType::AUXTRACE;
-        if self.left_out {
+        if record.kind == RecordType::AUXTRACE || self.has_samples() && is_section(record) {
             return Ok(());
         }
         let layout = self.events.layout_of(record);
@@ -72,9 +70,5 @@ impl Stage for WithoutAux {
         self.bytes.clear();
         sample.encode_into(&mut self.bytes, record.endian)?;
         next.record(&RawRecord::first(&self.bytes, record.endian, record.offset)?)
-    }
-
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        if self.left_out { Ok(()) } else { next.payload(bytes) }
     }
 }

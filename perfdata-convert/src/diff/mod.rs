@@ -6,23 +6,52 @@
 //! grow with them.
 
 mod model;
+mod report;
 mod stream;
+mod summary;
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
-use std::thread;
+use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
-use perfdata_core::read::Limits;
+use perfdata_core::read::{Limits, RecordingReader};
+use perfdata_core::record::RecordType;
 
 use crate::error::{Error, Result};
-use crate::io::Input;
-use crate::show::json::Json;
+use crate::io::{Input, InputReader};
 use crate::show::text::escaped;
 
 use model::Side;
 use stream::{Entry, Window};
+
+pub use report::Diff;
+pub use summary::{Recording, Summary};
+
+/// Which part of a recording differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A feature section.
+    Feature,
+    /// An event: its name, attribute and ids.
+    Event,
+    /// A record, or the end of the records.
+    Record,
+}
+
+impl Part {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Feature => "feature",
+            Part::Event => "event",
+            Part::Record => "record",
+        }
+    }
+}
 
 /// A place where two recordings differ. One that has something that the other has not is the only side there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,45 +66,73 @@ pub struct Difference {
     pub b: Option<String>,
 }
 
-impl Difference {
-    /// One line for people.
-    fn text(&self) -> String {
+/// One line for people.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Difference { what, field, a, b } = self;
-        let field = if field.is_empty() { String::new() } else { format!(" {field}") };
+        write!(f, "{what}:")?;
+        if !field.is_empty() {
+            write!(f, " {field}")?;
+        }
         match (a, b) {
-            (Some(a), Some(b)) => format!("{what}:{field} {a} | {b}\n"),
-            (Some(a), None) => format!("{what}:{field} only in A: {a}\n"),
-            (None, Some(b)) => format!("{what}:{field} only in B: {b}\n"),
-            (None, None) => format!("{what}:{field}\n"),
+            (Some(a), Some(b)) => write!(f, " {a} | {b}"),
+            (Some(a), None) => write!(f, " only in A: {a}"),
+            (None, Some(b)) => write!(f, " only in B: {b}"),
+            (None, None) => Ok(()),
         }
-    }
-
-    fn json(&self) -> String {
-        let mut json = Json::compact();
-        json.object("");
-        json.text("what", self.what.as_bytes());
-        if !self.field.is_empty() {
-            json.text("field", self.field.as_bytes());
-        }
-        for (name, side) in [("a", &self.a), ("b", &self.b)] {
-            if let Some(side) = side {
-                json.text(name, side.as_bytes());
-            }
-        }
-        json.close();
-        json.out.push('\n');
-        json.out
     }
 }
+
+/// Hears of each difference, and says whether to go on.
+pub type See<'a> = &'a mut dyn FnMut(Part, Difference) -> Result<ControlFlow<()>>;
 
 /// Entries that a side may be ahead of the other.
 const AHEAD: usize = 256;
 
-/// Compares the recordings at `a` and `b`, writes what differs to `out`, and returns whether anything does.
+/// A recording that is read.
+enum Reading<'a> {
+    /// On a thread of its own.
+    Away(ScopedJoinHandle<'a, Result<Side>>),
+    /// Where the system starts none: it has been read, and what is compared of it is held in memory.
+    Here(Box<Result<Side>>),
+}
+
+impl<'a> Reading<'a> {
+    fn start(scope: &'a Scope<'a, '_>, reader: RecordingReader<InputReader>, across: bool) -> (Self, Receiver<Entry>) {
+        // A thread that cannot be started drops what it was to do.
+        let (give, take) = channel();
+        let (send, entries) = sync_channel(AHEAD);
+        let read = move || match take.recv() {
+            Ok(reader) => stream::read(reader, across, |entry| send.send(entry).is_ok()),
+            Err(_) => Ok(Side::default()),
+        };
+        match thread::Builder::new().spawn_scoped(scope, read) {
+            Ok(thread) => {
+                let _ = give.send(reader);
+                (Reading::Away(thread), entries)
+            }
+            Err(_) => {
+                let (send, entries) = channel();
+                let read = stream::read(reader, across, |entry| send.send(entry).is_ok());
+                (Reading::Here(Box::new(read)), entries)
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Side> {
+        match self {
+            Reading::Away(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Reading::Here(side) => *side,
+        }
+    }
+}
+
+/// Compares the recordings at `a` and `b`, and tells `see` what differs: records first, then events and feature
+/// sections.
 ///
 /// # Errors
-/// One of them cannot be read, or the output not be written.
-pub fn run(a: &Path, b: &Path, json: bool, limits: Limits, out: &mut dyn Write) -> Result<bool> {
+/// One of them cannot be read, or an error of `see`.
+pub fn compare(a: &Path, b: &Path, limits: Limits, see: See<'_>) -> Result<Summary> {
     let blame = |path: &Path| {
         let path = path.to_owned();
         move |source: Error| match source {
@@ -86,39 +143,69 @@ pub fn run(a: &Path, b: &Path, json: bool, limits: Limits, out: &mut dyn Write) 
     };
     let open = |path: &Path| Input::open(path).and_then(|input| Ok(input.limited_by(limits).reader()?.0));
     let (reader_a, reader_b) = (open(a).map_err(blame(a))?, open(b).map_err(blame(b))?);
-    let mut differs = false;
-    let mut report = |difference: Difference| {
-        differs = true;
-        let line = if json { difference.json() } else { difference.text() };
-        out.write_all(line.as_bytes()).map_err(Error::io("standard output"))
-    };
     let across = stream::is_pipe(&reader_a) != stream::is_pipe(&reader_b);
+    let mut found = Found::new(see);
     let (side_a, side_b) = thread::scope(|scope| -> Result<(Side, Side)> {
-        let (send_a, receive_a) = sync_channel::<Entry>(AHEAD);
-        let (send_b, receive_b) = sync_channel::<Entry>(AHEAD);
-        let reader = |reader, send| move || stream::read(reader, across, send);
-        let thread_a = scope.spawn(reader(reader_a, send_a));
-        let thread_b = scope.spawn(reader(reader_b, send_b));
-        let compared = Window::new(receive_a, receive_b).compare(&mut report);
-        let join = |thread: thread::ScopedJoinHandle<'_, Result<Side>>, path: &Path| match thread.join() {
-            Ok(result) => result.map_err(blame(path)),
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        let sides = (join(thread_a, a), join(thread_b, b));
+        let (reads_a, entries_a) = Reading::start(scope, reader_a, across);
+        let (reads_b, entries_b) = Reading::start(scope, reader_b, across);
+        let compared = Window::new(entries_a, entries_b).compare(&mut found);
+        let sides = (reads_a.finish().map_err(blame(a)), reads_b.finish().map_err(blame(b)));
         compared?;
         Ok((sides.0?, sides.1?))
     })?;
-    model::compare(&side_a, &side_b, across, &mut report)?;
-    Ok(differs)
+    if !found.is_enough {
+        model::compare(&side_a, &side_b, across, &mut found)?;
+    }
+    Ok(Summary::new([(a, side_a), (b, side_b)], found))
+}
+
+/// What was found so far.
+struct Found<'a> {
+    see: See<'a>,
+    part: Part,
+    /// Differences so far.
+    told: u64,
+    /// Whether nobody wants to hear more.
+    is_enough: bool,
+    records: summary::Records,
+    metadata: summary::Metadata,
+}
+
+impl<'a> Found<'a> {
+    fn new(see: See<'a>) -> Self {
+        Found {
+            see,
+            part: Part::Record,
+            told: 0,
+            is_enough: false,
+            records: summary::Records::default(),
+            metadata: summary::Metadata::default(),
+        }
+    }
+
+    /// Tells of a difference.
+    fn tell(&mut self, difference: Difference) -> Result<()> {
+        self.told = self.told.saturating_add(1);
+        if self.part != Part::Record {
+            self.metadata.add(self.part, &difference.what);
+        }
+        if !self.is_enough {
+            self.is_enough = (self.see)(self.part, difference)?.is_break();
+        }
+        Ok(())
+    }
+
+    /// Tells of a record that only one of them has.
+    fn only(&mut self, kind: Option<RecordType>, in_a: bool, difference: Difference) -> Result<()> {
+        if let Some(kind) = kind {
+            self.records.only(kind, in_a);
+        }
+        self.tell(difference)
+    }
 }
 
 /// Reports each field in which two lists of fields differ.
-fn compare_fields(
-    what: &str,
-    a: &[(String, String)],
-    b: &[(String, String)],
-    report: &mut dyn FnMut(Difference) -> Result<()>,
-) -> Result<()> {
+fn compare_fields(what: &str, a: &[(String, String)], b: &[(String, String)], found: &mut Found<'_>) -> Result<()> {
     // Where in `b` each path comes last.
     let last: HashMap<&str, usize> = b.iter().enumerate().map(|(at, field)| (&*field.0, at)).collect();
     let tell = |field: &str, a: Option<&String>, b: Option<&String>| Difference {
@@ -132,22 +219,22 @@ fn compare_fields(
     while let (Some((path_a, value_a)), Some((path_b, value_b))) = (a.get(at_a), b.get(at_b)) {
         if path_a == path_b {
             if value_a != value_b {
-                report(tell(path_a, Some(value_a), Some(value_b)))?;
+                found.tell(tell(path_a, Some(value_a), Some(value_b)))?;
             }
             (at_a, at_b) = (at_a + 1, at_b + 1);
         } else if last.get(&**path_a).is_none_or(|&last| last < at_b) {
-            report(tell(path_a, Some(value_a), None))?;
+            found.tell(tell(path_a, Some(value_a), None))?;
             at_a += 1;
         } else {
-            report(tell(path_b, None, Some(value_b)))?;
+            found.tell(tell(path_b, None, Some(value_b)))?;
             at_b += 1;
         }
     }
     for (path, value) in a.get(at_a..).unwrap_or_default() {
-        report(tell(path, Some(value), None))?;
+        found.tell(tell(path, Some(value), None))?;
     }
     for (path, value) in b.get(at_b..).unwrap_or_default() {
-        report(tell(path, None, Some(value)))?;
+        found.tell(tell(path, None, Some(value)))?;
     }
     Ok(())
 }

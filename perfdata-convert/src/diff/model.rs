@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 use perfdata_core::Recording;
 use perfdata_core::describe::{Describe, Style, Visitor};
 use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, BuildId, CpuMode, RawRecord, Record};
 
-use super::{Difference, compare_fields};
+use super::{Difference, Found, Part, compare_fields};
 use crate::convert::event_names::{DescribedNames, name_in};
+use crate::count::Counts;
 use crate::error::Result;
 use crate::show::names::EventNames;
 use crate::show::paths::fields;
+use crate::show::tallies::Tallies;
 use crate::show::text::{Limits, Line, push_hex, quoted};
 
 /// What is known of a recording when all of it has been read.
@@ -19,6 +22,11 @@ use crate::show::text::{Limits, Line, push_hex, quoted};
 pub(super) struct Side {
     pub(super) recording: Option<Recording>,
     pub(super) names: EventNames,
+    pub(super) container: Option<ContainerKind>,
+    /// The numbers of records.
+    pub(super) counts: Counts,
+    /// The records that are compared, by type.
+    pub(super) compared: Tallies,
     /// The names in the EVENT_DESC section that stands before the first record.
     described: Option<DescribedNames>,
     /// Build ids that are records of a stream.
@@ -69,16 +77,12 @@ fn of_build_id(misc: u16, build_id: &BuildId) -> Vec<(String, String)> {
 }
 
 /// Reports in what the models differ. `across`: one is a pipe, the other a file.
-pub(super) fn compare(
-    a: &Side,
-    b: &Side,
-    across: bool,
-    report: &mut dyn FnMut(Difference) -> Result<()>,
-) -> Result<()> {
+pub(super) fn compare(a: &Side, b: &Side, across: bool, found: &mut Found<'_>) -> Result<()> {
     let (Some(model_a), Some(model_b)) = (&a.recording, &b.recording) else { return Ok(()) };
     let (mut names_a, mut names_b) = (a.names.clone(), b.names.clone());
     names_a.update(model_a);
     names_b.update(model_b);
+    found.part = Part::Event;
     for at in 0..model_a.events.len().max(model_b.events.len()) {
         let described = |model: &Recording, names: &EventNames| {
             let event = model.events.get(at)?;
@@ -89,19 +93,20 @@ pub(super) fn compare(
         };
         let what = format!("event {at}");
         match (described(model_a, &names_a), described(model_b, &names_b)) {
-            (Some(a), Some(b)) => compare_fields(&what, &a, &b, report)?,
+            (Some(a), Some(b)) => compare_fields(&what, &a, &b, found)?,
             (a, b) => {
                 let name = |side: Option<Vec<(String, String)>>| side.and_then(|all| Some(all.first()?.1.clone()));
-                report(Difference { what, field: String::new(), a: name(a), b: name(b) })?;
+                found.tell(Difference { what, field: String::new(), a: name(a), b: name(b) })?;
             }
         }
     }
+    found.part = Part::Feature;
     if across {
-        compare_fields("build ids", &a.all_build_ids(model_a), &b.all_build_ids(model_b), report)?;
+        compare_fields("build ids", &a.all_build_ids(model_a), &b.all_build_ids(model_b), found)?;
     }
     let ids: BTreeSet<u32> = model_a.features.keys().chain(model_b.features.keys()).copied().collect();
     for id in ids.into_iter().map(FeatureId).filter(|&id| !across || !is_derived(id, model_a, model_b)) {
-        compare_feature(id, model_a, model_b, report)?;
+        compare_feature(id, model_a, model_b, found)?;
     }
     Ok(())
 }
@@ -119,12 +124,7 @@ fn is_derived(id: FeatureId, a: &Recording, b: &Recording) -> bool {
     }
 }
 
-fn compare_feature(
-    id: FeatureId,
-    a: &Recording,
-    b: &Recording,
-    report: &mut dyn FnMut(Difference) -> Result<()>,
-) -> Result<()> {
+fn compare_feature(id: FeatureId, a: &Recording, b: &Recording, found: &mut Found<'_>) -> Result<()> {
     let (bytes_a, bytes_b) = (a.features.get(&id.0), b.features.get(&id.0));
     let read = |model: &Recording| model.feature(id).and_then(perfdata_core::Result::ok).map(without_places);
     if (a.endian == b.endian && bytes_a == bytes_b && a.nr_cpus_available() == b.nr_cpus_available())
@@ -146,7 +146,7 @@ fn compare_feature(
                 }
                 all
             };
-            compare_fields(&what, &described(&a), &described(&b), report)
+            compare_fields(&what, &described(&a), &described(&b), found)
         }
         (section_a, section_b) => {
             let text = |bytes: Option<&Vec<u8>>, section: Option<Section>| {
@@ -160,7 +160,7 @@ fn compare_feature(
             if a == b && bytes_a == bytes_b {
                 return Ok(());
             }
-            report(Difference { what, field: String::new(), a, b })
+            found.tell(Difference { what, field: String::new(), a, b })
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 use std::ops::ControlFlow;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::describe::{Describe, Style};
@@ -14,13 +14,13 @@ use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{Endian, Layout};
 
 use super::model::Side;
-use super::{Difference, compare_fields};
+use super::{Difference, Found, compare_fields};
 use crate::error::Result;
 use crate::io::InputReader;
+use crate::leftover::without_place;
 use crate::show::misc_names;
 use crate::show::paths::fields;
 use crate::show::text::{Limits, Line, push_hex};
-use crate::verify::without_place;
 use crate::walk::{Item, walk};
 
 /// Something in a stream that is compared.
@@ -104,10 +104,11 @@ impl Entry {
         self.kind().map_or("end of the records".to_owned(), |kind| format!("{kind} record"))
     }
 
-    fn only(self, in_a: bool) -> Difference {
+    /// Tells that only one of the recordings has it.
+    fn only(self, in_a: bool, found: &mut Found<'_>) -> Result<()> {
         let text = Some(self.text());
         let (a, b) = if in_a { (text, None) } else { (None, text) };
-        Difference { what: self.title(), field: String::new(), a, b }
+        found.only(self.kind(), in_a, Difference { what: self.title(), field: String::new(), a, b })
     }
 }
 
@@ -115,8 +116,13 @@ pub(super) fn is_pipe(reader: &RecordingReader<InputReader>) -> bool {
     matches!(reader.arrangement(), Arrangement::Pipe(_))
 }
 
-/// Sends all that is compared in the stream of `reader`, and returns the model. Nobody may be listening any more.
-pub(super) fn read(mut reader: RecordingReader<InputReader>, across: bool, send: SyncSender<Entry>) -> Result<Side> {
+/// Hands all that is compared in the stream of `reader` to `send`, until that says that nobody listens any more, and
+/// returns the model.
+pub(super) fn read(
+    mut reader: RecordingReader<InputReader>,
+    across: bool,
+    mut send: impl FnMut(Entry) -> bool,
+) -> Result<Side> {
     let mut side = Side::default();
     // A record waits for the payload behind it.
     let mut waiting: Option<Entry> = None;
@@ -146,11 +152,12 @@ pub(super) fn read(mut reader: RecordingReader<InputReader>, across: bool, send:
             Item::Pause { .. } => return Ok(ControlFlow::Continue(())),
         };
         if let Some(entry) = waiting.take()
-            && send.send(entry).is_err()
+            && !send(entry)
         {
             return Ok(ControlFlow::Break(()));
         }
         side.names.see(raw);
+        side.counts.add_at(raw.kind, inner);
         match raw.kind {
             kind if is_metadata(kind) => {}
             RecordType::COMPRESSED | RecordType::COMPRESSED2 => {}
@@ -158,6 +165,7 @@ pub(super) fn read(mut reader: RecordingReader<InputReader>, across: bool, send:
             RecordType::EVENT_UPDATE if side.is_name(raw, recording) => {}
             RecordType::HEADER_BUILD_ID if across => side.see_build_id(raw, recording),
             _ => {
+                side.compared.add(raw.kind, raw.bytes.len());
                 waiting = Some(Entry::new(raw, inner, recording.events.layout_of(raw)));
                 hasher = DefaultHasher::new();
             }
@@ -165,7 +173,7 @@ pub(super) fn read(mut reader: RecordingReader<InputReader>, across: bool, send:
         Ok(ControlFlow::Continue(()))
     })?;
     if let Some(entry) = waiting.take() {
-        let _ = send.send(entry);
+        send(entry);
     }
     if unreadable.0 > 0 {
         end = Some(format!("{} bytes that are no records, with the hash {:016x}", unreadable.0, unreadable.1.finish()));
@@ -176,8 +184,13 @@ pub(super) fn read(mut reader: RecordingReader<InputReader>, across: bool, send:
     }
     if let Some(end) = end {
         let last = RawRecord { offset: 0, kind: RecordType(0), misc: 0, bytes: &[], endian: Endian::Little };
-        let _ = send.send(Entry { end: Some(end), ..Entry::new(&last, None, Layout::default()) });
+        send(Entry { end: Some(end), ..Entry::new(&last, None, Layout::default()) });
     }
+    side.compared.settle();
+    if let Arrangement::Pipe(head) = reader.arrangement() {
+        side.counts.metadata = side.counts.metadata.saturating_add(head.slots.len() as u64);
+    }
+    side.container = Some(reader.arrangement().container());
     side.recording = Some(reader.recording().clone());
     Ok(side)
 }
@@ -208,8 +221,8 @@ impl Window {
     }
 
     /// Reports what differs, up to the end of both streams.
-    pub(super) fn compare(mut self, report: &mut dyn FnMut(Difference) -> Result<()>) -> Result<()> {
-        loop {
+    pub(super) fn compare(mut self, found: &mut Found<'_>) -> Result<()> {
+        while !found.is_enough {
             self.fill(1);
             let [a, b] = &self.next;
             match (a.front(), b.front()) {
@@ -220,10 +233,11 @@ impl Window {
                 _ => {
                     self.fill(REACH);
                     let (skip_a, skip_b) = self.agreement();
-                    self.skip(skip_a, skip_b, report)?;
+                    self.skip(skip_a, skip_b, found)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// How many entries of each to skip until they agree again; all in reach if they do not.
@@ -243,7 +257,7 @@ impl Window {
     }
 
     /// Reports the first entries of each. Those of the same type are taken for one that changed.
-    fn skip(&mut self, mut a: usize, mut b: usize, report: &mut dyn FnMut(Difference) -> Result<()>) -> Result<()> {
+    fn skip(&mut self, mut a: usize, mut b: usize, found: &mut Found<'_>) -> Result<()> {
         let [next_a, next_b] = &mut self.next;
         while a > 0 && b > 0 {
             let (kind_a, kind_b) = (next_a.front().and_then(Entry::kind), next_b.front().and_then(Entry::kind));
@@ -251,29 +265,29 @@ impl Window {
                 |next: &VecDeque<Entry>, len: usize, kind| next.iter().take(len).any(|entry| entry.kind() == kind);
             if kind_a == kind_b {
                 if let (Some(a), Some(b)) = (next_a.pop_front(), next_b.pop_front()) {
-                    changed(&a, &b, report)?;
+                    changed(&a, &b, found)?;
                 }
                 (a, b) = (a - 1, b - 1);
             } else if !ahead(next_b, b, kind_a) {
-                next_a.pop_front().map_or(Ok(()), |entry| report(entry.only(true)))?;
+                next_a.pop_front().map_or(Ok(()), |entry| entry.only(true, found))?;
                 a -= 1;
             } else {
-                next_b.pop_front().map_or(Ok(()), |entry| report(entry.only(false)))?;
+                next_b.pop_front().map_or(Ok(()), |entry| entry.only(false, found))?;
                 b -= 1;
             }
         }
         for _ in 0..a {
-            next_a.pop_front().map_or(Ok(()), |entry| report(entry.only(true)))?;
+            next_a.pop_front().map_or(Ok(()), |entry| entry.only(true, found))?;
         }
         for _ in 0..b {
-            next_b.pop_front().map_or(Ok(()), |entry| report(entry.only(false)))?;
+            next_b.pop_front().map_or(Ok(()), |entry| entry.only(false, found))?;
         }
         Ok(())
     }
 }
 
 /// Reports in what two records of one type differ.
-fn changed(a: &Entry, b: &Entry, report: &mut dyn FnMut(Difference) -> Result<()>) -> Result<()> {
+fn changed(a: &Entry, b: &Entry, found: &mut Found<'_>) -> Result<()> {
     let what = match a.end {
         Some(_) => a.title(),
         None => format!("{} at {}, {}", a.title(), a.place(), b.place()),
@@ -297,5 +311,10 @@ fn changed(a: &Entry, b: &Entry, report: &mut dyn FnMut(Difference) -> Result<()
             vec![("undecodable".into(), bytes)]
         }
     };
-    compare_fields(&what, &described(a), &described(b), report)
+    let told = found.told;
+    compare_fields(&what, &described(a), &described(b), found)?;
+    if let Some(kind) = a.kind().filter(|_| found.told > told) {
+        found.records.changed(kind);
+    }
+    Ok(())
 }

@@ -14,11 +14,13 @@ const WORTH: u64 = 4 << 20;
 const WAITING: usize = 2;
 
 /// A file that a thread of its own writes when it becomes large, so that nobody waits for the system to take the
-/// bytes. What goes wrong is told by a later call; by [`flush`](Write::flush) at the latest, which waits for all.
+/// bytes. Where the system starts none, the calling thread writes. What goes wrong is told by a later call; by [`flush`](Write::flush) at the latest, which waits for all.
 pub struct Behind<'a> {
     file: &'a File,
     written: u64,
     thread: Option<Thread>,
+    /// Whether there is no thread to be had.
+    is_alone: bool,
 }
 
 struct Thread {
@@ -31,7 +33,7 @@ struct Thread {
 impl<'a> Behind<'a> {
     /// Writes to `file`, from where it stands.
     pub fn new(file: &'a File) -> Self {
-        Behind { file, written: 0, thread: None }
+        Behind { file, written: 0, thread: None, is_alone: false }
     }
 
     /// Writes by `write` to `file`, and waits until all of it is there.
@@ -74,16 +76,11 @@ fn work(mut file: File, queue: &Receiver<Vec<u8>>, done: &Sender<Vec<u8>>) -> io
 impl Write for Behind<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.written = self.written.saturating_add(bytes.len() as u64);
-        if self.written < WORTH {
-            return self.file.write(bytes);
+        if self.thread.is_none() && !self.is_alone && self.written >= WORTH {
+            self.thread = self.start().ok();
+            self.is_alone = self.thread.is_none();
         }
-        let thread = match &mut self.thread {
-            Some(thread) => thread,
-            None => {
-                let thread = self.start()?;
-                self.thread.insert(thread)
-            }
-        };
+        let Some(thread) = &mut self.thread else { return self.file.write(bytes) };
         let mut block = thread.spare.try_recv().unwrap_or_default();
         block.clear();
         block.extend_from_slice(bytes);
@@ -123,9 +120,16 @@ mod tests {
 
     #[test]
     fn what_is_written_is_there() {
+        for is_alone in [false, true] {
+            check(is_alone);
+        }
+    }
+
+    fn check(is_alone: bool) {
         let mut file = tempfile::tempfile().expect("a temporary file");
         let block: Vec<u8> = (0..1 << 20).map(|at: u32| at as u8).collect();
         let mut behind = Behind::new(&file);
+        behind.is_alone = is_alone;
         for _ in 0..10 {
             behind.write_all(&block).expect("room");
         }

@@ -8,9 +8,9 @@ use perfdata_core::Recording;
 use perfdata_core::arrangement::{Arrangement, FileArrangement, Part, Region};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::header::PipeHeader;
+use perfdata_core::header::{FileSection, PipeHeader};
 use perfdata_core::read::{Head, RecordingReader};
-use perfdata_core::record::{RecordType, TABLE};
+use perfdata_core::record::{RecordType, Registers, TABLE};
 use perfdata_core::wire::Wire;
 
 use super::hex;
@@ -18,9 +18,11 @@ use super::json::Json;
 use super::part_name;
 use super::record::Shown;
 use crate::batch::{Batch, Intake, in_order};
+use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::feed::{Feed, Job, Known};
 use crate::io::{Input, InputReader, InputSource};
+use crate::leftover::Leftover;
 use crate::suggest;
 use crate::walk::{Item, walk};
 
@@ -53,11 +55,11 @@ impl Dump {
         })
     }
 
-    /// Writes `input` to `out`, and returns what keeps parts of it from being read.
+    /// Writes `input` to `out`.
     ///
     /// # Errors
     /// The input cannot be read, or the output not be written.
-    pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
+    pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Dumped> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut printer = Printer { dump: self, out };
         let arrangement = reader.arrangement().clone();
@@ -70,29 +72,44 @@ impl Dump {
         let take = |text: String| printer.out.write_all(text.as_bytes()).map_err(Error::io("standard output"));
         let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
         let work = |job: Job<_>| job.finish(text_of);
-        let (mut damage, unreadable) = in_order(|intake| self.feed(&mut reader, intake), work, take)?;
-        if let Some(error) = reader.damage() {
-            damage.push(format!("the last {unreadable} bytes are no whole record: {error}"));
-        }
+        let Fed { counts, shown, mut damage, unreadable } =
+            in_order(|intake| self.feed(&mut reader, intake), work, take)?;
+        damage.extend(Leftover::of(&reader, unreadable as u64).map(|leftover| leftover.to_string()));
         if let Arrangement::File(file) = &arrangement
             && self.hex
         {
             printer.parts(file, &model, &source, false)?;
         }
-        Ok(damage)
+        Ok(Dumped { counts, shown, damage })
     }
 }
 
+/// What was shown of a recording.
+#[derive(Debug)]
+pub struct Dumped {
+    /// The records of the recording; where there is a limit, those up to the last one that was shown.
+    pub counts: Counts,
+    /// How many of them were shown, those inside compressed records and metadata included.
+    pub shown: u64,
+    /// What keeps parts of the recording from being read.
+    pub damage: Vec<String>,
+}
+
+/// What is known when all records have been handed in.
+struct Fed {
+    counts: Counts,
+    shown: u64,
+    damage: Vec<String>,
+    /// Bytes that are no records.
+    unreadable: usize,
+}
+
 impl Dump {
-    /// Hands in all records that are wanted; returns what keeps others from being read, and the number of bytes that
-    /// are no records.
-    fn feed(
-        &self,
-        reader: &mut RecordingReader<InputReader>,
-        intake: &mut Intake<Job<String>>,
-    ) -> Result<(Vec<String>, usize)> {
+    /// Hands in all records that are wanted.
+    fn feed(&self, reader: &mut RecordingReader<InputReader>, intake: &mut Intake<'_, Job<String>>) -> Result<Fed> {
         let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
         let mut feed = Feed::new(reader.recording().endian, intake, text_of);
+        let (mut counts, mut shown) = (Counts::default(), 0_u64);
         let (mut damage, mut unreadable) = (Vec::new(), 0);
         let mut left = self.limit;
         walk(reader, |item, recording| {
@@ -118,21 +135,24 @@ impl Dump {
             if left == Some(0) || feed.see(&record, recording).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
+            counts.add_at(record.kind, inner);
             if !self.types.is_empty() && !self.types.contains(&record.kind) {
                 return Ok(ControlFlow::Continue(()));
             }
             left = left.map(|left| left - 1);
+            shown = shown.saturating_add(1);
             Ok(feed.push(&record, inner, recording))
         })?;
         let _ = feed.hand_in(reader.recording());
-        Ok((damage, unreadable))
+        Ok(Fed { counts, shown, damage, unreadable })
     }
 
     /// The records of a batch as they are shown.
     fn text_of(&self, batch: &Batch, Known { recording, names }: Known<'_>) -> String {
         let mut text = String::new();
+        let registers = Registers::of(recording);
         for (raw, inner) in batch.records() {
-            let shown = Shown::new(&raw, inner, recording, names);
+            let shown = Shown::new(&raw, inner, recording, names).with_registers(registers);
             if self.json {
                 let mut json = Json::compact_in(text);
                 shown.json(&mut json, self.hex);
@@ -147,6 +167,9 @@ impl Dump {
         text
     }
 }
+
+/// Bytes of a gap that are shown together: it may be larger than memory.
+const GAP: u64 = 1 << 20;
 
 /// Bytes of text that are made ready at a time.
 const BLOCK: usize = 64 << 10;
@@ -177,7 +200,12 @@ impl Printer<'_> {
         let data = file.regions.iter().position(|region| region.part == Part::Data).unwrap_or(file.regions.len());
         let (front, behind) = file.regions.split_at_checked(data).unwrap_or((&file.regions, &[]));
         for region in if before { front } else { behind } {
-            self.region(region, file, model, source)?;
+            let Region { part, mut place } = *region;
+            while part == Part::Gap && place.size > GAP {
+                self.region(&Region { part, place: FileSection { size: GAP, ..place } }, file, model, source)?;
+                place = FileSection { offset: place.offset.saturating_add(GAP), size: place.size - GAP };
+            }
+            self.region(&Region { part, place }, file, model, source)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
+use perfdata_core::record::CallchainContext;
 use perfdata_core::wire::until_nul;
 
 use super::{is_filling, signed, text};
@@ -174,7 +175,7 @@ impl Visitor for Json {
         for &word in words {
             match style {
                 // Callchains and registers: most of what there is to write.
-                Style::Hex if !self.pretty => {
+                Style::Hex | Style::Callchain if !self.pretty => {
                     if std::mem::replace(&mut self.comma, true) {
                         self.out.push(',');
                     }
@@ -184,6 +185,9 @@ impl Visitor for Json {
             }
         }
         self.close();
+        if style == Style::Callchain && words.iter().any(|&word| CallchainContext::of(word).is_some()) {
+            self.contexts(name, words);
+        }
     }
 
     fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
@@ -194,7 +198,7 @@ impl Visitor for Json {
         let _ = match value {
             Leaf::Uint(word, style) => match (signed(word, size, style), style) {
                 (Some(number), _) => write!(self.out, "{number}"),
-                (None, Style::Hex | Style::Opaque) => {
+                (None, Style::Hex | Style::Callchain | Style::Opaque) => {
                     self.hex(word);
                     Ok(())
                 }
@@ -226,6 +230,19 @@ impl Visitor for Json {
 }
 
 impl Json {
+    /// The markers of a callchain: where they are, and their names.
+    fn contexts(&mut self, name: &str, words: &[u64]) {
+        self.list(&format!("{name}_contexts"));
+        for (at, word) in words.iter().enumerate() {
+            let Some(context) = CallchainContext::of(*word).and_then(CallchainContext::name) else { continue };
+            self.object("");
+            self.number("at", at as u64);
+            self.text("name", context.as_bytes());
+            self.close();
+        }
+        self.close();
+    }
+
     /// A word in quotes, in hexadecimal digits.
     fn hex(&mut self, word: u64) {
         self.out.push_str("\"0x");

@@ -1,7 +1,10 @@
 //! Showing recordings: visitors over the declarations of `perfdata-core`, for people and for programs.
 
 pub mod bins;
+pub mod comms;
+pub mod date;
 pub mod dump;
+pub mod facts;
 pub mod hex;
 pub mod json;
 pub mod map;
@@ -10,9 +13,13 @@ pub mod overview;
 pub mod page;
 pub mod paths;
 pub mod record;
+pub mod resolved;
 pub mod survey;
 pub mod tallies;
 pub mod text;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use perfdata_core::Endian;
 use perfdata_core::arrangement::Part;
@@ -52,6 +59,11 @@ pub fn endian_name(endian: Endian) -> &'static str {
         Endian::Little => "little-endian",
         Endian::Big => "big-endian",
     }
+}
+
+/// The name of an input in a report or message.
+pub fn input_name(input: &Path) -> String {
+    if input == Path::new("-") { "standard input".into() } else { text::escaped(input.as_os_str().as_bytes()) }
 }
 
 /// The name of a part of a file.

@@ -4,22 +4,28 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::{Arrangement, FileArrangement, Part};
+use perfdata_core::arrangement::{Arrangement, FileArrangement};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Head, is_compressed};
+use perfdata_core::read::Head;
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 
+use super::endian_name;
+use super::facts::Facts;
 use super::json::Json;
 use super::names::EventNames;
 use super::tallies::Tallies;
 use super::text::{Limits, Tree, escaped};
-use super::{endian_name, seconds};
+use crate::count::Counts;
 use crate::error::Result;
 use crate::io::{Directory, Input};
+use crate::leftover::Leftover;
+use crate::verify::wrong_end;
 use crate::walk::{Item, walk};
 
 /// What one pass over a recording tells.
@@ -30,6 +36,7 @@ pub struct Overview {
     names: EventNames,
     /// Where in a pipe each feature's section is.
     sections: BTreeMap<u32, u64>,
+    counts: Counts,
     /// Records in the stream, by type.
     records: Tallies,
     /// Records inside compressed ones.
@@ -40,7 +47,7 @@ pub struct Overview {
     unreadable: u64,
     /// Whether the records stand in several files.
     split: bool,
-    times: Option<SampleTime>,
+    facts: Facts,
     /// What keeps parts of the recording from being read.
     damage: Vec<String>,
 }
@@ -62,28 +69,32 @@ impl Overview {
     /// # Errors
     /// As [`of`](Self::of).
     pub fn observed(input: Input, observer: Observer<'_>) -> Result<Self> {
+        let modified = input.modified();
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut overview = Overview {
             recording: Recording::new(reader.recording().endian),
             arrangement: reader.arrangement().clone(),
             names: EventNames::default(),
             sections: BTreeMap::new(),
+            counts: Counts::default(),
             records: Tallies::default(),
             inner: Tallies::default(),
             payload: 0,
             unreadable: 0,
             split: source.directory().is_some_and(Directory::is_split),
-            times: None,
+            facts: Facts::new(modified),
             damage: Vec::new(),
         };
         walk(&mut reader, |item, recording| {
             match item {
                 Item::Record(record) => {
+                    overview.counts.add(record.kind);
                     overview.records.add(record.kind, record.bytes.len());
                     overview.see(&record, recording);
                     observer(&record, None, recording);
                 }
                 Item::Inner(record, place) => {
+                    overview.counts.add_compressed();
                     overview.inner.add(record.kind, record.bytes.len());
                     overview.see(&record, recording);
                     observer(&record, Some(place), recording);
@@ -97,15 +108,11 @@ impl Overview {
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        overview.facts.finish();
         overview.records.settle();
         overview.inner.settle();
-        if let Some(damage) = reader.damage() {
-            let lost = if overview.unreadable > 0 {
-                format!("; {} bytes from there on are no records", overview.unreadable)
-            } else {
-                String::new()
-            };
-            overview.damage.push(format!("{damage}{lost}"));
+        if let Some(leftover) = Leftover::of(&reader, overview.unreadable) {
+            overview.damage.push(leftover.to_string());
         }
         overview.recording = reader.recording().clone();
         overview.names.update(&overview.recording);
@@ -116,14 +123,9 @@ impl Overview {
     }
 
     fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        self.facts.see(record, recording);
         self.names.see(record);
         match record.kind {
-            RecordType::SAMPLE => {
-                if let Some(time) = recording.events.sample_time(record) {
-                    let known = self.times.get_or_insert(SampleTime { first: time, last: time });
-                    (known.first, known.last) = (known.first.min(time), known.last.max(time));
-                }
-            }
             RecordType::HEADER_FEATURE => {
                 let id = record.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok());
                 // Behind the feature's number.
@@ -177,16 +179,14 @@ impl Overview {
         self.records.get(kind).count.saturating_add(self.inner.get(kind).count)
     }
 
-    /// The number of records, with those in compressed records in place of the compressed ones.
-    pub fn total(&self) -> u64 {
-        let compressed = self.records.iter().filter(|(kind, _)| is_compressed(*kind));
-        let compressed: u64 = compressed.map(|(_, tally)| tally.count).sum();
-        (self.records.total().count - compressed).saturating_add(self.inner.total().count)
+    /// The numbers of records.
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     /// Times of the first and the last sample.
     pub fn sample_times(&self) -> Option<&SampleTime> {
-        self.times.as_ref()
+        self.facts.times()
     }
 
     /// The names of the events.
@@ -210,7 +210,9 @@ impl Overview {
     /// The content of a feature section that is but a word.
     fn word(&self, id: FeatureId) -> Option<String> {
         match self.recording.feature(id)?.ok()?.value {
-            Feature::Version(word) | Feature::Hostname(word) | Feature::Arch(word) => Some(escaped(word.text())),
+            Feature::Version(word) | Feature::Hostname(word) | Feature::Arch(word) if !word.text().is_empty() => {
+                Some(escaped(word.text()))
+            }
             _ => None,
         }
     }
@@ -228,13 +230,32 @@ impl Overview {
         self.recording.feature(FeatureId(id)).map(|section| section.map_err(|e| e.within(offset)))
     }
 
-    /// For people.
-    pub fn text(&self) -> String {
+    /// What people look for first: what it is about, and what there is.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let names: Vec<String> = self.event_names().map(|name| escaped(&name)).collect();
+        self.facts.lines(&self.recording, &names)
+    }
+
+    /// For people; `in_full` with the words of the header, and with fields of attributes that are 0.
+    pub fn text(&self, in_full: bool) -> String {
         let mut out = String::new();
-        let magic = escaped(self.recording.magic.bytes(self.recording.endian));
-        let _ = writeln!(out, "{}, {}, {magic}", self.arrangement.container(), endian_name(self.recording.endian));
-        if let Arrangement::File(file) = &self.arrangement {
-            out.push_str(&Tree::of(&file.header, "header", 0));
+        let _ = writeln!(out, "{}, {}", self.arrangement.container(), endian_name(self.recording.endian));
+        let origin = self.origin();
+        if !origin.is_empty() {
+            let _ = writeln!(out, "made {origin}");
+        }
+        for (what, text) in self.facts() {
+            let _ = writeln!(out, "{what}: {text}");
+        }
+        for damage in &self.damage {
+            let _ = writeln!(out, "damaged: {damage}");
+        }
+        if in_full {
+            let magic = escaped(self.recording.magic.bytes(self.recording.endian));
+            let _ = writeln!(out, "magic: {magic}");
+            if let Arrangement::File(file) = &self.arrangement {
+                out.push_str(&Tree::of(&file.header, "header", 0));
+            }
         }
         let _ = writeln!(out, "\nevents: {}", self.recording.events.len());
         for (at, event) in self.recording.events.iter().enumerate() {
@@ -246,6 +267,7 @@ impl Overview {
             };
             let _ = writeln!(out, "  {name}: {rate}");
             let mut tree = Tree::new(2, Limits::BRIEF);
+            tree.zeros = in_full;
             event.attr.describe("", Style::Plain, &mut tree);
             event.ids.describe("ids", Style::Id, &mut tree);
             out.push_str(&tree.out);
@@ -267,29 +289,33 @@ impl Overview {
                 None => {}
             }
         }
-        self.records.text(&mut out, "records");
+        self.records.text(&mut out, self.counts);
         if self.payload > 0 {
             let _ = writeln!(out, "  and {} bytes of payload behind records", self.payload);
         }
-        if self.inner.total().count > 0 {
-            self.inner.text(&mut out, "records inside compressed ones");
-        }
-        if let Some(times) = &self.times {
-            let _ = writeln!(out, "\nsamples from {} to {} s", seconds(times.first), seconds(times.last));
-        }
-        for damage in &self.damage {
-            let _ = writeln!(out, "\ndamaged: {damage}");
+        if self.counts.compressed > 0 {
+            self.inner.text(&mut out, "inside compressed records");
         }
         out
     }
 
     /// For programs.
     pub fn json(&self) -> String {
+        self.json_of(None)
+    }
+
+    /// For programs, with the name of what was read.
+    pub fn json_of(&self, input: Option<&Path>) -> String {
         let mut json = Json::pretty();
         json.object("");
+        if let Some(input) = input {
+            json.text("file", input.as_os_str().as_bytes());
+        }
         json.text("container", self.container().to_string().as_bytes());
         json.text("byte_order", endian_name(self.recording.endian).as_bytes());
         json.text("magic", self.recording.magic.bytes(self.recording.endian));
+        let names: Vec<Vec<u8>> = self.event_names().map(Cow::into_owned).collect();
+        self.facts.json(&mut json, &self.recording, &names);
         if let Arrangement::File(file) = &self.arrangement {
             json.value("header", &file.header);
         }
@@ -316,10 +342,11 @@ impl Overview {
             json.close();
         }
         json.close();
+        self.counts.json(&mut json, "counts");
         self.records.json(&mut json, "records");
         json.number("payload_bytes", self.payload);
         self.inner.json(&mut json, "compressed_records");
-        if let Some(times) = &self.times {
+        if let Some(times) = self.facts.times() {
             json.value("sample_time", times);
         }
         json.texts("damage", &self.damage);
@@ -358,20 +385,15 @@ pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames
 
 /// What is wrong with the places of a file's parts.
 fn damage_of(file: &FileArrangement) -> Vec<String> {
-    let mut damage = Vec::new();
-    let data = file.header.data;
-    if data.size == 0 {
-        damage.push("the recording was not finished: its header gives the records no size".into());
-    } else if data.end().is_none_or(|end| end > file.len) {
-        damage.push(format!("the header gives the records {} bytes, more than the file has", data.size));
-    }
+    let mut damage: Vec<String> = wrong_end(file).into_iter().collect();
     if file.unexplained {
         damage.push("the header announces feature sections, but there is no table of them".into());
     }
-    if file.overlaps() {
-        damage.push("parts of the file overlap".into());
-    }
-    let lost = file.table.iter().filter(|(id, place)| place.size > 0 && file.place(Part::Feature(*id)).is_none());
-    damage.extend(lost.map(|(id, _)| format!("the section of feature {} is not inside the file", FeatureId(*id))));
+    damage.extend(file.shared().map(|(a, b)| format!("{} and {} share bytes", a.part, b.part)));
+    damage.extend(file.lost_sections().map(|(id, place)| {
+        let is_outside = || "it is not inside the file".to_owned();
+        let other = file.part_at(&place).map_or_else(is_outside, |part| format!("it shares bytes with {part}"));
+        format!("the section of feature {} cannot be read: {other}", FeatureId(id))
+    }));
     damage
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{FeatureId, Section};
-use perfdata_core::record::{Body, RawRecord, Record, RecordHeader};
+use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, Registers, Regs, RegsAbi};
 use perfdata_core::wire::Wire;
 use perfdata_core::{Layout, Recording};
 
@@ -25,6 +25,8 @@ pub struct Shown<'a> {
     record: perfdata_core::Result<Record>,
     /// The section that a HEADER_FEATURE record holds.
     section: Option<Section>,
+    /// The registers of the machine that recorded.
+    registers: Option<&'static Registers>,
 }
 
 impl<'a> Shown<'a> {
@@ -32,7 +34,38 @@ impl<'a> Shown<'a> {
     pub fn new(raw: &'a RawRecord<'a>, inner: Option<usize>, recording: &'a Recording, names: &'a EventNames) -> Self {
         let record = Record::decode(raw, &recording.events.layout_of(raw));
         let section = record.as_ref().ok().and_then(|record| section_of(record, raw, recording));
-        Shown { raw, inner, recording, names, record, section }
+        Shown { raw, inner, recording, names, record, section, registers: None }
+    }
+
+    /// The record with the names of its `registers`.
+    pub fn with_registers(self, registers: Option<&'static Registers>) -> Self {
+        Shown { registers, ..self }
+    }
+
+    /// Tells `visitor` the fields, with registers by name: each has one, or the list has a list of names beside it.
+    fn describe_named(&self, record: &Record, place: NamesAt, visitor: &mut dyn Visitor) {
+        let names = self.register_names(record);
+        if place == NamesAt::Nowhere || names.iter().all(|(_, names)| names.is_empty()) {
+            return self.describe(record, visitor);
+        }
+        self.describe(record, &mut WithRegisters { visitor, place, names, depth: 0, inside: None });
+    }
+
+    /// The fields of a sample that hold registers, and the names of these.
+    fn register_names(&self, record: &Record) -> [(&'static str, Vec<&'static str>); 2] {
+        let (Body::Sample(sample), Some(registers)) = (&record.body, self.registers) else { return Default::default() };
+        let layout = self.recording.events.layout_of(self.raw);
+        let names = |regs: &Option<Regs>, mask| match regs {
+            Some(Regs { abi, regs }) if *abi != RegsAbi::NONE => {
+                let names = registers.names(mask, *abi).map(|name| name.unwrap_or(NO_NAME));
+                names.take(regs.len()).collect()
+            }
+            _ => Vec::new(),
+        };
+        [
+            ("regs_user", names(&sample.regs_user, layout.sample_regs_user)),
+            ("regs_intr", names(&sample.regs_intr, layout.sample_regs_intr)),
+        ]
     }
 
     /// The name of the event that the record belongs to, by the event's id in it. Where records carry no id there is
@@ -83,7 +116,7 @@ impl<'a> Shown<'a> {
             Ok(record) => {
                 let event = |id| self.names.get(self.recording, self.event_of(id)?);
                 let mut line = Line::with_events(std::mem::take(out), &event);
-                self.describe(record, &mut line);
+                self.describe_named(record, NamesAt::Each, &mut line);
                 record.sample_id.describe("sample_id", Style::Plain, &mut line);
                 *out = line.out;
             }
@@ -117,7 +150,10 @@ impl<'a> Shown<'a> {
         }
         out.push('\n');
         let offset = if self.inner.is_some() { None } else { Some(self.raw.offset) };
-        hex::each_span(|v| self.describe_all(v), |span| hex::push_text(out, &span, self.raw.bytes, offset));
+        hex::each_span(
+            |v| self.describe_all(NamesAt::Each, v),
+            |span| hex::push_text(out, &span, self.raw.bytes, offset),
+        );
     }
 
     /// The record, if it can be decoded.
@@ -130,7 +166,7 @@ impl<'a> Shown<'a> {
         json.object("");
         self.json_fields(json);
         if with_bytes {
-            hex::push_json(json, |v| self.describe_all(v), self.raw.bytes, |_| {});
+            hex::push_json(json, |v| self.describe_all(NamesAt::Nowhere, v), self.raw.bytes, |_| {});
         }
         json.close();
     }
@@ -150,7 +186,7 @@ impl<'a> Shown<'a> {
         match &self.record {
             Ok(record) => {
                 json.object("fields");
-                self.describe(record, json);
+                self.describe_named(record, NamesAt::Beside, json);
                 json.close();
                 json.value("sample_id", &record.sample_id);
             }
@@ -164,17 +200,90 @@ impl<'a> Shown<'a> {
     }
 
     /// Tells `visitor` all fields.
-    fn describe_all(&self, visitor: &mut dyn Visitor) {
+    fn describe_all(&self, names: NamesAt, visitor: &mut dyn Visitor) {
         let header = self.raw.bytes.get(..RecordHeader::SIZE).unwrap_or_default();
         if let Ok((header, _)) = RecordHeader::decode(header, self.raw.endian, Layout::default()) {
             header.describe("header", Style::Plain, visitor);
         }
         match &self.record {
             Ok(record) => {
-                self.describe(record, visitor);
+                self.describe_named(record, names, visitor);
                 record.sample_id.describe("sample_id", Style::Plain, visitor);
             }
             Err(_) => visitor.leaf("bytes", self.raw.body().len(), Leaf::Opaque(self.raw.body())),
+        }
+    }
+}
+
+/// What perf calls a register without a name.
+const NO_NAME: &str = "unknown";
+
+/// Where the names of registers are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NamesAt {
+    /// With each value.
+    Each,
+    /// In a list beside that of the values.
+    Beside,
+    /// They are not.
+    Nowhere,
+}
+
+/// Tells a visitor the fields of a sample, with its registers by name.
+struct WithRegisters<'a> {
+    visitor: &'a mut dyn Visitor,
+    place: NamesAt,
+    names: [(&'static str, Vec<&'static str>); 2],
+    /// Structures and lists around what comes next.
+    depth: usize,
+    /// Which of the fields the walk is in, and at which depth that is.
+    inside: Option<(usize, usize)>,
+}
+
+impl Visitor for WithRegisters<'_> {
+    fn begin(&mut self, name: &'static str) {
+        self.depth = self.depth.saturating_add(1);
+        if let Some(at) = self.names.iter().position(|(field, _)| *field == name) {
+            self.inside = Some((at, self.depth));
+        }
+        self.visitor.begin(name);
+    }
+
+    fn begin_list(&mut self, name: &'static str, len: usize) {
+        self.depth = self.depth.saturating_add(1);
+        self.visitor.begin_list(name, len);
+    }
+
+    fn end(&mut self) {
+        self.inside = self.inside.filter(|(_, depth)| *depth < self.depth);
+        self.depth = self.depth.saturating_sub(1);
+        self.visitor.end();
+    }
+
+    fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+        self.visitor.leaf(name, size, value);
+    }
+
+    fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
+        let names = self.inside.and_then(|(at, _)| self.names.get(at)).map(|(_, names)| names.as_slice());
+        let Some(names) = names.filter(|names| names.len() == words.len()) else {
+            return self.visitor.words(name, words, style);
+        };
+        match self.place {
+            NamesAt::Each => {
+                self.visitor.begin_list(name, words.len());
+                for (&word, name) in words.iter().zip(names) {
+                    self.visitor.leaf(name, size_of::<u64>(), Leaf::Uint(word, style));
+                }
+                self.visitor.end();
+            }
+            NamesAt::Beside => {
+                self.visitor.words(name, words, style);
+                self.visitor.begin_list("names", names.len());
+                names.iter().for_each(|name| self.visitor.leaf("", 0, Leaf::Text(name.as_bytes())));
+                self.visitor.end();
+            }
+            NamesAt::Nowhere => self.visitor.words(name, words, style),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How many records of each type there are, and how many bytes they have.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use perfdata_core::record::RecordType;
 
@@ -87,9 +87,8 @@ impl Tallies {
     }
 
     /// A table for people, under `title`.
-    pub fn text(&self, out: &mut String, title: &str) {
-        let Tally { count, bytes } = self.total();
-        let _ = writeln!(out, "\n{title}: {count}, {bytes} bytes");
+    pub fn text(&self, out: &mut String, title: impl Display) {
+        let _ = writeln!(out, "\n{title}: {} bytes", self.total().bytes);
         for (name, tally) in self.named() {
             let _ = writeln!(out, "  {name:<20} {:>10} {:>14} bytes", tally.count, tally.bytes);
         }

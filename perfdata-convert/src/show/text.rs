@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use perfdata_core::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
+use perfdata_core::record::CallchainContext;
 use perfdata_core::wire::until_nul;
 
 use super::{is_filling, seconds, signed};
@@ -33,6 +34,15 @@ fn push_escaped(out: &mut String, bytes: &[u8]) {
         for byte in chunk.invalid() {
             let _ = write!(out, "\\x{byte:02x}");
         }
+    }
+}
+
+/// Whether a value says nothing: no number, no flag, no text.
+fn is_zero(leaf: &Leaf<'_>) -> bool {
+    match leaf {
+        Leaf::Uint(0, _) | Leaf::Int(0) | Leaf::Flags { word: 0, .. } => true,
+        Leaf::Text(bytes) | Leaf::Bytes(bytes) | Leaf::Opaque(bytes) => bytes.is_empty(),
+        _ => false,
     }
 }
 
@@ -89,6 +99,10 @@ pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: Limits) 
     let _ = match leaf {
         Leaf::Uint(word, style) => match (signed(word, size, style), style) {
             (Some(number), _) => write!(out, "{number}"),
+            (None, Style::Callchain) => match CallchainContext::of(word).and_then(CallchainContext::name) {
+                Some(name) => out.write_str(name),
+                None => write!(out, "{word:#x}"),
+            },
             (None, Style::Hex | Style::Opaque) => write!(out, "{word:#x}"),
             (None, Style::Time) => {
                 out.push_str(&seconds(word));
@@ -246,6 +260,8 @@ pub struct Tree {
     pub out: String,
     indent: usize,
     limits: Limits,
+    /// Whether fields outside of lists that are 0 are shown.
+    pub zeros: bool,
     /// Structures around what comes next; `true` where they are indented.
     frames: Vec<bool>,
     list: Option<List>,
@@ -265,7 +281,7 @@ struct List {
 impl Tree {
     /// A tree whose lines are indented by `indent` steps.
     pub fn new(indent: usize, limits: Limits) -> Self {
-        Tree { out: String::new(), indent, limits, frames: Vec::new(), list: None }
+        Tree { out: String::new(), indent, limits, zeros: true, frames: Vec::new(), list: None }
     }
 
     /// `value` as lines.
@@ -373,7 +389,7 @@ impl Visitor for Tree {
     fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
         if let Some(list) = &mut self.list {
             list.line.leaf(name, size, value);
-        } else if !is_filling(&value) {
+        } else if !is_filling(&value) && (self.zeros || !is_zero(&value)) {
             if name.is_empty() {
                 self.margin(0)
             } else {

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::{FileArrangement, Part, Region};
+use perfdata_core::arrangement::{FileArrangement, Part};
 use perfdata_core::attr::Attr;
-use perfdata_core::feature::FeatureId;
 use perfdata_core::header::FileSection;
 use perfdata_core::wire::Wire;
 
@@ -29,8 +28,7 @@ pub(super) fn check(
     check_places(report, file);
     for region in file.regions.iter().filter(|region| region.part == Part::Gap) {
         let FileSection { offset, size } = region.place;
-        let gap = source.bytes(region.place)?;
-        if gap.iter().any(|&byte| byte != 0) {
+        if !source.is_zero(region.place)? {
             report.add(Severity::Note, offset, format!("{size} bytes that nothing points at"));
         }
     }
@@ -76,16 +74,15 @@ fn check_ids(report: &mut Report, file: &FileArrangement, recording: &Recording)
     }
 }
 
-fn name(part: Part) -> String {
-    match part {
-        Part::Header => "the header".into(),
-        Part::Ids(event) => format!("the ids of event {event}"),
-        Part::Attrs => "the attributes".into(),
-        Part::EventTypes => "the names of events".into(),
-        Part::Data => "the records".into(),
-        Part::FeatureTable => "the feature table".into(),
-        Part::Feature(id) => format!("feature {}", FeatureId(id)),
-        Part::Gap => "a gap".into(),
+/// What is wrong with the number of bytes that the header gives the records.
+pub(crate) fn wrong_end(file: &FileArrangement) -> Option<String> {
+    let data = file.header.data;
+    if data.size == 0 {
+        Some("the recording was not finished: the header gives the records no size".into())
+    } else if data.end().is_none_or(|end| end > file.len) {
+        Some(format!("the header gives the records {} bytes, more than the file has", data.size))
+    } else {
+        None
     }
 }
 
@@ -93,11 +90,8 @@ fn check_places(report: &mut Report, file: &FileArrangement) {
     let data = file.header.data;
     if data.size == 0 && file.place(Part::Data).is_none_or(|place| place.size == 0) {
         report.add(Severity::Warning, 48, "there are no records");
-    } else if data.size == 0 {
-        report.add(Severity::Error, 48, "the recording was not finished: the header gives the records no size");
-    } else if data.end().is_none_or(|end| end > file.len) {
-        let meaning = format!("the header gives the records {} bytes, more than the file has", data.size);
-        report.add(Severity::Error, 48, meaning);
+    } else if let Some(what) = wrong_end(file) {
+        report.add(Severity::Error, 48, what);
     }
     if file.unexplained {
         report.add(Severity::Error, 72, "the header announces feature sections, but there is no table of them");
@@ -105,21 +99,13 @@ fn check_places(report: &mut Report, file: &FileArrangement) {
     if file.header.event_types.size > 0 && file.place(Part::EventTypes).is_none() {
         report.add(Severity::Error, 56, "the names of events are not where the header says");
     }
-    let solid: Vec<Region> = file.regions.iter().copied().filter(|region| region.part != Part::Gap).collect();
-    for pair in solid.windows(2) {
-        if let [a, b] = pair
-            && a.place.overlaps(&b.place)
-        {
-            report.add(Severity::Error, b.place.offset, format!("{} and {} share bytes", name(a.part), name(b.part)));
-        }
+    for (a, b) in file.shared() {
+        report.add(Severity::Error, b.place.offset, format!("{} and {} share bytes", a.part, b.part));
     }
-    for &(id, place) in
-        file.table.iter().filter(|(id, place)| place.size > 0 && file.place(Part::Feature(*id)).is_none())
-    {
-        let lost = name(Part::Feature(id));
-        let other = solid.iter().find(|region| region.place.overlaps(&place));
-        let meaning = match other {
-            Some(other) => format!("{lost} and {} share bytes", name(other.part)),
+    for (id, place) in file.lost_sections() {
+        let lost = Part::Feature(id);
+        let meaning = match file.part_at(&place) {
+            Some(other) => format!("{lost} and {other} share bytes"),
             None => format!("{lost}: {} bytes, more than the file has", place.size),
         };
         report.add(Severity::Error, place.offset, meaning);

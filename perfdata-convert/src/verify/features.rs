@@ -1,7 +1,7 @@
 //! The feature sections, and whether they agree with each other, with the attributes and with the records.
 
 use perfdata_core::arrangement::Arrangement;
-use perfdata_core::attr::SampleType;
+use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::{Event, Recording};
@@ -39,6 +39,12 @@ pub(super) fn check(report: &mut Report, recording: &Recording, arrangement: &Ar
             report.add(Severity::Note, offset, format!("feature {id} is not known"));
         }
     }
+}
+
+/// Whether there are tracepoints, but not the tracing data by which perf shows their samples.
+pub(crate) fn lacks_tracing_data(recording: &Recording) -> bool {
+    let is_tracepoint = |event: &Event| event.attr.kind == EventType::TRACEPOINT;
+    !recording.features.contains_key(&FeatureId::TRACING_DATA.0) && recording.events.iter().any(is_tracepoint)
 }
 
 /// Sections that cannot be read, or contradict the rest of a recording in a container of this kind.

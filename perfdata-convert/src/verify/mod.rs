@@ -8,18 +8,23 @@ mod records;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::read::{Head, RecordingReader};
 
 use crate::batch::{Batch, Intake, in_order};
+use crate::count::{Counts, number_of};
 use crate::error::Result;
 use crate::feed::{Feed, Job, Known};
 use crate::io::{Input, InputReader};
+use crate::leftover::{Leftover, without_place};
 use crate::show::json::Json;
 use crate::walk::{Item, walk};
 
-pub(crate) use features::wrong_sections;
+pub(crate) use container::wrong_end;
+pub(crate) use features::{lacks_tracing_data, wrong_sections};
 pub(crate) use records::Seen;
 
 use records::Records;
@@ -69,8 +74,8 @@ const MOST: usize = 1000;
 pub struct Report {
     /// In the order in which they were found.
     pub findings: Vec<Finding>,
-    /// Records, those inside compressed ones counted, too.
-    pub records: u64,
+    /// The records that were checked.
+    pub records: Counts,
     known: HashMap<(Severity, String), usize>,
     left_out: u64,
     counts: HashMap<Severity, u64>,
@@ -82,7 +87,7 @@ pub struct Report {
 /// records at all.
 fn feed(
     reader: &mut RecordingReader<InputReader>,
-    intake: &mut Intake<Job<(Report, Records)>>,
+    intake: &mut Intake<'_, Job<(Report, Records)>>,
 ) -> Result<(usize, u64)> {
     let mut feed = Feed::new(reader.recording().endian, intake, check_batch);
     let mut unreadable = 0_u64;
@@ -115,6 +120,7 @@ fn check_batch(batch: &Batch, known: Known<'_>) -> (Report, Records) {
     let mut report = Report { is_part: true, ..Report::default() };
     let mut records = Records::default();
     for (record, inner) in batch.records() {
+        report.records.add_at(record.kind, inner);
         records.check(&mut report, &record, inner.is_some(), known.recording);
     }
     if let Some(error) = &batch.broken {
@@ -142,10 +148,8 @@ impl Report {
         };
         let work = |job: Job<_>| job.finish(check_batch);
         let (undecoded, unreadable) = in_order(|intake| feed(&mut reader, intake), work, take)?;
-        if let Some(error) = reader.damage() {
-            let lost = format!("; {unreadable} bytes from here on are no records");
-            let lost = if unreadable > 0 { lost } else { String::new() };
-            report.add(Severity::Error, error.offset().unwrap_or(0), format!("{}{lost}", without_place(error)));
+        if let Some(leftover) = Leftover::of(&reader, unreadable) {
+            report.add(Severity::Error, leftover.offset, leftover.meaning());
         }
         if undecoded > 0 {
             let meaning = format!("{undecoded} bytes at the end of the compressed data make no whole record");
@@ -175,7 +179,7 @@ impl Report {
 
     /// Adds what was found in a part of the recording.
     fn append(&mut self, part: Report) {
-        self.records += part.records;
+        self.records.merge(part.records);
         part.findings.into_iter().for_each(|finding| self.add_finding(finding));
     }
 
@@ -204,16 +208,25 @@ impl Report {
         if self.left_out > 0 {
             let _ = writeln!(out, "{} more findings are left out", self.left_out);
         }
-        let [errors, warnings, notes] = Severity::ALL.map(|severity| self.count(severity));
-        let _ = writeln!(out, "{} records: {errors} errors, {warnings} warnings, {notes} notes", self.records);
+        let found = Severity::ALL.map(|severity| number_of(self.count(severity), severity.name()));
+        let _ = writeln!(out, "{}: {}", self.records, found.join(", "));
         out
     }
 
     /// For programs.
     pub fn json(&self) -> String {
+        self.json_of(None)
+    }
+
+    /// For programs, with the name of what was checked.
+    pub fn json_of(&self, input: Option<&Path>) -> String {
         let mut json = Json::pretty();
         json.object("");
-        json.number("records", self.records);
+        if let Some(input) = input {
+            json.text("file", input.as_os_str().as_bytes());
+        }
+        json.number("records", self.records.records);
+        self.records.json(&mut json, "counts");
         for severity in Severity::ALL {
             json.number(&format!("{}s", severity.name()), self.count(severity));
         }
@@ -231,15 +244,6 @@ impl Report {
         json.close();
         json.out.push('\n');
         json.out
-    }
-}
-
-/// What an error of the library says behind its offset.
-pub(crate) fn without_place(error: &perfdata_core::Error) -> String {
-    let text = error.to_string();
-    match (error.offset(), text.split_once(": ")) {
-        (Some(_), Some((_, rest))) => rest.to_owned(),
-        _ => text,
     }
 }
 

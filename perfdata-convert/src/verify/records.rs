@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
-use perfdata_core::attr::{EventType, SampleType};
+use perfdata_core::attr::SampleType;
 use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::FileSection;
 use perfdata_core::record::{EventIds, Glimpse, RawRecord, Record, RecordHeader, RecordType};
-use perfdata_core::{Event, Recording};
 
-use super::{MOST, Report, Severity, difference, features, without_place};
+use super::{MOST, Report, Severity, difference, features};
+use crate::leftover::without_place;
 
 /// What feature sections say of the records.
 #[derive(Debug, Default)]
@@ -65,7 +66,6 @@ impl Records {
 
     /// Checks one record, which may be inside a compressed one.
     pub(super) fn check(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool, recording: &Recording) {
-        report.records += 1;
         self.note_kind(report, raw, inner);
         // Decoded and encoded again it is the same.
         if let Some(sample) = recording.events.glimpse(raw).filter(Glimpse::is_whole) {
@@ -162,15 +162,12 @@ impl Records {
         if let Some(offset) = self.of_event.filter(|_| recording.events.is_empty()) {
             report.add(Severity::Error, offset, "there are no attributes, so no record can be understood");
         }
-        let has = |id: FeatureId| recording.features.contains_key(&id.0);
-        if let Some(offset) = self.compressed.filter(|_| !has(FeatureId::COMPRESSED)) {
+        let is_told = recording.features.contains_key(&FeatureId::COMPRESSED.0);
+        if let Some(offset) = self.compressed.filter(|_| !is_told) {
             let meaning = "compressed records without the feature COMPRESSED: perf does not decompress them";
             report.add(Severity::Warning, offset, meaning);
         }
-        let is_tracepoint = |event: &Event| event.attr.kind == EventType::TRACEPOINT;
-        if let Some(offset) = self.sample.filter(|_| !has(FeatureId::TRACING_DATA))
-            && recording.events.iter().any(is_tracepoint)
-        {
+        if let Some(offset) = self.sample.filter(|_| features::lacks_tracing_data(recording)) {
             let meaning = "samples of tracepoints without tracing data: perf does not show them";
             report.add(Severity::Warning, offset, meaning);
         }

@@ -13,9 +13,11 @@ use crate::wire::{Chars, Counted, Element, Extent, Rest, Room, elements, read_li
 flags! {
     /// Which arrays follow a program's description, `enum bpf_prog_info_array` of tools/perf/util/bpf-utils.h.
     pub struct BpfArraySet: u64 {
+        since "5.1" {
         0 JITED_INSNS "JITED_INSNS", 1 XLATED_INSNS "XLATED_INSNS", 2 MAP_IDS "MAP_IDS", 3 JITED_KSYMS "JITED_KSYMS",
         4 JITED_FUNC_LENS "JITED_FUNC_LENS", 5 FUNC_INFO "FUNC_INFO", 6 LINE_INFO "LINE_INFO",
         7 JITED_LINE_INFO "JITED_LINE_INFO", 8 PROG_TAGS "PROG_TAGS",
+        }
     }
 }
 
@@ -23,7 +25,7 @@ bitfield! {
     /// The bit-field of `struct bpf_prog_info`.
     pub struct BpfProgFlags: mirrored u32 {
         /// The program's licence is compatible with the GPL.
-        gpl_compatible 0 1,
+        gpl_compatible 0 1 since "4.18",
     }
 }
 

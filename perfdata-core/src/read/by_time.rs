@@ -5,10 +5,10 @@ use std::io::Read;
 use binrw::Endian;
 
 use crate::error::{Error, Result};
-use crate::read::RecordingReader;
 use crate::read::decompress::{Decompressor, is_compressed};
 use crate::read::rounds::{Rounds, Waiting};
 use crate::read::run::{Run, Stretch};
+use crate::read::{PathReader, RecordRef, RecordingReader};
 use crate::record::{RawRecord, RecordType};
 use crate::recording::{Events, Recording};
 
@@ -21,15 +21,12 @@ use crate::recording::{Events, Recording};
 /// kept goes first, and is in order as far as can be known by then, as with perf itself.
 ///
 /// ```
-/// use perfdata_core::read::{ByTime, RecordingReader};
-/// use std::{fs::File, sync::Arc};
-///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-s390x-file-default.data");
-/// let mut records = ByTime::new(RecordingReader::open(Arc::new(File::open(path)?))?);
+/// let mut records = perfdata_core::open(path)?.by_time();
 /// let mut last = 0;
-/// while let Some((record, recording)) = records.next()? {
-///     if let Some(time) = recording.events.sample_time(&record) {
+/// while let Some(record) = records.next()? {
+///     if let Some(time) = record.glimpse().and_then(|sample| sample.time()) {
 ///         assert!(time >= last);
 ///         last = time;
 ///     }
@@ -39,7 +36,7 @@ use crate::recording::{Events, Recording};
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct ByTime<R> {
+pub struct ByTime<R = PathReader> {
     reader: RecordingReader<R>,
     zstd: Option<Decompressor>,
     rounds: Rounds<Kept>,
@@ -51,26 +48,34 @@ impl<R: Read> ByTime<R> {
     pub const MOST: usize = 16 << 20;
 
     /// The records that `reader` has not yet given.
-    pub fn new(reader: RecordingReader<R>) -> Self {
+    pub(super) fn new(reader: RecordingReader<R>) -> Self {
         ByTime { reader, zstd: None, rounds: Rounds::new(Self::MOST), at_end: false }
     }
 
     /// The next record, and the model as it is at the end of the record's round; `None` at the end.
     ///
     /// # Errors
-    /// The input cannot be read, or compressed records not be decompressed.
+    /// The input cannot be read, or compressed records cannot be decompressed. Where the recording is damaged or cut,
+    /// this is an error once, behind the last record that can be read, and then the end.
     // Not an iterator: a record borrows from this.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<(RawRecord<'_>, &Recording)>> {
+    pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
         while !self.rounds.has_next() {
             if self.at_end {
-                return Ok(None);
+                return self.damage().map_or(Ok(None), Err);
             }
             self.fill()?;
         }
         let recording = self.reader.recording();
         let next = self.rounds.next().and_then(|(kept, at)| kept.get(at, recording.endian));
-        Ok(next.map(|record| (record, recording)))
+        Ok(next.map(|record| RecordRef::new(record, recording)))
+    }
+
+    /// The record that [`next`](Self::next) gave last, once more.
+    pub fn current(&self) -> Option<RecordRef<'_>> {
+        let recording = self.reader.recording();
+        let record = self.rounds.current().and_then(|(kept, at)| kept.get(at, recording.endian))?;
+        Some(RecordRef::new(record, recording))
     }
 
     /// The model as far as the input was read.
@@ -78,9 +83,11 @@ impl<R: Read> ByTime<R> {
         self.reader.recording()
     }
 
-    /// Why the records could not be read up to the end: known at the end.
-    pub fn damage(&self) -> Option<&Error> {
-        self.reader.damage()
+    /// Why there are no more records though there should be, told once.
+    fn damage(&mut self) -> Option<Error> {
+        let rest = self.zstd.take().map_or(0, |zstd| zstd.pending() as u64);
+        let cut = (rest > 0).then(|| Error::truncated("compressed record stream", rest.saturating_add(1), rest));
+        self.reader.take_damage().or(cut)
     }
 
     /// Reads on until there is a record, or the end.

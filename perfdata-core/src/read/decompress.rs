@@ -16,6 +16,7 @@ use crate::error::{Error, Problem, Result};
 use crate::feature::{Feature, FeatureId, Section};
 use crate::layout::Layout;
 use crate::read::limits::Limits;
+use crate::read::tail::Tail;
 use crate::record::{Compressed, Compressed2, RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
@@ -120,6 +121,12 @@ impl Decompressor {
     /// # Errors
     /// zstd cannot be set up.
     pub fn of(recording: &Recording) -> Result<Self> {
+        Self::new(recording.endian, Self::limits_of(recording))
+    }
+
+    /// The limits of a decoder for the stream of `recording`: where none is set, a compressed record holds as many bytes
+    /// as the recorder's ring buffer did.
+    pub fn limits_of(recording: &Recording) -> Limits {
         let mut limits = recording.limits;
         if limits.max_decompressed.is_none()
             && let Some(Ok(Section { value: Feature::Compressed(params), .. })) =
@@ -128,7 +135,7 @@ impl Decompressor {
         {
             limits.max_decompressed = Some(params.mmap_len.into());
         }
-        Self::new(recording.endian, limits)
+        limits
     }
 
     /// Takes the payload of `raw`, a compressed record; [`next`](Self::next) then gives the records in it, and must be
@@ -154,6 +161,11 @@ impl Decompressor {
     /// A record that is too short for its payload.
     pub fn begins_frame(raw: &RawRecord<'_>) -> Result<bool> {
         Ok(payload(raw)?.starts_with(&FRAME_MAGIC))
+    }
+
+    /// The type of the last compressed record.
+    pub fn kind(&self) -> RecordType {
+        self.place.0
     }
 
     /// Whether what was decoded ends with a block, so that a new frame may follow.
@@ -235,6 +247,12 @@ impl Decompressor {
         let bytes = self.buffer.get(self.start..self.end).unwrap_or_default().to_vec();
         self.start = self.end;
         bytes
+    }
+
+    /// What the decoded bytes are that make no whole record, at the end of the stream: nothing where there are none.
+    pub fn tail(&self, recording: &Recording) -> Option<Tail> {
+        let bytes = self.buffer.get(self.start..self.end).filter(|bytes| !bytes.is_empty())?;
+        Some(Tail::of(bytes, recording))
     }
 
     /// Number of decoded bytes that make no whole record yet.

@@ -31,7 +31,7 @@ pub(super) fn read_metadata(
 ) -> Result<(Recording, FileArrangement)> {
     let (mut recording, mut file, mut budget) = read_header(source, endian, limits)?;
     read_events(source, &mut recording, &mut file, &mut budget, None)?;
-    read_event_types(source, &mut recording, &mut file);
+    read_event_types(source, &mut recording, &mut file)?;
     read_features(source, &mut recording, &mut file, &mut budget)?;
     file.complete();
     Ok((recording, file))
@@ -62,7 +62,7 @@ pub(super) fn read_rest(
     let (mut recording, mut file, mut budget) = read_header(source, endian, limits)?;
     let mut losses = Losses::default();
     read_events(source, &mut recording, &mut file, &mut budget, Some((&mut losses, ids)))?;
-    read_event_types(source, &mut recording, &mut file);
+    read_event_types(source, &mut recording, &mut file)?;
     let names = file.header.event_types;
     let mut others = file.regions.iter().filter(|region| region.part != Part::EventTypes).map(|region| region.place);
     if file.header.data.overlaps(&names) || others.any(|place| place.overlaps(&names)) {
@@ -88,6 +88,15 @@ pub(super) fn read_rest(
     let said = data.end().filter(|&end| end <= file.len);
     let has_size = data.size > 0;
     read_features(source, &mut recording, &mut file, &mut budget)?;
+    // What shares bytes with something else than another section is not believed.
+    let parts: Vec<_> =
+        file.regions.iter().filter(|region| !matches!(region.part, Part::Feature(_))).copied().collect();
+    file.regions.retain(|region| match region.part {
+        Part::Feature(id) if parts.iter().any(|part| part.place.overlaps(&region.place)) => {
+            recording.features.remove(&id).is_none()
+        }
+        _ => true,
+    });
     // Without a size there are no records if there is nothing, or the table of features follows.
     let said = said.filter(|&end| has_size || end == file.len || !file.table.is_empty());
     let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
@@ -107,6 +116,7 @@ pub(super) fn read_rest(
     }
     keep_whole_features(&mut recording, &mut file, &announced, &mut losses);
     file.complete();
+    losses.shared = file.shared().any(|(a, b)| matches!((a.part, b.part), (Part::Feature(_), Part::Feature(_))));
     // What is left of the sections that are lost.
     file.regions.pop_if(|last| last.part == Part::Gap);
     Ok(Rest { recording, file, losses, table })
@@ -190,7 +200,7 @@ impl TableSearch {
     /// # Errors
     /// The source cannot be read.
     pub(super) fn is_at(&self, source: &(impl Source + ?Sized), offset: u64) -> Result<bool> {
-        let Some((_, entries)) = find_table(source, &self.bitmap, offset, self.endian, self.len) else {
+        let Some((_, entries)) = find_table(source, &self.bitmap, offset, false, self.endian, self.len)? else {
             return Ok(false);
         };
         let table_end = offset.checked_add((entries.len() as u64).saturating_mul(FileSection::SIZE));
@@ -286,6 +296,8 @@ fn read_events(
     mut losses: Option<(&mut Losses, Ids)>,
 ) -> Result<()> {
     let FileHeader { mut attrs, attr_size, .. } = file.header;
+    // Whether the records end before the attributes, at a place that is not known.
+    let mut ends_somewhere = false;
     if let Some((losses, _)) = &mut losses {
         if attrs.offset < file.header.size {
             let found = attrs.offset.to_string();
@@ -294,7 +306,13 @@ fn read_events(
         // The records begin behind the attributes, or end before them.
         let data = &mut file.header.data;
         if attrs.size > 0 && (data.offset == attrs.offset || data.overlaps(&attrs) && data.offset < attrs.offset) {
-            *data = FileSection { offset: attrs.end().unwrap_or(file.len), size: 0 };
+            let is_in_front = data.offset >= file.header.size && data.offset < attrs.offset;
+            *data = match is_in_front {
+                // Nobody knows where.
+                true => FileSection { size: u64::MAX.saturating_sub(data.offset), ..*data },
+                false => FileSection { offset: attrs.end().unwrap_or(file.len), size: 0 },
+            };
+            ends_somewhere = is_in_front;
         }
         let data = file.header.data.offset;
         let limit = if data > attrs.offset { data.min(file.len) } else { file.len };
@@ -326,7 +344,8 @@ fn read_events(
     let mut owned: HashSet<u64> = HashSet::new();
     let mut at = attrs.offset;
     let mut taken = Taken { others: file.regions.iter().map(|region| region.place).collect(), ids: BTreeMap::new() };
-    taken.others.extend([attrs, file.header.data]);
+    let data = file.header.data;
+    taken.others.extend([attrs, FileSection { size: if ends_somewhere { 0 } else { data.size }, ..data }]);
     for entry in bytes.chunks_exact(usize::try_from(attr_size).unwrap_or(usize::MAX)) {
         let blame = |e: Error| e.structure("attrs section").within(at);
         let (attr, used) = Attr::decode(entry, recording.endian, layout).map_err(blame)?;
@@ -379,11 +398,15 @@ fn add_region(file: &mut FileArrangement, part: Part, place: FileSection) {
 }
 
 /// The names of events are of no use to any reader of today, so a damaged table of them is but a gap.
-fn read_event_types(source: &(impl Source + ?Sized), recording: &mut Recording, file: &mut FileArrangement) {
+fn read_event_types(
+    source: &(impl Source + ?Sized),
+    recording: &mut Recording,
+    file: &mut FileArrangement,
+) -> Result<()> {
     let place = file.header.event_types;
-    let Ok(bytes) = read_section(source, place, "event_types section") else { return };
+    let Some(bytes) = if_whole(read_section(source, place, "event_types section"))? else { return Ok(()) };
     if place.size == 0 || !bytes.len().is_multiple_of(EventTypeName::FILE_ENTRY) {
-        return;
+        return Ok(());
     }
     let entries = bytes
         .chunks_exact(EventTypeName::FILE_ENTRY)
@@ -392,6 +415,7 @@ fn read_event_types(source: &(impl Source + ?Sized), recording: &mut Recording, 
         recording.event_types = list;
         add_region(file, Part::EventTypes, place);
     }
+    Ok(())
 }
 
 /// Finds the records and, behind them, the features.
@@ -404,7 +428,11 @@ fn read_features(
     let data = file.header.data;
     let data_end = data.end().filter(|&end| end <= file.len);
     let bitmap = file.header.features.unwrap_or_default();
-    let table = data_end.and_then(|end| find_table(source, &bitmap, end, recording.endian, file.len));
+    let is_said = data.size > 0;
+    let table = match data_end {
+        Some(end) => find_table(source, &bitmap, end, is_said, recording.endian, file.len)?,
+        None => None,
+    };
     let whole_data = if table.is_some() || (data.size > 0 && data_end.is_some()) {
         data
     } else {
@@ -425,37 +453,55 @@ fn read_features(
         size: (entries.len() as u64).saturating_mul(FileSection::SIZE),
     };
     add_region(file, Part::FeatureTable, table_place);
-    recording.features = load(source, file, budget, &entries)?;
+    load(source, recording, file, budget, &entries)?;
     file.table = entries;
     Ok(())
 }
 
 fn load(
     source: &(impl Source + ?Sized),
+    recording: &mut Recording,
     file: &mut FileArrangement,
     budget: &mut Budget,
     entries: &[(u32, FileSection)],
-) -> Result<BTreeMap<u32, Vec<u8>>> {
-    let mut features = BTreeMap::new();
-    for &(id, place) in entries {
-        // perf inject (6.12, 7.2) writes attributes over the first section: what shares bytes with another part is not
-        // the section that was meant. Its bytes belong to that part, or stay as a gap.
-        if file.regions.iter().any(|region| region.place.overlaps(&place)) || !budget.take(place)? {
-            continue;
-        }
+) -> Result<()> {
+    let mut shared = Vec::new();
+    let mut read = |place: FileSection| {
         // What is empty has no place that could be outside of a cut file.
-        let bytes = if place.size == 0 { Ok(Vec::new()) } else { read_section(source, place, "feature section") };
-        if let Ok(bytes) = bytes {
+        if place.size == 0 {
+            return Ok(Some(Vec::new()));
+        }
+        if !budget.take(place)? {
+            return Ok(None);
+        }
+        if_whole(read_section(source, place, "feature section"))
+    };
+    for &(id, place) in entries {
+        if file.regions.iter().any(|region| region.place.overlaps(&place)) {
+            shared.push((id, place));
+        } else if let Some(bytes) = read(place)? {
             add_region(file, Part::Feature(id), place);
-            features.insert(id, bytes);
+            recording.features.insert(id, bytes);
         }
     }
-    Ok(features)
+    // perf reads each section where its entry says, whatever else is there, and so the first and the last bytes of a
+    // section may be those of its neighbours. perf inject (6.12, 7.2) writes attributes over the first section: what
+    // cannot be read is not what was meant. Its bytes belong to the other part, or stay as a gap.
+    for (id, place) in shared {
+        let Some(bytes) = read(place)? else { continue };
+        recording.features.insert(id, bytes);
+        match recording.feature(FeatureId(id)) {
+            Some(Ok(_)) => add_region(file, Part::Feature(id), place),
+            _ => drop(recording.features.remove(&id)),
+        }
+    }
+    Ok(())
 }
 
 type Table = (WordSize, Vec<(u32, FileSection)>);
 
-/// The feature table at `offset`, or nothing where the bytes there cannot be one.
+/// The feature table at `offset`, or nothing where the bytes there cannot be one. With `is_said`, the header says that
+/// it is there.
 ///
 /// On big-endian machines the bitmap's words may be 32-bit ones. As perf does, take them for 64-bit ones if that
 /// gives HOSTNAME and a table that makes sense.
@@ -463,29 +509,40 @@ fn find_table(
     source: &(impl Source + ?Sized),
     bitmap: &FeatureBitmap,
     offset: u64,
+    is_said: bool,
     endian: Endian,
     len: u64,
-) -> Option<Table> {
-    let read = |words: WordSize| {
+) -> Result<Option<Table>> {
+    let read = |words: WordSize| -> Result<Option<Table>> {
         let ids: Vec<u32> = bitmap.features(words).collect();
         let place = FileSection { offset, size: (ids.len() as u64).saturating_mul(FileSection::SIZE) };
-        let bytes = read_section(source, place, "feature table").ok()?;
+        let Some(bytes) = if_whole(read_section(source, place, "feature table"))? else { return Ok(None) };
         let entries = bytes
             .chunks_exact(FileSection::SIZE as usize)
             .map(|entry| FileSection::decode(entry, endian, Layout::default()).map(|(section, _)| section));
-        let entries = entries.collect::<Result<Vec<_>>>().ok()?;
+        let Ok(entries) = entries.collect::<Result<Vec<_>>>() else { return Ok(None) };
         let behind = |s: &FileSection| s.offset >= offset && s.offset <= len;
-        // One believable entry is enough where a file was cut; records taken for a table have none.
-        let believable = entries.is_empty() || entries.first().is_some_and(behind);
-        believable.then(|| (words, ids.into_iter().zip(entries).collect::<Vec<_>>()))
+        // One believable entry is enough where a file was cut, or is damaged; records taken for a table have none.
+        let believable = entries.first().is_none_or(behind) || (is_said && entries.iter().any(behind));
+        Ok(believable.then(|| (words, ids.into_iter().zip(entries).collect::<Vec<_>>())))
     };
-    let first = read(WordSize::Bits64);
+    let first = read(WordSize::Bits64)?;
     let has_hostname = |table: &Option<Table>| table.as_ref().is_some_and(|t| t.1.iter().any(|e| e.0 == HOSTNAME));
     if endian == Endian::Big && !has_hostname(&first) {
-        let second = read(WordSize::Bits32);
+        let second = read(WordSize::Bits32)?;
         if has_hostname(&second) {
-            return second;
+            return Ok(second);
         }
     }
-    first
+    Ok(first)
+}
+
+/// What was read; nothing where the file does not have it. That the system cannot read is an error nevertheless: what a
+/// file has lost since it was opened must not be taken for something that was never there.
+fn if_whole(read: Result<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+    match read {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.is_io() => Err(error),
+        Err(_) => Ok(None),
+    }
 }

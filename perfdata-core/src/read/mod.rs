@@ -4,24 +4,32 @@ mod by_time;
 mod decompress;
 mod dir;
 mod file;
+mod input_file;
 mod limits;
 mod mend;
+mod path;
 mod pipe;
+mod record_ref;
 mod records;
 mod rounds;
 mod run;
 mod source;
+mod tail;
 
 pub use by_time::ByTime;
 pub use decompress::{Decompressor, is_compressed};
 pub use dir::{DataFile, Merged};
+pub use input_file::InputFile;
 pub use limits::Limits;
 pub use mend::{CompressedData, Foreknown, Ids, Left, Losses, Mended, Mending, Skipped, Survey};
+pub use path::{Directory, PathReader};
 pub use pipe::{Collector, is_metadata};
+pub use record_ref::RecordRef;
 pub use records::{Piece, RecordStream};
 pub use rounds::{Rounds, Waiting};
 pub use run::{Records, Run, RunPart, Stretch};
-pub use source::{Source, SourceReader};
+pub use source::{Source, SourceReader, is_zero};
+pub use tail::Tail;
 
 use std::io::Read;
 
@@ -51,12 +59,16 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// An open recording, from a source that can be read at any place, or from a stream of a pipe. `io::Input` in
-/// `perfdata-convert` opens whatever a path or standard input has: a file, a stream of either container, a directory.
+/// An open recording: the model at once, and the records one by one.
 ///
-/// The records of `perf record -z` come compressed: [`ByTime`] opens them, and so does a [`Decompressor`].
+/// [`perfdata_core::open`](crate::open) opens a path, whatever stands there. [`open`](RecordingReader::open) takes bytes
+/// that can be read at any place, [`pipe`](RecordingReader::pipe) a stream in pipe mode.
+///
+/// The records come as they stand in the recording. Those of `perf record -z` are inside COMPRESSED records:
+/// [`by_time`](RecordingReader::by_time) decompresses them and sorts all records by time; a [`Decompressor`] opens one
+/// COMPRESSED record after the other.
 #[derive(Debug)]
-pub struct RecordingReader<R> {
+pub struct RecordingReader<R = PathReader> {
     recording: Recording,
     arrangement: Arrangement,
     records: RecordStream<R>,
@@ -326,14 +338,35 @@ impl<R: Read> RecordingReader<R> {
         self.records.damage()
     }
 
-    /// The next piece of the record stream, behind the metadata at the head of a pipe; `None` at the end.
+    /// What the bytes are that are no whole record, where there are some: the start of a record, or damage. Known once
+    /// [`next`](Self::next) has given the end.
+    pub fn tail(&self) -> Option<Tail> {
+        self.records.tail(&self.recording)
+    }
+
+    /// The next piece of the record stream, behind the metadata at the head of a pipe; `None` at the end. A record
+    /// comes with the model, which already knows what the record says.
     ///
     /// # Errors
     /// The input cannot be read, or a pipe has a damaged attribute late in the stream.
     // Not an iterator: a piece borrows from the reader.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Piece<'_>>> {
-        Ok(self.next_with_model()?.map(|(piece, _)| piece))
+    pub fn next(&mut self) -> Result<Option<Piece<'_, RecordRef<'_>>>> {
+        let Some(piece) = self.records.next()? else { return Ok(None) };
+        if let Arrangement::Pipe(_) = &self.arrangement {
+            self.collector.piece(&mut self.recording, &piece)?;
+        }
+        Ok(Some(piece.map(|raw| RecordRef::new(raw, &self.recording))))
+    }
+
+    /// The same records in the order of time, those in compressed records among them.
+    pub fn by_time(self) -> ByTime<R> {
+        ByTime::new(self)
+    }
+
+    /// Takes out [`damage`](Self::damage).
+    fn take_damage(&mut self) -> Option<Error> {
+        self.records.take_damage()
     }
 
     /// Whether the next piece has been read already: a stream does not have to bring more for it.
@@ -353,23 +386,14 @@ impl<R: Read> RecordingReader<R> {
         }
         Ok(Some((stretch, &self.recording)))
     }
-
-    /// The next piece together with the model, which knows what the piece says.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
-    pub fn next_with_model(&mut self) -> Result<Option<(Piece<'_>, &Recording)>> {
-        let Some(piece) = self.records.next()? else { return Ok(None) };
-        if let Arrangement::Pipe(_) = &self.arrangement {
-            self.collector.piece(&mut self.recording, &piece)?;
-        }
-        Ok(Some((piece, &self.recording)))
-    }
 }
 
 fn recognise(first: &[u8]) -> Result<(ContainerKind, Endian)> {
     if let Some(found) = ContainerKind::recognise(first) {
         return Ok(found);
+    }
+    if first.is_empty() {
+        return Err(Error::truncated("header", PipeHeader::SIZE, 0).at(0));
     }
     let shown = first.get(..8.min(first.len())).unwrap_or_default().escape_ascii();
     if Magic::recognise(first).is_none() {

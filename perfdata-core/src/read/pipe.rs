@@ -39,6 +39,10 @@ pub struct Collector {
     tracing: Option<Tracing>,
     /// Bytes of metadata so far.
     taken: u64,
+    /// Whether another record than metadata has passed.
+    is_behind_head: bool,
+    /// The event behind the last one that was sent again.
+    next_again: usize,
 }
 
 #[derive(Debug)]
@@ -54,6 +58,11 @@ struct Tracing {
 }
 
 impl Collector {
+    /// One for what comes behind the head of a stream.
+    pub fn behind_head() -> Self {
+        Collector { is_behind_head: true, ..Collector::default() }
+    }
+
     /// Counts metadata, which are held in memory.
     fn take(&mut self, recording: &Recording, bytes: &[u8]) -> Result<()> {
         recording.limits.take(&mut self.taken, bytes.len() as u64)
@@ -76,7 +85,11 @@ impl Collector {
                         .at(raw.offset.saturating_add(12)));
                 }
                 let used = (body.attr.own_size() as usize).saturating_add(body.ids.len().saturating_mul(8));
-                recording.events.push(Event { attr: body.attr, ids: body.ids.0 });
+                let event = Event { attr: body.attr, ids: body.ids.0 };
+                if let Some(at) = self.repeated(&event, recording) {
+                    return slot(SlotContent::Attr(at), &|| used);
+                }
+                recording.events.push(event);
                 slot(SlotContent::Attr(recording.events.len().saturating_sub(1)), &|| used)
             }
             RecordType::HEADER_EVENT_TYPE => {
@@ -118,6 +131,22 @@ impl Collector {
         }
     }
 
+    /// The place of the event that `event` is once more: `perf record --switch-output` sends all metadata again with
+    /// each output. At the head of a stream, two events without ids may be alike.
+    fn repeated(&mut self, event: &Event, recording: &Recording) -> Option<usize> {
+        let at = match event.ids.first() {
+            Some(&id) => recording.events.with_id(id)?,
+            // All of them are sent again, in their order.
+            None if self.is_behind_head => {
+                [self.next_again, 0].into_iter().find(|&at| recording.events.get(at) == Some(event))?
+            }
+            None => return None,
+        };
+        recording.events.get(at).filter(|other| *other == event)?;
+        self.next_again = at.saturating_add(1);
+        Some(at)
+    }
+
     /// Adds to the payload of tracing data; enters it into the model when it is complete.
     fn payload(&mut self, recording: &mut Recording, bytes: &[u8]) -> Option<Slot> {
         let tracing = self.tracing.as_mut()?;
@@ -154,7 +183,11 @@ impl Collector {
                 self.take(recording, bytes).map_err(|e| e.at(offset))?;
                 Ok(self.payload(recording, bytes))
             }
-            _ => Ok(None),
+            Piece::Record(_) => {
+                self.is_behind_head = true;
+                Ok(None)
+            }
+            Piece::Unreadable(_) => Ok(None),
         }
     }
 

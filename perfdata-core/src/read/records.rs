@@ -8,17 +8,31 @@ use binrw::Endian;
 
 use crate::error::{Error, Result};
 use crate::read::run::{Run, Stretch};
+use crate::read::tail::{Remainder, Tail};
 use crate::record::{RawRecord, RecordHeader, RecordType};
+use crate::recording::Recording;
 
-/// The next thing in a stream of records.
+/// The next thing in a stream of records. A [`RecordingReader`](super::RecordingReader) gives each record together with
+/// the model, as a [`RecordRef`](super::RecordRef).
 #[derive(Debug, Clone, Copy)]
-pub enum Piece<'a> {
+pub enum Piece<'a, R = RawRecord<'a>> {
     /// A whole record.
-    Record(RawRecord<'a>),
+    Record(R),
     /// A part of what follows the last record outside its size (AUX data, tracing data).
     Payload(&'a [u8]),
     /// Bytes that are no records, from a damaged place up to the end: see [`RecordStream::damage`].
     Unreadable(&'a [u8]),
+}
+
+impl<'a, R> Piece<'a, R> {
+    /// The same piece, a record changed by `change`.
+    pub fn map<T>(self, change: impl FnOnce(R) -> T) -> Piece<'a, T> {
+        match self {
+            Piece::Record(record) => Piece::Record(change(record)),
+            Piece::Payload(bytes) => Piece::Payload(bytes),
+            Piece::Unreadable(bytes) => Piece::Unreadable(bytes),
+        }
+    }
 }
 
 /// Reads the pieces of a stream, in order.
@@ -36,6 +50,7 @@ pub struct RecordStream<R> {
     payload: u64,
     at_end: bool,
     damage: Option<Error>,
+    remainder: Remainder,
 }
 
 /// Where in the buffer a piece is.
@@ -51,8 +66,8 @@ const BLOCK: usize = 256 << 10;
 
 impl<R> RecordStream<R> {
     pub(super) fn map_input<T>(self, wrap: impl FnOnce(R) -> T) -> RecordStream<T> {
-        let RecordStream { input, endian, buffer, start, end, offset, payload, at_end, damage } = self;
-        RecordStream { input: wrap(input), endian, buffer, start, end, offset, payload, at_end, damage }
+        let RecordStream { input, endian, buffer, start, end, offset, payload, at_end, damage, remainder } = self;
+        RecordStream { input: wrap(input), endian, buffer, start, end, offset, payload, at_end, damage, remainder }
     }
 }
 
@@ -74,6 +89,7 @@ impl<R: Read> RecordStream<R> {
             payload: 0,
             at_end: false,
             damage: None,
+            remainder: Remainder::default(),
         }
     }
 
@@ -89,6 +105,12 @@ impl<R: Read> RecordStream<R> {
     /// Why the stream could not be read as records up to its end.
     pub fn damage(&self) -> Option<&Error> {
         self.damage.as_ref()
+    }
+
+    /// What the bytes are that are no whole record, at the end of a stream of `recording`: nothing where all are. Known
+    /// when [`next`](Self::next) has given the end.
+    pub fn tail(&self, recording: &Recording) -> Option<Tail> {
+        self.damage.as_ref().map(|damage| self.remainder.judge(damage, recording))
     }
 
     /// Takes out [`damage`](Self::damage), when the stream is at its end.
@@ -135,7 +157,9 @@ impl<R: Read> RecordStream<R> {
     /// Takes the next piece out of the buffer.
     fn advance(&mut self) -> Result<Option<Place>> {
         if self.damage.is_some() {
-            return Ok(self.take_block(u64::MAX)?.map(|(from, to)| Place::Unreadable { from, to }));
+            let Some((from, to)) = self.take_block(u64::MAX)? else { return Ok(None) };
+            self.remainder.unreadable(self.buffer.get(from..to).unwrap_or_default());
+            return Ok(Some(Place::Unreadable { from, to }));
         }
         if self.payload > 0 {
             let Some((from, to)) = self.take_block(self.payload)? else {
@@ -143,6 +167,7 @@ impl<R: Read> RecordStream<R> {
                 return Ok(None);
             };
             self.payload = self.payload.saturating_sub((to - from) as u64);
+            self.remainder.payload(self.buffer.get(from..to).unwrap_or_default(), self.payload);
             return Ok(Some(Place::Payload { from, to }));
         }
         match self.whole_record()? {

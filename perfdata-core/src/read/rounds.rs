@@ -120,6 +120,13 @@ impl<P: Waiting> Rounds<P> {
         Some((part, at))
     }
 
+    /// The item that [`next`](Self::next) gave last; `None` once parts were forgotten.
+    pub fn current(&self) -> Option<(&P, usize)> {
+        let &(_, number, at) = self.order.get(self.next.checked_sub(1)?)?;
+        let (part, _) = self.parts.get(number.checked_sub(self.first)?)?;
+        Some((part, at))
+    }
+
     /// Forgets the parts that are done with; where too much waits, lets the older half go. To be called between parts.
     pub fn settle(&mut self) {
         self.forget();

@@ -137,10 +137,10 @@ impl<'a> IntoIterator for Run<'a> {
     }
 }
 
-/// Whether a record is in a run of its own: what comes next may depend on it.
+/// Whether a record is in a run of its own: what comes next may depend on it, or a file has what it says elsewhere.
 #[inline]
 pub(super) fn stands_alone(kind: RecordType) -> bool {
-    kind == RecordType::AUXTRACE || is_metadata(kind)
+    matches!(kind, RecordType::AUXTRACE | RecordType::HEADER_BUILD_ID) || is_metadata(kind)
 }
 
 /// The records of a run.
@@ -204,6 +204,7 @@ mod tests {
         assert_eq!(len(&[(T::COMM, 16), (T::AUXTRACE, 48), (T::COMM, 16)])?, (1, 16));
         assert_eq!(len(&[(T::AUXTRACE, 48), (T::COMM, 16)])?, (1, 48));
         assert_eq!(len(&[(T::HEADER_FEATURE, 16), (T::HEADER_FEATURE, 16)])?, (1, 16));
+        assert_eq!(len(&[(T::COMM, 16), (T::HEADER_BUILD_ID, 48), (T::COMM, 16)])?, (1, 16));
         assert_eq!(len(&[(T::COMM, 16), (T::COMM, 7)])?, (1, 16));
         let cut = records(&[(T::COMM, 16), (T::SAMPLE, 24)])?;
         assert_eq!(first(cut.get(..39).unwrap_or_default()).len(), 1);

@@ -106,6 +106,12 @@ impl<S: Source> Read for SourceReader<S> {
     }
 }
 
+/// Whether all bytes are zeros: what a hole of a file reads as.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    // Without a branch for each byte.
+    bytes.chunks(256).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+}
+
 /// All bytes of `place`, which must lie inside the source.
 pub(crate) fn read_section(source: &(impl Source + ?Sized), place: FileSection, what: &'static str) -> Result<Vec<u8>> {
     let len = source.len().map_err(|e| Error::io(what, e))?;

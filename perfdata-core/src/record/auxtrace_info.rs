@@ -179,9 +179,9 @@ bitfield! {
     /// Two numbers in the second word of CoreSight.
     pub struct CsEtmPmu: numeric u64 {
         /// Number of trace units.
-        nr_cpus 0 32,
+        nr_cpus 0 32 since "4.9",
         /// Type number of the PMU.
-        pmu_type 32 32,
+        pmu_type 32 32 since "4.9",
     }
 }
 

@@ -9,8 +9,8 @@
 use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};
-use crate::layout::Layout;
-use crate::record::{EventIds, RawRecord, RecordHeader, Tid};
+use crate::layout::{BranchForm, Layout};
+use crate::record::{BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, Tid};
 use crate::recording::Events;
 
 /// The parts before READ in the order of a SAMPLE, one word each.
@@ -46,6 +46,8 @@ pub struct SampleOffsets {
     read: Option<ReadFormat>,
     has_callchain: bool,
     has_raw: bool,
+    /// What a branch stack has beside its entries, if there is one and nothing but counted parts is before it.
+    branches: Option<BranchForm>,
     /// Words that are pairs, a bit each, and whether there is nothing but words and counted parts.
     pairs: u32,
     is_plain: bool,
@@ -68,6 +70,7 @@ impl SampleOffsets {
             read: parts.has(SampleType::READ).then_some(layout.read_format),
             has_callchain: parts.has(SampleType::CALLCHAIN),
             has_raw: parts.has(SampleType::RAW),
+            branches: parts.has(SampleType::BRANCH_STACK).then_some(layout.branch_form),
             pairs: pairs.fold(0, |all, (_, at)| all | 1 << (usize::from(at) / WORD - 1)),
             // What is behind the parts that surely stand where they should has no place.
             is_plain: parts == layout.sample_type
@@ -246,19 +249,57 @@ impl<'a> Glimpse<'a> {
 
     /// The words of the callchain, its markers included; none where there is no callchain.
     #[inline]
-    pub fn callchain(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        let endian = self.sample.endian;
-        self.callchain_bytes().unwrap_or_default().as_chunks::<WORD>().0.iter().map(move |&word| match endian {
-            Endian::Little => u64::from_le_bytes(word),
-            Endian::Big => u64::from_be_bytes(word),
-        })
+    pub fn callchain(&self) -> Words<'a> {
+        self.callchain_part().unwrap_or(Words { words: &[], endian: self.sample.endian })
+    }
+
+    /// The words of the callchain, its markers included; `None` where there is no callchain, or the record ends in it.
+    #[inline]
+    pub fn callchain_part(&self) -> Option<Words<'a>> {
+        let bytes = self.callchain_bytes().filter(|_| self.offsets.has_callchain)?;
+        Some(Words { words: bytes.as_chunks::<WORD>().0, endian: self.sample.endian })
     }
 
     #[inline]
     fn callchain_bytes(&self) -> Option<&'a [u8]> {
-        let at = self.offsets.behind.checked_add(self.offsets.read_len(&self.sample)?)?;
-        let len = usize::try_from(self.sample.word(at).filter(|_| self.offsets.has_callchain)?).ok()?;
+        let at = self.counted_at()?;
+        if !self.offsets.has_callchain {
+            return Some(&[]);
+        }
+        let len = usize::try_from(self.sample.word(at)?).ok()?;
         self.sample.bytes.get(at + WORD..)?.get(..len.checked_mul(WORD)?)
+    }
+
+    /// The place behind the read value.
+    #[inline]
+    fn counted_at(&self) -> Option<usize> {
+        self.offsets.behind.checked_add(self.offsets.read_len(&self.sample)?)
+    }
+
+    /// The entries of the branch stack, newest first; `None` where there is no branch stack, or the record ends in it.
+    pub fn branches(&self) -> Option<impl ExactSizeIterator<Item = BranchEntry> + Clone + use<'a>> {
+        let (sample, offsets) = (self.sample, self.offsets);
+        let mut at = self.counted_at()?;
+        if offsets.has_callchain {
+            at = at.checked_add(WORD)?.checked_add(self.callchain_bytes()?.len())?;
+        }
+        if offsets.has_raw {
+            let size = *sample.bytes.get(at..)?.first_chunk()?;
+            let size =
+                if sample.endian == Endian::Little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
+            at = at.checked_add(4)?.checked_add(usize::try_from(size).ok()?)?;
+        }
+        let branches = offsets.branches?;
+        let count = usize::try_from(sample.word(at)?).ok()?;
+        // A count of 0 may stand alone.
+        let before = if branches.hw_idx && count > 0 { 2 * WORD } else { WORD };
+        let entries = sample.bytes.get(at.checked_add(before)?..)?.get(..count.checked_mul(3 * WORD)?)?;
+        let words = Words { words: entries.as_chunks::<WORD>().0, endian: sample.endian };
+        Some((0..count).map(move |number| {
+            let mut entry = words.clone().skip(3 * number);
+            let mut word = || entry.next().unwrap_or_default();
+            BranchEntry { from: word(), to: word(), flags: BranchFlags::from_wire(word(), sample.endian) }
+        }))
     }
 
     /// Whether the sample is words, counted words and RAW data, and they make all of it. Decoded and encoded again, such
@@ -279,6 +320,66 @@ impl<'a> Glimpse<'a> {
         found
     }
 }
+
+/// Words of a record in their order.
+#[derive(Debug, Clone)]
+pub struct Words<'a> {
+    words: &'a [[u8; WORD]],
+    endian: Endian,
+}
+
+impl Words<'_> {
+    #[inline]
+    fn value(&self, word: [u8; WORD]) -> u64 {
+        if self.endian == Endian::Little { u64::from_le_bytes(word) } else { u64::from_be_bytes(word) }
+    }
+
+    /// The word of number `at`, counted from 0.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<u64> {
+        self.words.get(at).map(|&word| self.value(word))
+    }
+
+    /// The same words without the last `count`.
+    #[must_use]
+    pub fn without_last(&self, count: usize) -> Self {
+        let kept = self.words.len().saturating_sub(count);
+        Words { words: self.words.get(..kept).unwrap_or_default(), endian: self.endian }
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let (&word, rest) = self.words.split_first()?;
+        self.words = rest;
+        Some(self.value(word))
+    }
+
+    #[inline]
+    fn nth(&mut self, n: usize) -> Option<u64> {
+        self.words = self.words.get(n..).unwrap_or_default();
+        self.next()
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.words.len(), Some(self.words.len()))
+    }
+}
+
+impl DoubleEndedIterator for Words<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<u64> {
+        let (&word, rest) = self.words.split_last()?;
+        self.words = rest;
+        Some(self.value(word))
+    }
+}
+
+impl ExactSizeIterator for Words<'_> {}
 
 /// The two numbers of a word that is a pair, the first first.
 #[inline]

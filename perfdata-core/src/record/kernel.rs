@@ -123,6 +123,9 @@ pub const MISC_COMM_EXEC: u16 = 1 << 13;
 /// `misc` bit 13 of FORK, made by perf: the process has mappings of its own, which follow (4.20).
 pub const MISC_FORK_EXEC: u16 = 1 << 13;
 
+/// `misc` bit 13 of SWITCH and SWITCH_CPU_WIDE: the thread stops to run (4.3).
+pub const MISC_SWITCH_OUT: u16 = 1 << 13;
+
 /// `misc` bit 14 of MMAP2: the record carries a build id instead of an inode (5.12).
 pub const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 
@@ -157,9 +160,19 @@ wire! {
 flags! {
     /// State of a piece of AUX data; bits 8–15 are a format number of the PMU.
     pub struct AuxFlags: u64 {
-        0 TRUNCATED "TRUNCATED", 1 OVERWRITE "OVERWRITE", 2 PARTIAL "PARTIAL", 3 COLLISION "COLLISION",
-        8 FORMAT_0 "FORMAT_0", 9 FORMAT_1 "FORMAT_1", 10 FORMAT_2 "FORMAT_2", 11 FORMAT_3 "FORMAT_3",
-        12 FORMAT_4 "FORMAT_4", 13 FORMAT_5 "FORMAT_5", 14 FORMAT_6 "FORMAT_6", 15 FORMAT_7 "FORMAT_7",
+        since "4.1" {
+            0 TRUNCATED "TRUNCATED", 1 OVERWRITE "OVERWRITE",
+        }
+        since "4.12" {
+            2 PARTIAL "PARTIAL",
+        }
+        since "4.15" {
+            3 COLLISION "COLLISION",
+        }
+        since "5.13" {
+            8 FORMAT_0 "FORMAT_0", 9 FORMAT_1 "FORMAT_1", 10 FORMAT_2 "FORMAT_2", 11 FORMAT_3 "FORMAT_3",
+            12 FORMAT_4 "FORMAT_4", 13 FORMAT_5 "FORMAT_5", 14 FORMAT_6 "FORMAT_6", 15 FORMAT_7 "FORMAT_7",
+        }
     }
 }
 
@@ -243,7 +256,9 @@ codes! {
 flags! {
     /// What happened to a kernel symbol.
     pub struct KsymbolFlags: u16 {
-        0 UNREGISTER "UNREGISTER",
+        since "5.1" {
+            0 UNREGISTER "UNREGISTER",
+        }
     }
 }
 
@@ -330,6 +345,6 @@ wire! {
         /// The cookie.
         pub cookie: u64 as Hex,
         /// Return addresses with context markers.
-        pub callchain: Counted<u64, u64> as Hex,
+        pub callchain: Counted<u64, u64> as Callchain,
     }
 }

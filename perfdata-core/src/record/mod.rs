@@ -10,10 +10,12 @@
 
 mod auxtrace;
 mod auxtrace_info;
+mod checked;
 mod choice;
 mod glimpse;
 mod kernel;
 mod maps;
+mod registers;
 mod sample;
 mod schedstat;
 mod stat;
@@ -22,9 +24,10 @@ mod user;
 
 pub use auxtrace::*;
 pub use auxtrace_info::*;
-pub use glimpse::{Glimpse, SampleOffsets};
+pub use glimpse::{Glimpse, SampleOffsets, Words};
 pub use kernel::*;
 pub use maps::*;
+pub use registers::Registers;
 pub use sample::*;
 pub use schedstat::*;
 pub use stat::*;
@@ -118,7 +121,7 @@ impl<'a> RawRecord<'a> {
         self.bytes.get(RecordHeader::SIZE..).unwrap_or_default()
     }
 
-    /// Bytes that follow the record outside its own size: AUX data, tracing data.
+    /// Bytes that follow the record outside its own size: AUX data, tracing data. See [`RecordType::has_payload`].
     ///
     /// # Errors
     /// A record too short to say it.
@@ -191,7 +194,7 @@ impl Record {
 
     /// Appends the record's bytes, its size computed. What is written is what is there: a reader takes it apart by the
     /// event's attribute, so a [`Sample`] and a [`SampleId`] must have just those parts that `sample_type` names, and
-    /// `body` must be that of `kind`.
+    /// `body` must be that of `kind`. [`encode_for`](Self::encode_for) looks after that.
     ///
     /// # Errors
     /// A record above 65,535 bytes.

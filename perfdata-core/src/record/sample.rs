@@ -56,7 +56,7 @@ wire! {
 
 impl SampleId {
     /// The parts of `sample_type` that the trailer has, one u64 each.
-    const PARTS: SampleType = SampleType(
+    pub(super) const PARTS: SampleType = SampleType(
         SampleType::TID.0
             | SampleType::TIME.0
             | SampleType::ID.0
@@ -65,9 +65,26 @@ impl SampleId {
             | SampleType::IDENTIFIER.0,
     );
 
+    /// Takes out the parts that are not among `parts`.
+    pub fn keep_parts(&mut self, parts: SampleType) {
+        keep(parts, SampleType::TID, &mut self.tid);
+        keep(parts, SampleType::TIME, &mut self.time);
+        keep(parts, SampleType::ID, &mut self.id);
+        keep(parts, SampleType::STREAM_ID, &mut self.stream_id);
+        keep(parts, SampleType::CPU, &mut self.cpu);
+        keep(parts, SampleType::IDENTIFIER, &mut self.identifier);
+    }
+
     /// Bytes of a trailer.
     pub fn len(sample_type: SampleType) -> usize {
         ((sample_type.0 & Self::PARTS.0).count_ones() as usize).saturating_mul(8)
+    }
+}
+
+/// Takes out a part that is not among `parts`.
+fn keep<T>(parts: SampleType, part: SampleType, value: &mut Option<T>) {
+    if !parts.has(part) {
+        *value = None;
     }
 }
 
@@ -115,13 +132,13 @@ wire! {
 codes! {
     /// Context markers inside a callchain, `enum perf_callchain_context`: the addresses behind one are of its kind.
     pub struct CallchainContext: u64 {
-        0xffff_ffff_ffff_ffe0 HV "hypervisor",
-        0xffff_ffff_ffff_ff80 KERNEL "kernel",
-        0xffff_ffff_ffff_fe00 USER "user",
-        0xffff_ffff_ffff_fd80 USER_DEFERRED "user-deferred",
-        0xffff_ffff_ffff_f800 GUEST "guest",
-        0xffff_ffff_ffff_f780 GUEST_KERNEL "guest-kernel",
-        0xffff_ffff_ffff_f600 GUEST_USER "guest-user",
+        0xffff_ffff_ffff_ffe0 HV "PERF_CONTEXT_HV",
+        0xffff_ffff_ffff_ff80 KERNEL "PERF_CONTEXT_KERNEL",
+        0xffff_ffff_ffff_fe00 USER "PERF_CONTEXT_USER",
+        0xffff_ffff_ffff_fd80 USER_DEFERRED "PERF_CONTEXT_USER_DEFERRED",
+        0xffff_ffff_ffff_f800 GUEST "PERF_CONTEXT_GUEST",
+        0xffff_ffff_ffff_f780 GUEST_KERNEL "PERF_CONTEXT_GUEST_KERNEL",
+        0xffff_ffff_ffff_f600 GUEST_USER "PERF_CONTEXT_GUEST_USER",
     }
 }
 
@@ -139,23 +156,23 @@ bitfield! {
     /// What is known of one branch, `struct perf_branch_entry`.
     pub struct BranchFlags: mirrored u64 {
         /// The target was mispredicted.
-        mispred 0 1,
+        mispred 0 1 since "3.4",
         /// The target was predicted.
-        predicted 1 1,
+        predicted 1 1 since "3.4",
         /// In a transaction.
-        in_tx 2 1,
+        in_tx 2 1 since "3.11",
         /// Aborted a transaction.
-        abort 3 1,
-        /// Cycles since the last branch (4.3).
-        cycles 4 16,
-        /// Kind of branch, `PERF_BR_*` (4.14).
-        kind 20 4,
-        /// Speculation, `PERF_BR_SPEC_*` (6.1).
-        spec 24 2,
-        /// Further kinds of branch, `PERF_BR_NEW_*` (6.1).
-        new_kind 26 4,
-        /// Privilege, `PERF_BR_PRIV_*` (6.1).
-        privilege 30 3,
+        abort 3 1 since "3.11",
+        /// Cycles since the last branch.
+        cycles 4 16 since "4.3",
+        /// Kind of branch, `PERF_BR_*`.
+        kind 20 4 since "4.14",
+        /// Speculation, `PERF_BR_SPEC_*`.
+        spec 24 2 since "6.1",
+        /// Further kinds of branch, `PERF_BR_NEW_*`.
+        new_kind 26 4 since "6.1",
+        /// Privilege, `PERF_BR_PRIV_*`.
+        privilege 30 3 since "6.1",
     }
 }
 
@@ -228,11 +245,11 @@ bitfield! {
     /// on the processor; the first is what WEIGHT alone would be.
     pub struct Weights: numeric u64 {
         /// On x86 the latency of the whole access in cycles.
-        var1_dw 0 32,
+        var1_dw 0 32 since "5.12",
         /// On x86 the latency of the instruction in cycles.
-        var2_w 32 16,
+        var2_w 32 16 since "5.12",
         /// On x86 cycles from one retired instruction to the next.
-        var3_w 48 16,
+        var3_w 48 16 since "5.12",
     }
 }
 
@@ -241,27 +258,27 @@ bitfield! {
     /// `PERF_MEM_*` there.
     pub struct DataSource: numeric u64 {
         /// Load, store, prefetch or execution.
-        op 0 5,
+        op 0 5 since "3.10",
         /// Level of the memory hierarchy, hit or miss.
-        level 5 14,
+        level 5 14 since "3.10",
         /// What snooping found.
-        snoop 19 5,
+        snoop 19 5 since "3.10",
         /// Locked access.
-        lock 24 2,
+        lock 24 2 since "3.10",
         /// What the TLB found.
-        tlb 26 7,
-        /// Level as a number (4.14).
-        level_number 33 4,
-        /// Remote (4.14).
-        remote 37 1,
-        /// More of snooping (4.14).
-        snoop_more 38 2,
-        /// What blocked the access (5.12).
-        blocked 40 3,
-        /// Hops to the datum (5.16).
-        hops 43 3,
-        /// Memory region (7.0).
-        region 46 5,
+        tlb 26 7 since "3.10",
+        /// Level as a number.
+        level_number 33 4 since "4.14",
+        /// Remote.
+        remote 37 1 since "4.14",
+        /// More of snooping.
+        snoop_more 38 2 since "4.14",
+        /// What blocked the access.
+        blocked 40 3 since "5.12",
+        /// Hops to the datum.
+        hops 43 3 since "5.16",
+        /// Memory region.
+        region 46 5 since "7.0",
     }
 }
 
@@ -317,7 +334,7 @@ wire! {
         pub read: Option<ReadValue>,
         /// Return addresses, innermost first, with [`CallchainContext`] markers between.
         #[br(if(layout.sample_type.has(SampleType::CALLCHAIN)))]
-        pub callchain: Option<Counted<u64, u64>> as Hex,
+        pub callchain: Option<Counted<u64, u64>> as Callchain,
         /// Raw data of a tracepoint or PMU, in the recording machine's layout; padding included.
         #[br(if(layout.sample_type.has(SampleType::RAW)))]
         pub raw: Option<Counted<u32, u8>>,
@@ -364,6 +381,35 @@ wire! {
 }
 
 impl Sample {
+    /// Takes out the parts that are not among `parts`.
+    pub fn keep_parts(&mut self, parts: SampleType) {
+        keep(parts, SampleType::IDENTIFIER, &mut self.identifier);
+        keep(parts, SampleType::IP, &mut self.ip);
+        keep(parts, SampleType::TID, &mut self.tid);
+        keep(parts, SampleType::TIME, &mut self.time);
+        keep(parts, SampleType::ADDR, &mut self.addr);
+        keep(parts, SampleType::ID, &mut self.id);
+        keep(parts, SampleType::STREAM_ID, &mut self.stream_id);
+        keep(parts, SampleType::CPU, &mut self.cpu);
+        keep(parts, SampleType::PERIOD, &mut self.period);
+        keep(parts, SampleType::READ, &mut self.read);
+        keep(parts, SampleType::CALLCHAIN, &mut self.callchain);
+        keep(parts, SampleType::RAW, &mut self.raw);
+        keep(parts, SampleType::BRANCH_STACK, &mut self.branch_stack);
+        keep(parts, SampleType::REGS_USER, &mut self.regs_user);
+        keep(parts, SampleType::STACK_USER, &mut self.stack_user);
+        keep(parts, SampleType::WEIGHT, &mut self.weight);
+        keep(parts, SampleType::WEIGHT_STRUCT, &mut self.weight_struct);
+        keep(parts, SampleType::DATA_SRC, &mut self.data_src);
+        keep(parts, SampleType::TRANSACTION, &mut self.transaction);
+        keep(parts, SampleType::REGS_INTR, &mut self.regs_intr);
+        keep(parts, SampleType::PHYS_ADDR, &mut self.phys_addr);
+        keep(parts, SampleType::CGROUP, &mut self.cgroup);
+        keep(parts, SampleType::DATA_PAGE_SIZE, &mut self.data_page_size);
+        keep(parts, SampleType::CODE_PAGE_SIZE, &mut self.code_page_size);
+        keep(parts, SampleType::AUX, &mut self.aux);
+    }
+
     /// The parts that [`of_words`](Self::of_words) reads.
     const WORDS: SampleType = SampleType(
         SampleType::IDENTIFIER.0

@@ -24,7 +24,7 @@ pub struct RecordInfo {
 
 /// Makes the type code, the body enum and all dispatch from one line per record type.
 macro_rules! records {
-    ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(misc { $($bit:literal $flag:literal),* })?),* $(,)?) => {
+    ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(misc { $($bit:literal $flag:literal since $flag_since:literal),* })?),* $(,)?) => {
         codes! {
             /// Type of a record: below 64 the kernel's, from 64 on the perf tool's.
             pub struct RecordType: u32 {
@@ -37,7 +37,7 @@ macro_rules! records {
             kind: RecordType($number),
             name: stringify!($constant),
             since: $since,
-            misc: &[$($(Field { bit: $bit, width: 1, name: $flag }),*)?],
+            misc: &[$($(Field { bit: $bit, width: 1, name: $flag, since: $flag_since }),*)?],
         }),*];
 
         /// The fields of a record, by type.
@@ -53,6 +53,14 @@ macro_rules! records {
         }
 
         impl Body {
+            /// The type of record that these are the fields of; nothing for bytes of an unknown one.
+            pub fn kind(&self) -> Option<RecordType> {
+                match self {
+                    $(Body::$variant(_) => Some(RecordType::$constant),)*
+                    Body::Unknown(_) => None,
+                }
+            }
+
             /// Decodes the body of a record of type `kind`; also returns the bytes used.
             #[inline]
             pub(super) fn decode(kind: RecordType, bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
@@ -83,21 +91,21 @@ macro_rules! records {
 }
 
 records! {
-    1 MMAP Mmap(Mmap) since "2.6.31" misc { 12 "PROC_MAP_PARSE_TIMEOUT", 13 "MMAP_DATA" },
+    1 MMAP Mmap(Mmap) since "2.6.31" misc { 12 "PROC_MAP_PARSE_TIMEOUT" since "4.2", 13 "MMAP_DATA" since "3.10" },
     2 LOST Lost(Lost) since "2.6.31",
-    3 COMM Comm(Comm) since "2.6.31" misc { 13 "COMM_EXEC" },
+    3 COMM Comm(Comm) since "2.6.31" misc { 13 "COMM_EXEC" since "3.16" },
     4 EXIT Exit(Task) since "2.6.31",
     5 THROTTLE Throttle(Throttle) since "2.6.31",
     6 UNTHROTTLE Unthrottle(Throttle) since "2.6.31",
-    7 FORK Fork(Task) since "2.6.31" misc { 13 "FORK_EXEC" },
+    7 FORK Fork(Task) since "2.6.31" misc { 13 "FORK_EXEC" since "4.20" },
     8 READ Read(Read) since "2.6.31",
-    9 SAMPLE Sample(Sample) since "2.6.31" misc { 14 "EXACT_IP" },
-    10 MMAP2 Mmap2(Mmap2) since "3.16" misc { 12 "PROC_MAP_PARSE_TIMEOUT", 13 "MMAP_DATA", 14 "MMAP_BUILD_ID" },
+    9 SAMPLE Sample(Sample) since "2.6.31" misc { 14 "EXACT_IP" since "2.6.35" },
+    10 MMAP2 Mmap2(Mmap2) since "3.16" misc { 12 "PROC_MAP_PARSE_TIMEOUT" since "4.2", 13 "MMAP_DATA" since "3.10", 14 "MMAP_BUILD_ID" since "5.12" },
     11 AUX Aux(Aux) since "4.1",
     12 ITRACE_START ItraceStart(ItraceStart) since "4.1",
-    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" misc { 15 "LOST_SAMPLES_BPF" },
-    14 SWITCH Switch(NoBody) since "4.3" misc { 13 "SWITCH_OUT", 14 "SWITCH_OUT_PREEMPT" },
-    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" misc { 13 "SWITCH_OUT", 14 "SWITCH_OUT_PREEMPT" },
+    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" misc { 15 "LOST_SAMPLES_BPF" since "6.4" },
+    14 SWITCH Switch(NoBody) since "4.3" misc { 13 "SWITCH_OUT" since "4.3", 14 "SWITCH_OUT_PREEMPT" since "4.17" },
+    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" misc { 13 "SWITCH_OUT" since "4.3", 14 "SWITCH_OUT_PREEMPT" since "4.17" },
     16 NAMESPACES Namespaces(Namespaces) since "4.12",
     17 KSYMBOL Ksymbol(Ksymbol) since "5.1",
     18 BPF_EVENT BpfEvent(BpfEvent) since "5.1",
@@ -109,7 +117,7 @@ records! {
     64 HEADER_ATTR HeaderAttr(HeaderAttr) since "2.6.35",
     65 HEADER_EVENT_TYPE HeaderEventType(EventTypeName) since "2.6.35",
     66 HEADER_TRACING_DATA HeaderTracingData(HeaderTracingData) since "2.6.35",
-    67 HEADER_BUILD_ID HeaderBuildId(BuildId) since "2.6.35" misc { 15 "BUILD_ID_SIZE" },
+    67 HEADER_BUILD_ID HeaderBuildId(BuildId) since "2.6.35" misc { 15 "BUILD_ID_SIZE" since "5.11" },
     68 FINISHED_ROUND FinishedRound(NoBody) since "2.6.35",
     69 ID_INDEX IdIndex(IdIndex) since "3.19",
     70 AUXTRACE_INFO AuxtraceInfo(AuxtraceInfo) since "4.1",
@@ -163,6 +171,12 @@ impl RecordType {
     pub fn misc_flags(self, misc: u16) -> impl Iterator<Item = (&'static str, u64)> {
         let fields = self.info().map_or(&[][..], |info| info.misc);
         set_fields(u64::from(misc & !CpuMode::MASK), fields)
+    }
+
+    /// Whether records of this type may have something behind them that their size does not count: AUX data, tracing data.
+    #[inline]
+    pub const fn has_payload(self) -> bool {
+        matches!(self, Self::AUXTRACE | Self::HEADER_TRACING_DATA)
     }
 
     /// Whether the kernel's records, not the perf tool's, are numbered like this.

@@ -65,7 +65,7 @@ macro_rules! wire {
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
                 v.begin(name);
-                $($crate::describe::Describe::describe(&self.$field, stringify!($field), $crate::wire::wire!(@style $($style)?), v);)*
+                $($crate::describe::Describe::describe(&self.$field, $crate::describe::field_name(stringify!($field)), $crate::wire::wire!(@style $($style)?), v);)*
                 v.end();
             }
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use perfdata_core::Events;
-use perfdata_core::read::{ByTime, RecordingReader, Stretch};
+use perfdata_core::read::{RecordingReader, Stretch};
 use perfdata_core::record::{RawRecord, Record, Tid};
 
 /// Reads the recording at `path` in the way called `how`, and prints what it read, so that nothing of it is optimised
@@ -73,10 +73,10 @@ fn in_file_order(path: &Path) -> Result<Sum, Box<dyn Error>> {
 }
 
 fn by_time(path: &Path) -> Result<Sum, Box<dyn Error>> {
-    let mut reader = ByTime::new(RecordingReader::open(Arc::new(File::open(path)?))?);
+    let mut reader = perfdata_core::open(path)?.by_time();
     let mut sum = Sum::default();
-    while let Some((record, recording)) = reader.next()? {
-        sum.see(&record, &recording.events)?;
+    while let Some(record) = reader.next()? {
+        sum.see(&record, &record.recording().events)?;
     }
     Ok(sum)
 }

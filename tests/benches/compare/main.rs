@@ -1,6 +1,6 @@
 //! Time and memory of every conversion on generated recordings, beside programs that do the same, or only copy:
 //!
-//!     cargo bench -p perfdata-tests --bench compare
+//!     cargo bench -p perfdata-benches --bench compare
 //!
 //! Options, behind `--`: see `--help`. What is missing on the machine (perf, zstd) is left out.
 

@@ -12,8 +12,11 @@ use perfdata_convert::convert::swap::{Swap, Target, Unknown};
 use perfdata_convert::convert::{Conversion, Stage, recover};
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::verify::Report;
+use perfdata_core::error::Problem;
 use perfdata_core::header::ContainerKind;
+use perfdata_core::read::{Limits, Options, RecordingReader};
 use perfdata_core::record::RecordType;
+use perfdata_session::{Samples, Stacks};
 use tempfile::TempDir;
 
 /// An input in a folder of its own.
@@ -34,7 +37,7 @@ impl Bench {
 
     fn output(&self) -> (PathBuf, Output) {
         let path = self.folder.path().join("output");
-        let output = Output::create(&path, &self.folder.path().join("input"), true).expect("a new file");
+        let output = Output::create(&path, &self.folder.path().join("input"), true).expect("a new file").synced(false);
         (path, output)
     }
 
@@ -120,4 +123,35 @@ pub(super) fn look(data: &[u8]) {
     if let Ok(report) = Report::of(bench.input(data)) {
         assert!(!report.text().is_empty() && !report.json().is_empty());
     }
+}
+
+/// Who ran, what was mapped, and what samples hit.
+pub(super) fn session(data: &[u8]) {
+    let limits = Limits { max_metadata: 1 << 20, ..Limits::default() };
+    let Ok(reader) = RecordingReader::open_with(data, Options { limits, ..Options::default() }) else { return };
+    let Ok(mut samples) = Samples::new(reader) else { return };
+    let mut stacks = Stacks::new(limits);
+    loop {
+        match samples.next() {
+            Ok(Some(sample)) => {
+                let _ = (sample.comm(), sample.weight(), sample.leaf(), sample.attr());
+                for frame in sample.frames() {
+                    assert_eq!(frame.mapping().is_some(), frame.dso().is_some());
+                    assert_eq!(frame.offset().is_some(), frame.mapping.is_some());
+                    let _ = frame.build_id();
+                }
+                sample
+                    .branches()
+                    .for_each(|branch| assert!(branch.from.mapping.is_none() || branch.from.dso().is_some()));
+                let Ok(id) = stacks.intern(sample.frames()) else { continue };
+                let addresses = id.into_iter().flat_map(|id| stacks.frames(id)).map(|stack| stack.address);
+                assert!(addresses.eq(sample.frames().map(|frame| frame.address)));
+            }
+            Ok(None) => break,
+            // What is held is bounded; what is damaged is told, and the rest is read.
+            Err(error) if matches!(error.problem(), Problem::Limit { .. }) => break,
+            Err(_) => {}
+        }
+    }
+    assert!(samples.session().held() < 4 << 20, "{} bytes", samples.session().held());
 }

@@ -39,14 +39,13 @@ pub(super) fn copy(data: &[u8]) {
 /// Writes all records; false where a damaged attribute ends a pipe.
 fn pass(reader: &mut RecordingReader<impl Read>, writer: &mut dyn RecordSink) -> perfdata_write::Result<bool> {
     loop {
-        let Ok(next) = reader.next_with_model() else { return Ok(false) };
-        let Some((piece, recording)) = next else { return Ok(true) };
-        writer.piece(&piece)?;
-        if let Piece::Record(raw) = piece {
-            let layout = recording.events.layout_of(&raw);
-            if let Ok(record) = Record::decode(&raw, &layout) {
-                check(&raw, &record);
-            }
+        let Ok(next) = reader.next() else { return Ok(false) };
+        let Some(piece) = next else { return Ok(true) };
+        writer.piece(&piece.map(|record| record.raw()))?;
+        if let Piece::Record(raw) = piece
+            && let Ok(record) = raw.decode()
+        {
+            check(&raw, &record);
         }
     }
 }

@@ -9,7 +9,7 @@ use perfdata_core::attr::Attr;
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::read::{Piece, RecordingReader};
-use perfdata_core::record::{RawRecord, Record, RecordHeader};
+use perfdata_core::record::{RawRecord, RecordHeader};
 use perfdata_core::wire::Wire;
 use perfdata_core::{Endian, Layout};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
@@ -160,9 +160,9 @@ fn records(
     writer: &mut dyn RecordSink,
 ) -> Result<(), String> {
     let mut count = 0_usize;
-    while let Some((piece, recording)) = reader.next_with_model().map_err(|e| e.to_string())? {
+    while let Some(piece) = reader.next().map_err(|e| e.to_string())? {
         let Piece::Record(raw) = piece else {
-            writer.piece(&piece).map_err(|e| e.to_string())?;
+            writer.piece(&piece.map(|record| record.raw())).map_err(|e| e.to_string())?;
             continue;
         };
         // Recordings have a few hundred records.
@@ -172,7 +172,7 @@ fn records(
         for change in mine {
             match change {
                 Change::Field { field, value } => {
-                    if let Ok(record) = Record::decode(&raw, &recording.events.layout_of(&raw)) {
+                    if let Ok(record) = raw.decode() {
                         bytes = with_field(&record, bytes, RecordHeader::SIZE, *field, value, raw.endian);
                     }
                 }
@@ -187,7 +187,7 @@ fn records(
         count += 1;
         for _ in 0..times {
             // A size that was changed no longer fits: the sink takes the bytes as they are.
-            let record = RawRecord { bytes: &bytes, ..raw };
+            let record = RawRecord { bytes: &bytes, ..*raw };
             writer.record(&record).map_err(|e| e.to_string())?;
         }
     }

@@ -30,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "fields", run: fields::fields, seeds: fields::seeds },
     Target { name: "recover", run: conversions::recover, seeds: recordings },
     Target { name: "look", run: conversions::look, seeds: recordings },
+    Target { name: "session", run: conversions::session, seeds: recordings },
     Target { name: "zstd", run: small::zstd, seeds: small::zstd_seeds },
     Target { name: "elf", run: small::elf, seeds: small::elf_seeds },
     Target { name: "known", run: small::known, seeds: small::known_seeds },

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::Path,
-    process::Stdio,
+    process::{Command, Stdio},
     sync::Mutex,
     thread,
     time::Duration,
@@ -68,6 +68,13 @@ pub fn run() -> Vec<String> {
     faults
 }
 
+/// The command of a line in which OUT stands for `output`.
+fn of_line(line: &str, output: &Path) -> Command {
+    let mut command = perfconv();
+    command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
+    command
+}
+
 /// A file of very many events, each with ids of its own.
 fn events(folder: &Path) -> Vec<String> {
     const COUNT: u64 = 100_000;
@@ -80,8 +87,7 @@ fn events(folder: &Path) -> Vec<String> {
     fs::write(&input, &bytes).expect("a temporary file");
     let mut faults = Vec::new();
     for line in ["info", "verify", "convert --swap-endian -f -o OUT", "file2pipe -f -o OUT", "recover -f -o OUT"] {
-        let mut command = perfconv();
-        command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
+        let mut command = of_line(line, &output);
         command.arg(&input).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let (status, peak, time) = measure::peak(command);
         println!("{peak:8} kB {time:8.1?}  {COUNT} events in a file: {line}");
@@ -113,9 +119,7 @@ fn names(folder: &Path) -> Vec<String> {
         for number in 0..Names.len() {
             fs::write(&input, Names.make(&seed, number).1).expect("a temporary file");
             for line in lines {
-                let mut command = perfconv();
-                command
-                    .args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
+                let mut command = of_line(line, &output);
                 let said = command.arg(&input).stdin(Stdio::null()).output().expect("perfconv runs");
                 let what = format!("{}, names {number}: {line}", seed.name);
                 runs += 1;
@@ -320,8 +324,7 @@ fn update(number: u32) -> Vec<u8> {
 fn stream(what: &str, head: &[u8], piece: &[u8], output: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     for line in OF_STREAMS {
-        let mut command = perfconv();
-        command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
+        let mut command = of_line(line, output);
         let (read, write) = io::pipe().expect("a pipe");
         command.stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
         let (status, peak, time) = thread::scope(|scope| {

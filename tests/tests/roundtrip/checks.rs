@@ -6,12 +6,11 @@ use std::{
 };
 
 use perfdata_convert::{
-    diff,
     io::Input,
     verify::{Report, Severity},
 };
-use perfdata_core::read::Limits;
 use perfdata_tests::{
+    convert::differences,
     golden::{ANY, Allowed, Difference},
     judge::{self, Texts},
     perf::{self, Perf, Question},
@@ -175,12 +174,11 @@ pub fn identity(sent: &Recording, way: &str, expected: &Path, end: &Path) -> Ver
     if are_same(expected, end) {
         return Verdict::Same;
     }
-    let mut out = Vec::new();
-    if let Err(error) = diff::run(expected, end, false, Limits::default(), &mut out) {
-        return Verdict::Failed(error.to_string());
-    }
-    let text = String::from_utf8_lossy(&out);
-    let found: Vec<&str> = text.lines().filter(|line| !is_known(way, sent, line)).collect();
+    let found = match differences(expected, end) {
+        Ok(lines) => lines,
+        Err(error) => return Verdict::Failed(error),
+    };
+    let found: Vec<String> = found.into_iter().filter(|line| !is_known(way, sent, line)).collect();
     if found.is_empty() { Verdict::Alike } else { Verdict::Failed(format!("diff says:\n{}", found.join("\n"))) }
 }
 
@@ -218,7 +216,7 @@ fn is_alike(a: &str, b: &str) -> bool {
 
 /// What a refusal means: nothing where the recording is damaged.
 pub fn refusal(sent: &Recording, error: &str) -> Verdict {
-    if sent.name.starts_with("crashers/") {
+    if sent.is_damaged() {
         return Verdict::Skipped("refused: damaged on purpose".to_owned());
     }
     if error.contains("was never finished, ") {

@@ -27,6 +27,7 @@ pub enum Select {
 #[derive(Debug)]
 pub struct Hits {
     select: Select,
+    limits: Limits,
     objects: Objects,
     /// The last part of the stream.
     moments: Moments,
@@ -37,10 +38,11 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Looks for the objects that `select` says.
-    pub fn new(select: Select) -> Self {
+    /// Looks for the objects that `select` says, as far as `limits` go.
+    pub fn new(select: Select, limits: Limits) -> Self {
         Hits {
             select,
+            limits,
             objects: Objects::default(),
             moments: Moments::default(),
             follower: Follower::default(),
@@ -77,10 +79,9 @@ impl Hits {
         }
         self.last = record.offset;
         if self.moments.is_enough() {
-            let held = self.objects.held() as u64;
-            recording.limits.check_metadata("names of what is mapped", held).map_err(|e| e.at(self.last))?;
+            self.check_names()?;
             let moments = std::mem::take(&mut self.moments);
-            self.moments = self.follower.take(moments, &recording.limits).map_err(|e| e.at(self.last))?;
+            self.moments = self.follower.take(moments, &self.limits).map_err(|e| e.at(self.last))?;
         }
         Ok(())
     }
@@ -88,11 +89,16 @@ impl Hits {
     /// The objects, those first seen first.
     ///
     /// # Errors
-    /// More is mapped than `limits` grant.
-    pub fn finish(self, limits: &Limits) -> Result<Vec<Object>> {
-        let names = limits.check_metadata("names of what is mapped", self.objects.held() as u64);
-        let wanted = names.and_then(|()| self.follower.finish(self.moments, limits)).map_err(|e| e.at(self.last))?;
+    /// More is mapped than the limits grant.
+    pub fn finish(self) -> Result<Vec<Object>> {
+        self.check_names()?;
+        let wanted = self.follower.finish(self.moments, &self.limits).map_err(|e| e.at(self.last))?;
         Ok(self.objects.into_vec(&wanted))
+    }
+
+    fn check_names(&self) -> Result<()> {
+        let held = self.objects.held() as u64;
+        Ok(self.limits.check_metadata("names of what is mapped", held).map_err(|e| e.at(self.last))?)
     }
 
     fn sample(&mut self, record: &RawRecord<'_>, events: &Events) {

@@ -38,7 +38,7 @@ use perfdata_core::record::{
 use perfdata_core::wire::{Text, Wire};
 use perfdata_core::{Endian, Events, Recording};
 
-use super::{Link, Stage, each_part};
+use super::{CompressedRecords, Link, Stage, each_part};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
 use notes::Notes;
@@ -185,6 +185,14 @@ fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
 }
 
 impl Stage for BuildIds {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn keeps_samples(&self) -> bool {
+        true
+    }
+
     fn needs_all_records(&self) -> bool {
         true
     }

@@ -51,7 +51,7 @@ impl Watch {
             told.extend(ids.0.iter().map(|entry| told_by(entry.header.misc, &entry.build_id)));
         }
         let collector = matches!(arrangement, Arrangement::Pipe(_)).then(Collector::default);
-        Ok(Watch { hits: Hits::new(select), model: recording.clone(), collector, late_events, told })
+        Ok(Watch { hits: Hits::new(select, recording.limits), model: recording.clone(), collector, late_events, told })
     }
 
     /// Looks at a stretch of the stream.
@@ -88,7 +88,7 @@ impl Watch {
     /// # Errors
     /// More is mapped than the limits grant.
     pub fn finish(self) -> Result<Seen> {
-        Ok(Seen { objects: self.hits.finish(&self.model.limits)?, told: self.told })
+        Ok(Seen { objects: self.hits.finish()?, told: self.told })
     }
 }
 

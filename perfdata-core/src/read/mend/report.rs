@@ -25,6 +25,8 @@ pub struct Losses {
     pub ids: Vec<usize>,
     /// Whether the names of events (before 3.12) are lost.
     pub event_types: bool,
+    /// Whether feature sections share bytes, each of which can be read.
+    pub shared: bool,
     /// Whether the header did not say, or not rightly, where the records end.
     pub end_of_records: bool,
 }
@@ -76,6 +78,11 @@ impl Mending {
         } else {
             self.more = self.more.saturating_add(1);
         }
+    }
+
+    /// Whether no records follow the last range that was skipped.
+    pub fn ends_in_gap(&self) -> bool {
+        self.open
     }
 
     /// Takes note of records that are believed.

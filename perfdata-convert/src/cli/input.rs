@@ -1,0 +1,131 @@
+//! Which recordings a command reads: what is named, or what perf would read where nothing is.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal};
+use std::ops::Deref;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, ValueHint};
+
+/// The id of the argument that names inputs by its place.
+const BY_PLACE: &str = "input";
+/// The id of the option that does.
+const BY_OPTION: &str = "input-option";
+/// The ids of what names inputs.
+pub const IDS: [&str; 2] = [BY_PLACE, BY_OPTION];
+/// What perf reads, and writes, when no name is given.
+const DEFAULT: &str = "perf.data";
+/// Standard input.
+const STANDARD: &str = "-";
+
+/// The one recording that a command reads.
+#[derive(Debug, Clone, Default)]
+pub struct InputArg(InputArgs);
+
+/// The recordings that a command reads one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct InputArgs(Vec<PathBuf>);
+
+impl InputArg {
+    /// What is read; nothing where nothing is named, and there is nothing that perf would read.
+    pub fn all(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+impl Deref for InputArg {
+    type Target = Path;
+    fn deref(&self) -> &Path {
+        self.0.first().map_or(Path::new(STANDARD), PathBuf::as_path)
+    }
+}
+
+impl Deref for InputArgs {
+    type Target = [PathBuf];
+    fn deref(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+/// What perf reads when no input is named: standard input if something is piped into it, else `perf.data`. A file that
+/// is redirected to standard input is meant, too; where there is no `perf.data`, so is whatever is no terminal.
+fn assumed() -> Option<PathBuf> {
+    let stdin = io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata());
+    let kind = stdin.ok().map(|meta| meta.file_type());
+    if kind.is_some_and(|kind| kind.is_fifo() || kind.is_file()) {
+        return Some(STANDARD.into());
+    }
+    if fs::metadata(DEFAULT).is_ok() {
+        return Some(DEFAULT.into());
+    }
+    let is_other_stream = kind.is_some_and(|kind| kind.is_socket()) && !io::stdin().is_terminal();
+    is_other_stream.then(|| STANDARD.into())
+}
+
+/// The two ways of naming inputs.
+fn arguments(help: &'static str) -> [Arg; 2] {
+    let path = || clap::value_parser!(PathBuf);
+    let by_place = Arg::new(BY_PLACE).value_name("INPUT").help(help).value_parser(path());
+    let by_option = Arg::new(BY_OPTION).short('i').long("input").value_name("FILE").value_parser(path());
+    let by_option = by_option.help("INPUT, as perf's commands take it").conflicts_with(BY_PLACE);
+    [by_place, by_option].map(|arg| arg.value_hint(ValueHint::AnyPath))
+}
+
+/// Any number of inputs.
+pub fn several(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        BY_PLACE => arg.num_args(1..).action(ArgAction::Append),
+        _ => arg.action(ArgAction::Append),
+    }
+}
+
+fn named(matches: &ArgMatches) -> Vec<PathBuf> {
+    let of = |id| matches.get_many::<PathBuf>(id).into_iter().flatten().cloned();
+    let named: Vec<PathBuf> = of(BY_PLACE).chain(of(BY_OPTION)).collect();
+    if named.is_empty() { assumed().into_iter().collect() } else { named }
+}
+
+impl FromArgMatches for InputArg {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(InputArg(InputArgs(named(matches))))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for InputArg {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(arguments("Recording to read; - is standard input [default: what is piped, or perf.data]"))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for InputArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(InputArgs(named(matches)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for InputArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let help = "Recordings to read; - is standard input [default: what is piped, or perf.data]";
+        command.args(arguments(help).map(several))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}

@@ -1,0 +1,252 @@
+//! The older forms of records: which records change, and how.
+
+use perfdata_core::attr::SampleType;
+use perfdata_core::record::{
+    AuxFlags, AuxtraceErrorDetail, Body, BranchFlags, CallchainContext, CpuMode, CpuSet, DataSource, EventUpdateValue,
+    MISC_MMAP_DATA, Mmap, Mmap2, RawRecord, ReadValue, Record, RecordType, Sample, SampleId,
+};
+use perfdata_core::wire::Text;
+use perfdata_core::{Event, Events, Layout, Version};
+
+/// Sets of CPUs are ranges since this release, and guests' machines are in the errors of AUX data.
+const RANGES_AND_GUESTS: &str = "6.0";
+
+/// The errors of AUX data have a time since this release.
+const TIMED_ERRORS: &str = "4.20";
+
+/// `PROT_EXEC`, which is the same on all architectures.
+const PROT_EXEC: u32 = 4;
+
+/// The events of a recording as they come and as they go.
+#[derive(Debug)]
+pub(super) struct Forms {
+    version: Version,
+    from: Events,
+    to: Events,
+    /// Whether the samples of an event change, and those of any.
+    samples: Vec<bool>,
+    any_samples: bool,
+    /// Whether the trailers of an event's other records do, or its counter values.
+    others: bool,
+}
+
+impl Forms {
+    pub(super) fn new(version: Version) -> Self {
+        Forms {
+            version,
+            from: Events::default(),
+            to: Events::default(),
+            samples: Vec::new(),
+            any_samples: false,
+            others: false,
+        }
+    }
+
+    /// The events as they come.
+    pub(super) fn from(&self) -> &Events {
+        &self.from
+    }
+
+    pub(super) fn set(&mut self, from: &Events, to: &Events) {
+        (self.from, self.to) = (from.clone(), to.clone());
+        self.compare();
+    }
+
+    /// Adds an event that comes in the stream.
+    pub(super) fn add(&mut self, from: Event, to: Event) {
+        self.from.push(from);
+        self.to.push(to);
+        self.compare();
+    }
+
+    fn compare(&mut self) {
+        let layouts = || {
+            let pairs = self.from.iter().zip(self.to.iter());
+            pairs.map(|(from, to)| (Layout::of_attr(&from.attr), Layout::of_attr(&to.attr)))
+        };
+        let lost = |kinds: fn(&Layout) -> bool| layouts().any(|(from, to)| kinds(&from) && !kinds(&to));
+        // They may be in samples of every event of the group.
+        let loses_counters = lost(|layout| layout.branch_form.counters);
+        let flags = BranchFlags(u64::MAX).known_in(self.version) != BranchFlags(!BranchFlags(u64::MAX).unknown());
+        let sources = DataSource(u64::MAX).known_in(self.version) != DataSource(!DataSource(u64::MAX).unknown());
+        let knows_deferred = RecordType::CALLCHAIN_DEFERRED.info().is_none_or(|info| self.version.has(info.since));
+        let changes = |(event, (from, to)): (&Event, (Layout, Layout))| {
+            let has = |part| to.sample_type.has(part);
+            let is_deferred = !knows_deferred && event.attr.flags.defer_callchain() != 0 && has(SampleType::CALLCHAIN);
+            from != to
+                || (has(SampleType::BRANCH_STACK) && (flags || loses_counters))
+                || (has(SampleType::DATA_SRC) && sources)
+                || is_deferred
+        };
+        self.samples = self.from.iter().zip(layouts()).map(changes).collect();
+        self.any_samples = self.samples.contains(&true);
+        self.others = layouts().any(|(from, to)| from != to);
+    }
+
+    /// Whether any record of the kernel changes.
+    pub(super) fn have_changes(&self) -> bool {
+        self.others || self.any_samples
+    }
+
+    /// The bits of `misc` that are not those of flags which this perf does not know.
+    pub(super) fn known_misc(&self, kind: RecordType) -> u16 {
+        let newer = kind.info().map_or(&[][..], |info| info.misc).iter().filter(|flag| !self.version.has(flag.since));
+        newer.fold(u16::MAX, |known, flag| known & !(1_u16.checked_shl(flag.bit).unwrap_or(0)))
+    }
+
+    fn knows(&self, kind: RecordType) -> bool {
+        kind.info().is_some_and(|info| self.version.has(info.since))
+    }
+
+    /// Whether `raw` has another form for this perf, or may have.
+    pub(super) fn changes(&self, raw: &RawRecord<'_>) -> bool {
+        match raw.kind {
+            RecordType::SAMPLE if self.any_samples => match self.from.of_record(raw) {
+                Some(event) => self.samples.get(event) == Some(&true),
+                None => !self.from.agree() || self.samples.first() == Some(&true),
+            },
+            RecordType::SAMPLE => false,
+            RecordType::MMAP2 => self.others || !self.knows(raw.kind) || raw.misc & !self.known_misc(raw.kind) != 0,
+            RecordType::AUX => self.others || AuxFlags(u64::MAX).known_in(self.version) != AuxFlags::KNOWN,
+            RecordType::CPU_MAP | RecordType::EVENT_UPDATE | RecordType::AUXTRACE_ERROR => {
+                !self.version.has(RANGES_AND_GUESTS)
+            }
+            RecordType::HEADER_BUILD_ID => self.others,
+            kind => kind.is_kernel() && kind.info().is_some() && self.others,
+        }
+    }
+
+    /// The layout of `raw` as it comes and as it goes; nothing where it is not known whose record it is.
+    pub(super) fn layouts(&self, raw: &RawRecord<'_>) -> Option<(Layout, Layout)> {
+        let event = self.from.of_record(raw);
+        if event.is_none() && raw.kind == RecordType::SAMPLE && !self.from.agree() {
+            return None;
+        }
+        let to = self.to.get(event.unwrap_or(0)).map(|event| Layout::of_attr(&event.attr)).unwrap_or_default();
+        Some((self.from.layout_of(raw), to))
+    }
+
+    /// Gives a record the form of this perf, in which its event has the layout `to`.
+    pub(super) fn rewrite(&self, record: &mut Record, to: &Layout) {
+        match &mut record.body {
+            Body::Sample(sample) => self.sample(sample, to),
+            Body::Read(read) => self.read(&mut read.values),
+            Body::Aux(aux) => aux.flags = aux.flags.known_in(self.version),
+            Body::CpuMap(map) => self.cpus(&mut map.kind, &mut map.cpus),
+            Body::EventUpdate(update) => {
+                if let EventUpdateValue::Cpus(map) = &mut update.update {
+                    self.cpus(&mut map.kind, &mut map.cpus);
+                }
+            }
+            Body::AuxtraceError(error) => self.error(&mut error.fmt, &mut error.detail),
+            _ => {}
+        }
+        if !self.knows(RecordType::MMAP2) {
+            mmap(record);
+        }
+        record.misc &= self.known_misc(record.kind);
+        match &mut record.sample_id {
+            Some(trailer) if to.sample_id_all || !record.kind.is_kernel() => trailer_parts(trailer, to),
+            trailer => *trailer = None,
+        }
+    }
+
+    fn sample(&self, sample: &mut Sample, to: &Layout) {
+        let parts = to.sample_type;
+        if parts.has(SampleType::ID) {
+            sample.id = sample.id.or(sample.identifier);
+        }
+        if parts.has(SampleType::WEIGHT) {
+            sample.weight = sample.weight.or(sample.weight_struct.map(|weights| weights.var1_dw()));
+        }
+        sample.keep_parts(parts);
+        if let Some(read) = &mut sample.read {
+            self.read(read);
+        }
+        if let Some(branches) = &mut sample.branch_stack {
+            if !self.knows_counters() {
+                branches.counters.0.clear();
+            }
+            branches.hw_idx = branches.hw_idx.filter(|_| to.branch_form.hw_idx);
+            for entry in &mut branches.entries.0 {
+                entry.flags = BranchFlags(entry.flags.known_in(self.version).0 | entry.flags.unknown());
+            }
+        }
+        let known = |source: DataSource| DataSource(source.known_in(self.version).0 | source.unknown());
+        sample.data_src = sample.data_src.map(known);
+        let knows_deferred = self.knows(RecordType::CALLCHAIN_DEFERRED);
+        if let Some(chain) = sample.callchain.as_mut().filter(|_| !knows_deferred) {
+            // The marker, and the cookie behind it.
+            let at = chain.iter().rposition(|&word| word == CallchainContext::USER_DEFERRED.0);
+            if let Some(at) = at.filter(|at| at.saturating_add(2) >= chain.len()) {
+                *chain = chain.get(..at).unwrap_or_default().to_vec().into();
+            }
+        }
+    }
+
+    fn knows_counters(&self) -> bool {
+        let counters = perfdata_core::attr::BranchSampleType::COUNTERS;
+        counters.known_in(self.version) == counters
+    }
+
+    /// A read value without the counts of lost samples.
+    fn read(&self, read: &mut ReadValue) {
+        let lost = perfdata_core::attr::ReadFormat::LOST;
+        if lost.known_in(self.version) != lost {
+            read.lost = None;
+            read.values.0.iter_mut().for_each(|value| value.lost = None);
+        }
+    }
+
+    /// A range of CPUs becomes a list of them.
+    fn cpus(&self, kind: &mut perfdata_core::record::CpuMapType, cpus: &mut CpuSet) {
+        /// Stands for any CPU in a list.
+        const ANY: u16 = u16::MAX;
+        if let CpuSet::Range(range) = cpus
+            && !self.version.has(RANGES_AND_GUESTS)
+        {
+            let any = (range.any_cpu != 0).then_some(ANY);
+            *cpus = CpuSet::Cpus(any.into_iter().chain(range.start_cpu..=range.end_cpu).collect::<Vec<u16>>().into());
+            *kind = perfdata_core::record::CpuMapType::CPUS;
+        }
+    }
+
+    /// An error of AUX data without what came later.
+    fn error(&self, fmt: &mut u32, detail: &mut AuxtraceErrorDetail) {
+        if let AuxtraceErrorDetail::Guest(guest) = detail
+            && !self.version.has(RANGES_AND_GUESTS)
+        {
+            let msg = Text::padded(guest.msg.text(), 8);
+            *detail = AuxtraceErrorDetail::Timed(perfdata_core::record::TimedMessage { time: guest.time, msg });
+            *fmt = 1;
+        }
+        if let AuxtraceErrorDetail::Timed(timed) = detail
+            && !self.version.has(TIMED_ERRORS)
+        {
+            *detail = AuxtraceErrorDetail::Message(timed.msg.clone());
+            *fmt = 0;
+        }
+    }
+}
+
+/// A trailer with the parts of `to`.
+fn trailer_parts(trailer: &mut SampleId, to: &Layout) {
+    if to.sample_type.has(SampleType::ID) {
+        trailer.id = trailer.id.or(trailer.identifier);
+    }
+    trailer.keep_parts(to.sample_type);
+}
+
+/// An MMAP2 record becomes an MMAP record: who it belongs to, where it is and what it is called are the same.
+fn mmap(record: &mut Record) {
+    let Body::Mmap2(map) = &record.body else { return };
+    let Mmap2 { pid, tid, addr, len, pgoff, prot, .. } = *map;
+    let body = Mmap { pid, tid, addr, len, pgoff, filename: map.filename.clone() };
+    // The recorder says of mappings of its own making what may be done with them only for those of processes.
+    let is_user = matches!(CpuMode::of(record.misc), CpuMode::USER | CpuMode::GUEST_USER);
+    if is_user && prot != 0 && prot & PROT_EXEC == 0 {
+        record.misc |= MISC_MMAP_DATA;
+    }
+    record.kind = RecordType::MMAP;
+    record.body = Body::Mmap(body);
+}

@@ -1,0 +1,119 @@
+//! Files whose parts share bytes, and feature sections that cannot be read: what of them a conversion can keep.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use perfdata_core::arrangement::{Arrangement, FileArrangement, Part};
+use perfdata_core::feature::FeatureId;
+use perfdata_core::header::FileSection;
+use perfdata_core::read::{Options, RecordingReader, Source, SourceReader};
+use perfdata_core::{Endian, Recording};
+
+use crate::error::{Error, Result, Step};
+use crate::leftover::without_place;
+
+/// Refuses a file of which two parts share bytes: if one of them changes, so does the other.
+pub(super) fn check_parts(arrangement: &Arrangement) -> Result<()> {
+    let Arrangement::File(file) = arrangement else { return Ok(()) };
+    let data = file.header.data;
+    if let Some(end) = data.end().filter(|&end| file.unexplained && data.size > 0 && end <= file.len) {
+        let what = format!(
+            "at offset {end:#x}: the header announces feature sections, but there is no table of them: they would be lost"
+        );
+        return Err(Error::Refused(what).with_step(Step::Recover));
+    }
+    let Some((a, b)) = file.conflict() else { return Ok(()) };
+    let (FileSection { offset, size }, with) = (b.place, a.place);
+    let what = format!(
+        "at offset {offset:#x}: {} ({size} bytes) and {} ({} bytes at {:#x}) share bytes: neither can be converted \
+         without changing the other",
+        b.part, a.part, with.size, with.offset
+    );
+    Err(Error::Refused(what).with_step(Step::Recover))
+}
+
+/// Refuses a file with a feature section that cannot be read, but of which perf may read something: it cannot be
+/// converted. `recording` is what becomes of the file.
+pub(super) fn check_lost(file: &FileArrangement, recording: &Recording, source: &dyn Source) -> Result<()> {
+    let lost = file.lost_sections().filter(|(id, _)| !recording.features.contains_key(id));
+    for (id, place) in lost.filter(|(_, place)| place.offset < file.len) {
+        let bytes = bytes_at(source, place)?;
+        if says_something(id, &bytes, file, recording) {
+            return Err(cannot_be_kept(id, place, &bytes, recording));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what was written to `output` if perf would read another thing there than in the input, whose arrangement was
+/// `file`, where a section cannot be read. `recording` is what was written.
+pub(super) fn check_kept(
+    file: &FileArrangement,
+    recording: &Recording,
+    before: &Recording,
+    source: &dyn Source,
+    output: &File,
+) -> Result<()> {
+    if file.lost_sections().next().is_none() && file.shared().next().is_none() {
+        return Ok(());
+    }
+    let output = Arc::new(output.try_clone().map_err(Error::io("output"))?);
+    let options = Options { limits: recording.limits, ..Options::default() };
+    let again = RecordingReader::open_with(output.clone(), options)?;
+    let Arrangement::File(written) = again.arrangement() else { return Ok(()) };
+    for (id, place) in file.lost_sections().filter(|(id, _)| !recording.features.contains_key(id)) {
+        let now = written.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1).unwrap_or_default();
+        let bytes = bytes_at(&*output, now)?;
+        let is_lost = written.place(Part::Feature(id)).is_none();
+        if !is_lost || (now.offset < written.len && says_something(id, &bytes, written, recording)) {
+            return Err(cannot_be_kept(id, place, &bytes_at(source, place)?, before));
+        }
+    }
+    let ids = recording.features.keys().chain(again.recording().features.keys());
+    for &id in ids {
+        if recording.features.get(&id) != again.recording().features.get(&id) {
+            let what = format!("feature {} cannot be written to this file, whose parts share bytes", FeatureId(id));
+            return Err(Error::Refused(what).with_step(Step::Recover));
+        }
+    }
+    Ok(())
+}
+
+/// Whether perf may read something of a section that cannot be read: most sections it reads beyond their end, too. Build
+/// ids it reads one by one, up to the first one that cannot be; perf inject writes attributes over it.
+fn says_something(id: u32, bytes: &[u8], file: &FileArrangement, recording: &Recording) -> bool {
+    let size = bytes.get(6..8).and_then(|size| <[u8; 2]>::try_from(size).ok());
+    let size =
+        size.map(
+            |size| if recording.endian == Endian::Little { u16::from_le_bytes(size) } else { u16::from_be_bytes(size) },
+        );
+    let is_void = size.is_none_or(|size| usize::from(size) < BUILD_ID_RECORD);
+    !(id == FeatureId::BUILD_ID.0 && is_void && file.place(Part::Feature(id)).is_none())
+}
+
+/// Bytes of a record of a build id without the name of the file.
+const BUILD_ID_RECORD: usize = 36;
+
+fn cannot_be_kept(id: u32, place: FileSection, bytes: &[u8], recording: &Recording) -> Error {
+    let mut alone = Recording::new(recording.endian);
+    alone.features.insert(id, bytes.to_vec());
+    let why = match alone.feature(FeatureId(id)) {
+        Some(Err(error)) => without_place(&error),
+        _ => "its bytes are those of other parts".into(),
+    };
+    let (id, FileSection { offset, size }) = (FeatureId(id), place);
+    let what = format!(
+        "at offset {offset:#x}: feature {id} ({size} bytes) cannot be read: {why}; nor can it be kept as it is: \
+         --drop {id} leaves it out"
+    );
+    Error::refused_without(what, format!("--drop {id}"))
+}
+
+/// The bytes of a section, as far as they are in the file.
+fn bytes_at(source: &dyn Source, place: FileSection) -> Result<Vec<u8>> {
+    let len = source.len().map_err(Error::io("input"))?;
+    let mut bytes = Vec::new();
+    let place = FileSection { size: place.size.min(len.saturating_sub(place.offset)), ..place };
+    std::io::Read::read_to_end(&mut SourceReader::new(source, place), &mut bytes).map_err(Error::io("input"))?;
+    Ok(bytes)
+}

@@ -1,0 +1,139 @@
+//! How many records a recording has: one definition for every command.
+//!
+//! Counted are the records of the data section. In a pipe, metadata are records of the stream, too; a file has them in
+//! sections of their own, so they are counted apart. So are the records inside compressed records: a compressed record is
+//! one record of the data section, whatever is in it.
+
+use std::fmt;
+
+use perfdata_core::read::{Run, is_metadata};
+use perfdata_core::record::RecordType;
+
+use crate::show::json::Json;
+
+/// The numbers of records of a recording, or of a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Records of the data section; in a pipe, those that are no metadata.
+    pub records: u64,
+    /// Records inside compressed records of the data section.
+    pub compressed: u64,
+    /// Metadata records (`HEADER_…`), which hold what a file has outside of its data section.
+    pub metadata: u64,
+}
+
+impl Counts {
+    /// Counts a record of the stream.
+    pub fn add(&mut self, kind: RecordType) {
+        let count = if is_header(kind) { &mut self.metadata } else { &mut self.records };
+        *count = count.saturating_add(1);
+    }
+
+    /// Counts a record inside a compressed record.
+    pub fn add_compressed(&mut self) {
+        self.compressed = self.compressed.saturating_add(1);
+    }
+
+    /// Counts a record, which is at a place inside a compressed record, or in the stream.
+    pub fn add_at(&mut self, kind: RecordType, inner: Option<usize>) {
+        match inner {
+            Some(_) => self.add_compressed(),
+            None => self.add(kind),
+        }
+    }
+
+    /// Counts records of the stream. Metadata records are in runs of their own.
+    pub fn add_run(&mut self, run: &Run<'_>) {
+        match run.iter().next() {
+            Some(record) if run.len() == 1 => self.add(record.kind),
+            _ => self.records = self.records.saturating_add(run.len() as u64),
+        }
+    }
+
+    /// Adds the numbers of another part.
+    pub fn merge(&mut self, other: Counts) {
+        self.records = self.records.saturating_add(other.records);
+        self.compressed = self.compressed.saturating_add(other.compressed);
+        self.metadata = self.metadata.saturating_add(other.metadata);
+    }
+
+    /// `890 records`, without what is counted apart.
+    pub fn short(&self) -> String {
+        number_of(self.records, "record")
+    }
+
+    /// The fields of the object `name` in JSON.
+    pub fn json(&self, json: &mut Json, name: &str) {
+        json.object(name);
+        json.number("records", self.records);
+        json.number("compressed", self.compressed);
+        json.number("metadata", self.metadata);
+        json.close();
+    }
+}
+
+/// `1 record`, `2 records`.
+pub(crate) fn number_of(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `890 records`, and behind it what is counted apart.
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.short())?;
+        if self.compressed > 0 {
+            write!(f, ", {} inside compressed records", self.compressed)?;
+        }
+        if self.metadata > 0 {
+            write!(f, ", {}", number_of(self.metadata, "metadata record"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a record of this type holds what a file has outside of its data section.
+pub fn is_header(kind: RecordType) -> bool {
+    is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perfdata_core::Endian;
+    use perfdata_core::record::{RecordHeader, TABLE};
+    use perfdata_core::wire::Wire;
+
+    #[test]
+    fn metadata_are_what_the_kernel_calls_headers() {
+        for info in TABLE {
+            assert_eq!(is_header(info.kind), info.name.starts_with("HEADER_"), "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn a_run_counts_as_its_records_do() {
+        for info in TABLE {
+            let mut bytes = Vec::new();
+            for kind in [RecordType::COMM, info.kind, RecordType::SAMPLE] {
+                RecordHeader { kind, misc: 0, size: 8 }.encode_into(&mut bytes, Endian::Little).expect("a header");
+            }
+            let (mut by_run, mut by_record) = (Counts::default(), Counts::default());
+            let mut rest = bytes.as_slice();
+            while !rest.is_empty() {
+                let run = Run::first(rest, Endian::Little, 0);
+                by_run.add_run(&run);
+                run.iter().for_each(|record| by_record.add(record.kind));
+                rest = &rest[run.bytes().len()..];
+            }
+            assert_eq!(by_run, by_record, "{}", info.name);
+            assert_eq!(by_run.records + by_run.metadata, 3, "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn what_is_counted_apart_is_said_where_there_is_any() {
+        let text = |records, compressed, metadata| Counts { records, compressed, metadata }.to_string();
+        assert_eq!(text(1, 0, 0), "1 record");
+        assert_eq!(text(12, 8000, 1), "12 records, 8000 inside compressed records, 1 metadata record");
+    }
+}

@@ -1,0 +1,244 @@
+//! Files that have no name until they are complete.
+//!
+//! Where the system has such files (`O_TMPFILE`), one goes away with the process, however that ends. Elsewhere it has a
+//! temporary name beside its target, under which it is removed when it is not wanted any more.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+use super::temporary;
+use crate::error::{Error, Result};
+use crate::interrupt::Temporary;
+
+/// A file that takes the name of its target in the end.
+#[derive(Debug)]
+pub(super) struct NewFile {
+    file: File,
+    target: PathBuf,
+    /// Its temporary name; none where the system has files without one.
+    name: Option<(TempPath, Temporary)>,
+}
+
+impl NewFile {
+    /// A new file in the folder of `target`, for the owner alone.
+    ///
+    /// # Errors
+    /// The folder is not there, or cannot be written.
+    pub fn beside(target: PathBuf) -> Result<Self> {
+        if let Some(file) = system::unnamed(folder_of(&target)) {
+            return Ok(NewFile { file, target, name: None });
+        }
+        Self::named(target)
+    }
+
+    fn named(target: PathBuf) -> Result<Self> {
+        let make = || temporary(&target, |builder, parent| builder.tempfile_in(parent));
+        let (made, guard) = Temporary::make(make, |made| made.path())?;
+        let (file, name) = made.into_parts();
+        Ok(NewFile { file, target, name: Some((name, guard)) })
+    }
+
+    /// What is written.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Its name to be.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Waits until the bytes are where they outlive the machine.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(Error::io(&self.target))
+    }
+
+    /// Gives the file its name. Unless it `replaces`, nothing may bear that.
+    ///
+    /// # Errors
+    /// The operating system's: [`ErrorKind::AlreadyExists`] where there is something else. That is as it was then.
+    pub fn publish(self, replaces: bool) -> io::Result<()> {
+        let NewFile { file, target, name } = self;
+        let Some((name, guard)) = name else { return publish_unnamed(file, &target, replaces) };
+        rename(&name, &target, replaces)?;
+        drop(guard);
+        // It has another name by now.
+        let _ = name.keep();
+        Ok(())
+    }
+}
+
+/// The folder of a file.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Waits until the names in a folder are where they outlive the machine. Who may not read it, or has a file system
+/// that knows nothing of this, cannot wait.
+pub(super) fn sync_folder(folder: &Path) -> Result<()> {
+    let cannot = |error: &io::Error| {
+        matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported)
+    };
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error) if !cannot(&error) => Err(Error::io(folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<()> {
+    match system::link(&file, target) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && !replaces => return Err(error),
+        Ok(()) => return Ok(()),
+        // No file can be linked over another: it gets a temporary name for a moment.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let link = |path: &Path| system::link(&file, path);
+            let make = || tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).make_in(folder_of(target), link);
+            if let Ok((made, _guard)) = Temporary::make(make, |made| made.path()) {
+                return made.persist(target).map(drop).map_err(|error| error.error);
+            }
+        }
+        Err(_) => {}
+    }
+    // The system knows files without a name, but not how to give them one.
+    let mut copy = NewFile::named(target.to_owned()).map_err(io::Error::other)?;
+    io::Seek::rewind(&mut file)?;
+    io::copy(&mut file, &mut copy.file)?;
+    copy.publish(replaces)
+}
+
+/// How the names of what is temporary begin and end.
+pub(super) const PREFIX: &str = ".perfconv-";
+pub(super) const SUFFIX: &str = ".tmp";
+
+/// Renames a file or directory. Unless it `replaces`, nothing may bear the name.
+pub(super) fn rename(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
+    if replaces {
+        return fs::rename(from, to);
+    }
+    match system::rename_new(from, to) {
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+            // Who makes the name first has it, and may replace what bears it.
+            let is_dir = from.is_dir();
+            if is_dir { fs::create_dir(to) } else { File::create_new(to).map(drop) }?;
+            fs::rename(from, to).inspect_err(|_| {
+                let _ = if is_dir { fs::remove_dir(to) } else { fs::remove_file(to) };
+            })
+        }
+        done => done,
+    }
+}
+
+/// What Linux has for this.
+#[cfg(target_os = "linux")]
+mod system {
+    use std::fs::{self, File};
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, open, renameat_with};
+
+    /// The name under which this process finds an open file.
+    fn own_name(file: &File) -> PathBuf {
+        format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+    }
+
+    /// A file without a name in `folder`; none where there cannot be one, or where it could not get a name.
+    pub fn unnamed(folder: &Path) -> Option<File> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = File::from(open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?);
+        fs::metadata(own_name(&file)).is_ok().then_some(file)
+    }
+
+    /// Gives an open file a name that nothing has.
+    pub fn link(file: &File, name: &Path) -> io::Result<()> {
+        Ok(linkat(CWD, own_name(file), CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+    }
+
+    /// Renames to a name that nothing has.
+    pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+        Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+    }
+
+    /// Gives two files or directories each other's name.
+    pub fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+        Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+    }
+}
+
+/// Elsewhere there are other ways.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::fs::File;
+    use std::io;
+    use std::path::Path;
+
+    pub fn unnamed(_folder: &Path) -> Option<File> {
+        None
+    }
+
+    pub fn link(_file: &File, _name: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn exchange(_a: &Path, _b: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+pub(super) use system::exchange;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// With a temporary name and without one.
+    #[test]
+    fn nothing_is_replaced_that_need_not_be() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let target = folder.path().join("target");
+        for make in [NewFile::beside, NewFile::named] {
+            let new = |text: &[u8]| {
+                let mut new = make(target.clone()).expect("a file");
+                new.file().write_all(text).expect("a file");
+                new
+            };
+            let (first, second, third) = (new(b"first"), new(b"second"), new(b"third"));
+            first.publish(false).expect("nothing is there");
+            assert_eq!(second.publish(false).map_err(|error| error.kind()), Err(ErrorKind::AlreadyExists));
+            assert_eq!(fs::read(&target).expect("a file"), b"first");
+            third.publish(true).expect("it may be replaced");
+            assert_eq!(fs::read(&target).expect("a file"), b"third");
+            assert_eq!(names(folder.path()), ["target"]);
+            fs::remove_file(&target).expect("a file");
+        }
+    }
+
+    /// Where the system refuses the name.
+    #[test]
+    fn a_file_that_gets_no_name_is_copied() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let target = folder.path().join("target");
+        let mut file = tempfile::tempfile_in("/dev/shm").expect("a file on another file system");
+        file.write_all(b"all of it").expect("a file");
+        publish_unnamed(file, &target, false).expect("it is copied");
+        assert_eq!(fs::read(&target).expect("a file"), b"all of it");
+        assert_eq!(names(folder.path()), ["target"]);
+    }
+}

@@ -1,0 +1,190 @@
+//! Files as output: they appear whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, IsTerminal, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use super::new_file::{NewFile, folder_of, sync_folder};
+use super::same::{input_stays, is_input, resolved, stdout_is_input};
+use super::spool::{annotated, failed, temporary_file};
+use super::{Behind, STANDARD};
+use crate::error::{Error, Result, Step};
+
+/// Where a command's output goes. It becomes visible when it is complete.
+#[derive(Debug)]
+pub struct Output {
+    kind: Kind,
+    /// Whether what bears the name in the end may be replaced.
+    replaces: bool,
+    /// Whether the output must outlive the machine.
+    syncs: bool,
+    /// Whether it is a file of a directory, which says and does the rest.
+    is_part: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A file beside the target, which takes its name in the end.
+    New(NewFile),
+    /// A device, FIFO or standard output, with its name: written from start to end.
+    Direct(File, PathBuf),
+}
+
+impl Output {
+    /// Prepares for writing `path`, or standard output for `-`. The mode of a new file is that of `perf record`: for
+    /// the owner alone.
+    ///
+    /// # Errors
+    /// The file exists and `force` is not given, it is the input, or its directory cannot be written.
+    pub fn create(path: &Path, input: &Path, force: bool) -> Result<Output> {
+        let output = |kind| Output { kind, replaces: force, syncs: true, is_part: false };
+        if path.as_os_str() == STANDARD {
+            if io::stdout().is_terminal() {
+                let what =
+                    "standard output is a terminal, which shows no recordings: -o FILE, or a pipe to who reads it";
+                return Err(Error::Usage(what.into()));
+            }
+            if stdout_is_input(input) {
+                return Err(input_stays(Path::new("standard output")));
+            }
+            // Not by the standard library's own, which says nothing of a descriptor that cannot be written.
+            let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(Error::io("standard output"))?;
+            return Ok(output(Kind::Direct(stdout.into(), "standard output".into())));
+        }
+        // What a link leads to is written, not the link.
+        let target = if path.is_symlink() { linked(path)? } else { path.to_owned() };
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => {
+                return Err(Error::Usage(format!("{} is a directory", path.display())));
+            }
+            Ok(meta) if !meta.is_file() => {
+                let file = File::options().write(true).open(path).map_err(Error::io(path))?;
+                return Ok(output(Kind::Direct(file, path.to_owned())));
+            }
+            _ if is_input(&target, input) => return Err(input_stays(path)),
+            Ok(_) if !force => {
+                let what = format!("{} exists; --force overwrites it", path.display());
+                return Err(Error::Usage(what).with_step(Step::Add("--force".into())));
+            }
+            _ => {}
+        }
+        Ok(output(Kind::New(NewFile::beside(target)?)))
+    }
+
+    /// Prepares for writing a file of a directory that is made.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub(super) fn part(path: PathBuf) -> Result<Output> {
+        Ok(Output { kind: Kind::New(NewFile::beside(path)?), replaces: false, syncs: false, is_part: true })
+    }
+
+    /// The same output, which `syncs` or not: whether a file that was written outlives a crash of the machine. It does
+    /// unless something else is said.
+    #[must_use]
+    pub fn synced(self, syncs: bool) -> Output {
+        Output { syncs, ..self }
+    }
+
+    /// Whether what is written is seen at once, and cannot be taken back.
+    pub(crate) fn is_direct(&self) -> bool {
+        matches!(self.kind, Kind::Direct(..))
+    }
+
+    /// Writes by `write` to something that can seek, and makes the result visible.
+    ///
+    /// # Errors
+    /// Those of `write`, and the operating system's; or the target has appeared in the meantime, and is not to be
+    /// replaced.
+    pub fn write_seekable<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+        let Output { kind, replaces, syncs, is_part } = self;
+        let mut new = match kind {
+            Kind::New(new) => new,
+            Kind::Direct(file, name) => {
+                let mut spool = temporary_file()?;
+                let result = write(&mut spool).map_err(in_temporary)?;
+                spool.seek(SeekFrom::Start(0)).map_err(failed())?;
+                write_direct(file, name, |out| io::copy(&mut spool, out).map_err(Error::io("output")))?;
+                return Ok(result);
+            }
+        };
+        let target = new.target().to_owned();
+        let folder = folder_of(&target);
+        let unwritten = || {
+            let place =
+                if is_part { String::new() } else { format!("; its temporary file was in {}", folder.display()) };
+            let target = target.clone();
+            move |source| Error::Io { path: target, source: annotated(source, &place) }
+        };
+        let result = write(new.file()).map_err(|error| of_file(error, unwritten()))?;
+        if syncs {
+            new.sync().map_err(|error| of_file(error, unwritten()))?;
+        }
+        new.publish(replaces).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => appeared(&target),
+            _ => Error::io(&target)(error),
+        })?;
+        if syncs {
+            sync_folder(folder)?;
+        }
+        Ok(result)
+    }
+
+    /// Writes by `write` from start to end, and makes the result visible.
+    ///
+    /// # Errors
+    /// As [`write_seekable`](Self::write_seekable).
+    pub fn write_stream<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        match self.kind {
+            Kind::New(_) => self.write_seekable(|file| Behind::write_all(file, write)),
+            Kind::Direct(file, name) => write_direct(file, name, write),
+        }
+    }
+}
+
+fn write_direct<T>(mut file: File, name: PathBuf, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    write(&mut file).map_err(|error| of_file(error, Error::io(name)))
+}
+
+/// Links that lead to links, as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// What a symbolic link leads to, whether it is there or not.
+fn linked(path: &Path) -> Result<PathBuf> {
+    let mut target = match fs::canonicalize(path) {
+        Ok(target) => return Ok(target),
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(Error::io(path)(error)),
+    };
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = folder_of(&target).join(next);
+    }
+    let folder = folder_of(&target);
+    if !folder.is_dir() {
+        let what = "a symbolic link into a folder that is not there";
+        return Err(Error::Usage(format!("{} is {what}: {}", path.display(), folder.display())));
+    }
+    Ok(resolved(&target))
+}
+
+/// An error of the system that befell a temporary file, with the folder where it is; others as they are.
+pub(crate) fn in_temporary(error: Error) -> Error {
+    of_file(error, failed())
+}
+
+/// An error of the system that befell the output's file, with the names of `at`; others as they are.
+fn of_file(error: Error, at: impl FnOnce(io::Error) -> Error) -> Error {
+    match error {
+        Error::Write(perfdata_write::Error::Io { source, .. }) if source.raw_os_error().is_some() => at(source),
+        Error::Io { path, source } if path == Path::new("output") => at(source),
+        other => other,
+    }
+}
+
+/// The error of a target that was not there at first.
+pub(super) fn appeared(target: &Path) -> Error {
+    let what = format!("{} appeared in the meantime, and stays as it is; --force overwrites it", target.display());
+    Error::Usage(what).with_step(Step::Add("--force".into()))
+}

@@ -1,0 +1,294 @@
+//! What people look for first in a recording: what was run when and for how long, where the samples are, and what is
+//! missing.
+
+use std::os::unix::ffi::OsStrExt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use perfdata_core::Recording;
+use perfdata_core::feature::{ClockData, Feature, FeatureId, SampleTime};
+use perfdata_core::record::{AuxFlags, RawRecord, RecordHeader, RecordType};
+
+use super::comms::Comms;
+use super::date::Date;
+use super::json::Json;
+use super::seconds;
+use super::text::escaped;
+use crate::shell;
+
+/// CPUs that have a number of samples of their own.
+const CPUS: usize = 1 << 12;
+/// Rows of a table in text, and in JSON.
+const TOP: usize = 5;
+const ROWS: usize = 100;
+/// Characters of a command line.
+const COMMAND: usize = 400;
+
+/// Samples, by what they are of.
+#[derive(Debug, Default)]
+pub struct Facts {
+    samples: u64,
+    /// By the place of the event in the list, and by CPU.
+    events: Vec<u64>,
+    cpus: Vec<u64>,
+    /// Those of CPUs beyond.
+    other_cpus: u64,
+    comms: Comms,
+    /// The same at the end, and the samples for which there was no name.
+    by_comm: (Vec<(Vec<u8>, u64)>, u64),
+    times: Option<SampleTime>,
+    /// Records of the kernel, those that are lost, and samples that are lost or that a filter dropped.
+    kernel_records: u64,
+    lost_records: u64,
+    lost_samples: u64,
+    filtered_samples: u64,
+    throttled: u64,
+    /// AUX records, and those that say that data are missing.
+    aux: u64,
+    truncated_aux: u64,
+    /// When the file was last written.
+    modified: Option<SystemTime>,
+}
+
+impl Facts {
+    /// Nothing yet, of a file that was last written at `modified`.
+    pub(super) fn new(modified: Option<SystemTime>) -> Self {
+        Facts { modified, ..Facts::default() }
+    }
+
+    /// Takes a record.
+    #[inline]
+    pub(super) fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        if record.kind == RecordType::SAMPLE {
+            self.sample(record, recording);
+        } else {
+            self.other(record, recording);
+        }
+    }
+
+    #[inline]
+    fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        self.samples = self.samples.saturating_add(1);
+        let Some((event, sample)) = recording.events.look(record) else { return };
+        match self.events.get_mut(event) {
+            Some(sum) => *sum = sum.saturating_add(1),
+            None => {
+                self.events.resize(event.saturating_add(1), 0);
+                self.events.last_mut().into_iter().for_each(|sum| *sum = 1);
+            }
+        }
+        if let Some(cpu) = sample.cpu() {
+            let cpu = usize::try_from(cpu).unwrap_or(CPUS);
+            if cpu >= self.cpus.len() && cpu < CPUS {
+                self.cpus.resize(cpu.saturating_add(1), 0);
+            }
+            let sum = self.cpus.get_mut(cpu).unwrap_or(&mut self.other_cpus);
+            *sum = sum.saturating_add(1);
+        }
+        if let Some(time) = sample.time() {
+            let known = self.times.get_or_insert(SampleTime { first: time, last: time });
+            (known.first, known.last) = (known.first.min(time), known.last.max(time));
+        }
+        self.comms.sample(&sample);
+    }
+
+    fn other(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        self.kernel_records = self.kernel_records.saturating_add(u64::from(record.kind.is_kernel()));
+        let word = |number: usize| record.word(RecordHeader::SIZE + 8 * number).unwrap_or(0);
+        match record.kind {
+            RecordType::LOST => self.lost_records = self.lost_records.saturating_add(word(1)),
+            RecordType::LOST_SAMPLES => {
+                let is_filtered = record.kind.misc_flags(record.misc).any(|(name, _)| name == "LOST_SAMPLES_BPF");
+                let sum = if is_filtered { &mut self.filtered_samples } else { &mut self.lost_samples };
+                *sum = sum.saturating_add(word(0));
+            }
+            RecordType::THROTTLE => self.throttled = self.throttled.saturating_add(1),
+            RecordType::AUX => {
+                self.aux = self.aux.saturating_add(1);
+                self.truncated_aux += u64::from(AuxFlags(word(2)).has(AuxFlags::TRUNCATED));
+            }
+            _ => self.comms.see(record, &recording.events),
+        }
+    }
+
+    /// The end of the recording.
+    pub(super) fn finish(&mut self) {
+        self.by_comm = std::mem::take(&mut self.comms).finish();
+    }
+
+    /// Times of the first and the last sample.
+    pub fn times(&self) -> Option<&SampleTime> {
+        self.times.as_ref()
+    }
+
+    /// What is there to say for people: what it is about, and what there is. `names` are those of the events.
+    pub(crate) fn lines(&self, recording: &Recording, names: &[String]) -> Vec<(&'static str, String)> {
+        let mut lines = Vec::new();
+        if let Some(words) = command_line(recording) {
+            let words: Vec<String> =
+                words.iter().map(|word| shell::quoted(std::ffi::OsStr::from_bytes(word))).collect();
+            let mut text = words.join(" ");
+            if let Some((cut, _)) = text.char_indices().nth(COMMAND) {
+                text.truncate(cut);
+                text.push('…');
+            }
+            lines.push(("command line", text));
+        }
+        match (self.recorded(recording), self.modified) {
+            (Some(date), _) => lines.push(("recorded", date.text())),
+            (None, Some(time)) => {
+                lines.push(("recorded", format!("{}, when the file was written", date_of(time).text())))
+            }
+            (None, None) => {}
+        }
+        let mut samples = self.samples.to_string();
+        if let Some(SampleTime { first, last }) = &self.times {
+            let duration = seconds(last.saturating_sub(*first));
+            samples += &format!(" in {duration} s, from {} to {}", seconds(*first), seconds(*last));
+        }
+        lines.push(("samples", samples));
+        let events: Vec<_> = names.iter().zip(&self.events).map(|(name, sum)| (name.clone(), *sum)).collect();
+        let cpus: Vec<_> = self.cpus.iter().enumerate().map(|(cpu, sum)| (format!("CPU {cpu}"), *sum)).collect();
+        let comms: Vec<_> = self
+            .by_comm
+            .0
+            .iter()
+            .map(|(name, sum)| (if name.is_empty() { "\"\"".into() } else { escaped(name) }, *sum))
+            .collect();
+        for (what, rows, least) in [("by event", events, 2), ("by CPU", cpus, 1), ("by comm", comms, 1)] {
+            if let Some(text) = self.top(rows, least) {
+                lines.push((what, text));
+            }
+        }
+        if self.lost_samples > 0 {
+            let share = percent(self.lost_samples, self.samples.saturating_add(self.lost_samples));
+            lines.push(("LOST samples", format!("{}, {share} of all samples", self.lost_samples)));
+        }
+        if self.lost_records > 0 {
+            let all = self.kernel_records.saturating_add(self.samples).saturating_add(self.lost_records);
+            let share = percent(self.lost_records, all);
+            lines.push(("LOST records", format!("{}, {share} of what the kernel wrote", self.lost_records)));
+        }
+        if self.truncated_aux > 0 {
+            lines.push(("LOST AUX data", format!("in {} of {} AUX records", self.truncated_aux, self.aux)));
+        }
+        if self.throttled > 0 {
+            lines.push((
+                "throttled",
+                format!("{} times: there were more samples than the kernel allows", self.throttled),
+            ));
+        }
+        if self.filtered_samples > 0 {
+            lines.push(("filtered", format!("{} samples were dropped by a filter", self.filtered_samples)));
+        }
+        lines
+    }
+
+    /// The first rows of a table, which has `least` rows or more, on one line.
+    fn top(&self, mut rows: Vec<(String, u64)>, least: usize) -> Option<String> {
+        let is_worth = rows.len() >= least;
+        rows.retain(|row| row.1 > 0);
+        rows.sort_by_key(|row| std::cmp::Reverse(row.1));
+        if rows.is_empty() || !is_worth {
+            return None;
+        }
+        let shown: Vec<String> = rows
+            .iter()
+            .take(TOP)
+            .map(|(name, sum)| format!("{name} {sum} ({})", percent(*sum, self.samples)))
+            .collect();
+        let more = rows.len().saturating_sub(TOP);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        Some(format!("{}{more}", shown.join(", ")))
+    }
+
+    /// The time of day at the first sample, where the recording tells it.
+    fn recorded(&self, recording: &Recording) -> Option<Date> {
+        let Feature::ClockData(ClockData { wall_clock, clock_time, .. }) =
+            recording.feature(FeatureId::CLOCK_DATA)?.ok()?.value
+        else {
+            return None;
+        };
+        let since = self.times.as_ref().map_or(0, |times| i128::from(times.first) - i128::from(clock_time));
+        let nanoseconds = i128::from(wall_clock).checked_add(since)?;
+        Some(Date::from_unix(i64::try_from(nanoseconds.div_euclid(1_000_000_000)).ok()?))
+    }
+
+    /// The same for programs, as the object `summary`. `names` are those of the events.
+    pub(super) fn json(&self, json: &mut Json, recording: &Recording, names: &[Vec<u8>]) {
+        json.object("summary");
+        if let Some(words) = command_line(recording) {
+            json.texts("command_line", &words);
+        }
+        if let Some(date) = self.recorded(recording) {
+            json.text("recorded", date.iso().as_bytes());
+        }
+        if let Some(time) = self.modified {
+            json.text("file_time", date_of(time).iso().as_bytes());
+        }
+        if let Some(SampleTime { first, last }) = &self.times {
+            json.number("duration", last.saturating_sub(*first));
+        }
+        json.number("samples", self.samples);
+        let row = |json: &mut Json, key: &dyn Fn(&mut Json), samples: u64| {
+            json.object("");
+            key(json);
+            json.number("samples", samples);
+            json.close();
+        };
+        json.list("by_event");
+        for (event, (name, &sum)) in names.iter().zip(&self.events).enumerate().filter(|(_, (_, sum))| **sum > 0) {
+            row(
+                json,
+                &|json| {
+                    json.number("event", event as u64);
+                    json.text("name", name);
+                },
+                sum,
+            );
+        }
+        json.close();
+        json.list("by_cpu");
+        for (cpu, &sum) in self.cpus.iter().enumerate().filter(|(_, sum)| **sum > 0) {
+            row(json, &|json| json.number("cpu", cpu as u64), sum);
+        }
+        json.close();
+        json.list("by_comm");
+        let (shown, rest) = self.by_comm.0.split_at_checked(ROWS).unwrap_or((&self.by_comm.0, &[]));
+        for (name, sum) in shown {
+            row(json, &|json| json.text("comm", name), *sum);
+        }
+        json.close();
+        let others = rest.iter().fold(self.by_comm.1, |sum, row| sum.saturating_add(row.1));
+        if others > 0 {
+            json.number("other_comms", others);
+        }
+        for (name, number) in [
+            ("lost_records", self.lost_records),
+            ("lost_samples", self.lost_samples),
+            ("filtered_samples", self.filtered_samples),
+            ("truncated_aux", self.truncated_aux),
+            ("throttled", self.throttled),
+        ] {
+            json.number(name, number);
+        }
+        json.close();
+    }
+}
+
+/// The command line that recorded.
+fn command_line(recording: &Recording) -> Option<Vec<Vec<u8>>> {
+    let Feature::CmdLine(words) = recording.feature(FeatureId::CMDLINE)?.ok()?.value else { return None };
+    let words: Vec<_> = words.iter().map(|word| word.text().to_vec()).collect();
+    (!words.is_empty()).then_some(words)
+}
+
+fn date_of(time: SystemTime) -> Date {
+    let since = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    Date::from_unix(i64::try_from(since).unwrap_or(0))
+}
+
+/// A part as text, rounded to the nearest; what there is, is not shown as nothing.
+fn percent(part: u64, whole: u64) -> String {
+    let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    if part > 0 && percent < 0.05 { "less than 0.1 %".into() } else { format!("{percent:.1} %") }
+}

@@ -1,0 +1,197 @@
+//! Samples with what they hit: what `perfconv dump --resolved` shows.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use perfdata_core::error::Problem;
+use perfdata_core::record::CpuMode;
+use perfdata_session::{Branch, Frame, Sample, Samples};
+
+use super::json::Json;
+use super::names::EventNames;
+use super::seconds;
+use super::text::{escaped, quoted};
+use crate::error::{Error, Result};
+use crate::io::Input;
+
+/// How samples are shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Resolved {
+    /// JSON instead of text.
+    pub json: bool,
+    /// The most samples to show.
+    pub limit: Option<u64>,
+}
+
+/// Bytes of text that are made ready at a time.
+const BLOCK: usize = 64 << 10;
+
+/// Errors of single records that are told of.
+const MOST_DAMAGE: usize = 8;
+
+impl Resolved {
+    /// Writes the samples of `input` to `out`, and returns what keeps parts of it from being read.
+    ///
+    /// # Errors
+    /// The input cannot be read, or the output not be written.
+    pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
+        let (reader, _) = input.reader()?;
+        let mut names = EventNames::default();
+        names.update(reader.recording());
+        let mut events = reader.recording().events.len();
+        let mut samples = Samples::new(reader)?;
+        let (mut text, mut damage, mut errors) = (String::new(), Vec::new(), 0);
+        let mut left = self.limit.unwrap_or(u64::MAX);
+        let mut has_news = false;
+        while left > 0 {
+            let sample = match samples.next_with(|record| {
+                names.see(&record);
+                has_news = true;
+            }) {
+                Ok(Some(sample)) => sample,
+                Ok(None) => break,
+                Err(error) if error.is_io() || matches!(error.problem(), Problem::Limit { .. }) => {
+                    return Err(error.into());
+                }
+                Err(error) => {
+                    if damage.len() < MOST_DAMAGE {
+                        damage.push(error.to_string());
+                    }
+                    errors += 1;
+                    continue;
+                }
+            };
+            // A pipe may bring events and names late.
+            if has_news || events != sample.recording().events.len() {
+                names.update(sample.recording());
+                (has_news, events) = (false, sample.recording().events.len());
+            }
+            let event = names.get(sample.recording(), sample.event()).unwrap_or_default();
+            if self.json {
+                text = json(text, &sample, &event);
+            } else {
+                push_text(&mut text, &sample, &event);
+            }
+            left -= 1;
+            if text.len() >= BLOCK {
+                write(&mut text, out)?;
+            }
+        }
+        write(&mut text, out)?;
+        if errors > damage.len() {
+            damage.push(format!("{} more records cannot be read", errors - damage.len()));
+        }
+        match samples.session().counts().unknown_event {
+            0 => {}
+            count => damage.push(format!("{count} samples have the ID of no event, and are not shown")),
+        }
+        Ok(damage)
+    }
+}
+
+fn write(text: &mut String, out: &mut dyn Write) -> Result<()> {
+    out.write_all(text.as_bytes()).map_err(Error::io("standard output"))?;
+    text.clear();
+    Ok(())
+}
+
+/// A line for the sample, and one for each frame and branch.
+fn push_text(out: &mut String, sample: &Sample<'_>, event: &[u8]) {
+    let _ = write!(out, "{:#x} comm={}", sample.record().offset, quoted(sample.comm()));
+    if let Some(tid) = sample.tid() {
+        let _ = write!(out, " pid={} tid={}", tid.pid.cast_signed(), tid.tid.cast_signed());
+    }
+    if let Some(cpu) = sample.cpu() {
+        let _ = write!(out, " cpu={cpu}");
+    }
+    if let Some(time) = sample.time() {
+        let _ = write!(out, " time={}", seconds(time));
+    }
+    let _ = write!(out, " event={} weight={}", quoted(event), sample.weight());
+    if sample.is_incomplete() {
+        out.push_str(" incomplete");
+    }
+    out.push('\n');
+    for frame in sample.frames() {
+        out.push_str("    ");
+        push_frame(out, &frame);
+        out.push('\n');
+    }
+    for Branch { from, to, .. } in sample.branches() {
+        out.push_str("    branch ");
+        push_frame(out, &from);
+        out.push_str(" -> ");
+        push_frame(out, &to);
+        out.push('\n');
+    }
+}
+
+fn push_frame(out: &mut String, frame: &Frame<'_>) {
+    let _ = write!(out, "{:#x}", frame.address);
+    if let Some((dso, offset)) = frame.dso().zip(frame.offset()) {
+        let _ = write!(out, " {}+{offset:#x}", escaped(&dso.name));
+    } else if let Some(dso) = frame.dso_before_exec() {
+        let _ = write!(out, " (before exec: {})", escaped(&dso.name));
+    }
+    if !matches!(frame.mode, CpuMode::KERNEL | CpuMode::USER) {
+        let _ = write!(out, " ({})", frame.mode);
+    }
+}
+
+/// One object on a line, behind `text`.
+fn json(text: String, sample: &Sample<'_>, event: &[u8]) -> String {
+    let mut json = Json::compact_in(text);
+    json.object("");
+    json.number("offset", sample.record().offset);
+    json.text("event", event);
+    if let Some(time) = sample.time() {
+        json.number("time", time);
+    }
+    if let Some(cpu) = sample.cpu() {
+        json.number("cpu", cpu.into());
+    }
+    if let Some(tid) = sample.tid() {
+        json.value("pid", &tid.pid.cast_signed());
+        json.value("tid", &tid.tid.cast_signed());
+    }
+    json.text("comm", sample.comm());
+    json.number("weight", sample.weight());
+    if sample.is_incomplete() {
+        json.boolean("incomplete", true);
+    }
+    json.list("frames");
+    for frame in sample.frames() {
+        push_json(&mut json, "", &frame);
+    }
+    json.close();
+    if sample.branches().len() > 0 {
+        json.list("branches");
+        for Branch { from, to, flags, .. } in sample.branches() {
+            json.object("");
+            push_json(&mut json, "from", &from);
+            push_json(&mut json, "to", &to);
+            json.value("flags", &flags);
+            json.close();
+        }
+        json.close();
+    }
+    json.close();
+    json.out.push('\n');
+    json.out
+}
+
+fn push_json(json: &mut Json, name: &str, frame: &Frame<'_>) {
+    json.object(name);
+    json.text("address", format!("{:#x}", frame.address).as_bytes());
+    json.text("mode", frame.mode.to_string().as_bytes());
+    if let Some((dso, offset)) = frame.dso().zip(frame.offset()) {
+        json.text("dso", &dso.name);
+        json.text("offset", format!("{offset:#x}").as_bytes());
+    } else if let Some(dso) = frame.dso_before_exec() {
+        json.text("before_exec", &dso.name);
+    }
+    if let Some(id) = frame.build_id() {
+        json.text("build_id", id.to_string().as_bytes());
+    }
+    json.close();
+}

@@ -1,0 +1,79 @@
+//! What a glance at a SAMPLE gives is what decoding all of it gives.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use perfdata_core::Events;
+use perfdata_core::read::{Decompressor, Piece, RecordingReader, is_compressed};
+use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// Whether `record` is a SAMPLE that can be decoded.
+fn check(record: &RawRecord<'_>, events: &Events, path: &Path) -> bool {
+    if record.kind != RecordType::SAMPLE {
+        assert!(events.glimpse(record).is_none());
+        return false;
+    }
+    let (Some(glimpse), Ok(decoded)) = (events.glimpse(record), Record::decode(record, &events.layout_of(record)))
+    else {
+        return false;
+    };
+    let ids = decoded.event_ids(events);
+    let Body::Sample(sample) = decoded.body else { return false };
+    let chain: Vec<u64> = sample.callchain.map(|chain| chain.to_vec()).unwrap_or_default();
+    let (glanced, whole) = ((glimpse.ip(), glimpse.tid(), glimpse.time()), (sample.ip, sample.tid, sample.time));
+    assert_eq!(glanced, whole, "{} at {:#x}", path.display(), record.offset);
+    assert_eq!(glimpse.callchain().collect::<Vec<_>>(), chain, "{} at {:#x}", path.display(), record.offset);
+    let branches = sample.branch_stack.map(|stack| stack.entries.to_vec());
+    assert_eq!(glimpse.branches().map(Vec::from_iter), branches, "{} at {:#x}", path.display(), record.offset);
+    assert_eq!(glimpse.event_ids(events), ids, "{} at {:#x}", path.display(), record.offset);
+    true
+}
+
+fn samples(path: &Path) -> Option<usize> {
+    let mut reader = RecordingReader::open(Arc::new(fs::read(path).ok()?)).ok()?;
+    let mut inner = Decompressor::of(reader.recording()).ok()?;
+    let mut events = reader.recording().events.clone();
+    let is_growing = events.is_empty();
+    let mut count = 0;
+    while let Some(piece) = reader.next().ok()? {
+        let Piece::Record(record) = piece else { continue };
+        if is_compressed(record.kind) {
+            inner.push(&record).ok()?;
+            while let Ok(Some(record)) = inner.next() {
+                count += usize::from(check(&record, &events, path));
+            }
+        } else {
+            count += usize::from(check(&record, &events, path));
+        }
+        if is_growing {
+            events = reader.recording().events.clone();
+        }
+    }
+    Some(count)
+}
+
+#[test]
+fn every_sample_of_every_recording() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut paths = Vec::new();
+    for folder in ["fixtures", "../shared/recordings", "../shared/corpus"] {
+        files(&root.join(folder), &mut paths);
+    }
+    let seen: usize = paths.iter().filter_map(|path| samples(path)).sum();
+    if paths.is_empty() {
+        return eprintln!("skipped: no recordings");
+    }
+    assert!(seen > 5_000, "{seen} samples in {} files", paths.len());
+}

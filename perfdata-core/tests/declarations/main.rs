@@ -1,0 +1,7 @@
+//! Headers, attributes, features and records: values against bytes, real recordings, random bytes.
+
+mod feature_recordings;
+mod feature_values;
+mod glimpse;
+mod header_values;
+mod records;

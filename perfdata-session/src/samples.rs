@@ -1,0 +1,139 @@
+//! The samples of a recording in the order of time.
+
+use std::io::Read;
+use std::path::Path;
+
+use perfdata_core::read::{ByTime, Options, PathReader, RecordRef, RecordingReader};
+use perfdata_core::record::{Body, RecordType};
+use perfdata_core::{Recording, Result};
+
+use crate::sample::{Sample, cookie_of};
+use crate::session::{Session, Taken};
+use crate::waiting::{Waiting, Waits};
+
+/// The samples of a recording in the order of time, each with what it means at that time.
+///
+/// Where a sample's user callchain comes later (`--call-graph fp,defer`, 6.19), the sample comes with it: then, or when
+/// that can no longer be, or when too much waits, it is given out, and so behind samples that are younger. perf does so,
+/// too.
+#[derive(Debug)]
+pub struct Samples<R = PathReader> {
+    records: ByTime<R>,
+    session: Session,
+    waiting: Waiting,
+    /// What is given out.
+    current: Option<Waits>,
+}
+
+/// Where the next sample is.
+enum Next {
+    /// It is the last record.
+    Record(Taken),
+    /// It has waited.
+    Waited,
+}
+
+impl Samples {
+    /// Opens the recording at `path`: a file in file mode or pipe mode, a directory, or a stream.
+    ///
+    /// # Errors
+    /// There is nothing, or it is not a recording, or its header or attributes are damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::new(RecordingReader::open_path(path, Options::default())?)
+    }
+}
+
+impl<R: Read> Samples<R> {
+    /// The samples that `reader` has not given yet.
+    ///
+    /// # Errors
+    /// The BUILD_ID section is damaged.
+    pub fn new(reader: RecordingReader<R>) -> Result<Self> {
+        let session = Session::new(reader.recording())?;
+        Ok(Samples { records: reader.by_time(), session, waiting: Waiting::default(), current: None })
+    }
+
+    /// The next sample; `None` at the end.
+    ///
+    /// # Errors
+    /// The input cannot be read, or a record is damaged; as [`ByTime::next`].
+    // Not an iterator: a sample borrows from this.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Sample<'_>>> {
+        self.next_with(|_| ())
+    }
+
+    /// The next sample; `others` sees all records that come before it, in the order of time, but samples.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn next_with(&mut self, others: impl FnMut(RecordRef<'_>)) -> Result<Option<Sample<'_>>> {
+        let Some(next) = self.advance(others)? else { return Ok(None) };
+        let sample = match (next, &self.current) {
+            (Next::Record(taken), _) => {
+                self.records.current().and_then(|record| Sample::new(&self.session, record, taken))
+            }
+            (Next::Waited, Some(waits)) => waits.sample(&self.session, self.records.recording()),
+            (Next::Waited, None) => None,
+        };
+        if let Some(sample) = &sample {
+            sample.check()?;
+        }
+        Ok(sample)
+    }
+
+    /// The session as it is at the time of the last sample.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The model as far as the recording was read.
+    pub fn recording(&self) -> &Recording {
+        self.records.recording()
+    }
+
+    /// Reads on up to the next sample.
+    fn advance(&mut self, mut others: impl FnMut(RecordRef<'_>)) -> Result<Option<Next>> {
+        let Samples { records, session, waiting, current } = self;
+        loop {
+            if let Some(ready) = waiting.take_ready() {
+                let count = match ready.user.is_some() {
+                    true => &mut session.counts.deferred,
+                    false => &mut session.counts.never_deferred,
+                };
+                *count = count.saturating_add(1);
+                *current = Some(ready);
+                return Ok(Some(Next::Waited));
+            }
+            let Some(record) = records.next()? else {
+                if waiting.finish() {
+                    continue;
+                }
+                return Ok(None);
+            };
+            match record.kind {
+                RecordType::SAMPLE => {
+                    let Some(taken) = session.take(&record)? else { continue };
+                    match record.glimpse().and_then(|sample| cookie_of(&sample.callchain())) {
+                        Some(cookie) => waiting.add(&record, taken, cookie, session),
+                        None => return Ok(Some(Next::Record(taken))),
+                    }
+                }
+                RecordType::CALLCHAIN_DEFERRED => {
+                    others(record);
+                    let decoded = record.decode()?;
+                    let tid = decoded.sample_id.and_then(|id| id.tid);
+                    if let Body::CallchainDeferred(chain) = decoded.body
+                        && !waiting.join(tid.map(|tid| tid.tid), chain.cookie, &chain.callchain)
+                    {
+                        session.counts.unclaimed = session.counts.unclaimed.saturating_add(1);
+                    }
+                }
+                _ => {
+                    session.see(&record)?;
+                    others(record);
+                }
+            }
+        }
+    }
+}

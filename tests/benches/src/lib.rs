@@ -1,0 +1,1 @@
+//! Benchmarks: `cargo bench -p perfdata-benches --bench compare` times commands, `--bench records` structures.

@@ -1,0 +1,24 @@
+//! The command: its options, messages and reports, and runs that end badly.
+
+mod arguments;
+mod command_line;
+mod counts;
+mod diff;
+mod dump;
+mod endings;
+mod errors;
+mod info;
+mod inputs;
+mod json_doc;
+mod limits;
+mod live_pipe;
+mod memory;
+mod other_machine;
+mod outputs;
+mod pager;
+mod pictures;
+mod reports;
+mod signals;
+mod stalled;
+mod threads;
+mod verify;

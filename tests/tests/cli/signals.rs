@@ -1,0 +1,374 @@
+//! Signals: the first Ctrl-C lets a stream come to its end, the second ends the command, and whatever ends it leaves
+//! nothing temporary.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Read, Write},
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use perfdata_tests::{
+    convert::perfconv,
+    perf::{self, Question},
+    recordings, skipped,
+    synth::{
+        auxtrace,
+        file::{self, Magic},
+        pipe::{Pipe, TERMINATOR},
+        record::Scribe,
+    },
+};
+
+use crate::stalled::{Stalled, end, names, said};
+
+/// Signals that let a stream come to its end.
+const ASKING: [(&str, i32); 3] = [("INT", 2), ("TERM", 15), ("HUP", 1)];
+
+/// Longer than signals are apart that are sent for one reason.
+const APART: Duration = Duration::from_millis(400);
+
+fn pipe() -> Vec<u8> {
+    fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture")
+}
+
+/// A pipe with AUX data.
+fn aux_pipe() -> Vec<u8> {
+    let mut s = Scribe::standard(false);
+    auxtrace::info(&mut s, "INTEL_PT", 1, |b| b.u64s(&auxtrace::INTEL_PT));
+    (0..4).for_each(|_| auxtrace::auxtrace(&mut s, "AUXTRACE", &[7; 4096]));
+    let event = file::basic(false).events[0].clone();
+    Pipe::new(false, Magic::V2).event(&event).terminator(TERMINATOR).records(&s.cases).bytes
+}
+
+/// Every command that reads a stream and writes, with the stream.
+fn commands() -> Vec<(&'static str, Vec<u8>)> {
+    let file = fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture");
+    vec![
+        ("convert - -o out", pipe()),
+        ("pipe2file - -o out", pipe()),
+        ("pipe2file --compress - -o out", pipe()),
+        ("file2pipe - -o out", file.clone()),
+        ("--swap-endian - -o out", file),
+        ("--to dir - -o out", pipe()),
+        ("inject -b -i - -o out", pipe()),
+        ("recover - -o out", pipe()),
+        ("extract-aux - -o out", aux_pipe()),
+        ("info - --html out", pipe()),
+    ]
+}
+
+fn command(words: &str, folder: &Path) -> Command {
+    let mut command = perfconv();
+    command.args(words.split(' ')).current_dir(folder);
+    command
+}
+
+/// The bytes of a file, or of all files in a folder.
+fn contents(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = match path.is_dir() {
+        true => names(path).into_iter().map(PathBuf::from).collect(),
+        false => vec![PathBuf::new()],
+    };
+    let read = |name: &PathBuf| match name.as_os_str().is_empty() {
+        true => fs::read(path),
+        false => fs::read(path.join(name)),
+    };
+    files.into_iter().map(|name| (name.clone(), read(&name).expect("an output"))).collect()
+}
+
+#[test]
+fn the_first_signal_lets_a_stream_come_to_its_end() {
+    for (words, stream) in commands() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let out = folder.path().join("out");
+        let remove = || if out.is_dir() { fs::remove_dir_all(&out) } else { fs::remove_file(&out) };
+        let done = Stalled::new(command(words, folder.path()), &stream).finish();
+        assert!(done.status.success(), "{words}: {}", said(&done));
+        let expected = contents(&out);
+        remove().expect("an output");
+        for (signal, _) in ASKING {
+            let mut run = Stalled::new(command(words, folder.path()), &stream);
+            run.send(signal);
+            assert!(run.waits(), "{words}: SIG{signal} ends it");
+            let done = run.finish();
+            assert!(done.status.success(), "{words}: {}: {}", done.status, said(&done));
+            assert!(contents(&out) == expected, "{words}: another output after SIG{signal}");
+            assert_eq!(names(folder.path()), ["out"], "{words}");
+            remove().expect("an output");
+        }
+    }
+}
+
+/// What looks at a stream comes to an end with it as well.
+#[test]
+fn reports_on_a_stream_are_complete() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for words in ["-", "info -", "verify -", "dump -"] {
+        let whole = Stalled::new(command(words, folder.path()), &pipe()).finish();
+        let mut run = Stalled::new(command(words, folder.path()), &pipe());
+        run.send("INT");
+        assert!(run.waits(), "{words}");
+        let done = run.finish();
+        assert!(done.status.success() && done.stdout == whole.stdout, "{words}: {}", said(&done));
+    }
+}
+
+#[test]
+fn the_second_signal_ends_the_command() {
+    for (words, stream) in commands() {
+        for (signal, number) in ASKING {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let is_directory = words.starts_with("--to dir") || words.starts_with("extract-aux");
+            if !is_directory {
+                fs::write(folder.path().join("out"), "before").expect("a temporary file");
+            }
+            let words = match words.split(' ').next() {
+                Some("inject") => words.to_owned(),
+                _ => format!("{words} -f"),
+            };
+            let run = Stalled::new(command(&words, folder.path()), &stream);
+            run.send(signal);
+            thread::sleep(APART);
+            run.send(signal);
+            assert_eq!(run.end(&words).signal(), Some(number), "{words}: SIG{signal}");
+            if is_directory {
+                assert_eq!(names(folder.path()), [""; 0], "{words}: SIG{signal}");
+            } else {
+                assert_eq!(names(folder.path()), ["out"], "{words}: SIG{signal}");
+                assert_eq!(fs::read(folder.path().join("out")).expect("it is there"), b"before", "{words}");
+            }
+        }
+    }
+}
+
+/// A stream that ends in a record, as of a recorder that was killed, is complete but for that.
+#[test]
+fn a_stream_may_end_in_a_record_after_a_signal() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let stream = pipe();
+    let run = Stalled::new(command("pipe2file - -o out", folder.path()), &stream[..stream.len() - 3]);
+    run.send("INT");
+    let done = run.finish();
+    assert!(done.status.success() && said(&done).contains("warning"), "{}", said(&done));
+    assert!(folder.path().join("out").exists());
+}
+
+/// `timeout` sends a signal to the process and to its group, and so twice.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
+    for signal in ["INT", "TERM", "HUP"] {
+        let script = format!(
+            "(head -c 5000 in; sleep 1; tail -c +5001 in) | timeout -s {signal} 0.4 \"$0\" pipe2file - -f -o out"
+        );
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script]).arg(perfconv().get_program()).current_dir(&folder);
+        let done = shell.output().expect("bash runs");
+        // What `timeout` says where it had to send the signal.
+        assert_eq!(done.status.code(), Some(124), "{}", said(&done));
+        assert!(said(&done).contains(" records, "), "SIG{signal}: {}", said(&done));
+        fs::remove_file(folder.path().join("out")).expect("an output");
+    }
+}
+
+/// As behind `nohup`, or in the background of a script.
+#[test]
+fn what_is_ignored_stays_ignored() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "trap '' INT TERM HUP QUIT USR1; exec \"$0\" pipe2file - -o out"]);
+    shell.arg(perfconv().get_program()).current_dir(&folder);
+    let mut run = Stalled::new(shell, &pipe());
+    for signal in ["INT", "TERM", "HUP", "QUIT", "USR1"] {
+        for _ in 0..3 {
+            run.send(signal);
+            assert!(run.waits(), "SIG{signal} ends it");
+        }
+    }
+    let done = run.finish();
+    assert!(done.status.success() && folder.path().join("out").exists(), "{}", said(&done));
+}
+
+/// Signals that no program is sent on purpose end it as tidily, with a file as output and with a directory, which has a
+/// name from the beginning.
+#[test]
+fn other_signals_leave_nothing() {
+    let rest = ["QUIT", "ABRT", "ALRM", "VTALRM", "PROF", "USR1", "USR2", "XCPU", "IO", "PWR", "STKFLT", "SYS", "TRAP"];
+    let numbers = [3, 6, 14, 26, 27, 10, 12, 24, 29, 30, 16, 31, 5];
+    let real_time = [34, 50, 64].map(|number| (number.to_string(), number));
+    let all = rest.into_iter().map(str::to_owned).zip(numbers).chain(real_time);
+    for (signal, number) in all {
+        for words in ["pipe2file - -f -o out", "--to dir - -f -o new"] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            fs::write(folder.path().join("out"), "before").expect("a temporary file");
+            let mut shell = Command::new("bash");
+            shell.args(["-c", &format!("ulimit -c 0; exec \"$0\" {words}")]).arg(perfconv().get_program());
+            shell.current_dir(&folder);
+            let run = Stalled::new(shell, &pipe());
+            run.send(&signal);
+            let status = run.end(words);
+            assert_eq!(status.signal(), Some(number), "{words}: SIG{signal}: {status}");
+            assert_eq!(names(folder.path()), ["out"], "{words}: SIG{signal}");
+            assert_eq!(fs::read(folder.path().join("out")).expect("it is there"), b"before", "{words}");
+        }
+    }
+    // These are errors of what is written, and no reason to end.
+    for signal in ["PIPE", "XFSZ"] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut run = Stalled::new(command("pipe2file - -o out", folder.path()), &pipe());
+        run.send(signal);
+        assert!(run.waits(), "SIG{signal} ends it");
+        assert!(run.finish().status.success());
+    }
+}
+
+/// Where the system has files without a name.
+#[test]
+fn not_even_sigkill_leaves_a_file() {
+    // Memory: every Linux has such files there.
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        skipped::note("/dev/shm");
+        return;
+    };
+    for words in ["pipe2file - -o out", "recover - -o out", "convert - -o out"] {
+        let run = Stalled::new(command(words, folder.path()), &pipe());
+        assert_eq!(names(folder.path()), [""; 0], "{words}");
+        run.send("KILL");
+        assert_eq!(run.end(words).signal(), Some(9), "{words}");
+        assert_eq!(names(folder.path()), [""; 0], "{words}");
+    }
+}
+
+/// A shell command on a terminal of its own.
+struct Terminal {
+    script: std::process::Child,
+    keys: std::process::ChildStdin,
+}
+
+impl Terminal {
+    fn new(commands: &str, folder: &Path) -> Option<Self> {
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--flush", "--return", "--command", commands, "/dev/null"]).current_dir(folder);
+        script.env("TERM", "xterm").env("PERFCONV", perfconv().get_program());
+        script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let Ok(mut script) = script.spawn() else {
+            skipped::note("script, which makes a terminal");
+            return None;
+        };
+        let keys = script.stdin.take().expect("a pipe");
+        Some(Terminal { script, keys })
+    }
+
+    fn control_c(&mut self) {
+        self.keys.write_all(b"\x03").and_then(|()| self.keys.flush()).expect("the terminal is there");
+    }
+
+    /// What stands on the terminal in the end.
+    fn text(mut self) -> String {
+        end(&mut self.script, "on a terminal");
+        let mut bytes = Vec::new();
+        self.script.stdout.take().expect("a pipe").read_to_end(&mut bytes).expect("a terminal");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+const FINISHING: &str = "perfconv: finishing; press Ctrl-C again to abort";
+
+/// A producer that takes Ctrl-C for the wish to end, as perf does, and one that does not care.
+#[test]
+fn control_c_on_a_terminal() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
+    let producer = "(trap 'tail -c +5001 in; exit' INT; head -c 5000 in; while :; do sleep 0.05; done)";
+    let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -o out; echo status $?");
+    let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
+    thread::sleep(Duration::from_millis(700));
+    terminal.control_c();
+    let text = terminal.text();
+    assert!(text.contains(FINISHING) && text.contains(" records, "), "{text}");
+    assert!(text.contains("status 0"), "{text}");
+
+    // The bar that it shows by then goes, and so does what was written.
+    let producer = "(trap '' INT; head -c 5000 in; exec sleep 6)";
+    let commands = format!("trap : INT; {producer} | \"$PERFCONV\" pipe2file - -o other; echo status $?");
+    let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
+    thread::sleep(Duration::from_millis(1800));
+    terminal.control_c();
+    thread::sleep(APART);
+    terminal.control_c();
+    let text = terminal.text();
+    assert!(text.contains(FINISHING) && text.contains("status 130"), "{text:?}");
+    let bar = text.rfind("B/s").unwrap_or_else(|| panic!("no bar: {text:?}"));
+    let cleared = text.rfind("\u{1b}[2K").expect("a line is cleared");
+    assert!(cleared > bar, "a bar is left: {text:?}");
+    assert_eq!(names(folder.path()), ["in", "out"]);
+}
+
+/// A terminal that goes away: what is said on it is lost, and nothing else.
+#[test]
+fn a_terminal_that_is_closed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
+    let producer = "(trap 'sleep 0.5; tail -c +5001 in; exit' HUP; head -c 5000 in; while :; do sleep 0.05; done)";
+    let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -v -o out");
+    let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
+    thread::sleep(Duration::from_millis(700));
+    terminal.script.kill().expect("it runs");
+    let _ = terminal.script.wait();
+    let start = Instant::now();
+    while !folder.path().join("out").exists() {
+        assert!(start.elapsed() < Duration::from_secs(20), "no output: {:?}", names(folder.path()));
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(
+        perf::run(perfconv_verify(&folder.path().join("out")), Duration::from_secs(60)).expect("it runs").success()
+    );
+}
+
+fn perfconv_verify(path: &Path) -> Command {
+    let mut command = perfconv();
+    command.arg("verify").arg(path);
+    command
+}
+
+/// The way in which everybody ends `perf record`: ten times out of ten there is a file that perf reads.
+#[test]
+fn control_c_ends_a_live_recording() {
+    let Some(perf) = perf::all().iter().find(|perf| perf.name == "perf") else {
+        skipped::note("perf");
+        return;
+    };
+    let program = perf.command().get_program().to_owned();
+    let mut allowed = Command::new(&program);
+    allowed.args(["record", "-q", "-a", "-e", "cpu-clock", "-o", "-", "--", "true"]);
+    if !allowed.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        skipped::note("a perf that may record all CPUs");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for number in 0..10 {
+        let file = folder.path().join(format!("cc{number}.data"));
+        let commands = format!(
+            "{} record -a -e cpu-clock -o - | \"$PERFCONV\" pipe2file - -o {}; echo status ${{PIPESTATUS[*]}}",
+            program.display(),
+            file.display()
+        );
+        let Some(mut terminal) = Terminal::new(&format!("bash -c '{commands}'"), folder.path()) else { return };
+        thread::sleep(Duration::from_millis(600 + 40 * number));
+        terminal.control_c();
+        let text = terminal.text();
+        assert!(text.contains(FINISHING) && text.contains(" records, "), "run {number}: {text}");
+        let report = perf.ask(Question::Script, &file).expect("perf runs");
+        assert!(report.success() && report.stdout.contains("cpu-clock"), "run {number}: {}", report.stderr);
+        let mut command = perf.command();
+        command.args(["report", "--stdio", "-i"]).arg(&file);
+        let report = perf::run(command, Duration::from_secs(120)).expect("perf runs");
+        assert!(report.success() && report.stdout.contains("# Samples: "), "run {number}: {}", report.stderr);
+    }
+}

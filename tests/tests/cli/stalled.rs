@@ -1,0 +1,102 @@
+//! perfconv in the middle of a stream on its standard input, of which the rest is held back.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::fd::OwnedFd,
+    path::Path,
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::io::ioctl_fionread;
+
+/// How long a run may take that must end by itself.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A command that waits for the rest of a stream.
+pub struct Stalled {
+    pub child: Child,
+    input: Option<File>,
+    rest: Vec<u8>,
+}
+
+impl Stalled {
+    /// Starts `command`, whose input is `-`, and gives it the first half of `stream`.
+    pub fn new(command: Command, stream: &[u8]) -> Self {
+        Self::behind(command, stream, stream.len() / 2)
+    }
+
+    /// The same with the first `len` bytes.
+    pub fn behind(mut command: Command, stream: &[u8], len: usize) -> Self {
+        let (read, write) = io::pipe().expect("a pipe");
+        command.stdin(read).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        // It holds its end of the pipe.
+        drop(command);
+        let mut input = File::from(OwnedFd::from(write));
+        input.write_all(&stream[..len]).expect("perfconv reads");
+        let start = Instant::now();
+        while ioctl_fionread(&input).expect("a pipe") > 0 {
+            assert!(start.elapsed() < TIMEOUT, "perfconv does not read");
+            thread::sleep(Duration::from_millis(1));
+        }
+        Stalled { child, input: Some(input), rest: stream[len..].to_vec() }
+    }
+
+    /// Sends it a signal, by its name or number.
+    pub fn send(&self, signal: &str) {
+        let sent = Command::new("kill").arg(format!("-{signal}")).arg(self.child.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill -{signal} fails");
+    }
+
+    /// Whether it still waits, also a moment later.
+    pub fn waits(&mut self) -> bool {
+        thread::sleep(Duration::from_millis(100));
+        self.child.try_wait().expect("it is a child").is_none()
+    }
+
+    /// Gives it the rest, and takes what it says.
+    pub fn finish(mut self) -> Output {
+        let mut input = self.input.take().expect("it is open");
+        // One that refuses the stream reads no more of it.
+        let _ = input.write_all(&self.rest);
+        drop(input);
+        self.child.wait_with_output().expect("it is a child")
+    }
+
+    /// How it ends without the rest.
+    pub fn end(mut self, what: &str) -> ExitStatus {
+        end(&mut self.child, what)
+    }
+}
+
+/// Waits for a child that must end by itself.
+pub fn end(child: &mut Child, what: &str) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("it is a child") {
+            return status;
+        }
+        if start.elapsed() > TIMEOUT {
+            let _ = child.kill();
+            panic!("{what}: no end after {TIMEOUT:?}");
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The names in a folder, sorted.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// What a command said on standard error.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -1,0 +1,149 @@
+//! A system that starts no threads, as a container with a limit of processes: the command does without.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{self, Command, Output, Stdio},
+};
+
+use perfdata_tests::{convert::perfconv, recordings, skipped, synth};
+use tempfile::TempDir;
+
+use crate::stalled::{Stalled, names, said};
+
+/// A folder for a user who may have one thread, with a copy of the program.
+struct Room {
+    folder: TempDir,
+    user: u32,
+}
+
+impl Room {
+    /// Nothing where only root can become another user, and this is not root: the limit counts all threads of a user.
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let user = 1_000_000 + process::id();
+        let room = Room { folder, user };
+        fs::set_permissions(room.folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+        fs::copy(perfconv().get_program(), room.path("perfconv")).expect("the program can be copied");
+        let mut probe = Command::new("setpriv");
+        probe.args([&format!("--reuid={user}"), "--clear-groups"]).arg(room.path("perfconv")).arg("--version");
+        if !probe.output().is_ok_and(|done| done.status.success()) {
+            skipped::note("the right to become another user, who may start no thread");
+            return None;
+        }
+        Some(room)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn input(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).expect("a temporary file");
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644)).expect("it is ours");
+    }
+
+    /// The command with at most so many threads, the first one counted.
+    fn command(&self, words: &str, threads: u32) -> Command {
+        let mut command = Command::new("prlimit");
+        command.args([&format!("--nproc={threads}"), "setpriv", &format!("--reuid={}", self.user), "--clear-groups"]);
+        command.arg(self.path("perfconv")).args(words.split(' ')).current_dir(&self.folder).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &str, threads: u32) -> Output {
+        self.command(words, threads).output().expect("prlimit runs")
+    }
+}
+
+/// A recording for which all threads are worth while.
+fn large() -> Vec<u8> {
+    let basic = synth::file::basic(false);
+    let records = synth::record::stream(&synth::file::basic_records(false, &basic.events[0]));
+    synth::file::File { data: records.repeat((8 << 20) / records.len()), ..basic }.bytes()
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    let path = if path.is_dir() { path.join("data") } else { path.to_owned() };
+    fs::read(path).expect("an output")
+}
+
+#[test]
+fn all_commands_do_without_threads() {
+    let Some(room) = Room::new() else { return };
+    room.input("in", &large());
+    room.input("pipe", &fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture"));
+    let mut faults = Vec::new();
+    for words in [
+        "in",
+        "info in",
+        "info in --html out",
+        "dump in",
+        "dump --json in",
+        "verify in",
+        "diff in pipe",
+        "diff pipe in",
+        "in -o out",
+        "file2pipe in -o out",
+        "pipe2file pipe -o out",
+        "--swap-endian in -o out",
+        "--compress=3 in -o out",
+        "--build-ids=all --sysroot / in -o out",
+        "inject -b -i in -o out",
+        "recover in -o out",
+        "--to dir in -o out",
+        "--version",
+        "--help",
+        "man",
+    ] {
+        let whole = perfconv().args(words.split(' ')).current_dir(&room.folder).output().expect("perfconv runs");
+        let out = room.path("out");
+        let output = out.exists().then(|| read(&out));
+        let _ = if out.is_dir() { fs::remove_dir_all(&out) } else { fs::remove_file(&out) };
+        for threads in [1, 2, 3] {
+            let done = room.run(words, threads);
+            let is_same = done.status.code() == whole.status.code() && done.stdout == whole.stdout;
+            if !is_same || out.exists().then(|| read(&out)) != output {
+                faults.push(format!("{words}, {threads} threads: {}: {}", done.status, said(&done)));
+            }
+            let _ = if out.is_dir() { fs::remove_dir_all(&out) } else { fs::remove_file(&out) };
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Without a thread that waits for them, signals mean the same.
+#[test]
+fn signals_without_a_thread() {
+    let Some(room) = Room::new() else { return };
+    let stream = fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture");
+    let mut run = Stalled::new(room.command("pipe2file - -o out", 1), &stream);
+    run.send("INT");
+    assert!(run.waits(), "the first signal ends it");
+    let done = run.finish();
+    assert!(done.status.success(), "{}", said(&done));
+    fs::remove_file(room.path("out")).expect("an output");
+    for signal in ["INT", "TERM"] {
+        let mut run = Stalled::new(room.command("pipe2file - -o out", 1), &stream);
+        run.send(signal);
+        assert!(run.waits(), "the first signal ends it");
+        run.send(signal);
+        assert!(!run.end(signal).success());
+        assert_eq!(names(room.folder.path()), ["perfconv"], "{signal}");
+    }
+}
+
+/// What only says something about the command starts no thread.
+#[test]
+fn help_starts_no_thread() {
+    for words in ["--version", "--help", "convert --help"] {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-e", "trace=clone,clone3,fork,vfork"]).arg(perfconv().get_program());
+        let Ok(done) = strace.args(words.split(' ')).output() else {
+            skipped::note("strace");
+            return;
+        };
+        assert!(done.status.success() && !said(&done).contains("clone"), "{words}: {}", said(&done));
+    }
+}

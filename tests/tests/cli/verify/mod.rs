@@ -1,0 +1,201 @@
+//! `perfconv verify` finds what is wrong, and nothing else.
+
+mod damage;
+
+use std::fs;
+
+use perfdata_convert::{
+    convert::swap::{Swap, Target, Unknown},
+    io::Input,
+    verify::{Report, Severity},
+};
+use perfdata_core::{
+    arrangement::{Arrangement, FileArrangement, Part},
+    read::RecordingReader,
+};
+use perfdata_tests::{
+    convert::convert,
+    is_thorough,
+    recordings::{self, Container, Form, Recording},
+};
+
+/// What is said of a recording that is damaged: the start of the meaning of each error and warning, in order.
+type Damage = (&'static str, &'static [&'static str]);
+
+const UNFINISHED: &[&str] = &[
+    "the recording was not finished: the header gives the records no size",
+    "the header announces feature sections, but there is no table of them",
+];
+const CUT: &[&str] = &["SAMPLE record: "];
+const OVERWRITTEN: &[&str] = &["feature BUILD_ID and the ids of event 0 share bytes"];
+const NO_ATTRIBUTE: &[&str] = &["not read: "];
+
+/// The damaged recordings, and why they are.
+const DAMAGED: &[Damage] = &[
+    // perf was killed.
+    ("6.1-s390x-file-crashed", UNFINISHED),
+    ("6.1-x86_64-file-crashed", UNFINISHED),
+    ("6.12-x86_64-file-crashed-tp", &[UNFINISHED[0], UNFINISHED[1], "samples of tracepoints without tracing data"]),
+    ("7.2-x86_64-file-crashed", UNFINISHED),
+    // Cut with dd.
+    ("6.1-x86_64-pipe-cut", CUT),
+    ("7.2-x86_64-pipe-cut", CUT),
+    // perf inject wrote the ids and attributes over the first section.
+    ("6.12-x86_64-pipe-injected", OVERWRITTEN),
+    ("7.2-x86_64-pipe-injected", OVERWRITTEN),
+    // perf stat without counters left room for records, but wrote none.
+    ("6.1-x86_64-hw-stat", &["0 record, field size: found 0"]),
+    // One of the group's two events could not be opened.
+    ("7.2-x86_64-hw-group", &["GROUP_DESC: a group ends at event 2, there are 1"]),
+    // Damaged by those who published them: a test of their reader, and perf's messages behind the stream.
+    ("quipper/piped.corrupted.zero_size_sample-3.2", &["SAMPLE record, field size: found 0"]),
+    ("linux-perf-data/sleep.compressed2.pipe", &["143 bytes from here on are messages of perf record"]),
+    // What a fuzzer found: attributes that cannot be are no recording at all.
+    ("crashers/crasher-2", NO_ATTRIBUTE),
+    ("crashers/crasher-4", &["MMAP record, field addr", "there are no attributes"]),
+    ("crashers/crasher-6", &["0 record: its size is no multiple of 8", "2459079314 record: 37522 bytes needed"]),
+    (
+        "crashers/crasher-8",
+        &["HEADER_FEATURE record, field feat_id: 8 bytes needed", "5242880 record: 4096 bytes needed"],
+    ),
+    (
+        "crashers/crasher-10",
+        &["EXIT record: its size", "EXIT record: 58 bytes", "0 record, field size: found 1", "there are no attributes"],
+    ),
+    ("crashers/crasher-12", &["268435470 record, field size: found 0"]),
+    ("crashers/crasher-14", &["1166016512 record: 61952 bytes needed"]),
+    ("crashers/crasher-16", &["1166016512 record, field size: found 0"]),
+    ("crashers/crasher-18", NO_ATTRIBUTE),
+    ("crashers/crasher-20", NO_ATTRIBUTE),
+    (
+        "crashers/crasher-22",
+        &[
+            "NAMESPACES record: its size",
+            "NAMESPACES record, field namespaces: 10528927563350826796 bytes needed",
+            "2009271333 record, field size: found 0",
+            "there are no attributes",
+        ],
+    ),
+    (
+        "crashers/crasher-24",
+        &["HEADER_ATTR record, field attr.size: found 52", "HEADER_ATTR record, field size: found 0"],
+    ),
+    ("crashers/crasher-26", NO_ATTRIBUTE),
+    ("crashers/crasher-28", NO_ATTRIBUTE),
+];
+
+fn open(recording: &Recording) -> Result<Input, String> {
+    Input::open(&recording.main_file()).map_err(|error| error.to_string())
+}
+
+/// The damage that a recording is known to have.
+fn damage_of(recording: &Recording) -> &'static [&'static str] {
+    DAMAGED.iter().find(|(name, _)| *name == recording.name).map_or(&[], |(_, damage)| damage)
+}
+
+fn is_same(found: &[String], expected: &[&str]) -> bool {
+    found.len() == expected.len() && found.iter().zip(expected).all(|(is, start)| is.starts_with(start))
+}
+
+fn bad(report: &Report) -> Vec<String> {
+    let bad = report.findings.iter().filter(|finding| finding.severity != Severity::Note);
+    bad.map(|finding| finding.meaning.clone()).collect()
+}
+
+#[test]
+fn only_what_is_damaged_is_found() {
+    recordings::check_all(&recordings::all(), |recording| {
+        let found = match Report::of(open(recording)?) {
+            Ok(report) => {
+                serde_json::from_str::<serde_json::Value>(&report.json()).map_err(|error| error.to_string())?;
+                bad(&report)
+            }
+            Err(error) => vec![format!("not read: {error}")],
+        };
+        if is_same(&found, damage_of(recording)) { Ok(()) } else { Err(format!("{found:#?}")) }
+    });
+}
+
+/// The same in the other byte order: swapped, what was sound is sound, directories by their `data` and as a whole.
+#[test]
+fn the_other_byte_order_is_as_sound() {
+    let all = if is_thorough() { recordings::all() } else { recordings::fixtures() };
+    recordings::check_all(&all, |recording| {
+        if !damage_of(recording).is_empty() {
+            return Ok(());
+        }
+        let is_directory = matches!(recording.form, Some(Form { container: Container::Directory, .. }));
+        let mut paths = vec![recording.main_file()];
+        paths.extend(is_directory.then(|| recording.path.clone()));
+        for path in paths {
+            let swap = Box::new(Swap::new(Target::Other, Unknown::Error));
+            let swapped = convert(&path, None, vec![swap]).map_err(|error| error.to_string())?;
+            let report = Report::of(Input::open(&swapped.path()).map_err(|error| error.to_string())?);
+            let found = bad(&report.map_err(|error| error.to_string())?);
+            if !found.is_empty() {
+                return Err(format!("{}: {found:#?}", path.display()));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A file that is in order, and where its parts are.
+fn sound() -> (Vec<u8>, FileArrangement) {
+    let bytes = fs::read(recordings::fixture("7.2-x86_64-file-g").path).expect("a fixture");
+    let Arrangement::File(file) = RecordingReader::open(bytes.clone()).expect("it is read").arrangement().clone()
+    else {
+        panic!("not a file");
+    };
+    (bytes, file)
+}
+
+/// What is found when the byte `at` in a part is changed.
+fn found_after(part: Part, at: usize, change: impl Fn(&mut [u8])) -> Vec<String> {
+    let (mut bytes, file) = sound();
+    let place = file.place(part).expect("the part is there");
+    change(&mut bytes[usize::try_from(place.offset).expect("a small file") + at..]);
+    let damaged = tempfile::NamedTempFile::new().expect("a temporary file");
+    fs::write(damaged.path(), bytes).expect("it can be written");
+    bad(&Report::of(Input::open(damaged.path()).expect("it is there")).expect("it is still a recording"))
+}
+
+#[test]
+fn every_kind_of_damage_is_found() {
+    let number = |value: u64| move |bytes: &mut [u8]| bytes[..8].copy_from_slice(&value.to_le_bytes());
+    let find = |found: Vec<String>, expected: &str| {
+        assert!(found.iter().any(|meaning| meaning.contains(expected)), "{expected}: {found:#?}");
+    };
+    let nrcpus = Part::Feature(7);
+    assert_eq!(found_after(Part::Header, 0, |_| {}), [""; 0]);
+    find(found_after(Part::Header, 48, number(1 << 40)), "more than the file has");
+    find(found_after(Part::Header, 48, number(0)), "was not finished");
+    find(found_after(Part::FeatureTable, 16, number(1 << 40)), "more than the file has");
+    find(found_after(Part::FeatureTable, 32, number(0x100)), "share bytes");
+    find(found_after(Part::Ids(0), 0, number(1 << 40)), "no event has the id");
+    find(found_after(Part::Ids(0), 0, number(1 << 40)), "other ids than its attribute");
+    find(found_after(Part::Attrs, 8, number(77)), "another attribute");
+    find(found_after(Part::Attrs, 4, |bytes| bytes[0] = 136), "attribute: says 136 bytes");
+    find(found_after(nrcpus, 4, |bytes| bytes[0] = 200), "200 CPUs are online, 2 available");
+    find(found_after(nrcpus, 0, |bytes| bytes[0] = 1), "names CPU 1, NRCPUS says 1");
+    find(found_after(Part::Feature(21), 0, number(u64::MAX)), "samples from 18446744073709551615");
+    find(found_after(Part::Data, 6, |bytes| bytes[0] = 7), "field size: found 7");
+}
+
+#[test]
+fn what_cannot_be_decompressed_is_found() {
+    let original = recordings::fixture("7.2-x86_64-file-z").path;
+    let mut bytes = fs::read(original).expect("a fixture");
+    let magic = bytes.windows(4).position(|window| window == [0x28, 0xb5, 0x2f, 0xfd]).expect("zstd's magic");
+    bytes[magic] ^= 1;
+    let damaged = tempfile::NamedTempFile::new().expect("a temporary file");
+    fs::write(damaged.path(), bytes).expect("it can be written");
+    let report = Report::of(Input::open(damaged.path()).expect("it is there")).expect("it is still a recording");
+    assert!(!report.is_clean());
+    assert!(
+        matches!(&bad(&report)[..], [only] if only.starts_with("COMPRESSED2 record: zstd: ")),
+        "{:#?}",
+        bad(&report)
+    );
+    assert!(report.text().starts_with("error   0x"), "{}", report.text());
+}

@@ -1,0 +1,436 @@
+//! Recordings of `perf record -z`: what `--decompress` and `--compress` make of them.
+
+use std::{fs, io::Write as _};
+
+use perfdata_convert::convert::{Stage, compress::Compress, decompress::Decompress};
+use perfdata_core::{
+    arrangement::Arrangement,
+    feature::{Compression, CompressionType, Feature, FeatureId},
+    header::ContainerKind,
+    read::is_compressed,
+    record::{Compressed2, RawRecord, RecordType},
+};
+use perfdata_tests::{
+    allowed::{COMPRESSED, DIRECTORY},
+    convert::{Converted, Whole, convert},
+    golden::Tally,
+    is_thorough, judge,
+    perf::{self, Question},
+    recordings::{self, Container, Endian, Form, PerfVersion, Recording},
+    synth::{self, Buf, feature_system, kind, sink, user, zstd::Stream},
+};
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+fn decompress() -> Vec<Box<dyn Stage>> {
+    vec![Box::new(Decompress::default())]
+}
+
+/// What `--compress` does.
+fn compress(kind: RecordType, level: i32) -> Vec<Box<dyn Stage>> {
+    vec![Box::new(Decompress::default()), Box::new(Compress::new(kind, level))]
+}
+
+fn decompressed(recording: &Recording) -> Result<Converted, String> {
+    convert(&recording.path, None, decompress()).map_err(|error| error.to_string())
+}
+
+/// The recordings in files and pipes that hold compressed records.
+fn compressed() -> Vec<Recording> {
+    let mut all = recordings::all();
+    all.retain(|recording| {
+        !recording.is_damaged()
+            && matches!(recording.form, Some(Form { container: Container::File | Container::Pipe, .. }))
+            && Whole::read_file(&recording.path).is_ok_and(|whole| whole.records.iter().any(|(_, k)| is_compressed(*k)))
+    });
+    // Both kinds of compressed record, in files and pipes of both byte orders, are among the fixtures.
+    for container in [Container::File, Container::Pipe] {
+        for endian in [Endian::Little, Endian::Big] {
+            let form = Some(Form { container, endian });
+            assert!(all.iter().any(|recording| recording.form == form), "no compressed {form:?}");
+        }
+    }
+    all
+}
+
+/// The record stream of a recording with every piece of its zstd stream opened, by other code than the converter's.
+fn opened(whole: &Whole) -> Result<Vec<u8>, String> {
+    let mut decoder = Decoder::new().map_err(|error| error.to_string())?;
+    let (mut plain, mut carried) = (Vec::new(), Vec::new());
+    let ends = whole.records.iter().skip(1).map(|(at, _)| *at).chain([whole.stream.len()]);
+    for ((at, kind), end) in whole.records.iter().zip(ends) {
+        let bytes = &whole.stream[*at..end];
+        if !is_compressed(*kind) {
+            plain.extend_from_slice(bytes);
+            continue;
+        }
+        let record = RawRecord::first(bytes, whole.recording.endian, 0).map_err(|error| error.to_string())?;
+        let payload = match record.kind {
+            RecordType::COMPRESSED => record.body().to_vec(),
+            _ => record.decode_body::<Compressed2>(Default::default()).map_err(|error| error.to_string())?.data.0,
+        };
+        let mut room = vec![0; 4 << 20];
+        let (mut input, mut output) = (InBuffer::around(&payload), OutBuffer::around(room.as_mut_slice()));
+        while input.pos() < payload.len() {
+            decoder.run(&mut input, &mut output).map_err(|error| error.to_string())?;
+        }
+        let len = output.pos();
+        assert!(len < room.len());
+        carried.extend_from_slice(&room[..len]);
+        let mut whole_records = 0;
+        while let Ok(record) = RawRecord::first(&carried[whole_records..], whole.recording.endian, 0) {
+            whole_records += record.bytes.len();
+        }
+        plain.extend(carried.drain(..whole_records));
+    }
+    Ok(plain)
+}
+
+#[test]
+fn the_records_come_out_in_the_order_of_the_stream() {
+    recordings::check_all(&compressed(), |recording| {
+        let old = Whole::read_file(&recording.path)?;
+        let new = Whole::read_file(&decompressed(recording)?.path())?;
+        if opened(&old)? != new.stream {
+            return Err("the record streams differ".into());
+        }
+        if let Some((_, kind)) = new.records.iter().find(|(_, kind)| is_compressed(*kind)) {
+            return Err(format!("a {kind} record is left"));
+        }
+        let mut features = old.recording.features.clone();
+        features.remove(&FeatureId::COMPRESSED.0);
+        if features != new.recording.features {
+            return Err("other features than COMPRESSED changed".into());
+        }
+        Ok(())
+    });
+}
+
+/// In the fixtures; in all recordings at hand if `PERFCONV_TEST_ALL` is set.
+#[test]
+fn perf_reads_the_same_records() {
+    let tally = Tally::default();
+    let mut all = compressed();
+    all.retain(|recording| is_thorough() || recording.is_fixture());
+    recordings::check_all(&all, |recording| {
+        let plain = decompressed(recording)?;
+        let mut faults = Vec::new();
+        for perf in judge::panel(recording)? {
+            match judge::compare(recording, &plain.path(), perf, COMPRESSED) {
+                Ok(uses) => tally.add(&uses),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    });
+    eprint!("{}", tally.describe(COMPRESSED));
+}
+
+/// In one pass with the way from pipe to file.
+#[test]
+fn a_compressed_pipe_becomes_a_plain_file() {
+    let mut pipes = compressed();
+    pipes.retain(|recording| matches!(recording.form, Some(Form { container: Container::Pipe, .. })));
+    recordings::check_all(&pipes, |pipe| {
+        let whole = convert(&pipe.path, Some(ContainerKind::File), decompress()).map_err(|error| error.to_string())?;
+        let halfway = decompressed(pipe)?;
+        let twice = convert(&halfway.path(), Some(ContainerKind::File), Vec::new()).map_err(|e| e.to_string())?;
+        if whole.bytes() == twice.bytes() { Ok(()) } else { Err("two steps make another file than one".into()) }
+    });
+}
+
+/// A stream of one raw zstd block a piece, cut where it may be: every record comes out, whole.
+#[test]
+fn records_straddle_compressed_records() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("straddling.data");
+    for big in [false, true] {
+        for packed in [kind::COMPRESSED, kind::COMPRESSED2] {
+            fs::write(&path, sink::compressed_file(big, packed).bytes()).expect("a temporary file");
+            let old = Whole::read_file(&path).expect("the independent writer's recording");
+            let new = convert(&path, None, decompress()).expect("it can be decompressed");
+            assert_eq!(new.summary.notes, Vec::<String>::new());
+            let new = Whole::read_file(&new.path()).expect("the output is a recording");
+            assert!(opened(&old).expect("zstd") == new.stream);
+            assert!(new.records.len() > old.records.len());
+        }
+    }
+}
+
+/// A file of the independent writer whose records are `pieces` of zstd in a compressed record each.
+fn file_of(pieces: &[Vec<u8>]) -> synth::file::File {
+    let records: Vec<u8> = pieces
+        .iter()
+        .flat_map(|piece| {
+            let body = user::compressed(Buf::new(false), kind::COMPRESSED2, piece);
+            synth::record::frame(false, kind::COMPRESSED2, 0, &body.bytes)
+        })
+        .collect();
+    let mut file = synth::file::basic(false);
+    file.data = records;
+    file.set_feature(FeatureId::COMPRESSED.0, feature_system::compressed(Buf::new(false)).bytes);
+    file
+}
+
+/// Decompresses what [`file_of`] makes.
+fn decompress_pieces(pieces: &[Vec<u8>]) -> Result<(Vec<u8>, Vec<String>), String> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("made.data");
+    fs::write(&path, file_of(pieces).bytes()).expect("a temporary file");
+    let new = convert(&path, None, decompress()).map_err(|error| error.to_string())?;
+    Ok((Whole::read_file(&new.path())?.stream, new.summary.notes))
+}
+
+/// A COMM record of `len` bytes.
+fn comm(len: usize) -> Vec<u8> {
+    synth::record::frame(false, kind::COMM, 0, &vec![b'x'; len - 8])
+}
+
+#[test]
+fn a_frame_may_begin_anew() {
+    let record = comm(64);
+    // A writer that lost its context begins a new frame where the old one has no end.
+    let lost = [Stream::default().pack(&record), Stream::default().pack(&record)];
+    assert_eq!(decompress_pieces(&lost), Ok((record.repeat(2), vec![])));
+    // Frames with an end may even follow each other in one record.
+    let frame = zstd::bulk::compress(&record, 1).expect("zstd");
+    assert_eq!(decompress_pieces(&[frame.repeat(2), frame]), Ok((record.repeat(3), vec![])));
+}
+
+#[test]
+fn data_that_ends_inside_a_record_is_told() {
+    let record = comm(64);
+    let (stream, notes) = decompress_pieces(&[Stream::default().pack(&[&record[..], &record[..40]].concat())])
+        .expect("the whole record is there");
+    assert_eq!(stream, record);
+    assert_eq!(notes, ["the compressed data ends inside a record: its first 40 bytes are left out"]);
+}
+
+/// A recording of `perf record -z` that was killed: no feature says how it is compressed, and no size how much there is.
+#[test]
+fn a_recording_that_was_never_finished_is_decompressed() {
+    let record = comm(64);
+    let mut file = file_of(&[Stream::default().pack(&record.repeat(3))]);
+    file.crashed = true;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let input = folder.path().join("killed.data");
+    fs::write(&input, file.bytes()).expect("a temporary file");
+    let plain = convert(&input, None, decompress()).expect("its records are whole");
+    let plain = Whole::read(plain.bytes()).expect("a recording");
+    assert_eq!(plain.stream, record.repeat(3));
+    assert!(
+        matches!(&plain.arrangement, Arrangement::File(file) if file.header.data.size == 0),
+        "it is still unfinished"
+    );
+    // A size that is not that of what is there cannot be made right.
+    file.crashed = false;
+    let cut = usize::try_from(file.data_offset()).expect("a small file") + 40;
+    fs::write(&input, &file.bytes()[..cut]).expect("a temporary file");
+    let error = convert(&input, None, decompress()).expect_err("it is cut").to_string();
+    assert!(error.contains("is cut"), "{error}");
+}
+
+/// 65,528 bytes of zstd can hold 2 GiB.
+#[test]
+fn a_bomb_is_refused() {
+    let record = comm(1 << 15);
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 19).expect("zstd");
+    for _ in 0..1 << 13 {
+        encoder.write_all(&record).expect("zstd");
+    }
+    let bomb = encoder.finish().expect("zstd");
+    assert!(bomb.len() < 60_000, "{} bytes", bomb.len());
+    let error = decompress_pieces(&[bomb]).expect_err("256 MiB in one record");
+    assert!(error.contains("COMPRESSED2 record") && error.contains("above the limit max-decompressed of "), "{error}");
+}
+
+/// A frame may ask for a window of up to 2 TiB; perf's zstd takes 128 MiB.
+#[test]
+fn a_huge_window_is_refused() {
+    for (log, is_taken) in [(27, true), (28, false), (31, false), (41, false)] {
+        // Neither content size nor checksum; one empty last block.
+        let frame = [&0xfd2f_b528_u32.to_le_bytes()[..], &[0, (log - 10) << 3, 1, 0, 0]].concat();
+        match decompress_pieces(&[frame]) {
+            Ok((stream, _)) => assert!(is_taken && stream.is_empty(), "{log}"),
+            Err(error) => {
+                assert!(
+                    !is_taken && error.contains("COMPRESSED2 record: more than the limit max-window-log of 27"),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_zstd_is_refused() {
+    let error = decompress_pieces(&[vec![0x55; 100]]).expect_err("no zstd");
+    assert!(error.contains("COMPRESSED2 record: zstd: Unknown frame descriptor"), "{error}");
+    let nested = synth::record::frame(false, kind::COMPRESSED, 0, &Stream::default().pack(&comm(64)));
+    let error = decompress_pieces(&[Stream::default().pack(&nested)]).expect_err("compressed twice");
+    assert!(error.contains("a compressed COMPRESSED record"), "{error}");
+}
+
+const KINDS: [RecordType; 2] = [RecordType::COMPRESSED, RecordType::COMPRESSED2];
+
+/// The healthy recordings of all containers.
+fn healthy() -> Vec<Recording> {
+    let mut all = recordings::all();
+    all.retain(|recording| !recording.name.starts_with("crashers/") && recording.form.is_some());
+    all
+}
+
+/// The COMPRESSED feature of a recording.
+fn parameters(whole: &Whole) -> Option<Compression> {
+    match whole.recording.feature(FeatureId::COMPRESSED)?.expect("a whole section").value {
+        Feature::Compressed(parameters) => Some(parameters),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_compressed_comes_out_again() {
+    recordings::check_all(&healthy(), |recording| {
+        let text = |error: perfdata_convert::Error| error.to_string();
+        let plain = match convert(&recording.path, None, decompress()) {
+            Ok(plain) => plain,
+            // Published recordings may be damaged.
+            Err(_) if recording.recorder.is_none() => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        if recording.name.contains("-crashed") {
+            // Its header has no place for the feature.
+            return match convert(&plain.path(), None, compress(KINDS[0], 1)) {
+                Err(error) if error.to_string().contains("never finished") => Ok(()),
+                other => Err(format!("{other:?}")),
+            };
+        }
+        for (kind, level) in KINDS.into_iter().zip([1, 9]) {
+            let packed = convert(&plain.path(), None, compress(kind, level)).map_err(text)?;
+            let again = convert(&packed.path(), None, decompress()).map_err(text)?;
+            if again.bytes() != plain.bytes()
+                && Whole::read_file(&again.path())?.stream != Whole::read_file(&plain.path())?.stream
+            {
+                return Err(format!("{kind} at level {level}: other records come out than went in"));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Compressing a recording of `perf record -z` anew: the same records are plain, the others in as many of the stream.
+#[test]
+fn only_what_perf_compresses_is_compressed() {
+    recordings::check_all(&compressed(), |recording| {
+        let old = Whole::read_file(&recording.path)?;
+        let kind = old.records.iter().map(|(_, kind)| *kind).find(|kind| is_compressed(*kind)).ok_or("none")?;
+        let new = convert(&recording.path, None, compress(kind, 3)).map_err(|error| error.to_string())?;
+        let new = Whole::read_file(&new.path())?;
+        if opened(&old)? != opened(&new)? {
+            return Err("the record streams differ".into());
+        }
+        let plain = |whole: &Whole| {
+            let kinds = whole.records.iter().map(|(_, kind)| *kind).filter(|kind| !is_compressed(*kind));
+            kinds.collect::<Vec<_>>()
+        };
+        let (old_plain, new_plain) = (plain(&old), plain(&new));
+        if recording.recorder.is_some() && old_plain != new_plain {
+            return Err(format!("other records are plain: {old_plain:?}, {new_plain:?}"));
+        }
+        let parameters = parameters(&new).ok_or("no COMPRESSED feature")?;
+        let is_pipe = matches!(recording.form, Some(Form { container: Container::Pipe, .. }));
+        let truth = (0, CompressionType::ZSTD, 3, is_pipe);
+        match (parameters.version, parameters.kind, parameters.level, parameters.ratio == 0) == truth {
+            true if parameters.mmap_len.is_multiple_of(4096) => Ok(()),
+            _ => Err(format!("{parameters:?}")),
+        }
+    });
+}
+
+/// Every perf takes COMPRESSED, and those since 6.15 COMPRESSED2. Of the fixtures one of each kind is judged; all
+/// recordings at hand if `PERFCONV_TEST_ALL` is set.
+#[test]
+fn perf_reads_what_is_compressed() {
+    const KINDS_OF_RECORDING: [&str; 6] = ["-default", "-multi", "-tp", "-threads", "-z", "-odd-names"];
+    let mut all = if is_thorough() { healthy() } else { recordings::fixtures() };
+    if !is_thorough() {
+        all.retain(|recording| KINDS_OF_RECORDING.iter().any(|kind| recording.name.ends_with(kind)));
+    }
+    // Those that were killed have no perf that reads them.
+    all.retain(|recording| recording.recorder.is_some() && !recording.name.contains("-crashed"));
+    let allowed = [COMPRESSED, &[DIRECTORY]].concat();
+    let tally = Tally::default();
+    recordings::check_all(&all, |recording| {
+        let mut faults = Vec::new();
+        for kind in KINDS {
+            let packed = convert(&recording.path, None, compress(kind, 1)).map_err(|error| error.to_string())?;
+            for perf in judge::panel(recording)? {
+                if kind == RecordType::COMPRESSED2 && perf.version < (PerfVersion { major: 6, minor: 15 }) {
+                    continue;
+                }
+                match judge::compare(recording, &packed.path(), perf, &allowed) {
+                    Ok(uses) => tally.add(&uses),
+                    Err(fault) => faults.push(format!("{kind}: {fault}")),
+                }
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    });
+    eprint!("{}", tally.describe(&allowed));
+}
+
+/// A recording that is long enough for several zstd frames, which are compressed at the same time. perf takes one
+/// frame after the other.
+#[test]
+fn perf_reads_frames_one_after_the_other() {
+    const TIMES: usize = 250;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let input = folder.path().join("long.data");
+    let bytes = fs::read(recordings::fixture("6.1-x86_64-pipe-default").path).expect("a fixture");
+    let mut whole = Whole::read(bytes.clone()).expect("a recording");
+    let head = bytes[..bytes.len() - whole.stream.len()].to_vec();
+    whole.stream.truncate(whole.records_end);
+    fs::write(&input, [head, whole.stream.repeat(TIMES)].concat()).expect("a temporary file");
+    let long = convert(&input, Some(ContainerKind::File), Vec::new()).expect("a sound recording");
+    for kind in KINDS {
+        let packed = convert(&long.path(), None, compress(kind, 3)).expect("a sound recording");
+        let again = convert(&packed.path(), None, decompress()).expect("what was compressed");
+        let streams = [&long, &again].map(|converted| Whole::read(converted.bytes()).expect("a recording").stream);
+        assert!(streams[0] == streams[1], "{kind}: other records");
+        assert!(streams[0].len() > 2 << 20, "{} bytes are not several frames", streams[0].len());
+        let of_kind = perf::all().iter().filter(|perf| {
+            let reads = kind == RecordType::COMPRESSED || perf.version >= PerfVersion { major: 6, minor: 15 };
+            reads && perf.endian == Endian::Little
+        });
+        for perf in of_kind {
+            let ask = |path: std::path::PathBuf| perf.ask(Question::Script, &path).expect("perf runs");
+            let (old, new) = (ask(long.path()), ask(packed.path()));
+            assert!(new.success() && new.stdout == old.stdout, "{kind}: {perf}: {}", new.stderr);
+        }
+    }
+}
+
+/// The kind of record follows the release that is to read it, and where no kind fits the command says so.
+#[test]
+fn compressed_records_fit_the_wanted_release() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = folder.path().join("output.data");
+    let input = recordings::fixture("6.1-x86_64-file-default").main_file();
+    let compress = |compat: &[&str]| {
+        let mut command = perfdata_tests::convert::perfconv();
+        command.args(["convert", "--quiet", "--force", "--compress"]).args(compat).arg(&input).arg("-o").arg(&output);
+        command.output().expect("perfconv runs").status.code()
+    };
+    for (compat, kind) in [
+        (&[][..], RecordType::COMPRESSED2),
+        (&["--compat", "7.2"], RecordType::COMPRESSED2),
+        (&["--compat", "6.1"], RecordType::COMPRESSED),
+    ] {
+        assert_eq!(compress(compat), Some(0), "{compat:?}");
+        let bytes = fs::read(&output).expect("the output");
+        let records = Whole::read(bytes).expect("a recording").records;
+        let mut kinds: Vec<RecordType> = records.into_iter().map(|(_, kind)| kind).collect();
+        kinds.retain(|&kind| is_compressed(kind));
+        assert!(!kinds.is_empty() && kinds.iter().all(|&found| found == kind), "{compat:?}: {kinds:?}");
+    }
+    assert_eq!(compress(&["--compat", "4.19"]), Some(2), "perf 4.19 reads neither kind");
+}

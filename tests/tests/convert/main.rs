@@ -1,0 +1,16 @@
+//! The conversions, as functions of the library and as commands, on real and on made recordings.
+
+mod build_ids;
+mod compat;
+mod compressed;
+mod damaged_records;
+mod directories;
+mod edits;
+mod extract_aux;
+mod file2pipe;
+mod fuzz;
+mod pipe2file;
+mod recover;
+mod shared_bytes;
+mod stages;
+mod swap;

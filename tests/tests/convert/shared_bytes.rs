@@ -1,0 +1,356 @@
+//! Files whose parts share bytes: a conversion is refused, or perf reads the same from what it makes.
+//!
+//! The recording is a real one. Each part in turn is said to be where another one is, or to reach into it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use perfdata_convert::convert::Stage;
+use perfdata_convert::convert::compat::Compat;
+use perfdata_convert::convert::compress::Compress;
+use perfdata_convert::convert::decompress::Decompress;
+use perfdata_convert::convert::edit::{Change, Edit};
+use perfdata_convert::convert::swap::{Swap, Target, Unknown};
+use perfdata_convert::error::Result;
+use perfdata_core::arrangement::{Arrangement, Part};
+use perfdata_core::feature::FeatureId;
+use perfdata_core::header::{ContainerKind, FileSection};
+use perfdata_core::record::RecordType;
+use perfdata_tests::convert::{Converted, Whole, convert, perfconv};
+use perfdata_tests::is_thorough;
+use perfdata_tests::perf::{self, Perf, Question};
+use perfdata_tests::recordings::{fixture, in_parallel};
+
+const FIXTURE: &str = "6.1-x86_64-file-default";
+
+fn whole() -> Vec<u8> {
+    fs::read(fixture(FIXTURE).path).expect("a fixture")
+}
+
+/// A recording in memory whose header, attributes and feature table can be told other places.
+struct Patched {
+    bytes: Vec<u8>,
+    places: HashMap<Part, FileSection>,
+    /// Where in the file the entry of each feature is.
+    entries: HashMap<u32, usize>,
+}
+
+impl Patched {
+    fn new() -> Self {
+        let bytes = whole();
+        let Whole { arrangement, .. } = Whole::read(bytes.clone()).expect("a recording");
+        let Arrangement::File(file) = arrangement else { panic!("{FIXTURE} is a file") };
+        let table = file.place(Part::FeatureTable).expect("a table").offset as usize;
+        let entries = file.table.iter().enumerate().map(|(at, entry)| (entry.0, table + 16 * at)).collect();
+        let mut places: HashMap<_, _> = file.regions.iter().map(|region| (region.part, region.place)).collect();
+        places.insert(Part::EventTypes, FileSection { offset: 0, size: 72 });
+        Patched { bytes, places, entries }
+    }
+
+    /// The file in which `part` is said to be at `place`; nothing where its place is not said by the file.
+    fn with(&self, part: Part, place: FileSection) -> Option<Vec<u8>> {
+        let attrs = self.places[&Part::Attrs];
+        let at = match part {
+            Part::Attrs => 24,
+            Part::Data => 40,
+            Part::EventTypes => 56,
+            Part::Ids(0) => (attrs.offset + attrs.size - 16) as usize,
+            Part::Feature(id) => *self.entries.get(&id)?,
+            _ => return None,
+        };
+        let mut bytes = self.bytes.clone();
+        bytes[at..at + 8].copy_from_slice(&place.offset.to_le_bytes());
+        bytes[at + 8..at + 16].copy_from_slice(&place.size.to_le_bytes());
+        Some(bytes)
+    }
+}
+
+type Conversion = (&'static str, fn(&Path) -> Result<Converted>);
+
+fn with(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> Result<Converted> {
+    convert(input, to, stages)
+}
+
+fn edited(input: &Path, name: &str, change: Change) -> Result<Converted> {
+    with(input, None, vec![Box::new(Edit::new([(name.to_owned(), change)])?)])
+}
+
+fn swap() -> Vec<Box<dyn Stage>> {
+    vec![Box::new(Swap::new(Target::Other, Unknown::Keep))]
+}
+
+const CONVERSIONS: &[Conversion] = &[
+    ("a copy", |input| with(input, None, Vec::new())),
+    // Features that this perf does not know, or that are left out of the comparison.
+    ("--set", |input| edited(input, "CLN_SIZE", Change::Set("64".into()))),
+    ("--drop", |input| edited(input, "TOTAL_MEM", Change::Drop)),
+    ("--swap-endian, twice", |input| with(&with(input, None, swap())?.path(), None, swap())),
+    ("--to pipe, and back", |input| {
+        with(&with(input, Some(ContainerKind::Pipe), Vec::new())?.path(), Some(ContainerKind::File), Vec::new())
+    }),
+    ("--compat", |input| with(input, None, vec![Box::new(Compat::new("6.1".parse().expect("a release")))])),
+    ("--compress, and back", |input| {
+        let compressed = with(input, None, vec![Box::new(Compress::new(RecordType::COMPRESSED, 1))])?;
+        with(&compressed.path(), None, vec![Box::new(Decompress::default())])
+    }),
+];
+
+/// What perf says of a recording, without what names places or is the point of a conversion; nothing if it refuses it.
+fn said(perf: &Perf, path: &Path, questions: &[Question]) -> Option<String> {
+    let mut all = String::new();
+    for &question in questions {
+        let output = perf.ask(question, path).expect("perf runs");
+        if !output.success() && question != Question::BuildIds {
+            return None;
+        }
+        let skipped = ["# captured on", "# data ", "# feat offset", "# missing features", "# total memory"];
+        let lines = output.stdout.lines().filter(|line| !skipped.iter().any(|start| line.starts_with(start)));
+        lines.for_each(|line| all.extend([line, "\n"]));
+    }
+    Some(all)
+}
+
+/// Places for a part of `size` bytes that has bytes of the part at `other`.
+fn variants(size: u64, other: FileSection) -> Vec<FileSection> {
+    let end = other.offset + other.size;
+    let mut all = vec![FileSection { offset: end.saturating_sub(8), size }];
+    if is_thorough() {
+        all.push(FileSection { offset: other.offset, size });
+        all.push(FileSection { offset: other.offset.saturating_sub(size).saturating_add(8), size });
+        all.push(other);
+    }
+    all
+}
+
+#[test]
+fn a_conversion_is_refused_or_perf_reads_the_same() {
+    let Some(perf) = perf::all().iter().find(|perf| perf.name == "perf") else {
+        eprintln!("skipped: no perf");
+        return;
+    };
+    let base = Patched::new();
+    let mut features = vec![2, 3, 5, 6, 7, 12];
+    if is_thorough() {
+        features = base.entries.keys().copied().collect();
+        features.sort_unstable();
+    }
+    let mut parts = vec![Part::Header, Part::Ids(0), Part::Attrs, Part::EventTypes, Part::Data, Part::FeatureTable];
+    parts.extend(features.into_iter().map(Part::Feature));
+    let mut cases = Vec::new();
+    for &part in &parts {
+        for &other in parts.iter().filter(|&&other| other != part && other != Part::EventTypes) {
+            let size = base.places[&part].size;
+            for (at, place) in variants(size, base.places[&other]).into_iter().enumerate() {
+                cases.extend(base.with(part, place).map(|bytes| (format!("{part} in {other} ({at})"), bytes)));
+            }
+        }
+        // Into what follows.
+        let place = base.places[&part];
+        let longer = FileSection { size: place.size + 16, ..place };
+        cases.extend(base.with(part, longer).map(|bytes| (format!("{part} and 16 bytes"), bytes)));
+    }
+    let faults = Mutex::new(Vec::new());
+    let counts = Mutex::new((0, 0, 0));
+    let folder = tempfile::tempdir().expect("a folder");
+    in_parallel(&cases, |(name, bytes)| {
+        let path = folder.path().join(name.replace([' ', '(', ')'], "-"));
+        fs::write(&path, bytes).expect("a file");
+        let has_lost = Whole::read(bytes.clone()).is_ok_and(|whole| match whole.arrangement {
+            Arrangement::File(file) => file.lost_sections().next().is_some(),
+            Arrangement::Pipe(_) => false,
+        });
+        // Without the section that cannot be read perf looks for the build ids on its own machine.
+        let all = [Question::Header, Question::Script, Question::BuildIds];
+        let questions = if has_lost { &all[..2] } else { &all };
+        let expected = said(perf, &path, questions);
+        // What cannot be read is left out for an older perf.
+        for (conversion, run) in CONVERSIONS.iter().filter(|(name, _)| !has_lost || *name != "--compat") {
+            match run(&path) {
+                Err(error) => {
+                    counts.lock().expect("no thread failed").0 += 1;
+                    if error.exit_code() != 1 {
+                        faults.lock().expect("no thread failed").push(format!("{name}, {conversion}: {error}"));
+                    }
+                }
+                Ok(converted) => {
+                    let Some(expected) = &expected else {
+                        counts.lock().expect("no thread failed").2 += 1;
+                        continue;
+                    };
+                    counts.lock().expect("no thread failed").1 += 1;
+                    let found = said(perf, &converted.path(), questions).unwrap_or_else(|| "perf refuses it".into());
+                    if *conversion == "a copy" && converted.bytes() != *bytes {
+                        faults.lock().expect("no thread failed").push(format!("{name}: the copy has other bytes"));
+                    }
+                    if let Some((was, is)) = expected.lines().zip(found.lines()).find(|(was, is)| was != is) {
+                        let what = format!("{name}, {conversion}:\n  {was}\n  {is}");
+                        faults.lock().expect("no thread failed").push(what);
+                    } else if expected.lines().count() != found.lines().count() {
+                        let what = format!("{name}, {conversion}: perf says more, or less");
+                        faults.lock().expect("no thread failed").push(what);
+                    }
+                }
+            }
+        }
+        fs::remove_file(path).expect("it is there");
+    });
+    let (refused, same, unread) = counts.into_inner().expect("no thread failed");
+    let cases = cases.len();
+    eprintln!(
+        "{cases} files: {refused} conversions refused, {same} judged by {perf}, {unread} of files that it refuses"
+    );
+    let faults = faults.into_inner().expect("no thread failed");
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    assert!(refused > 100 && same > 100);
+}
+
+/// A file in a folder of its own.
+fn placed(folder: &Path, bytes: &[u8]) -> PathBuf {
+    let path = folder.join("in.data");
+    fs::write(&path, bytes).expect("a file");
+    path
+}
+
+/// What `perfconv ARGS in.data -o out.data -f` says, with its status.
+fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let mut command = perfconv();
+    let output = command.current_dir(folder).args(args).args(["-f", "in.data", "-o", "out.data"]).output();
+    let output = output.expect("perfconv runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn features(path: &Path) -> Vec<(u32, Vec<u8>)> {
+    Whole::read_file(path).expect("a recording").recording.features.into_iter().collect()
+}
+
+/// perf reads each section by its entry, also where one is too long and reaches into the next.
+#[test]
+fn sections_that_share_bytes_are_both_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let base = Patched::new();
+    let place = base.places[&Part::Feature(FeatureId::VERSION.0)];
+    let bytes = base.with(Part::Feature(FeatureId::VERSION.0), FileSection { size: place.size + 4, ..place });
+    let input = placed(folder.path(), &bytes.expect("it has an entry"));
+    let output = folder.path().join("out.data");
+    let before = features(&fixture(FIXTURE).path);
+    let found = features(&input);
+    assert_eq!(found.len(), before.len());
+    let differ: Vec<u32> = found.iter().zip(&before).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
+    assert_eq!(differ, [FeatureId::VERSION.0]);
+    for (args, changed) in [
+        (&["--drop", "VERSION"] as &[&str], None),
+        (&["--set", "VERSION=1"], Some(())),
+        (&["--to", "pipe", "--set", "VERSION=1"], Some(())),
+    ] {
+        let (status, said) = run(folder.path(), args);
+        assert_eq!(status, Some(0), "{args:?}: {said}");
+        let mut expected = before.clone();
+        expected.retain(|feature| feature.0 != FeatureId::VERSION.0);
+        let mut found = features(&output);
+        let version = found.iter().position(|feature| feature.0 == FeatureId::VERSION.0);
+        assert_eq!(version.is_some(), changed.is_some(), "{args:?}");
+        version.map(|at| found.remove(at));
+        if args[0] != "--to" {
+            assert_eq!(found, expected, "{args:?}");
+        } else {
+            assert!(found.contains(&expected[4]), "ARCH is sent");
+        }
+        let verified = perfconv().arg("verify").arg(&output).output().expect("perfconv runs");
+        assert_eq!(verified.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&verified.stdout));
+    }
+    let verified = perfconv().arg("verify").arg(&input).output().expect("perfconv runs");
+    let text = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert_eq!(verified.status.code(), Some(1), "{text}");
+    assert!(text.contains("feature VERSION and feature ARCH share bytes"), "{text}");
+    let recovered = perfconv().args(["recover", "-f", "in.data", "-o", "out.data"]).current_dir(&folder).output();
+    let said = String::from_utf8_lossy(&recovered.expect("perfconv runs").stderr).into_owned();
+    assert!(said.contains("feature sections share bytes: each gets a place of its own"), "{said}");
+    let report = perfconv().arg("verify").arg(&output).output().expect("perfconv runs");
+    assert_eq!(report.status.code(), Some(0), "{}", String::from_utf8_lossy(&report.stdout));
+}
+
+/// A section outside of the file can be set, and left out; nothing else changes its content or entry.
+#[test]
+fn a_section_that_is_not_there_is_repaired() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let base = Patched::new();
+    let id = FeatureId::CPUDESC.0;
+    let place = FileSection { offset: 1_000_000_000, ..base.places[&Part::Feature(id)] };
+    let bytes = base.with(Part::Feature(id), place).expect("it has an entry");
+    placed(folder.path(), &bytes);
+    let output = folder.path().join("out.data");
+    let mut others = features(&fixture(FIXTURE).path);
+    others.retain(|feature| feature.0 != id);
+    for (args, is_there) in [(["--set", "CPUDESC=zzz"], true), (["--drop", "CPUDESC"], false)] {
+        let (status, said) = run(folder.path(), &args);
+        assert_eq!(status, Some(0), "{args:?}: {said}");
+        let mut found = features(&output);
+        assert_eq!(found.iter().any(|feature| feature.0 == id), is_there, "{args:?}");
+        found.retain(|feature| feature.0 != id);
+        assert_eq!(found, others, "{args:?}");
+        let Arrangement::File(file) = Whole::read_file(&output).expect("a recording").arrangement else {
+            panic!("{args:?}: a file stays one")
+        };
+        assert_eq!(file.lost_sections().count(), 0, "{args:?}");
+        let report = perfconv().arg("verify").arg(&output).output().expect("perfconv runs");
+        assert_eq!(report.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&report.stdout));
+    }
+    // Kept as it is by other changes, and named where it cannot be.
+    let (status, said) = run(folder.path(), &["--drop", "HOSTNAME"]);
+    assert_eq!(status, Some(0), "{said}");
+    let Arrangement::File(file) = Whole::read_file(&output).expect("a recording").arrangement else { panic!("a file") };
+    let lost: Vec<_> = file.lost_sections().map(|(id, _)| id).collect();
+    assert_eq!(lost, [id]);
+    let (status, said) = run(folder.path(), &["--to", "pipe"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("note: feature CPUDESC is left out: its section cannot be read"), "{said}");
+}
+
+/// Build ids made anew take the place of those that perf inject has written over.
+#[test]
+fn a_lost_section_that_is_made_anew_has_one_entry() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = fs::read(fixture("7.2-x86_64-pipe-injected").path).expect("a fixture");
+    placed(folder.path(), &bytes);
+    let known = format!("{} /known", "ab".repeat(20));
+    let known = ["--known-build-ids", known.as_str(), "--sysroot", "."];
+    let (status, said) = run(folder.path(), &[&["--build-ids=all", "--compress=1"] as &[&str], &known].concat());
+    assert_eq!(status, Some(0), "{said}");
+    let output = folder.path().join("out.data");
+    let Whole { recording, arrangement, .. } = Whole::read_file(&output).expect("a recording");
+    let Arrangement::File(file) = arrangement else { panic!("a file stays one") };
+    let mut entries: Vec<u32> = file.table.iter().map(|entry| entry.0).collect();
+    let count = entries.len();
+    entries.dedup();
+    assert_eq!(entries.len(), count, "each feature has one entry");
+    let compressed = recording.feature(FeatureId::COMPRESSED).expect("it was compressed").expect("a section");
+    assert_eq!(compressed.tail, Vec::<u8>::new());
+    assert!(file.place(Part::Feature(FeatureId::COMPRESSED.0)).is_some_and(|place| place.size == 20));
+}
+
+#[test]
+fn parts_that_share_bytes_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let base = Patched::new();
+    let (attrs, data) = (base.places[&Part::Attrs], base.places[&Part::Data]);
+    let into = attrs.offset + attrs.size - data.offset + 16;
+    let place = FileSection { offset: data.offset - 16, size: data.size + 16 };
+    assert_eq!(into, 16);
+    let bytes = base.with(Part::Data, place).expect("the header says it");
+    placed(folder.path(), &bytes);
+    for args in [&["--swap-endian"] as &[&str], &["--to", "pipe"], &["--compress"], &["--set", "HOSTNAME=x"]] {
+        let (status, said) = run(folder.path(), args);
+        assert_eq!(status, Some(1), "{args:?}: {said}");
+        assert!(
+            said.contains("the records") && said.contains("the attributes") && said.contains(" share bytes"),
+            "{said}"
+        );
+        assert!(said.contains("perfconv: try: perfconv recover in.data"), "{said}");
+        assert!(!folder.path().join("out.data").exists(), "{args:?}");
+    }
+    let (status, said) = run(folder.path(), &[]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(fs::read(folder.path().join("out.data")).expect("a copy") == bytes);
+}

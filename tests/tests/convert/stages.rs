@@ -1,0 +1,260 @@
+//! Conversions of one's own: a stage that knows nothing of payloads, compressed records and sections is right.
+
+use std::path::Path;
+
+use perfdata_convert::convert::{CompressedRecords, Link, Stage, compress::Compress, decompress::Decompress};
+use perfdata_convert::{error::Result, io::Input, verify::Report};
+use perfdata_core::Recording as Model;
+use perfdata_core::feature::{Compression, Feature, FeatureId, SampleTime, Section};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::is_compressed;
+use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::wire::Str;
+use perfdata_tests::convert::{Converted, Whole, convert};
+use perfdata_tests::recordings::{self, Container, Form, Recording};
+
+/// Leaves out the records of one type, but for each one of `keep`.
+struct Without {
+    kind: RecordType,
+    keep: Option<usize>,
+    seen: usize,
+}
+
+impl Stage for Without {
+    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        assert!(!is_compressed(record.kind), "it gets plain records");
+        self.seen += usize::from(record.kind == self.kind);
+        let kept = self.keep.is_some_and(|keep| self.seen.is_multiple_of(keep));
+        if record.kind == self.kind && !kept { Ok(()) } else { next.record(record) }
+    }
+}
+
+fn without(kind: RecordType) -> Box<dyn Stage> {
+    Box::new(Without { kind, keep: None, seen: 0 })
+}
+
+fn without_most(kind: RecordType, keep: usize) -> Box<dyn Stage> {
+    Box::new(Without { kind, keep: Some(keep), seen: 0 })
+}
+
+/// Hands on everything.
+struct Nothing;
+
+impl Stage for Nothing {}
+
+fn made(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> (Converted, Whole) {
+    let made = convert(input, to, stages).unwrap_or_else(|error| panic!("{}: {error}", input.display()));
+    let whole = Whole::read(made.bytes()).expect("the output is a recording");
+    (made, whole)
+}
+
+fn plain(input: &Path) -> Whole {
+    made(input, None, vec![Box::new(Decompress::default())]).1
+}
+
+fn check_clean(made: &Converted, name: &str) {
+    let report = Input::open(&made.path()).and_then(Report::of).expect("it can be verified");
+    assert!(report.is_clean(), "{name}: {}", report.text());
+}
+
+fn is_clean(recording: &Recording) -> bool {
+    Input::open(&recording.path).and_then(Report::of).is_ok_and(|report| report.is_clean())
+}
+
+fn count(whole: &Whole, kind: RecordType) -> usize {
+    whole.records.iter().filter(|(_, other)| *other == kind).count()
+}
+
+/// The bytes of the records with what follows them, but for those of one type.
+fn others(whole: &Whole, but: RecordType) -> Vec<u8> {
+    let ends = whole.records.iter().skip(1).map(|(at, _)| *at).chain([whole.stream.len()]);
+    let kept = whole.records.iter().zip(ends).filter(|((_, kind), _)| *kind != but);
+    kept.flat_map(|((at, _), end)| whole.stream[*at..end].to_vec()).collect()
+}
+
+fn singles(want: impl Fn(&Whole) -> bool) -> Vec<(Recording, Whole)> {
+    let mut all = recordings::fixtures();
+    all.extend(recordings::corpus());
+    let is_single = |form| matches!(form, Some(Form { container: Container::File | Container::Pipe, .. }));
+    all.retain(|recording| is_single(recording.form) && !recording.is_damaged());
+    let read = |recording: Recording| Some((Whole::read_file(&recording.path).ok()?, recording));
+    all.into_iter().filter_map(read).filter(|(whole, _)| want(whole)).map(|(whole, name)| (name, whole)).collect()
+}
+
+fn compression(model: &Model) -> Option<Compression> {
+    match model.feature(FeatureId::COMPRESSED) {
+        Some(Ok(Section { value: Feature::Compressed(params), .. })) => Some(params),
+        _ => None,
+    }
+}
+
+/// The stage on the front page of the library, with the records that have a payload.
+#[test]
+fn a_payload_goes_with_its_record() {
+    let mut tested = 0;
+    for (recording, whole) in singles(|whole| count(whole, RecordType::AUXTRACE) > 0) {
+        if !is_clean(&recording) {
+            continue;
+        }
+        for to in [ContainerKind::File, ContainerKind::Pipe] {
+            let (made, none) = made(&recording.path, Some(to), vec![without(RecordType::AUXTRACE)]);
+            check_clean(&made, &recording.name);
+            assert_eq!(count(&none, RecordType::AUXTRACE), 0);
+            if whole.arrangement.container() == to {
+                assert!(others(&whole, RecordType::AUXTRACE) == none.stream, "{}", recording.name);
+            }
+            let (made, some) = self::made(&recording.path, Some(to), vec![without_most(RecordType::AUXTRACE, 2)]);
+            check_clean(&made, &recording.name);
+            assert_eq!(count(&some, RecordType::AUXTRACE), count(&whole, RecordType::AUXTRACE) / 2);
+            let index = some.recording.feature(FeatureId::AUXTRACE).map(|section| section.expect("an index").value);
+            if let (ContainerKind::File, Some(Feature::AuxtraceIndex(index))) = (to, index) {
+                assert_eq!(index.len(), count(&some, RecordType::AUXTRACE), "{}", recording.name);
+            }
+        }
+        tested += 1;
+    }
+    assert!(tested > 0, "no recording with AUX data");
+}
+
+#[test]
+fn compressed_records_are_opened_and_compressed_again() {
+    let mut tested = 0;
+    for (recording, whole) in singles(|whole| whole.records.iter().any(|(_, kind)| is_compressed(*kind))) {
+        let name = &recording.name;
+        let before = plain(&recording.path);
+        // What changes nothing changes nothing.
+        let (made, after) = made(&recording.path, None, vec![Box::new(Nothing)]);
+        assert!(after.records.iter().any(|(_, kind)| is_compressed(*kind)), "{name}");
+        assert!(plain(&made.path()).stream == before.stream, "{name}");
+        let kind = |whole: &Whole| whole.records.iter().find(|(_, kind)| is_compressed(*kind)).map(|(_, kind)| *kind);
+        assert_eq!(kind(&whole), kind(&after), "{name}");
+        // Samples are left out wherever they are, in one stage or several.
+        let stages = vec![without(RecordType::SAMPLE), Box::new(Nothing) as Box<dyn Stage>, without(RecordType::COMM)];
+        let (made, after) = self::made(&recording.path, None, stages);
+        let after_plain = plain(&made.path());
+        assert!(count(&before, RecordType::SAMPLE) > 0, "{name}");
+        assert_eq!(count(&after_plain, RecordType::SAMPLE) + count(&after_plain, RecordType::COMM), 0, "{name}");
+        let rest = others(&before, RecordType::SAMPLE);
+        assert!(rest.len() > after_plain.stream.len(), "{name}");
+        if let (Some(old), Some(new)) = (compression(&whole.recording), compression(&after.recording)) {
+            assert_eq!((old.kind, old.level, old.mmap_len), (new.kind, new.level, new.mmap_len), "{name}");
+            assert_eq!(old.ratio == 0, new.ratio == 0, "{name}");
+        }
+        // The same as on plain records.
+        let decompress: Box<dyn Stage> = Box::new(Decompress::default());
+        let stages = vec![decompress, without(RecordType::SAMPLE), without(RecordType::COMM)];
+        assert!(self::made(&recording.path, None, stages).1.stream == after_plain.stream, "{name}");
+        // With a stage that compresses they are compressed once.
+        let compress: Box<dyn Stage> = Box::new(Compress::new(RecordType::COMPRESSED2, 3));
+        let (made, _) = self::made(&recording.path, None, vec![without(RecordType::SAMPLE), compress]);
+        let again = plain(&made.path());
+        assert!(again.stream == others(&before, RecordType::SAMPLE), "{name}");
+        tested += 1;
+    }
+    assert!(tested >= 10, "{tested} compressed recordings");
+}
+
+#[test]
+fn the_ratio_is_true() {
+    let recording = recordings::fixture("7.2-x86_64-file-z");
+    let (_, after) = made(&recording.path, None, vec![without_most(RecordType::SAMPLE, 3)]);
+    let ends = after.records.iter().skip(1).map(|(at, _)| *at).chain([after.stream.len()]);
+    let sizes = after.records.iter().zip(ends).filter(|((_, kind), _)| is_compressed(*kind));
+    let compressed: usize = sizes.map(|((at, _), end)| end - at).sum();
+    let opened =
+        made(&recording.path, None, vec![Box::new(Decompress::default()), without_most(RecordType::SAMPLE, 3)]).1;
+    let inside = opened.stream.len() + compressed - after.stream.len();
+    let ratio = compression(&after.recording).expect("a COMPRESSED section").ratio;
+    assert_eq!(ratio as usize, (inside + compressed / 2) / compressed);
+}
+
+/// SAMPLE_TIME speaks of the samples that are left.
+#[test]
+fn times_are_those_of_the_samples() {
+    let times = |whole: &Whole| match whole.recording.feature(FeatureId::SAMPLE_TIME) {
+        Some(Ok(Section { value: Feature::SampleTime(times), .. })) => times,
+        other => panic!("SAMPLE_TIME: {other:?}"),
+    };
+    let range = |whole: &Whole| {
+        let records = whole.records.iter().filter(|(_, kind)| *kind == RecordType::SAMPLE);
+        let time = |(at, _): &(usize, RecordType)| {
+            let raw = RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0).expect("a record");
+            whole.recording.events.sample_time(&raw).expect("a time")
+        };
+        let times: Vec<u64> = records.map(time).collect();
+        SampleTime { first: *times.iter().min().expect("samples"), last: *times.iter().max().expect("samples") }
+    };
+    for name in ["7.2-x86_64-file-z", "7.2-x86_64-file-default", "6.1-s390x-file-default"] {
+        let recording = recordings::fixture(name);
+        let before = Whole::read_file(&recording.path).expect("a recording");
+        let (made, some) = made(&recording.path, None, vec![without_most(RecordType::SAMPLE, 97)]);
+        check_clean(&made, name);
+        assert_eq!(times(&some), range(&plain(&made.path())), "{name}");
+        assert_ne!(times(&some), times(&before), "{name}");
+        let (made, none) = self::made(&recording.path, None, vec![without(RecordType::SAMPLE)]);
+        check_clean(&made, name);
+        assert_eq!(times(&none), SampleTime { first: 0, last: 0 }, "{name}");
+        // What drops none leaves it.
+        let (_, all) = self::made(&recording.path, None, vec![without(RecordType::LOST)]);
+        assert_eq!(times(&all), times(&before), "{name}");
+        // A pipe says the times before the samples.
+        let stage = vec![without_most(RecordType::SAMPLE, 97)];
+        let (piped, pipe) = self::made(&recording.path, Some(ContainerKind::Pipe), stage);
+        check_clean(&piped, name);
+        assert_eq!(times(&pipe), SampleTime { first: 0, last: 0 }, "{name}");
+        let (_, back) = self::made(&piped.path(), Some(ContainerKind::File), vec![Box::new(Nothing)]);
+        assert_eq!(times(&back), times(&some), "{name}");
+    }
+}
+
+/// Changes the model at the beginning and at the end.
+struct Rename {
+    begin: &'static [u8],
+    end: &'static [u8],
+    is_behind: bool,
+}
+
+impl Stage for Rename {
+    fn is_behind_container(&self) -> bool {
+        self.is_behind
+    }
+
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn begin(&mut self, recording: &mut Model, _: &mut perfdata_core::arrangement::Arrangement) -> Result<()> {
+        recording.features.remove(&FeatureId::CPUDESC.0);
+        Ok(recording.set_feature(FeatureId::OSRELEASE, Feature::OsRelease(Str::new(self.begin)))?)
+    }
+
+    fn finish(&mut self, recording: &mut Model, _: &mut Link<'_>) -> Result<()> {
+        recording.features.remove(&FeatureId::CPUID.0);
+        Ok(recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(Str::new(self.end)))?)
+    }
+}
+
+/// Whatever stages there are, and where the container changes, every change of the model is in the file.
+#[test]
+fn changes_of_the_model_survive() {
+    for name in ["7.2-x86_64-pipe-default", "7.2-x86_64-file-default"] {
+        let recording = recordings::fixture(name);
+        for is_behind in [false, true] {
+            let stage: Box<dyn Stage> = Box::new(Rename { begin: b"first", end: b"last", is_behind });
+            let (made, whole) = made(&recording.path, Some(ContainerKind::File), vec![stage]);
+            check_clean(&made, name);
+            let has = |id: FeatureId| whole.recording.features.contains_key(&id.0);
+            assert!(
+                !has(FeatureId::CPUDESC) && !has(FeatureId::CPUID) && has(FeatureId::CMDLINE),
+                "{name} {is_behind}"
+            );
+            let text = |id| match whole.recording.feature(id) {
+                Some(Ok(Section { value: Feature::OsRelease(text) | Feature::Hostname(text), .. })) => {
+                    String::from_utf8_lossy(text.text()).into_owned()
+                }
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((text(FeatureId::OSRELEASE), text(FeatureId::HOSTNAME)), ("first".into(), "last".into()));
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What the documentation tells people to type is typed here, and what it says they will see is compared.
+//!
+//! In README.md, CONTRIBUTING.md and docs/*.md a code block marked `sh` is run by a shell in an empty folder that
+//! looks like a clone (`fixtures/` is there), with `perfconv` on the PATH. A block marked `sh perf` needs perf and is
+//! skipped where there is none. A `text` or `json` block right behind it is what the commands print, errors and
+//! summaries included; there a line `…` stands for any lines, and a `…` inside a line for any text. Numbers of a `sh
+//! perf` block are different each time and not compared.
+
+use std::{
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use clap::CommandFactory;
+use perfdata_convert::cli::Cli;
+use perfdata_tests::skipped;
+use perfdata_tests::{convert, perf, recordings};
+
+/// Commands of cargo build the project, so they are not run again from within its tests: `run` is what it would run,
+/// the others are left out. .ci/run runs them.
+const PRELUDE: &str = r#"exec 2>&1
+cargo() {
+    case "$1 $2 $3" in
+        "run --release --") shift 3; perfconv "$@" ;;
+        *) ;;
+    esac
+}
+"#;
+
+/// A block of commands and what follows it.
+#[derive(Debug, PartialEq)]
+struct Example {
+    /// Line of the file where the commands begin.
+    line: usize,
+    needs_perf: bool,
+    commands: String,
+    output: Option<String>,
+}
+
+/// The blocks of a Markdown file with their marks and first lines.
+fn blocks(markdown: &str) -> Vec<(usize, &str, String)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(usize, &str, String)> = None;
+    for (at, line) in markdown.lines().enumerate() {
+        match (open.take(), line.strip_prefix("```")) {
+            (Some(block), Some("")) => blocks.push(block),
+            (Some((first, mark, text)), _) => open = Some((first, mark, text + line + "\n")),
+            (None, Some(mark)) => open = Some((at + 2, mark, String::new())),
+            (None, None) => {}
+        }
+    }
+    assert_eq!(open, None, "a block without end");
+    blocks
+}
+
+fn examples(markdown: &str) -> Vec<Example> {
+    let blocks = blocks(markdown);
+    let lines: Vec<&str> = markdown.lines().collect();
+    let follows = |(first, _, text): &(usize, &str, String), next: &(usize, &str, String)| {
+        let end = first + text.lines().count();
+        lines[end..next.0 - 2].iter().all(|line| line.trim().is_empty())
+    };
+    let mut examples = Vec::new();
+    for (at, block) in blocks.iter().enumerate() {
+        let needs_perf = match block.1 {
+            "sh" => false,
+            "sh perf" => true,
+            _ => continue,
+        };
+        let output = blocks.get(at + 1).filter(|next| matches!(next.1, "text" | "json") && follows(block, next));
+        examples.push(Example {
+            line: block.0,
+            needs_perf,
+            commands: block.2.clone(),
+            output: output.map(|next| next.2.clone()),
+        });
+    }
+    examples
+}
+
+/// Whether `actual` is what `expected` says, with `…` for whatever is there.
+fn matches<T: AsRef<str>>(expected: &[T], actual: &[T]) -> bool {
+    match (expected.split_first(), actual.split_first()) {
+        (None, None) => true,
+        (Some((first, rest)), _) if first.as_ref() == "…" => {
+            (0..=actual.len()).any(|skipped| matches(rest, &actual[skipped..]))
+        }
+        (Some((expected, more)), Some((actual, rest))) => {
+            line_matches(expected.as_ref(), actual.as_ref()) && matches(more, rest)
+        }
+        _ => false,
+    }
+}
+
+fn line_matches(expected: &str, actual: &str) -> bool {
+    match expected.split_once('…') {
+        None => expected == actual,
+        Some((start, rest)) => actual.strip_prefix(start).is_some_and(|behind| {
+            behind.char_indices().map(|(at, _)| at).chain([behind.len()]).any(|at| line_matches(rest, &behind[at..]))
+        }),
+    }
+}
+
+/// Every run of digits as one `0`.
+fn without_numbers(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '0'..='9' if out.ends_with('0') => {}
+            '0'..='9' => out.push('0'),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Runs an example in an empty folder; what it got wrong.
+fn check(example: &Example) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let root = recordings::root();
+    symlink(root.join("fixtures"), folder.path().join("fixtures")).map_err(|e| e.to_string())?;
+    let program = convert::perfconv().get_program().to_owned();
+    let bin = Path::new(&program).parent().map(Path::to_owned).unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path =
+        std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).map_err(|e| e.to_string())?;
+
+    // Nothing outside of the folder is written to.
+    let commands = example.commands.replace("/tmp/", &format!("{}/", folder.path().display()));
+    let mut shell = Command::new("bash");
+    shell.args(["-e", "-o", "pipefail", "-c", &format!("{PRELUDE}{commands}")]);
+    shell.current_dir(&folder).env("PATH", path).env("HOME", folder.path()).env("LC_ALL", "C").env("TZ", "UTC");
+    let output = perf::run(shell, std::time::Duration::from_secs(120)).map_err(|e| e.to_string())?;
+    let said = format!("{}{}", output.stdout, output.stderr);
+    if !output.success() {
+        return Err(format!("ended with {:?}:\n{said}", output.status));
+    }
+    let Some(expected) = &example.output else { return Ok(()) };
+    let normal = |text: &str| if example.needs_perf { without_numbers(text) } else { text.to_owned() };
+    let lines = |text: &str| -> Vec<String> { normal(text).lines().map(|line| line.trim_end().to_owned()).collect() };
+    let (expected, said) = (lines(expected), lines(&said));
+    if matches(&expected, &said) {
+        return Ok(());
+    }
+    let diff = similar::TextDiff::from_lines(expected.join("\n"), said.join("\n")).unified_diff().to_string();
+    Err(format!("prints something else:\n{diff}"))
+}
+
+fn documents() -> io::Result<Vec<PathBuf>> {
+    let root = recordings::root();
+    let mut documents = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    for entry in fs::read_dir(root.join("docs"))? {
+        documents.push(entry?.path());
+    }
+    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    documents.sort();
+    Ok(documents)
+}
+
+#[test]
+fn every_command_does_what_the_documentation_says() {
+    let has_perf = perf::all().iter().any(|perf| perf.name == "perf");
+    let mut wrong = Vec::new();
+    let mut run = 0;
+    for path in documents().expect("docs/ can be read") {
+        let text = fs::read_to_string(&path).expect("a document can be read");
+        let name = path.strip_prefix(recordings::root()).unwrap_or(&path).display();
+        for example in examples(&text) {
+            if example.needs_perf && !has_perf {
+                skipped::note(format_args!("perf, for {name}:{}", example.line));
+                continue;
+            }
+            run += 1;
+            if let Err(error) = check(&example) {
+                wrong.push(format!("{name}:{}: {error}", example.line));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(run > 5, "only {run} examples");
+}
+
+#[test]
+fn the_checks_of_a_clone_are_those_of_the_readme() {
+    let root = recordings::root();
+    let readme = fs::read_to_string(root.join("README.md")).expect("README.md");
+    let script = fs::read_to_string(root.join(".ci/run")).expect(".ci/run");
+    let commands =
+        examples(&readme).into_iter().flat_map(|e| e.commands.lines().map(str::to_owned).collect::<Vec<_>>());
+    let tests: Vec<String> = commands.filter(|line| line.starts_with("cargo test")).collect();
+    assert_eq!(tests, ["cargo test --workspace"]);
+    assert!(script.lines().any(|line| line == tests[0]), ".ci/run does not run {:?}", tests[0]);
+}
+
+/// Every subcommand and every option is in README.md or docs/.
+#[test]
+fn every_word_of_the_command_line_is_explained() {
+    let texts = documents().expect("docs/ can be read").into_iter().map(fs::read_to_string);
+    let text = texts.collect::<Result<Vec<_>, _>>().expect("a document can be read").concat();
+    let mut missing = Vec::new();
+    let mut command = Cli::command();
+    command.build();
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        let name = subcommand.get_name();
+        if name != "help" && !text.contains(&format!("perfconv {name}")) && !text.contains(&format!("`{name}`")) {
+            missing.push(name.to_owned());
+        }
+        for option in subcommand.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let long = option.get_long().filter(|long| !matches!(*long, "help" | "version" | "output"));
+            missing.extend(long.map(|long| format!("--{long}")).filter(|long| !text.contains(long)));
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    assert!(missing.is_empty(), "not explained: {missing:?}");
+}
+
+/// GitHub and crates.io show no error for a link that leads nowhere.
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut broken = Vec::new();
+    for path in documents().expect("docs/ can be read") {
+        let text = fs::read_to_string(&path).expect("a document can be read");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.contains("://") {
+                continue;
+            }
+            if !path.with_file_name("").join(file).exists() {
+                broken.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn blocks_and_their_outputs_are_found() {
+    let text = "a\n```sh\nx\ny\n```\n\n```text\nout\n```\n```sh perf\nz\n```\nand\n```text\nno\n```\n";
+    let example = |line, needs_perf, commands: &str, output: Option<&str>| Example {
+        line,
+        needs_perf,
+        commands: commands.into(),
+        output: output.map(str::to_owned),
+    };
+    assert_eq!(examples(text), [example(3, false, "x\ny\n", Some("out\n")), example(11, true, "z\n", None)]);
+}
+
+#[test]
+fn dots_stand_for_anything() {
+    assert!(matches(&["a", "…", "d"], &["a", "b", "c", "d"]));
+    assert!(matches(&["…", "b"], &["b"]));
+    assert!(matches(&["x … z"], &["x y z"]));
+    assert!(!matches(&["a", "…", "d"], &["a", "b"]));
+    assert!(!matches(&["x … z"], &["x y"]));
+    assert_eq!(without_numbers("12 a 345.6"), "0 a 0.0");
+}

@@ -1,0 +1,4 @@
+//! The documentation: its commands, its examples, and the examples of the libraries.
+
+mod documentation;
+mod examples;

@@ -1,0 +1,8 @@
+//! perf as the judge of what conversions wrote.
+
+mod file2pipe_perf;
+mod judges;
+mod pipe2file_perf;
+mod session_perf;
+mod swap_perf;
+mod synth_perf;

@@ -1,0 +1,48 @@
+//! What `pipe2file` makes of a pipe reads in every perf as the pipe did.
+//!
+//! The judges are perfs that read the pipe. All of them, and all recordings at hand, if `PERFCONV_TEST_ALL` is set.
+
+use std::thread;
+
+use perfdata_core::header::ContainerKind;
+use perfdata_tests::{
+    allowed::PIPE_TO_FILE,
+    convert::convert,
+    golden::Tally,
+    is_thorough,
+    judge::{self, READER, Texts},
+    perf,
+    recordings::{self, Container, Form},
+};
+
+#[test]
+fn files_read_as_the_pipes() {
+    let mut pipes = if is_thorough() { recordings::all() } else { recordings::fixtures() };
+    pipes.retain(|recording| matches!(recording.form, Some(Form { container: Container::Pipe, .. })));
+    let tally = Tally::default();
+    recordings::check_all(&pipes, |pipe| {
+        let file = match convert(&pipe.path, Some(ContainerKind::File), Vec::new()) {
+            Ok(file) => file,
+            Err(_) if pipe.is_damaged() => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let judges = judge::panel(pipe)?;
+        if judges.is_empty()
+            && let Some(perf) = judge::native(pipe)
+        {
+            let known = [PIPE_TO_FILE, READER].concat();
+            tally.add(&judge::compare_with_golden(pipe, &Texts::new(&file.path(), perf), &known)?);
+        }
+        let compare = |perf| judge::compare(pipe, &file.path(), perf, PIPE_TO_FILE).map(|uses| tally.add(&uses));
+        let faults: Vec<_> = judges.into_iter().filter_map(|perf| compare(perf).err()).collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+    });
+    eprint!("{}", tally.describe(PIPE_TO_FILE));
+    if is_thorough() && perf::all().len() == 6 && !recordings::shared().is_empty() && !recordings::corpus().is_empty() {
+        // The recorder had four CPUs.
+        let has_fewer = thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 4);
+        let mut unused = tally.unused(PIPE_TO_FILE);
+        unused.retain(|&name| has_fewer || name != "clamped CPUs");
+        assert_eq!(unused, [""; 0], "differences that do not occur any more");
+    }
+}
