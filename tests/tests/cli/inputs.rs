@@ -42,6 +42,22 @@ fn wait_for(child: &mut Child, file: &Path) {
     }
 }
 
+/// Waits until a process has begun to read a file that it has opened.
+fn wait_for_reads(child: &mut Child, file: &Path) {
+    let io = format!("/proc/{}/io", child.id());
+    let read = || -> Option<u64> {
+        let counters = fs::read_to_string(&io).ok()?;
+        counters.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
+    };
+    wait_for(child, file);
+    let start = Instant::now();
+    // The program's own libraries and settings are some kilobytes.
+    while read().is_some_and(|bytes| bytes < 1 << 20) {
+        assert!(start.elapsed() < TIMEOUT, "the input is not read");
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
 /// Everything that reads a recording.
 const COMMANDS: [&str; 15] = [
     "in",
@@ -123,7 +139,7 @@ fn what_an_input_gains_is_not_read() {
         let expected = fs::read(&out).expect("an output");
         fs::remove_file(&out).expect("an output");
         let mut child = run().spawn().expect("perfconv runs");
-        wait_for(&mut child, &input);
+        wait_for_reads(&mut child, &input);
         let mut file = File::options().append(true).open(&input).expect("it is there");
         file.write_all(&[0xff; 1 << 20]).expect("a temporary file");
         assert!(child.wait().expect("it is a child").success(), "{words}");

@@ -12,6 +12,7 @@ fn on_a_terminal(folder: &Path, commands: &str) -> Option<(Option<i32>, String)>
     script
         .args(["--quiet", "--return", "--command", &format!("PATH={bin}:$PATH; {commands}"), "/dev/null"])
         .current_dir(folder)
+        .env("SHELL", "/bin/bash")
         .env("TERM", "xterm")
         .env("NO_COLOR", "1")
         .env("LC_ALL", "C")

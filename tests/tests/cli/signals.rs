@@ -255,7 +255,8 @@ impl Terminal {
     fn new(commands: &str, folder: &Path) -> Option<Self> {
         let mut script = Command::new("script");
         script.args(["--quiet", "--flush", "--return", "--command", commands, "/dev/null"]).current_dir(folder);
-        script.env("TERM", "xterm").env("PERFCONV", perfconv().get_program());
+        // The commands are bash's, whoever's shell this is run from.
+        script.env("SHELL", "/bin/bash").env("TERM", "xterm").env("PERFCONV", perfconv().get_program());
         script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let Ok(mut script) = script.spawn() else {
             skipped::note("script, which makes a terminal");

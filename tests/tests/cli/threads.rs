@@ -5,6 +5,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{self, Command, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use perfdata_tests::{convert::perfconv, recordings, skipped, synth};
@@ -22,7 +23,9 @@ impl Room {
     /// Nothing where only root can become another user, and this is not root: the limit counts all threads of a user.
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let user = 1_000_000 + process::id();
+        // Tests run side by side, and each counts the threads of its user.
+        static ROOMS: AtomicU32 = AtomicU32::new(0);
+        let user = 1_000_000 + process::id() * 8 + ROOMS.fetch_add(1, Ordering::Relaxed);
         let room = Room { folder, user };
         fs::set_permissions(room.folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
         fs::copy(perfconv().get_program(), room.path("perfconv")).expect("the program can be copied");
