@@ -92,7 +92,7 @@ fn an_input_that_is_cut_is_an_error() {
             let mut command = perfconv();
             command.args(words.split(' ')).current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::null());
             let mut child = command.stderr(Stdio::piped()).spawn().expect("perfconv runs");
-            wait_for(&mut child, &input);
+            wait_for_reads(&mut child, &input);
             let file = File::options().write(true).open(&input).expect("it is there");
             file.set_len(1 << 20).expect("a file");
             let done = child.wait_with_output().expect("it is a child");

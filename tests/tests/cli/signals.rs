@@ -24,7 +24,7 @@ use perfdata_tests::{
     },
 };
 
-use crate::stalled::{Stalled, end, names, said};
+use crate::stalled::{Stalled, TIMEOUT, end, names, said};
 
 /// Signals that let a stream come to its end.
 const ASKING: [(&str, i32); 3] = [("INT", 2), ("TERM", 15), ("HUP", 1)];
@@ -279,6 +279,37 @@ impl Terminal {
     }
 }
 
+/// Waits until `is_so`.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < TIMEOUT, "{what}: not after {TIMEOUT:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether perfconv runs in `folder`, has a handler for `signal`, and has read at least so many bytes, those of its
+/// libraries included.
+fn is_ready(folder: &Path, signal: i32, read: u64) -> bool {
+    let folder = folder.canonicalize().expect("it is there");
+    let has_handler = |process: &Path| -> Option<bool> {
+        if process.join("exe").read_link().ok()?.file_name()? != "perfconv"
+            || process.join("cwd").read_link().ok()? != folder
+        {
+            return None;
+        }
+        let number = |file: &str, field: &str, radix: u32| {
+            let text = fs::read_to_string(process.join(file)).ok()?;
+            let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+            u64::from_str_radix(value.trim(), radix).ok()
+        };
+        let caught = number("status", "SigCgt", 16)? | number("status", "SigBlk", 16)?;
+        Some(caught >> (signal - 1) & 1 == 1 && number("io", "rchar", 10)? >= read)
+    };
+    let processes = fs::read_dir("/proc").expect("processes are there").flatten();
+    processes.into_iter().any(|process| has_handler(&process.path()) == Some(true))
+}
+
 const FINISHING: &str = "perfconv: finishing; press Ctrl-C again to abort";
 
 /// A producer that takes Ctrl-C for the wish to end, as perf does, and one that does not care.
@@ -286,20 +317,23 @@ const FINISHING: &str = "perfconv: finishing; press Ctrl-C again to abort";
 fn control_c_on_a_terminal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    let producer = "(trap 'tail -c +5001 in; exit' INT; head -c 5000 in; while :; do sleep 0.05; done)";
+    let producer = "(trap 'tail -c +5001 in; exit' INT; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -o out; echo status $?");
     let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
-    thread::sleep(Duration::from_millis(700));
+    let ready = folder.path().join("ready");
+    wait_until("a stream", || ready.exists() && is_ready(folder.path(), 2, 0));
     terminal.control_c();
     let text = terminal.text();
     assert!(text.contains(FINISHING) && text.contains(" records, "), "{text}");
     assert!(text.contains("status 0"), "{text}");
+    fs::remove_file(&ready).expect("it is there");
 
     // The bar that it shows by then goes, and so does what was written.
-    let producer = "(trap '' INT; head -c 5000 in; exec sleep 6)";
+    let producer = "(trap '' INT; head -c 5000 in; touch ready; exec sleep 10)";
     let commands = format!("trap : INT; {producer} | \"$PERFCONV\" pipe2file - -o other; echo status $?");
     let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
-    thread::sleep(Duration::from_millis(1800));
+    wait_until("a stream", || ready.exists() && is_ready(folder.path(), 2, 0));
+    thread::sleep(Duration::from_millis(2000));
     terminal.control_c();
     thread::sleep(APART);
     terminal.control_c();
@@ -308,7 +342,7 @@ fn control_c_on_a_terminal() {
     let bar = text.rfind("B/s").unwrap_or_else(|| panic!("no bar: {text:?}"));
     let cleared = text.rfind("\u{1b}[2K").expect("a line is cleared");
     assert!(cleared > bar, "a bar is left: {text:?}");
-    assert_eq!(names(folder.path()), ["in", "out"]);
+    assert_eq!(names(folder.path()), ["in", "out", "ready"]);
 }
 
 /// A terminal that goes away: what is said on it is lost, and nothing else.
@@ -316,10 +350,12 @@ fn control_c_on_a_terminal() {
 fn a_terminal_that_is_closed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    let producer = "(trap 'sleep 0.5; tail -c +5001 in; exit' HUP; head -c 5000 in; while :; do sleep 0.05; done)";
+    let producer =
+        "(trap 'sleep 0.5; tail -c +5001 in; exit' HUP; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -v -o out");
     let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
-    thread::sleep(Duration::from_millis(700));
+    let ready = folder.path().join("ready");
+    wait_until("a stream", || ready.exists() && is_ready(folder.path(), 1, 0));
     terminal.script.kill().expect("it runs");
     let _ = terminal.script.wait();
     let start = Instant::now();
@@ -361,7 +397,9 @@ fn control_c_ends_a_live_recording() {
             file.display()
         );
         let Some(mut terminal) = Terminal::new(&format!("bash -c '{commands}'"), folder.path()) else { return };
-        thread::sleep(Duration::from_millis(600 + 40 * number));
+        // What perf synthesizes first has come, so it waits for Ctrl-C.
+        wait_until("a recording", || is_ready(folder.path(), 2, 64 << 10));
+        thread::sleep(Duration::from_millis(200 + 40 * number));
         terminal.control_c();
         let text = terminal.text();
         assert!(text.contains(FINISHING) && text.contains(" records, "), "run {number}: {text}");
