@@ -21,7 +21,8 @@ use perfdata_core::wire::{Rest, Text};
 use perfdata_core::{Endian, Event, Events, Layout, Recording, Version};
 
 use super::swap::Unknown;
-use super::{CompressedRecords, Link, Stage};
+use super::to_file::has_attrs;
+use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};
 use crate::show::text::escaped;
 use forms::Forms;
@@ -163,8 +164,11 @@ impl Compat {
         if !from.is_empty() {
             self.forms.set(&from, &recording.events);
         }
-        for (old, new) in from.iter().zip(recording.events.iter()) {
-            self.count_flags(&old.attr, &new.attr);
+        // Those that come later are counted then.
+        if !self.has_late_events {
+            for (old, new) in from.iter().zip(recording.events.iter()) {
+                self.count_flags(&old.attr, &new.attr);
+            }
         }
         Ok(())
     }
@@ -392,6 +396,19 @@ impl Compat {
         BuildIdEntry::new(misc & CpuMode::MASK | size, build_id)
     }
 
+    /// Whether there are fields or flags that this perf does not know, so that events and their records may change.
+    fn changes_events(&self) -> bool {
+        let words = [
+            SampleType::FIELDS,
+            ReadFormat::FIELDS,
+            BranchSampleType::FIELDS,
+            AttrFlags::FIELDS,
+            BranchFlags::FIELDS,
+            DataSource::FIELDS,
+        ];
+        words.into_iter().flatten().any(|field| !self.version.has(field.since))
+    }
+
     /// Whether there is something in compressed records that this perf does not know.
     fn opens(&self, kind: RecordType) -> bool {
         let is_new = |kind: RecordType| kind.is_kernel() && !self.knows_record(kind);
@@ -435,42 +452,19 @@ impl Stage for Compat {
         }
     }
 
-    fn keeps_samples(&self) -> bool {
-        self.unknown != Unknown::Drop
-    }
-
-    fn needs_events(&self) -> bool {
-        let words = [
-            SampleType::FIELDS,
-            ReadFormat::FIELDS,
-            BranchSampleType::FIELDS,
-            AttrFlags::FIELDS,
-            BranchFlags::FIELDS,
-            DataSource::FIELDS,
-        ];
-        words.into_iter().flatten().any(|field| !self.version.has(field.since))
-    }
-
-    fn may_refuse(&self) -> bool {
-        true
-    }
-
-    fn late_events(&mut self, events: &Events) {
-        self.has_late_events = true;
-        self.forms.set(events, events);
-    }
-
-    fn end_of_features(&self) -> Option<FeatureId> {
-        Some(FeatureId::end_in(self.version))
+    fn requirements(&self) -> Requirements {
+        Requirements {
+            events_first: self.changes_events(),
+            may_refuse: true,
+            keeps_samples: self.unknown != Unknown::Drop,
+            end_of_features: Some(FeatureId::end_in(self.version)),
+            ..Requirements::none()
+        }
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
         self.endian = recording.endian;
-        if self.has_late_events {
-            let from = self.forms.from().clone();
-            let to = self.converted(&from, &[])?;
-            self.forms.set(&from, &to);
-        }
+        self.has_late_events = !recording.events.is_empty() && !has_attrs(arrangement);
         self.convert_events(recording)?;
         let damaged: Vec<u32> = match arrangement {
             Arrangement::File(file) => {

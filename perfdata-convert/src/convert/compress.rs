@@ -7,7 +7,7 @@ use perfdata_core::{Recording, Version};
 use perfdata_write::ParallelCompressor;
 
 use super::decompress::check_finished;
-use super::{CompressedRecords, Link, Stage};
+use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::Result;
 
 /// Compresses what `perf record -z` compresses: records of the kernel's ring buffers, in blocks of up to a buffer's
@@ -68,17 +68,9 @@ impl Stage for Compress {
         CompressedRecords::Plain
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
-    }
-
-    fn is_behind_container(&self) -> bool {
-        true
-    }
-
-    /// For the ratio in the feature.
-    fn needs_all_records(&self) -> bool {
-        true
+    /// All records, for the ratio in the feature.
+    fn requirements(&self) -> Requirements {
+        Requirements { after_container: true, all_records: true, ..Requirements::none() }
     }
 
     /// In a pipe the ratio stays 0, as perf leaves it: the feature is sent before the first record.

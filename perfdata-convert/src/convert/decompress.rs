@@ -6,7 +6,7 @@ use perfdata_core::read::{Decompressor, Tail, is_compressed};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Endian, Recording};
 
-use super::{CompressedRecords, Link, Stage};
+use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result, Step};
 use crate::leftover::damaged;
 
@@ -32,8 +32,8 @@ impl Stage for Decompress {
         CompressedRecords::AsTheyAre
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::none()
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {

@@ -11,7 +11,7 @@ use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::{Endian, Layout, Recording};
 use serde_json::Value;
 
-use super::{CompressedRecords, Link, Stage, from_json};
+use super::{CompressedRecords, Link, Requirements, Stage, from_json};
 use crate::error::{Error, Result};
 use crate::suggest;
 
@@ -91,12 +91,8 @@ impl Stage for Edit {
         CompressedRecords::AsTheyAre
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
-    }
-
-    fn is_behind_container(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements { after_container: true, ..Requirements::none() }
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {

@@ -5,7 +5,7 @@ use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::record::RecordType;
 
-use super::{CompressedRecords, Stage};
+use super::{CompressedRecords, Requirements, Stage};
 use crate::error::Result;
 use crate::io::Directory;
 
@@ -26,8 +26,8 @@ impl Stage for FromDirectory {
         CompressedRecords::AsTheyAre
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::none()
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {

@@ -4,6 +4,7 @@
 //! container to write. There is one loop over the records, here.
 
 pub mod build_ids;
+mod chain;
 pub mod compat;
 pub mod compress;
 pub mod decompress;
@@ -15,6 +16,7 @@ mod link;
 pub mod recover;
 pub mod sample_times;
 mod shared_bytes;
+mod stage;
 pub mod swap;
 pub mod tally;
 pub mod to_directory;
@@ -28,10 +30,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use perfdata_core::arrangement::Arrangement;
-use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{RecordingReader, Run, RunPart, Stretch, Tail};
-use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::read::{RecordingReader, Stretch, Tail};
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
@@ -39,141 +39,10 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::io::{Behind, Input, InputReader, InputSource, Output, Size};
 use crate::leftover::Leftover;
+use chain::{Step, Writer};
 pub use link::{CompressedRecords, Link};
-use link::{Step, Writer};
-
-/// One step of a conversion. What it does not change it hands on.
-pub trait Stage {
-    /// Whether the stage must know all events before the first record: in a pipe they may come behind it.
-    fn needs_events(&self) -> bool {
-        false
-    }
-
-    /// Whether the stage may refuse a record in the middle of the stream.
-    fn may_refuse(&self) -> bool {
-        false
-    }
-
-    /// Whether the stage changes what the output's container has, and so stands behind the change of container.
-    fn is_behind_container(&self) -> bool {
-        false
-    }
-
-    /// Whether the stage changes nothing, so that the output is a copy as without it.
-    fn is_neutral(&self) -> bool {
-        false
-    }
-
-    /// Whether the stage must see all records of a recording, so that it cannot be done for each file of a directory.
-    fn needs_all_records(&self) -> bool {
-        false
-    }
-
-    /// The number at the end of a pipe's features that the reader of the output wants.
-    fn end_of_features(&self) -> Option<FeatureId> {
-        None
-    }
-
-    /// How the stage takes compressed records of type `kind`. Unless it says something else, it gets the records in
-    /// them, and what it hands on is compressed again in the same way.
-    fn compressed(&self, kind: RecordType) -> CompressedRecords {
-        CompressedRecords::Opened(kind)
-    }
-
-    /// Whether every sample that comes goes on, with its time. If not, the driver brings SAMPLE_TIME up to date.
-    fn keeps_samples(&self) -> bool {
-        false
-    }
-
-    /// Takes the events of a pipe that has none at its head.
-    fn late_events(&mut self, _events: &Events) {}
-
-    /// Whether the stage must have seen all records before the first one goes into a container `to`.
-    fn needs_look_ahead(&self, _to: ContainerKind) -> bool {
-        false
-    }
-
-    /// Reads the whole input ahead, for what the stage must know.
-    ///
-    /// # Errors
-    /// The input cannot be read.
-    fn look_ahead(&mut self, _source: &InputSource) -> Result<()> {
-        Ok(())
-    }
-
-    /// Sees, and may change, the model before the first record, and how it stood in the input.
-    ///
-    /// # Errors
-    /// The recording cannot be converted.
-    fn begin(&mut self, _recording: &mut Recording, _arrangement: &mut Arrangement) -> Result<()> {
-        Ok(())
-    }
-
-    /// Whether the stage looks at records of this type: others pass it by, many at once.
-    fn wants(&self, _kind: RecordType) -> bool {
-        true
-    }
-
-    /// Takes several records, and gives `next` what becomes of them: those that are wanted go to
-    /// [`record`](Self::record).
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
-        each_part(self, run, next)
-    }
-
-    /// Takes a record, and gives `next` what becomes of it. What follows the record outside its size goes the way of
-    /// the record: nobody needs to remember that it was left out.
-    ///
-    /// # Errors
-    /// The record cannot be converted, or the output not be written.
-    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        next.record(record)
-    }
-
-    /// Takes a part of what follows the last record outside its size. What is handed on goes to the stages behind if the
-    /// record did.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        next.payload(bytes)
-    }
-
-    /// Takes bytes at the end of the stream that are no records.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        next.unreadable(bytes)
-    }
-
-    /// Sees the end of the records; may add some, and change the model for what a file has behind them.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    fn finish(&mut self, _recording: &mut Recording, _next: &mut Link<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    /// What the user should know of the output that no error tells.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-/// Gives `stage` the records of a run that it wants one at a time, and hands on the others.
-fn each_part(stage: &mut (impl Stage + ?Sized), run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
-    let mut rest = *run;
-    while let Some(part) = rest.take_part(|kind| stage.wants(kind)) {
-        match part {
-            RunPart::Wanted(record) => stage.record(&record, next)?,
-            RunPart::Others(run) => next.records(&run)?,
-        }
-    }
-    Ok(())
-}
+use stage::each_part;
+pub use stage::{ReadsAhead, Requirements, Stage};
 
 /// How a recording lies in a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,18 +108,19 @@ impl Conversion {
     /// As [`run`](Self::run).
     pub fn run_on(mut self, input: Input, output: Output) -> Result<Summary> {
         let start = Instant::now();
-        let Ready { reader, source, to, size } = self.prepare(input)?;
+        let (ready, size) = self.prepare(input)?;
+        let to = ready.to;
         // What has been written to a stream cannot be taken back.
-        if to == ContainerKind::Pipe && output.is_direct() && !self.is_copy(reader.arrangement(), to) {
-            check_ahead(&source).map_err(Error::of_records)?;
+        if to == ContainerKind::Pipe && output.is_direct() && !self.is_copy(ready.reader.arrangement(), to) {
+            check_ahead(&ready.source).map_err(Error::of_records)?;
         }
         let mut summary = match to {
-            ContainerKind::File => output.write_seekable(|file| self.write_file(reader, &source, file)),
+            ContainerKind::File => output.write_seekable(|file| self.write_file(ready, file)),
             // A refusal comes before anything is written, also where the output cannot be taken back.
-            ContainerKind::Pipe if self.stages.iter().any(|stage| stage.may_refuse()) => {
-                output.write_seekable(|file| self.write_pipe(reader, &source, file))
+            ContainerKind::Pipe if self.stages.iter().any(|stage| stage.requirements().may_refuse) => {
+                output.write_seekable(|file| self.write_pipe(ready, file))
             }
-            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(reader, &source, out)),
+            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(ready, out)),
         }?;
         (summary.bytes_in, summary.elapsed) = (size.bytes(), start.elapsed());
         Ok(summary)
@@ -258,51 +128,51 @@ impl Conversion {
 
     /// The same into a file that is looked at before it becomes an output. Bytes of the input and time are not counted.
     fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
-        let Ready { reader, source, to, .. } = self.prepare(input)?;
-        match to {
-            ContainerKind::File => self.write_file(reader, &source, file),
-            ContainerKind::Pipe => Behind::write_all(file, |out| self.write_pipe(reader, &source, out)),
+        let (ready, _) = self.prepare(input)?;
+        match ready.to {
+            ContainerKind::File => self.write_file(ready, file),
+            ContainerKind::Pipe => Behind::write_all(file, |out| self.write_pipe(ready, out)),
         }
     }
 
     /// Opens the input, and puts all stages in their places.
-    fn prepare(&mut self, mut input: Input) -> Result<Ready> {
+    fn prepare(&mut self, mut input: Input) -> Result<(Ready, Size)> {
         // A stream is a pipe.
-        if self.stages.iter().any(|stage| stage.needs_look_ahead(self.to.unwrap_or(ContainerKind::Pipe))) {
+        let expected = self.to.unwrap_or(ContainerKind::Pipe);
+        if self.stages.iter().any(|stage| stage.requirements().reads_ahead_for(expected)) {
             input = input.into_seekable()?;
         }
         let size = input.size();
         let (reader, source) = input.reader()?;
-        if reader.recording().events.is_empty() && self.stages.iter().any(|stage| stage.needs_events()) {
-            let events = late_events(&source).map_err(Error::of_records)?;
-            self.stages.iter_mut().for_each(|stage| stage.late_events(&events));
+        let mut recording = reader.recording().clone();
+        let has_late_events =
+            recording.events.is_empty() && self.stages.iter().any(|stage| stage.requirements().events_first);
+        if has_late_events {
+            recording.events = late_events(&source).map_err(Error::of_records)?;
         }
         if let Some(directory) = source.directory() {
             self.stages.insert(0, Box::new(from_directory::FromDirectory::new(directory)));
         }
         let found = Form::of(reader.recording(), reader.arrangement()).container;
         let to = self.to.unwrap_or(found);
-        let mut ahead = self.stages.iter_mut().filter(|stage| stage.needs_look_ahead(to));
-        ahead.try_for_each(|stage| stage.look_ahead(&source)).map_err(Error::of_records)?;
+        let mut ahead = self.stages.iter_mut().filter(|stage| stage.requirements().reads_ahead_for(to));
+        ahead.try_for_each(|stage| stage.look_ahead(&source, &recording)).map_err(Error::of_records)?;
         sample_times::UpdateTimes::around(&mut self.stages, found, to);
         let change: Option<Box<dyn Stage>> = match (found, to) {
             (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
             (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
             _ => None,
         };
-        let at = self.stages.iter().position(|stage| stage.is_behind_container()).unwrap_or(self.stages.len());
+        let at = self.stages.iter().position(|stage| stage.requirements().after_container).unwrap_or(self.stages.len());
         self.stages.splice(at..at, change);
-        Ok(Ready { reader, source, to, size })
+        Ok((Ready { reader, source, to, recording, has_late_events }, size))
     }
 
-    fn write_file(
-        &mut self,
-        mut reader: RecordingReader<InputReader>,
-        source: &InputSource,
-        file: &mut File,
-    ) -> Result<Summary> {
-        let is_copy = self.is_copy(reader.arrangement(), ContainerKind::File);
-        let (mut recording, arrangement, mut steps) = self.begin(&reader, ContainerKind::File)?;
+    fn write_file(&mut self, ready: Ready, file: &mut File) -> Result<Summary> {
+        let is_copy = self.is_copy(ready.reader.arrangement(), ContainerKind::File);
+        let Begun { mut reader, source, mut recording, arrangement, mut steps } =
+            self.begin(ready, ContainerKind::File)?;
+        let source = &source;
         let plan = match &arrangement {
             Arrangement::File(found) if is_copy => FilePlan::exact(found),
             Arrangement::File(found) => FilePlan::apart(found),
@@ -326,20 +196,16 @@ impl Conversion {
         Ok(summary)
     }
 
-    fn write_pipe(
-        &mut self,
-        mut reader: RecordingReader<InputReader>,
-        source: &InputSource,
-        out: &mut dyn Write,
-    ) -> Result<Summary> {
-        let (mut recording, arrangement, mut steps) = self.begin(&reader, ContainerKind::Pipe)?;
+    fn write_pipe(&mut self, ready: Ready, out: &mut dyn Write) -> Result<Summary> {
+        let Begun { mut reader, source, mut recording, arrangement, mut steps } =
+            self.begin(ready, ContainerKind::Pipe)?;
         if let Arrangement::File(found) = &arrangement {
-            shared_bytes::check_lost(found, &recording, source)?;
+            shared_bytes::check_lost(found, &recording, &source)?;
         }
         let plan = match &arrangement {
             Arrangement::Pipe(found) => PipePlan::exact(found),
             Arrangement::File(_) => {
-                let wanted = steps.iter().find_map(|step| step.stage.end_of_features());
+                let wanted = steps.iter().find_map(|step| step.stage.requirements().end_of_features);
                 PipePlan::standard(&recording, wanted.unwrap_or(PipePlan::END))
             }
         };
@@ -353,27 +219,28 @@ impl Conversion {
 
     /// Whether an input that is arranged like this comes out byte for byte.
     fn is_copy(&self, arrangement: &Arrangement, to: ContainerKind) -> bool {
-        arrangement.container() == to && self.stages.iter().all(|stage| stage.is_neutral())
+        arrangement.container() == to && self.stages.iter().all(|stage| stage.requirements().is_neutral)
     }
 
     /// Shows the model to all stages, which stand in their places then.
-    fn begin(
-        &mut self,
-        reader: &RecordingReader<InputReader>,
-        to: ContainerKind,
-    ) -> Result<(Recording, Arrangement, Vec<Step>)> {
+    fn begin(&mut self, ready: Ready, to: ContainerKind) -> Result<Begun> {
+        let Ready { reader, source, mut recording, has_late_events, .. } = ready;
         if !self.is_copy(reader.arrangement(), to) {
             shared_bytes::check_parts(reader.arrangement())?;
         }
-        let (mut recording, mut arrangement) = (reader.recording().clone(), reader.arrangement().clone());
-        let mut steps = Vec::with_capacity(self.stages.len());
+        let mut arrangement = reader.arrangement().clone();
+        let mut steps: Vec<Step> = Vec::with_capacity(self.stages.len());
         for stage in self.stages.drain(..) {
-            let mut step = Step::new(stage, &recording);
+            let mut step = Step::new(stage, &recording, steps.last());
             step.stage.begin(&mut recording, &mut arrangement)?;
             step.began(&recording);
             steps.push(step);
         }
-        Ok((recording, arrangement, steps))
+        // They stay where they are, behind the records.
+        if has_late_events {
+            recording.events = Events::default();
+        }
+        Ok(Begun { reader, source, recording, arrangement, steps })
     }
 }
 
@@ -396,7 +263,7 @@ fn pump_all(
     container: ContainerKind,
 ) -> Result<Summary> {
     let from = Form::of(reader.recording(), reader.arrangement());
-    let is_copy = from.container == container && steps.iter().all(|step| step.stage.is_neutral());
+    let is_copy = from.container == container && steps.iter().all(|step| step.stage.requirements().is_neutral);
     let mut counts = Counts::default();
     if let Arrangement::Pipe(head) = reader.arrangement() {
         counts.metadata = head.slots.len() as u64;
@@ -413,7 +280,7 @@ fn pump_all(
         if unreadable > Tail::MOST && !is_copy {
             break;
         }
-        writer.behind(steps).stretch(&stretch)?;
+        writer.chain(steps).stretch(&stretch)?;
     }
     let unreadable = Leftover::of(reader, unreadable);
     if let Some(leftover) = unreadable.as_ref().filter(|_| !is_copy) {
@@ -423,9 +290,9 @@ fn pump_all(
         }
     }
     for at in 0..steps.len() {
-        writer.behind(steps.get_mut(at..).unwrap_or_default()).close()?;
+        writer.chain(steps.get_mut(at..).unwrap_or_default()).close()?;
         if let Some((step, rest)) = steps.get_mut(at..).and_then(<[_]>::split_first_mut) {
-            step.stage.finish(recording, &mut writer.behind(rest))?;
+            step.finish(recording, &mut writer, rest)?;
             step.update_ratio(recording)?;
         }
     }
@@ -448,7 +315,19 @@ struct Ready {
     reader: RecordingReader<InputReader>,
     source: InputSource,
     to: ContainerKind,
-    size: Size,
+    /// The model before the first record, with the events that were read ahead.
+    recording: Recording,
+    /// Whether they were: the attributes come after the first record.
+    has_late_events: bool,
+}
+
+/// A conversion whose stages have seen the model, as it goes to the writer.
+struct Begun {
+    reader: RecordingReader<InputReader>,
+    source: InputSource,
+    recording: Recording,
+    arrangement: Arrangement,
+    steps: Vec<Step>,
 }
 
 /// An output that counts its bytes.

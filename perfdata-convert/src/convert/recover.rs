@@ -18,7 +18,7 @@ use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::{Layout, Recording};
 
 use super::decompress::Decompress;
-use super::{CompressedRecords, Conversion, Link, Stage, Summary};
+use super::{CompressedRecords, Conversion, Link, Requirements, Stage, Summary};
 use crate::count::number_of;
 use crate::error::{Error, Result};
 use crate::io::{Input, Output, in_temporary, temporary_file};
@@ -317,8 +317,8 @@ impl Stage for Without {
         CompressedRecords::AsTheyAre
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::none()
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {

@@ -10,7 +10,7 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Decompressor, Run};
 use perfdata_core::record::{RawRecord, RecordType};
 
-use super::{Link, Stage};
+use super::{Link, Requirements, Stage};
 use crate::error::Result;
 
 /// Watches the samples of a stream go by.
@@ -66,8 +66,8 @@ type Before = Rc<RefCell<Option<SampleTime>>>;
 pub(super) struct UpdateTimes {
     place: Place,
     times: SampleTimes,
-    /// The events of the samples that come here.
-    model: Option<Recording>,
+    /// Whether the recording says the times.
+    is_wanted: bool,
 }
 
 enum Place {
@@ -83,10 +83,10 @@ enum Place {
 impl UpdateTimes {
     /// Puts such stages around those of `stages` that may leave samples out.
     pub(super) fn around(stages: &mut Vec<Box<dyn Stage>>, from: ContainerKind, to: ContainerKind) {
-        let first = stages.iter().position(|stage| !stage.keeps_samples());
-        let last = stages.iter().rposition(|stage| !stage.keeps_samples());
+        let first = stages.iter().position(|stage| !stage.requirements().keeps_samples);
+        let last = stages.iter().rposition(|stage| !stage.requirements().keeps_samples);
         let (Some(first), Some(last)) = (first, last) else { return };
-        let new = |place| Box::new(UpdateTimes { place, times: SampleTimes::default(), model: None });
+        let new = |place| Box::new(UpdateTimes { place, times: SampleTimes::default(), is_wanted: false });
         if (from, to) != (ContainerKind::File, ContainerKind::File) {
             return stages.insert(last.saturating_add(1), new(Place::Pipe));
         }
@@ -97,8 +97,8 @@ impl UpdateTimes {
 }
 
 impl Stage for UpdateTimes {
-    fn keeps_samples(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::none()
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
@@ -109,32 +109,32 @@ impl Stage for UpdateTimes {
             let unknown = Feature::SampleTime(SampleTime { first: 0, last: 0 });
             return Ok(recording.set_feature(FeatureId::SAMPLE_TIME, unknown)?);
         }
-        let mut model = Recording::new(recording.endian);
-        model.events.clone_from(&recording.events);
-        self.model = Some(model);
+        self.is_wanted = true;
         Ok(())
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        kind == RecordType::SAMPLE && self.model.is_some()
+        kind == RecordType::SAMPLE && self.is_wanted
     }
 
     fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
-        if let Some(model) = &self.model {
-            run.iter().try_for_each(|record| self.times.see(&record, model))?;
+        if self.is_wanted {
+            run.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
         }
         next.records(run)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        if let Some(model) = &self.model {
-            self.times.see(record, model)?;
+        if self.is_wanted {
+            self.times.see(record, next.recording())?;
         }
         next.record(record)
     }
 
     fn finish(&mut self, recording: &mut Recording, _: &mut Link<'_>) -> Result<()> {
-        let Some(_) = self.model.take() else { return Ok(()) };
+        if !self.is_wanted {
+            return Ok(());
+        }
         let now = self.times.range();
         match &self.place {
             Place::Before(before) => {

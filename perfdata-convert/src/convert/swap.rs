@@ -7,14 +7,14 @@ use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::WordSize;
-use perfdata_core::read::{Collector, Decompressor, Piece, Run, Tail, is_compressed};
+use perfdata_core::read::{Decompressor, Run, Tail, is_compressed};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{Endian, Events, Layout, Recording, describe};
 use perfdata_write::Compressor;
 
 use super::decompress::check_end;
-use super::{CompressedRecords, Link, Stage};
+use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};
 
 /// What to do with what cannot be converted with certainty.
@@ -35,11 +35,8 @@ pub enum Unknown {
 pub struct Swap {
     to: Target,
     unknown: Unknown,
-    /// The model in the input's byte order, with the metadata that came so far. Nothing to do where there is none.
-    model: Option<Recording>,
-    collector: Collector,
-    /// The events of a pipe that has them behind the records.
-    late_events: Option<Events>,
+    /// Whether the input has another byte order.
+    is_other: bool,
     /// The order to write.
     endian: Endian,
     zstd: Option<(Decompressor, Compressor)>,
@@ -48,6 +45,7 @@ pub struct Swap {
     /// Whether the piece before was already unreadable.
     unreadable: bool,
     buffer: Vec<u8>,
+    notes: Vec<String>,
 }
 
 /// The byte order to write.
@@ -65,14 +63,13 @@ impl Swap {
         Swap {
             to,
             unknown,
-            model: None,
-            collector: Collector::default(),
-            late_events: None,
+            is_other: false,
             endian: Endian::Little,
             zstd: None,
             compressed_at: 0,
             unreadable: false,
             buffer: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -110,7 +107,7 @@ impl Swap {
     /// Appends `raw` in the other byte order to `out`; false where it is to be left out.
     fn convert(&self, raw: &RawRecord<'_>, from: &Recording, out: &mut Vec<u8>) -> Result<bool> {
         let name = || format!("{} record (type {})", raw.kind, raw.kind.0);
-        let mut record = match self.decode(raw, self.late_events.as_ref().unwrap_or(&from.events)) {
+        let mut record = match self.decode(raw, &from.events) {
             Ok(record) => record,
             Err(doubt) => {
                 if !self.decide(&name(), Some(raw.offset), &doubt)? {
@@ -173,9 +170,8 @@ impl Swap {
         self.compressed_at = raw.offset;
         inner.push(raw)?;
         let mut plain = Vec::new();
-        let events = self.late_events.as_ref().unwrap_or(&from.events);
         while let Some(record) = inner.next()? {
-            if !events.swap_sample(&record, &mut plain) {
+            if !from.events.swap_sample(&record, &mut plain) {
                 self.convert(&record, from, &mut plain)?;
             }
         }
@@ -226,20 +222,8 @@ impl Stage for Swap {
         CompressedRecords::AsTheyAre
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
-    }
-
-    fn needs_events(&self) -> bool {
-        true
-    }
-
-    fn may_refuse(&self) -> bool {
-        self.unknown == Unknown::Error
-    }
-
-    fn late_events(&mut self, events: &Events) {
-        self.late_events = Some(events.clone());
+    fn requirements(&self) -> Requirements {
+        Requirements { events_first: true, may_refuse: self.unknown == Unknown::Error, ..Requirements::none() }
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
@@ -270,7 +254,7 @@ impl Stage for Swap {
         }
         self.convert_head(arrangement, &from)?;
         recording.endian = self.endian;
-        self.model = Some(from);
+        self.is_other = true;
         Ok(())
     }
 
@@ -278,7 +262,10 @@ impl Stage for Swap {
         if run.len() == 1 {
             return run.iter().try_for_each(|record| self.record(&record, next));
         }
-        let Some(from) = self.model.take() else { return next.records(run) };
+        if !self.is_other {
+            return next.records(run);
+        }
+        let from = next.recording();
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
         // Where the records in `bytes` stood.
@@ -287,13 +274,12 @@ impl Stage for Swap {
             let (before, end) = (bytes.len(), raw.offset.saturating_add(raw.bytes.len() as u64));
             if is_compressed(raw.kind) {
                 self.give(&mut bytes, start, next)?;
-                self.recompress(&raw, &from, next)?;
+                self.recompress(&raw, from, next)?;
                 start = end;
                 continue;
             }
-            let events = self.late_events.as_ref().unwrap_or(&from.events);
-            if !events.swap_sample(&raw, &mut bytes) {
-                self.convert(&raw, &from, &mut bytes)?;
+            if !from.events.swap_sample(&raw, &mut bytes) {
+                self.convert(&raw, from, &mut bytes)?;
             }
             if bytes.len() - before != raw.bytes.len() {
                 // What comes next stood elsewhere than behind it.
@@ -303,54 +289,47 @@ impl Stage for Swap {
         }
         self.give(&mut bytes, start, next)?;
         self.buffer = bytes;
-        self.model = Some(from);
         Ok(())
     }
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        let Some(mut from) = self.model.take() else { return next.record(raw) };
-        self.collector.piece(&mut from, &Piece::Record(*raw))?;
+        if !self.is_other {
+            return next.record(raw);
+        }
+        let from = next.recording();
         if is_compressed(raw.kind) {
-            self.recompress(raw, &from, next)?;
+            self.recompress(raw, from, next)?;
         } else {
             let mut bytes = std::mem::take(&mut self.buffer);
             bytes.clear();
-            if self.convert(raw, &from, &mut bytes)? {
+            if self.convert(raw, from, &mut bytes)? {
                 next.record(&RawRecord { bytes: &bytes, endian: self.endian, ..*raw })?;
             }
             self.buffer = bytes;
         }
-        self.model = Some(from);
         Ok(())
-    }
-
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        if let Some(from) = &mut self.model {
-            self.collector.piece(from, &Piece::Payload(bytes))?;
-        }
-        next.payload(bytes)
     }
 
     /// A cut record stays recognisable as one: its header is converted, the rest stays. So does text.
     fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         let first = !std::mem::replace(&mut self.unreadable, true);
-        match &self.model {
-            Some(from) if first && Tail::of(bytes, from) != Tail::Text => {
-                next.unreadable(&swap_header(bytes, from.endian, self.endian)?)
-            }
-            _ => next.unreadable(bytes),
+        let from = next.recording();
+        match self.is_other && first && Tail::of(bytes, from) != Tail::Text {
+            true => next.unreadable(&swap_header(bytes, from.endian, self.endian)?),
+            false => next.unreadable(bytes),
         }
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
-        let Some((mut inner, mut outer)) = self.zstd.take() else { return Ok(()) };
-        if let Some(from) = &self.model {
-            check_end(&inner, self.compressed_at, from)?;
+        let from = next.recording();
+        if self.is_other {
+            self.notes.extend(note_of_raw_data(from));
         }
-        let from = if self.endian == Endian::Little { Endian::Big } else { Endian::Little };
+        let Some((mut inner, mut outer)) = self.zstd.take() else { return Ok(()) };
+        check_end(&inner, self.compressed_at, from)?;
         let rest = inner.take_pending();
         if !rest.is_empty() {
-            outer.push(&swap_header(&rest, from, self.endian)?, |record| next.record(record))?;
+            outer.push(&swap_header(&rest, from.endian, self.endian)?, |record| next.record(record))?;
         }
         if let Some(Ok(Section { value: Feature::Compressed(mut params), .. })) =
             recording.feature(FeatureId::COMPRESSED)
@@ -365,21 +344,24 @@ impl Stage for Swap {
     }
 
     fn notes(&self) -> Vec<String> {
-        let Some(from) = &self.model else { return Vec::new() };
-        let told = |event: &perfdata_core::Event| {
-            event.attr.kind == EventType::TRACEPOINT && from.features.contains_key(&FeatureId::TRACING_DATA.0)
-        };
-        let untold = from.events.iter().filter(|e| e.attr.sample_type.has(SampleType::RAW) && !told(e)).count();
-        if untold == 0 {
-            return Vec::new();
-        }
-        let order = if from.endian == Endian::Little { "little" } else { "big" };
-        vec![format!(
+        self.notes.clone()
+    }
+}
+
+/// What there is to say of RAW data, whose byte order nothing tells.
+fn note_of_raw_data(from: &Recording) -> Option<String> {
+    let told = |event: &perfdata_core::Event| {
+        event.attr.kind == EventType::TRACEPOINT && from.features.contains_key(&FeatureId::TRACING_DATA.0)
+    };
+    let untold = from.events.iter().filter(|e| e.attr.sample_type.has(SampleType::RAW) && !told(e)).count();
+    let order = if from.endian == Endian::Little { "little" } else { "big" };
+    (untold > 0).then(|| {
+        format!(
             "RAW data of {untold} of {} events stays in {order}-endian order, and nothing in the output says so: \
              read it by the ARCH feature, or keep the original",
             from.events.len()
-        )]
-    }
+        )
+    })
 }
 
 /// `bytes` with the record header at their start, if there is a whole one, in the other byte order.

@@ -3,7 +3,7 @@
 use perfdata_core::Recording;
 use perfdata_core::record::{RawRecord, RecordType};
 
-use super::{CompressedRecords, Link, Stage};
+use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::Result;
 use crate::show::tallies::Tallies;
 
@@ -14,16 +14,12 @@ pub struct Tally {
 }
 
 impl Stage for Tally {
-    fn is_neutral(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements { is_neutral: true, ..Requirements::none() }
     }
 
     fn compressed(&self, _: RecordType) -> CompressedRecords {
         CompressedRecords::AsTheyAre
-    }
-
-    fn keeps_samples(&self) -> bool {
-        true
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {

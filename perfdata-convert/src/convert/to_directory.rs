@@ -8,7 +8,7 @@ use std::path::Path;
 use perfdata_core::header::ContainerKind;
 use perfdata_write::PipeWriter;
 
-use super::{Conversion, Stage, Summary, pump};
+use super::{Begun, Conversion, Ready, Stage, Summary, pump};
 use crate::error::{Error, Result};
 use crate::io::{Input, Output, OutputDirectory};
 
@@ -60,7 +60,7 @@ fn convert_into(
         return conversion()?.run_on(input, place("data")?);
     };
     let main = conversion()?;
-    if directory.is_split() && main.stages.iter().any(|stage| stage.needs_all_records()) {
+    if directory.is_split() && main.stages.iter().any(|stage| stage.requirements().all_records) {
         let what = "build ids and compression need all records in one stream, and these are in several files of a \
                     directory: --to file makes one of them";
         return Err(Error::Refused(what.into()));
@@ -121,9 +121,12 @@ impl Conversion {
     /// Converts an input of bare records, which has no metadata to be written.
     fn run_beside(mut self, input: Input, output: Output) -> Result<Summary> {
         let size = input.size();
-        let (mut reader, _) = input.reader()?;
+        let (reader, source) = input.reader()?;
+        let recording = reader.recording().clone();
+        let to = ContainerKind::File;
+        let ready = Ready { reader, source, to, recording, has_late_events: false };
         let mut summary = output.write_seekable(|file| {
-            let (mut recording, _, mut steps) = self.begin(&reader, ContainerKind::File)?;
+            let Begun { mut reader, mut recording, mut steps, .. } = self.begin(ready, to)?;
             let mut writer = PipeWriter::bare(&mut *file);
             let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::File)?;
             writer.finish()?;

@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
-use perfdata_core::read::{Collector, Piece, Run, RunPart, is_metadata};
+use perfdata_core::read::{Run, RunPart, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
-use perfdata_core::{Event, Recording};
+use perfdata_core::{Event, Events, Recording};
 
 use super::event_names::{DescribedNames, NamesById, ids_of, name_in};
 use super::sample_times::SampleTimes;
-use super::{CompressedRecords, Link, Stage};
+use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};
 
 /// Takes the metadata out of the stream, and learns from the records what a file says of them.
@@ -20,12 +20,12 @@ use crate::error::{Error, Result};
 /// Everything comes from the recording: no feature is invented, and none is taken from this machine.
 #[derive(Default)]
 pub(super) struct ToFile {
-    collector: Collector,
-    /// The model with the metadata that came late, and as it was before.
-    model: Option<Recording>,
+    /// The model before the first record.
     before: Option<Recording>,
-    /// Events at the head of the stream.
-    early_events: usize,
+    /// Whether there are attributes at the head of the stream.
+    has_early_events: bool,
+    /// Events so far.
+    events: usize,
     build_ids: Vec<BuildIdEntry>,
     /// Names that EVENT_DESC gives, until a record says something else.
     described: Option<DescribedNames>,
@@ -46,23 +46,24 @@ impl Stage for ToFile {
         CompressedRecords::AsTheyAre
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
-        self.early_events = recording.events.len();
-        if self.early_events != 0 {
-            self.collector = Collector::behind_head();
-        }
+    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+        self.has_early_events = has_attrs(arrangement);
+        self.events = recording.events.len();
         // A pipe's SAMPLE_TIME is written before the first sample, so it says 0.
         self.wants_times = recording
             .features
             .get(&FeatureId::SAMPLE_TIME.0)
             .is_some_and(|section| section.iter().all(|&byte| byte == 0));
         self.described = Some(DescribedNames::of(recording));
-        self.model = Some(recording.clone());
-        self.before = Some(recording.clone());
+        let mut before = recording.clone();
+        if !self.has_early_events {
+            before.events = Events::default();
+        }
+        self.before = Some(before);
         Ok(())
     }
 
@@ -78,8 +79,8 @@ impl Stage for ToFile {
             match part {
                 RunPart::Wanted(record) => self.record(&record, next)?,
                 RunPart::Others(run) => {
-                    if let Some(model) = self.model.as_ref().filter(|_| self.wants_times) {
-                        run.iter().try_for_each(|record| self.times.see(&record, model))?;
+                    if self.wants_times {
+                        run.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
                     }
                     next.records(&run)?;
                 }
@@ -89,12 +90,11 @@ impl Stage for ToFile {
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        let Some(model) = &mut self.model else { return next.record(record) };
+        let model = next.recording();
         if is_metadata(record.kind) {
-            let known = model.events.len();
-            self.collector.piece(model, &Piece::Record(*record))?;
+            let known = std::mem::replace(&mut self.events, model.events.len());
             return match model.events.get(known) {
-                Some(event) if self.early_events != 0 => Err(late(record, event, model)),
+                Some(event) if self.has_early_events => Err(late(record, event, model)),
                 _ => Ok(()),
             };
         }
@@ -122,20 +122,13 @@ impl Stage for ToFile {
         next.record(record)
     }
 
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        if let Some(model) = &mut self.model {
-            self.collector.piece(model, &Piece::Payload(bytes))?;
-        }
-        next.payload(bytes)
-    }
-
     /// A file's records end where the data section does: what is none is left out.
     fn unreadable(&mut self, _bytes: &[u8], _next: &mut Link<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn finish(&mut self, recording: &mut Recording, _next: &mut Link<'_>) -> Result<()> {
-        let Some(model) = self.model.take() else { return Ok(()) };
+    fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
+        let model = next.recording().clone();
         if model.events.is_empty() && (self.needs_events || !self.has_plain_records) {
             return Err(Error::Refused("the recording has no attributes, so nothing in it can be understood".into()));
         }
@@ -144,6 +137,14 @@ impl Stage for ToFile {
             repeat_changes(recording, &before, changed);
         }
         self.add_features(recording)
+    }
+}
+
+/// Whether a pipe has attributes at its head.
+pub(super) fn has_attrs(arrangement: &Arrangement) -> bool {
+    match arrangement {
+        Arrangement::Pipe(head) => head.slots.iter().any(|slot| matches!(slot.content, SlotContent::Attr(_))),
+        Arrangement::File(_) => true,
     }
 }
 

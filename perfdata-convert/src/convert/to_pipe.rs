@@ -9,7 +9,7 @@ use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{Endian, Layout, Recording};
 
 use super::event_names::DescribedNames;
-use super::{CompressedRecords, Link, Stage};
+use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};
 
 /// Sections that a file has again when it is made from the pipe: two flags that the attributes and records tell, and
@@ -38,8 +38,8 @@ impl Stage for ToPipe {
         CompressedRecords::AsTheyAre
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::none()
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {

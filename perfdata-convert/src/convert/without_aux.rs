@@ -1,65 +1,44 @@
 //! A recording without its AUX data.
 
+use perfdata_core::Recording;
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
-use perfdata_core::{Events, Recording};
 
 use super::decompress::{forget_compression, is_section};
-use super::{CompressedRecords, Link, Stage};
+use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::Result;
 
 /// Leaves out AUXTRACE records with what follows them and the index of them, and empties the AUX part of samples. All
 /// other records stay, those about AUX data, too: what happened beside the trace is still told in full.
 #[derive(Debug, Default)]
 pub struct WithoutAux {
-    events: Events,
-    bytes: Vec<u8>,
-}
-
-impl WithoutAux {
     /// Whether samples have AUX data.
-    fn has_samples(&self) -> bool {
-        self.events.iter().any(|event| event.attr.sample_type.has(SampleType::AUX))
-    }
+    has_samples: bool,
 }
 
 impl Stage for WithoutAux {
-    fn needs_events(&self) -> bool {
-        true
-    }
-
-    fn may_refuse(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements { events_first: true, may_refuse: true, ..Requirements::none() }
     }
 
     /// Compressed records are opened where samples in them may have AUX data.
     fn compressed(&self, _: RecordType) -> CompressedRecords {
-        if self.has_samples() { CompressedRecords::Plain } else { CompressedRecords::AsTheyAre }
-    }
-
-    fn keeps_samples(&self) -> bool {
-        true
-    }
-
-    fn late_events(&mut self, events: &Events) {
-        self.events = events.clone();
+        if self.has_samples { CompressedRecords::Plain } else { CompressedRecords::AsTheyAre }
     }
 
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
         recording.features.remove(&FeatureId::AUXTRACE.0);
-        if !recording.events.is_empty() {
-            self.events = recording.events.clone();
-        }
-        if self.has_samples() { forget_compression(recording, arrangement) } else { Ok(()) }
+        self.has_samples = recording.events.iter().any(|event| event.attr.sample_type.has(SampleType::AUX));
+        if self.has_samples { forget_compression(recording, arrangement) } else { Ok(()) }
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        if record.kind == RecordType::AUXTRACE || self.has_samples() && is_section(record) {
+        if record.kind == RecordType::AUXTRACE || self.has_samples && is_section(record) {
             return Ok(());
         }
-        let layout = self.events.layout_of(record);
+        let layout = next.recording().events.layout_of(record);
         if record.kind != RecordType::SAMPLE || !layout.sample_type.has(SampleType::AUX) {
             return next.record(record);
         }
@@ -67,8 +46,6 @@ impl Stage for WithoutAux {
         if let Body::Sample(sample) = &mut sample.body {
             sample.aux = sample.aux.as_ref().map(|_| Vec::new().into());
         }
-        self.bytes.clear();
-        sample.encode_into(&mut self.bytes, record.endian)?;
-        next.record(&RawRecord::first(&self.bytes, record.endian, record.offset)?)
+        next.write(&sample)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use perfdata_convert::convert::{CompressedRecords, Link, Stage, compress::Compress, decompress::Decompress};
+use perfdata_convert::convert::{
+    CompressedRecords, Link, Requirements, Stage, compress::Compress, decompress::Decompress,
+};
 use perfdata_convert::{error::Result, io::Input, verify::Report};
 use perfdata_core::Recording as Model;
 use perfdata_core::feature::{Compression, Feature, FeatureId, SampleTime, Section};
@@ -215,8 +217,10 @@ struct Rename {
 }
 
 impl Stage for Rename {
-    fn is_behind_container(&self) -> bool {
-        self.is_behind
+    fn requirements(&self) -> Requirements {
+        let mut requirements = Requirements::default();
+        requirements.after_container = self.is_behind;
+        requirements
     }
 
     fn compressed(&self, _: RecordType) -> CompressedRecords {

@@ -9,7 +9,7 @@ use std::{
 
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::RecordingReader;
-use perfdata_core::record::RecordType;
+use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_tests::{
     convert::{self, Whole},
     perf::{self, Question},
@@ -62,6 +62,16 @@ impl Forms {
 
 fn count(whole: &Whole, sample: bool) -> usize {
     whole.records.iter().filter(|record| (record.1 == RecordType::SAMPLE) == sample).count()
+}
+
+/// The times of the samples.
+fn times(whole: &Whole) -> Vec<u64> {
+    let samples = whole.records.iter().filter(|(_, kind)| *kind == RecordType::SAMPLE);
+    let time = |(at, _): &(usize, RecordType)| {
+        let raw = RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0).expect("a record");
+        whole.recording.events.sample_time(&raw).expect("a time")
+    };
+    samples.map(time).collect()
 }
 
 /// What is printed of a plain file is all that is in it, and the same is printed of every other form.
@@ -145,16 +155,24 @@ fn a_recording_built_from_nothing_is_one() {
 }
 
 #[test]
-fn a_stage_of_ones_own_keeps_the_first_samples() {
+fn a_stage_of_ones_own_keeps_the_samples_of_a_range() {
     let forms = Forms::make();
     for same in Forms::SAME {
         let before = read(&forms.path(same[0]));
-        assert!(count(&before, true) > 10);
+        let mut times = times(&before);
+        times.sort_unstable();
+        let range = times[3]..=times[times.len() - 4];
+        let expected = times.iter().filter(|time| range.contains(time)).count();
+        assert!(expected > 10 && expected < times.len());
+        let [from, to] = [range.start(), range.end()].map(ToString::to_string);
         for form in same {
-            let (input, output) = (forms.path(form), forms.path("first"));
-            run("first_samples", &[input.as_os_str(), OsStr::new("10"), output.as_os_str()]);
-            let after = read(&output);
-            assert_eq!(count(&after, true), 10, "{form}");
+            let (input, output) = (forms.path(form), forms.path("between"));
+            run("between", &[input.as_os_str(), OsStr::new(&from), OsStr::new(&to), output.as_os_str()]);
+            let plain = convert::in_shell(forms.folder.path(), "perfconv -q --decompress between -o plain -f");
+            assert!(plain.success(), "{}", plain.stderr);
+            let after = read(&forms.path("plain"));
+            assert!(self::times(&after).iter().all(|time| range.contains(time)), "{form}");
+            assert_eq!(count(&after, true), expected, "{form}");
             if !form.contains("pipe") {
                 // perf counts the COMPRESSED feature among the features only where there are compressed records.
                 assert_eq!(count(&after, false), count(&before, false), "{form}");

@@ -29,7 +29,6 @@ use std::collections::HashSet;
 
 use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::{BuildIdEntry, Feature, FeatureId, Section};
-use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Run, Stretch, is_compressed};
 use perfdata_core::record::{
     Body, BuildId, CpuMode, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId, RawRecord, Record,
@@ -38,7 +37,7 @@ use perfdata_core::record::{
 use perfdata_core::wire::{Text, Wire};
 use perfdata_core::{Endian, Events, Recording};
 
-use super::{CompressedRecords, Link, Stage, each_part};
+use super::{CompressedRecords, Link, ReadsAhead, Requirements, Stage, each_part};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
 use notes::Notes;
@@ -60,7 +59,6 @@ pub struct BuildIds {
     select: Select,
     place: Place,
     resolver: Resolver,
-    late_events: Option<Events>,
     watch: Option<Watch>,
     /// What reading ahead told.
     ahead: Option<Seen>,
@@ -81,7 +79,6 @@ impl BuildIds {
             select,
             place,
             resolver,
-            late_events: None,
             watch: None,
             ahead: None,
             names: None,
@@ -189,32 +186,18 @@ impl Stage for BuildIds {
         CompressedRecords::AsTheyAre
     }
 
-    fn keeps_samples(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        let reads_ahead = match self.place {
+            Place::Table => ReadsAhead::IntoPipe,
+            Place::Mmap2 if self.select == Select::Hit => ReadsAhead::Always,
+            Place::Mmap2 => ReadsAhead::Never,
+        };
+        Requirements { events_first: true, all_records: true, reads_ahead, ..Requirements::none() }
     }
 
-    fn needs_all_records(&self) -> bool {
-        true
-    }
-
-    fn needs_events(&self) -> bool {
-        true
-    }
-
-    fn late_events(&mut self, events: &Events) {
-        self.late_events = Some(events.clone());
-    }
-
-    fn needs_look_ahead(&self, to: ContainerKind) -> bool {
-        match self.place {
-            Place::Table => to == ContainerKind::Pipe,
-            Place::Mmap2 => self.select == Select::Hit,
-        }
-    }
-
-    fn look_ahead(&mut self, source: &InputSource) -> Result<()> {
+    fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
         let Some(mut reader) = source.reopen()? else { return Ok(()) };
-        let mut watch = Watch::new(self.select, reader.recording(), reader.arrangement(), self.late_events.clone())?;
+        let mut watch = Watch::new(self.select, recording, reader.arrangement())?;
         while let Some((stretch, _)) = reader.next_stretch()? {
             watch.stretch(&stretch)?;
         }
@@ -240,7 +223,7 @@ impl Stage for BuildIds {
                 if self.names.is_none() {
                     self.resolver.learn(recording);
                 }
-                self.watch = Some(Watch::new(self.select, recording, arrangement, self.late_events.take())?);
+                self.watch = Some(Watch::new(self.select, recording, arrangement)?);
             }
         }
         Ok(())

@@ -20,8 +20,6 @@ pub struct Watch {
     model: Recording,
     /// In a pipe metadata are records.
     collector: Option<Collector>,
-    /// The events of a pipe that has them behind the records.
-    late_events: Option<Events>,
     told: HashSet<(Machine, bool, Vec<u8>)>,
 }
 
@@ -38,20 +36,15 @@ impl Watch {
     ///
     /// # Errors
     /// A BUILD_ID section that cannot be read.
-    pub fn new(
-        select: Select,
-        recording: &Recording,
-        arrangement: &Arrangement,
-        late_events: Option<Events>,
-    ) -> Result<Self> {
+    pub fn new(select: Select, recording: &Recording, arrangement: &Arrangement) -> Result<Self> {
         let mut told = HashSet::new();
         if let Some(section) = recording.feature(FeatureId::BUILD_ID)
             && let Section { value: Feature::BuildIds(ids), .. } = section?
         {
             told.extend(ids.0.iter().map(|entry| told_by(entry.header.misc, &entry.build_id)));
         }
-        let collector = matches!(arrangement, Arrangement::Pipe(_)).then(Collector::default);
-        Ok(Watch { hits: Hits::new(select, recording.limits), model: recording.clone(), collector, late_events, told })
+        let collector = matches!(arrangement, Arrangement::Pipe(_)).then(Collector::behind_head);
+        Ok(Watch { hits: Hits::new(select, recording.limits), model: recording.clone(), collector, told })
     }
 
     /// Looks at a stretch of the stream.
@@ -63,7 +56,7 @@ impl Watch {
             collector.stretch(&mut self.model, stretch)?;
         }
         let Stretch::Records(run) = stretch else { return Ok(()) };
-        let events = self.late_events.as_ref().unwrap_or(&self.model.events);
+        let events = &self.model.events;
         for record in run.iter() {
             if record.kind == RecordType::HEADER_BUILD_ID {
                 self.told.extend(told_by_record(&record, events)?);
@@ -75,7 +68,7 @@ impl Watch {
 
     /// The events whose records these are.
     pub fn events(&self) -> &Events {
-        self.late_events.as_ref().unwrap_or(&self.model.events)
+        &self.model.events
     }
 
     /// The recording as far as it went by.

@@ -42,11 +42,6 @@ impl Forms {
         }
     }
 
-    /// The events as they come.
-    pub(super) fn from(&self) -> &Events {
-        &self.from
-    }
-
     pub(super) fn set(&mut self, from: &Events, to: &Events) {
         (self.from, self.to) = (from.clone(), to.clone());
         self.compare();

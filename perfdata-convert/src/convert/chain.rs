@@ -1,0 +1,489 @@
+//! The chain of stages: who takes a record next, where compressed records are opened, and which payloads go on.
+//!
+//! Two things are right here for all stages, so that none can get them wrong:
+//!
+//! - A payload (AUX data, tracing data) goes to the stages behind only if the stage handed its record on.
+//! - Compressed records are opened in front of a stage that takes plain ones ([`Stage::compressed`]). The records that
+//!   came out of one compressed record pass all stages up to the next one that takes compressed records; what is left of
+//!   them there is compressed again.
+
+use std::rc::Rc;
+
+use perfdata_core::feature::{Compression, Feature, FeatureId, Section};
+use perfdata_core::read::{Collector, Decompressor, Limits, Piece, Run, RunPart, Stretch, is_compressed, is_metadata};
+use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::{Endian, Recording};
+use perfdata_write::{Compressor, RecordSink};
+
+use super::decompress::check_end;
+use super::link::{CompressedRecords, Link};
+use super::stage::Stage;
+use crate::error::Result;
+
+/// A stage in its place in the chain.
+pub(super) struct Step {
+    pub(super) stage: Box<dyn Stage>,
+    /// Whether the last record that came here has a payload.
+    has_payload: bool,
+    /// The compression of the records that come here.
+    compression: Parameters,
+    /// The recording as it is here.
+    model: Rc<Recording>,
+    /// Adds metadata records to it. In a pipe these are no oddity, but perf inject writes files that have them, too.
+    collector: Collector,
+    /// Whether the last metadata record was that of tracing data, whose payload is metadata, too.
+    expects_tracing_data: bool,
+    /// The byte order of the records that it hands on.
+    endian: Endian,
+    /// The stream of compressed records that is opened in front of this stage.
+    opened: Option<Box<Opened>>,
+    /// Bytes at the end of that stream that make no whole record, and were left out.
+    left_out: usize,
+}
+
+/// What a recording says of its compressed records.
+#[derive(Debug, Clone, Copy)]
+struct Parameters {
+    limits: Limits,
+    endian: Endian,
+    level: i32,
+    /// Plain bytes that a reader has room for in one compressed record.
+    mmap_len: Option<usize>,
+}
+
+/// A stream of compressed records that is opened.
+struct Opened {
+    decompressor: Decompressor,
+    /// Offset of the last compressed record.
+    last: u64,
+    again: Again,
+}
+
+/// What becomes of it: the new stream, and what comes into it next.
+#[derive(Default)]
+struct Again {
+    compressor: Option<Compressor>,
+    plain: Vec<u8>,
+}
+
+impl Step {
+    /// Sees the model in front of the stage; see [`began`](Self::began). It shares that of the step `before` if they
+    /// are the same.
+    pub(super) fn new(stage: Box<dyn Stage>, recording: &Recording, before: Option<&Step>) -> Self {
+        let same = before.filter(|before| is_same(&before.model, recording));
+        Step {
+            stage,
+            model: same.map_or_else(|| Rc::new(recording.clone()), |before| before.model.clone()),
+            collector: Collector::behind_head(),
+            expects_tracing_data: false,
+            has_payload: false,
+            compression: Parameters::of(recording),
+            endian: recording.endian,
+            opened: None,
+            left_out: 0,
+        }
+    }
+
+    /// Sees the model behind the stage, when it has begun.
+    pub(super) fn began(&mut self, recording: &Recording) {
+        self.endian = recording.endian;
+    }
+
+    /// Adds what a metadata record says to the model.
+    fn collect(&mut self, piece: &Piece<'_>) -> Result<()> {
+        match piece {
+            Piece::Record(record) => self.expects_tracing_data = record.kind == RecordType::HEADER_TRACING_DATA,
+            _ if !self.expects_tracing_data => return Ok(()),
+            _ => {}
+        }
+        self.collector.piece(Rc::make_mut(&mut self.model), piece)?;
+        Ok(())
+    }
+
+    /// Ends the stage, which may write more records, and change the model for what a file has after them.
+    pub(super) fn finish(
+        &mut self,
+        recording: &mut Recording,
+        writer: &mut Writer<'_>,
+        rest: &mut [Step],
+    ) -> Result<()> {
+        self.stage.finish(recording, &mut Link::new(writer.chain(rest), &self.model))
+    }
+
+    /// What there is to say of compressed data that was opened here.
+    pub(super) fn note(&self) -> Option<String> {
+        let left_out = self.left_out;
+        (left_out > 0)
+            .then(|| format!("the compressed data ends inside a record: its first {left_out} bytes are left out"))
+    }
+
+    /// Brings the ratio in the COMPRESSED feature up to date, if there is one that tells it.
+    pub(super) fn update_ratio(&self, recording: &mut Recording) -> Result<()> {
+        let ratio =
+            self.opened.as_ref().and_then(|opened| opened.again.compressor.as_ref()).map_or(0, Compressor::ratio);
+        match compression(recording) {
+            // Nothing was compressed here in `data` of a directory, but beside it.
+            Some(params) if params.ratio != 0 && ratio != 0 => {
+                let params = Compression { ratio, ..params };
+                Ok(recording.set_feature(FeatureId::COMPRESSED, Feature::Compressed(params))?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the stage takes all compressed records as they are.
+    fn takes_compressed(&self) -> bool {
+        let kinds = [RecordType::COMPRESSED, RecordType::COMPRESSED2];
+        kinds.into_iter().all(|kind| self.stage.compressed(kind) == CompressedRecords::AsTheyAre)
+    }
+}
+
+impl Parameters {
+    fn of(recording: &Recording) -> Self {
+        let found = compression(recording);
+        let level = found.as_ref().and_then(|found| i32::try_from(found.level).ok()).unwrap_or(1);
+        let mmap_len = found.and_then(|found| usize::try_from(found.mmap_len).ok()).filter(|&len| len > 0);
+        Parameters { limits: Decompressor::limits_of(recording), endian: recording.endian, level, mmap_len }
+    }
+
+    fn open(&self) -> Result<Box<Opened>> {
+        let decompressor = Decompressor::new(self.endian, self.limits)?;
+        Ok(Box::new(Opened { decompressor, last: 0, again: Again::default() }))
+    }
+}
+
+fn compression(recording: &Recording) -> Option<Compression> {
+    match recording.feature(FeatureId::COMPRESSED) {
+        Some(Ok(Section { value: Feature::Compressed(params), .. })) => Some(params),
+        _ => None,
+    }
+}
+
+/// Whether two models say the same.
+fn is_same(one: &Recording, other: &Recording) -> bool {
+    one.endian == other.endian
+        && one.magic == other.magic
+        && one.events[..] == other.events[..]
+        && one.event_types == other.event_types
+        && one.features == other.features
+}
+
+/// The end of a chain.
+trait Sink {
+    fn record(&mut self, record: &RawRecord<'_>) -> Result<()>;
+    fn records(&mut self, run: &Run<'_>) -> Result<()>;
+    fn payload(&mut self, bytes: &[u8]) -> Result<()>;
+    fn unreadable(&mut self, bytes: &[u8]) -> Result<()>;
+}
+
+/// The writer of the output.
+pub(super) struct Writer<'a> {
+    sink: &'a mut dyn RecordSink,
+    has_payload: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(sink: &'a mut dyn RecordSink) -> Self {
+        Writer { sink, has_payload: false }
+    }
+
+    /// The chain of `steps` in front of the writer.
+    pub(super) fn chain<'b>(&'b mut self, steps: &'b mut [Step]) -> Chain<'b> {
+        Chain { steps, end: &mut self.sink, has_payload: &mut self.has_payload }
+    }
+}
+
+impl Sink for &mut dyn RecordSink {
+    fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        Ok(RecordSink::record(*self, record)?)
+    }
+
+    fn records(&mut self, run: &Run<'_>) -> Result<()> {
+        Ok(RecordSink::records(*self, run)?)
+    }
+
+    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(RecordSink::payload(*self, bytes)?)
+    }
+
+    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(RecordSink::unreadable(*self, bytes)?)
+    }
+}
+
+/// Gathers what is left of the records that came out of a compressed one, and compresses it again.
+struct Recompress<'a> {
+    again: &'a mut Again,
+    /// How, and as records of which type.
+    compression: Parameters,
+    kind: RecordType,
+    next: Chain<'a>,
+}
+
+impl Recompress<'_> {
+    fn compressor(&mut self) -> Result<Compressor> {
+        match self.again.compressor.take() {
+            Some(compressor) => Ok(compressor),
+            None => {
+                let Parameters { endian, level, .. } = self.compression;
+                Ok(Compressor::new(self.kind, endian, level)?)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.again.plain.is_empty() {
+            return Ok(());
+        }
+        let mut compressor = self.compressor()?;
+        let plain = std::mem::take(&mut self.again.plain);
+        for block in plain.chunks(self.compression.mmap_len.unwrap_or(usize::MAX)) {
+            compressor.push(block, |record| self.next.record(record))?;
+        }
+        self.again.compressor = Some(compressor);
+        self.again.plain = plain;
+        self.again.plain.clear();
+        Ok(())
+    }
+}
+
+impl Sink for Recompress<'_> {
+    fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        // No reader looks for these in compressed data.
+        if is_compressed(record.kind) || record.kind.has_payload() {
+            self.flush()?;
+            return self.next.record(record);
+        }
+        self.again.plain.extend_from_slice(record.bytes);
+        Ok(())
+    }
+
+    fn records(&mut self, run: &Run<'_>) -> Result<()> {
+        run.iter().try_for_each(|record| self.record(&record))
+    }
+
+    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
+        self.next.payload(bytes)
+    }
+
+    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+        self.again.plain.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// The rest of a conversion: stages and the end.
+pub(super) struct Chain<'a> {
+    steps: &'a mut [Step],
+    end: &'a mut dyn Sink,
+    /// Whether the last record that came to the end has a payload.
+    has_payload: &'a mut bool,
+}
+
+/// The first of a chain.
+enum First<'a> {
+    /// A stage, and what it forwards to.
+    Stage(&'a mut dyn Stage, Link<'a>),
+    End(&'a mut dyn Sink),
+}
+
+impl Chain<'_> {
+    fn first(&mut self) -> First<'_> {
+        match self.steps.split_first_mut() {
+            Some((Step { stage, model, .. }, steps)) => {
+                let chain = Chain { steps, end: self.end, has_payload: self.has_payload };
+                First::Stage(&mut **stage, Link::new(chain, model))
+            }
+            None => First::End(self.end),
+        }
+    }
+
+    /// Adds what a piece says of the whole recording to the model in front of the first step.
+    fn collect(&mut self, piece: &Piece<'_>) -> Result<()> {
+        self.steps.first_mut().map_or(Ok(()), |step| step.collect(piece))
+    }
+
+    /// Notes whether the record that comes here has a payload.
+    #[inline]
+    pub(super) fn expect_payload(&mut self, has_payload: bool) {
+        match self.steps.first_mut() {
+            Some(step) => step.has_payload = has_payload,
+            None => *self.has_payload = has_payload,
+        }
+    }
+
+    /// Hands a record on. What follows it outside its size goes on with it, and only with it.
+    #[inline]
+    pub(super) fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        let has_payload = record.kind.has_payload();
+        self.expect_payload(has_payload);
+        if is_metadata(record.kind) {
+            self.collect(&Piece::Record(*record))?;
+        }
+        match self.first() {
+            First::End(end) => end.record(record),
+            First::Stage(stage, mut next) => {
+                if is_compressed(record.kind) && stage.compressed(record.kind) != CompressedRecords::AsTheyAre {
+                    return self.open(record);
+                }
+                if has_payload {
+                    next.expect_payload(false);
+                }
+                next.at(record.offset);
+                stage.record(record, &mut next)
+            }
+        }
+    }
+
+    /// Hands several records on.
+    pub(super) fn records(&mut self, run: &Run<'_>) -> Result<()> {
+        // Metadata, and what has a payload, are in a run of their own.
+        let alone = if run.len() == 1 { run.iter().next() } else { None };
+        let has_payload = alone.is_some_and(|record| record.kind.has_payload());
+        self.expect_payload(has_payload);
+        if let Some(record) = alone.filter(|record| is_metadata(record.kind)) {
+            self.collect(&Piece::Record(record))?;
+        }
+        let takes_compressed = self.steps.first().is_some_and(Step::takes_compressed);
+        match self.first() {
+            First::End(end) => return end.records(run),
+            First::Stage(stage, mut next) => {
+                if has_payload {
+                    next.expect_payload(false);
+                }
+                if takes_compressed {
+                    return stage.records(run, &mut next);
+                }
+            }
+        }
+        let mut left = *run;
+        while let Some(part) = left.take_part(is_compressed) {
+            match (part, self.first()) {
+                (RunPart::Others(run), First::Stage(stage, mut next)) => stage.records(&run, &mut next)?,
+                (RunPart::Others(run), First::End(end)) => end.records(&run)?,
+                (RunPart::Wanted(record), _) => self.record(&record)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a part of a payload on; it goes nowhere if the last record that was handed on has none.
+    pub(super) fn payload(&mut self, bytes: &[u8]) -> Result<()> {
+        if !self.steps.first().map_or(*self.has_payload, |step| step.has_payload) {
+            return Ok(());
+        }
+        self.collect(&Piece::Payload(bytes))?;
+        match self.first() {
+            First::Stage(stage, mut next) => stage.payload(bytes, &mut next),
+            First::End(end) => end.payload(bytes),
+        }
+    }
+
+    /// Hands bytes on that are no records.
+    pub(super) fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+        self.close()?;
+        match self.first() {
+            First::Stage(stage, mut next) => stage.unreadable(bytes, &mut next),
+            First::End(end) => end.unreadable(bytes),
+        }
+    }
+
+    pub(super) fn stretch(&mut self, stretch: &Stretch<'_>) -> Result<()> {
+        match stretch {
+            Stretch::Records(run) => self.records(run),
+            Stretch::Payload(bytes) => self.payload(bytes),
+            Stretch::Unreadable(bytes) => self.unreadable(bytes),
+        }
+    }
+
+    /// Ends the compressed stream that is opened here: what it has of a last record is no record.
+    pub(super) fn close(&mut self) -> Result<()> {
+        let Some(mut opened) = self.steps.first_mut().and_then(|step| step.opened.take()) else { return Ok(()) };
+        if let Some(step) = self.steps.first() {
+            check_end(&opened.decompressor, opened.last, &step.model)?;
+        }
+        let rest = opened.decompressor.take_pending();
+        if !rest.is_empty() {
+            let kind = opened.decompressor.kind();
+            match self.recompressed_as(kind) {
+                (Some(kind), len) => self.recompress(&mut opened, kind, len, |_, link| link.give_unreadable(&rest))?,
+                (None, _) => {
+                    if let Some(step) = self.steps.first_mut() {
+                        step.left_out = rest.len();
+                    }
+                }
+            }
+        }
+        if let Some(step) = self.steps.first_mut() {
+            step.opened = Some(opened);
+        }
+        Ok(())
+    }
+
+    /// Gives the first stage bytes that are no records.
+    fn give_unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.first() {
+            First::Stage(stage, mut next) => stage.unreadable(bytes, &mut next),
+            First::End(end) => end.unreadable(bytes),
+        }
+    }
+
+    /// Opens a compressed record, which the first stage does not take as it is.
+    fn open(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        let Some(step) = self.steps.first_mut() else { return Ok(()) };
+        let mut opened = match step.opened.take() {
+            Some(opened) => opened,
+            None => step.compression.open()?,
+        };
+        opened.last = record.offset;
+        opened.decompressor.push(record)?;
+        match self.recompressed_as(record.kind) {
+            (Some(kind), len) => self.recompress(&mut opened, kind, len, |decompressor, link| {
+                while let Some(record) = decompressor.next()? {
+                    link.record(&record)?;
+                }
+                Ok(())
+            })?,
+            (None, _) => {
+                while let Some(record) = opened.decompressor.next()? {
+                    self.record(&record)?;
+                }
+            }
+        }
+        if let Some(step) = self.steps.first_mut() {
+            step.opened = Some(opened);
+        }
+        Ok(())
+    }
+
+    /// The type of record that compressed records of type `kind` become when the stages from here on have had the
+    /// records in them, and how many stages these are; no type where they stay plain.
+    fn recompressed_as(&self, mut kind: RecordType) -> (Option<RecordType>, usize) {
+        for (at, step) in self.steps.iter().enumerate() {
+            match step.stage.compressed(kind) {
+                CompressedRecords::Opened(other) => kind = other,
+                CompressedRecords::Plain => return (None, self.steps.len()),
+                CompressedRecords::AsTheyAre => return (Some(kind), at),
+            }
+        }
+        (Some(kind), self.steps.len())
+    }
+
+    /// Has `give` give records to the first `len` stages, and compresses what they hand on.
+    fn recompress(
+        &mut self,
+        opened: &mut Opened,
+        kind: RecordType,
+        len: usize,
+        give: impl FnOnce(&mut Decompressor, &mut Chain<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (steps, rest) = self.steps.split_at_mut_checked(len).unwrap_or_default();
+        let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return Ok(()) };
+        let compression = Parameters { endian: last.endian, ..first.compression };
+        let next = Chain { steps: rest, end: self.end, has_payload: self.has_payload };
+        let Opened { decompressor, again, .. } = opened;
+        let mut end = Recompress { again, compression, kind, next };
+        give(decompressor, &mut Chain { steps, end: &mut end, has_payload: &mut false })?;
+        end.flush()
+    }
+}
