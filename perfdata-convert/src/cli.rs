@@ -371,6 +371,11 @@ pub struct ConvertArgs {
         help_heading = CONVERSIONS
     )]
     pub compress: Option<i32>,
+    /// Merge deferred callchains (`perf record --call-graph fp,defer`) into their samples
+    ///
+    /// A stream is stored until its end is known. --compat below 6.19 merges them as well, in files.
+    #[arg(long, help_heading = CONVERSIONS)]
+    pub merge_deferred: bool,
     /// What to do with what nobody knows how to convert
     ///
     /// Records, features and fields whose meaning a conversion needs, and which are not known.

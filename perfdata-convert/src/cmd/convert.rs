@@ -17,6 +17,7 @@ use crate::convert::compat::Compat;
 use crate::convert::compress::Compress;
 use crate::convert::decompress::Decompress;
 use crate::convert::edit::{Change, Edit};
+use crate::convert::merge_deferred::MergeDeferred;
 use crate::convert::swap::{Swap, Target};
 use crate::convert::tally::Tally;
 use crate::convert::{Conversion, Form, Stage, Summary, to_directory};
@@ -91,6 +92,13 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
+    }
+    // perf before 6.19 discards the callchains that the kernel deferred.
+    let is_old = |version: Version| RecordType::CALLCHAIN_DEFERRED.info().is_some_and(|info| !version.has(info.since));
+    if args.merge_deferred {
+        stages.push(Box::new(MergeDeferred::new()));
+    } else if args.compat.is_some_and(is_old) {
+        stages.push(Box::new(MergeDeferred::where_possible()));
     }
     if let Some(build_ids) = build_ids(args)? {
         stages.push(Box::new(build_ids));

@@ -13,6 +13,7 @@ pub(crate) mod event_names;
 mod from_directory;
 mod from_json;
 mod link;
+pub mod merge_deferred;
 pub mod recover;
 pub mod sample_times;
 mod shared_bytes;
@@ -139,7 +140,7 @@ impl Conversion {
     fn prepare(&mut self, mut input: Input) -> Result<(Ready, Size)> {
         // A stream is a pipe.
         let expected = self.to.unwrap_or(ContainerKind::Pipe);
-        if self.stages.iter().any(|stage| stage.requirements().reads_ahead_for(expected)) {
+        if self.stages.iter().any(|stage| stage.requirements().needs_seekable_for(expected)) {
             input = input.into_seekable()?;
         }
         let size = input.size();

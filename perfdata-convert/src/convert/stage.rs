@@ -43,6 +43,8 @@ pub enum ReadsAhead {
     /// Not at all.
     #[default]
     Never,
+    /// If the input can be read twice; what cannot is not stored for it.
+    IfSeekable,
     /// If the output is a pipe, which has its metadata before the records.
     IntoPipe,
     /// Always.
@@ -76,10 +78,16 @@ impl Requirements {
         }
     }
 
+    /// Whether the input must be read twice for an output `to`.
+    pub(super) fn needs_seekable_for(&self, to: ContainerKind) -> bool {
+        self.reads_ahead != ReadsAhead::IfSeekable && self.reads_ahead_for(to)
+    }
+
     /// Whether the stage reads the input ahead for an output `to`.
     pub(super) fn reads_ahead_for(&self, to: ContainerKind) -> bool {
         match self.reads_ahead {
             ReadsAhead::Never => false,
+            ReadsAhead::IfSeekable => true,
             ReadsAhead::IntoPipe => to == ContainerKind::Pipe,
             ReadsAhead::Always => true,
         }
@@ -103,7 +111,8 @@ pub trait Stage {
         CompressedRecords::Opened(kind)
     }
 
-    /// Reads the whole input ahead, for what the stage must know. `recording` is what is known before the records.
+    /// Reads the whole input ahead, for what the stage must know. [`InputSource::reopen`] gives no reader where the input
+    /// cannot be read twice. `recording` is what is known before the records.
     ///
     /// # Errors
     /// The input cannot be read.

@@ -9,6 +9,7 @@ mod edits;
 mod extract_aux;
 mod file2pipe;
 mod fuzz;
+mod merge_deferred;
 mod pipe2file;
 mod recover;
 mod shared_bytes;
