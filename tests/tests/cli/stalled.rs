@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use perfdata_tests::skipped;
 use rustix::io::ioctl_fionread;
 
 /// How long a run may take that must end by itself.
@@ -70,6 +71,19 @@ impl Stalled {
     pub fn end(mut self, what: &str) -> ExitStatus {
         end(&mut self.child, what)
     }
+}
+
+/// Whether a child gets the signals that it is sent: what ignores them, as `nohup` and a shell's `&` do, has its children
+/// ignore them.
+pub fn signals_arrive() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    // HUP, INT, QUIT, TERM, by their numbers; Rust ignores PIPE, and tells its children not to.
+    let is_ignored = [1, 2, 3, 15].iter().any(|signal| ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1));
+    if is_ignored {
+        skipped::note("signals: these tests were started by what ignores them, such as nohup");
+    }
+    !is_ignored
 }
 
 /// Waits for a child that must end by itself.
