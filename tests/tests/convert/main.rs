@@ -9,6 +9,8 @@ mod edits;
 mod extract_aux;
 mod file2pipe;
 mod fuzz;
+mod overlaps;
+mod patched;
 mod pipe2file;
 mod recover;
 mod shared_bytes;
