@@ -2,6 +2,7 @@
 
 mod build_ids;
 mod compat;
+mod compat_values;
 mod compressed;
 mod damaged_records;
 mod directories;
