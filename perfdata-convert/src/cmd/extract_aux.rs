@@ -36,10 +36,19 @@ pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<
     let report = directory.write(|folder| extract(input, folder))?;
     if let (Some(output), Some(input)) = (sideband, again) {
         let stages: Vec<Box<dyn Stage>> = vec![Box::new(WithoutAux::default())];
-        let summary = Conversion { stages, to: None }.run_on(input, output)?;
+        let conversion = Conversion { stages, to: None };
+        let (complete, summary) = output.complete(|file| conversion.run_into(input, file))?;
+        if complete.is_direct() {
+            // It may take its time.
+            complete.publish()?;
+            directory.finish()?;
+        } else {
+            directory.finish_beside(complete)?;
+        }
         summary.notes.iter().for_each(|note| messages.note(note));
+    } else {
+        directory.finish()?;
     }
-    directory.finish()?;
     report.notes.iter().for_each(|note| messages.note(note));
     let files = if report.queues == 1 { "file" } else { "files" };
     messages.summary(format_args!("{} {files}, {} bytes of AUX data", report.queues, report.bytes));

@@ -5,7 +5,7 @@ use super::{open, output_or_standard};
 use perfdata_core::read::Limits;
 
 use crate::cli::{Container, RecoverArgs};
-use crate::convert::recover::{Recovery, convert_recovered, recover, recover_and};
+use crate::convert::recover::{Recovery, convert_recovered, convert_recovered_to_directory, recover, recover_and};
 use crate::convert::{Conversion, to_directory};
 use crate::error::Result;
 use crate::io::{Output, OutputDirectory};
@@ -22,7 +22,7 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
         Some(Container::Dir) => {
             let output = OutputDirectory::create(path, &args.input, args.force, to_directory::is_part)?;
             let output = output.synced(!args.no_sync);
-            recover_and(input()?, *strict, |recovered| to_directory::convert(recovered, output, stages))?
+            recover_and(input()?, *strict, |recovered| convert_recovered_to_directory(recovered, output, stages))?
         }
         to => {
             let output = Output::create(path, &args.input, args.force)?.synced(!args.no_sync);

@@ -128,7 +128,7 @@ impl Conversion {
     }
 
     /// The same into a file that is looked at before it becomes an output. Bytes of the input and time are not counted.
-    fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
+    pub(crate) fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
         let (ready, _) = self.prepare(input)?;
         match ready.to {
             ContainerKind::File => self.write_file(ready, file),

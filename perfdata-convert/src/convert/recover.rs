@@ -18,10 +18,10 @@ use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::{Layout, Recording};
 
 use super::decompress::Decompress;
-use super::{CompressedRecords, Conversion, Link, Requirements, Stage, Summary};
+use super::{CompressedRecords, Conversion, Link, Requirements, Stage, Summary, to_directory};
 use crate::count::number_of;
 use crate::error::{Error, Result};
-use crate::io::{Input, Output, in_temporary, temporary_file};
+use crate::io::{Input, Output, OutputDirectory, in_temporary, temporary_file};
 use crate::leftover::{CUT, without_place};
 use crate::verify::{Finding, Report, Seen, Severity, lacks_tracing_data, wrong_end, wrong_sections};
 
@@ -115,6 +115,21 @@ pub fn convert_recovered(conversion: Conversion, recovered: Input, output: Outpu
         check(&as_file.in_file(file)?)?;
         Ok(Summary { elapsed: start.elapsed(), ..summary })
     })
+}
+
+/// The same into a directory, through the `stages` that each of its files gets anew.
+///
+/// # Errors
+/// As [`convert_recovered`].
+pub fn convert_recovered_to_directory(
+    recovered: Input,
+    output: OutputDirectory,
+    stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
+) -> Result<Summary> {
+    let start = Instant::now();
+    let there = recovered.again().ok_or_else(unmended)?;
+    let summary = to_directory::convert_and(recovered, output, stages, |folder| check(&there.in_folder(folder)?))?;
+    Ok(Summary { elapsed: start.elapsed(), ..summary })
 }
 
 /// Writes what can be believed of `input` to `file`.

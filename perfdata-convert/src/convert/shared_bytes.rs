@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use perfdata_core::arrangement::{Arrangement, FileArrangement, Part};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::header::FileSection;
+use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::read::{Options, RecordingReader, Source, SourceReader};
 use perfdata_core::{Endian, Recording};
 
@@ -19,6 +19,23 @@ pub(super) fn check_parts(arrangement: &Arrangement) -> Result<()> {
     if let Some(end) = data.end().filter(|&end| file.unexplained && data.size > 0 && end <= file.len) {
         let what = format!(
             "at offset {end:#x}: the header announces feature sections, but there is no table of them: they would be lost"
+        );
+        return Err(Error::Refused(what).with_step(Step::Recover));
+    }
+    let FileHeader { attrs, attr_size, .. } = file.header;
+    if attrs.size.checked_rem(attr_size).is_none_or(|rest| rest != 0) {
+        let FileSection { offset, size } = attrs;
+        let what = format!(
+            "at offset {offset:#x}: the attributes have {size} bytes, which are no multiple of the entries' {attr_size}"
+        );
+        return Err(Error::Refused(what).with_step(Step::Recover));
+    }
+    let names = file.header.event_types;
+    if names.size > 0 && file.place(Part::EventTypes).is_none() {
+        let FileSection { offset, size } = names;
+        let what = format!(
+            "at offset {offset:#x}: the names of events ({size} bytes) are not in the file: other parts would come into \
+             their place"
         );
         return Err(Error::Refused(what).with_step(Step::Recover));
     }

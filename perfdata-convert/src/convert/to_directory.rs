@@ -43,7 +43,24 @@ pub fn convert(
     output: OutputDirectory,
     stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
 ) -> Result<Summary> {
-    let summary = output.write(|folder| convert_into(input, &output, folder, stages))?;
+    convert_and(input, output, stages, |_| Ok(()))
+}
+
+/// The same; the directory appears only if `check` finds nothing wrong with it where it stands then.
+///
+/// # Errors
+/// As [`convert`], and those of `check`.
+pub(super) fn convert_and(
+    input: Input,
+    output: OutputDirectory,
+    stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
+    check: impl FnOnce(&Path) -> Result<()>,
+) -> Result<Summary> {
+    let summary = output.write(|folder| {
+        let summary = convert_into(input, &output, folder, stages)?;
+        check(folder)?;
+        Ok(summary)
+    })?;
     output.finish()?;
     Ok(summary)
 }

@@ -14,6 +14,7 @@ use super::event_names::{DescribedNames, NamesById, ids_of, name_in};
 use super::sample_times::SampleTimes;
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};
+use crate::leftover::without_place;
 
 /// Takes the metadata out of the stream, and learns from the records what a file says of them.
 ///
@@ -53,6 +54,7 @@ impl Stage for ToFile {
     fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
         self.has_early_events = has_attrs(arrangement);
         self.events = recording.events.len();
+        check_ids(&recording.events)?;
         // A pipe's SAMPLE_TIME is written before the first sample, so it says 0.
         self.wants_times = recording
             .features
@@ -132,6 +134,9 @@ impl Stage for ToFile {
         if model.events.is_empty() && (self.needs_events || !self.has_plain_records) {
             return Err(Error::Refused("the recording has no attributes, so nothing in it can be understood".into()));
         }
+        if !self.has_early_events {
+            check_ids(&model.events)?;
+        }
         let changed = std::mem::replace(recording, model);
         if let Some(before) = self.before.take() {
             repeat_changes(recording, &before, changed);
@@ -191,6 +196,11 @@ impl ToFile {
     fn add_build_ids(&mut self, recording: &mut Recording) -> Result<()> {
         let known = match recording.feature(FeatureId::BUILD_ID) {
             Some(Ok(Section { value: Feature::BuildIds(BuildIds(known)), .. })) => known,
+            Some(Err(error)) if !self.build_ids.is_empty() => {
+                let why = without_place(&error);
+                let what = format!("feature BUILD_ID cannot be read, and there are records of build ids, too: {why}");
+                return Err(Error::Refused(what));
+            }
             _ => Vec::new(),
         };
         let key = |entry: &BuildIdEntry| {
@@ -218,12 +228,30 @@ impl ToFile {
     }
 }
 
+/// Refuses events of which two have the same id, but not the same attribute and ids: whose records these are, and which name
+/// belongs to the id, readers of files and of pipes decide in different ways.
+pub(super) fn check_ids(events: &Events) -> Result<()> {
+    for (at, event) in events.iter().enumerate() {
+        for &id in &event.ids {
+            if let Some(other) = events.with_id(id).filter(|&other| other != at) {
+                let what = format!("the attribute of event {at}: {}", taken(id, other));
+                return Err(Error::Refused(what));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn taken(id: u64, event: usize) -> String {
+    format!("id {id} belongs to event {event}, whose attribute, or other ids, are different")
+}
+
 /// The refusal of an attribute that comes behind records of other events: in a file it would be there before them.
 fn late(record: &RawRecord<'_>, event: &Event, model: &Recording) -> Error {
     let known = event.ids.iter().find_map(|&id| Some((id, model.events.with_id(id)?)));
     let other = known.and_then(|(id, at)| Some((id, at, model.events.get(at)?)));
     let what = match other.filter(|(.., other)| *other != event) {
-        Some((id, at, _)) => format!("id {id} belongs to event {at}, whose attribute, or other ids, are different"),
+        Some((id, at, _)) => taken(id, at),
         None => "a new event, behind records of others: the recording has attributes both before and behind the first \
                  other record"
             .into(),

@@ -9,6 +9,7 @@ use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{Endian, Layout, Recording};
 
 use super::event_names::DescribedNames;
+use super::to_file::check_ids;
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};
 
@@ -53,6 +54,7 @@ impl Stage for ToPipe {
                 self.notes.push(format!("feature {id} is left out: {why}"));
             }
         }
+        check_ids(&recording.events)?;
         self.first = DescribedNames::of(recording).records(recording);
         Ok(())
     }

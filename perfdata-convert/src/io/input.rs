@@ -196,6 +196,14 @@ impl Input {
         Ok(self.part(Kind::File(Arc::new(file))))
     }
 
+    /// A directory in which this input's recording stands now, as an input.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(crate) fn in_folder(&self, folder: &Path) -> Result<Input> {
+        Ok(self.part(Kind::Directory(Directory::open(folder)?)))
+    }
+
     /// This input as one that can be read twice: a stream is put into a temporary file.
     ///
     /// # Errors

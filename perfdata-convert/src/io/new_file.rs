@@ -15,7 +15,7 @@ use crate::interrupt::Temporary;
 
 /// A file that takes the name of its target in the end.
 #[derive(Debug)]
-pub(super) struct NewFile {
+pub(crate) struct NewFile {
     file: File,
     target: PathBuf,
     /// Its temporary name; none where the system has files without one.

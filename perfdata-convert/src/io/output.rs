@@ -98,6 +98,16 @@ impl Output {
     /// Those of `write`, and the operating system's; or the target has appeared in the meantime, and is not to be
     /// replaced.
     pub fn write_seekable<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+        let (complete, result) = self.complete(write)?;
+        complete.publish()?;
+        Ok(result)
+    }
+
+    /// The same, but what was written becomes visible only by [`Complete::publish`].
+    ///
+    /// # Errors
+    /// As [`write_seekable`](Self::write_seekable).
+    pub(crate) fn complete<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<(Complete, T)> {
         let Output { kind, replaces, syncs, is_part } = self;
         let mut new = match kind {
             Kind::New(new) => new,
@@ -105,8 +115,7 @@ impl Output {
                 let mut spool = temporary_file()?;
                 let result = write(&mut spool).map_err(in_temporary)?;
                 spool.seek(SeekFrom::Start(0)).map_err(failed())?;
-                write_direct(file, name, |out| io::copy(&mut spool, out).map_err(Error::io("output")))?;
-                return Ok(result);
+                return Ok((Complete::Direct { spool, file, name, syncs }, result));
             }
         };
         let target = new.target().to_owned();
@@ -121,14 +130,7 @@ impl Output {
         if syncs {
             new.sync().map_err(|error| of_file(error, unwritten()))?;
         }
-        new.publish(replaces).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => appeared(&target),
-            _ => Error::io(&target)(error),
-        })?;
-        if syncs {
-            sync_folder(folder)?;
-        }
-        Ok(result)
+        Ok((Complete::New { new, replaces, syncs }, result))
     }
 
     /// Writes by `write` from start to end, and makes the result visible.
@@ -138,13 +140,83 @@ impl Output {
     pub fn write_stream<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match self.kind {
             Kind::New(_) => self.write_seekable(|file| Behind::write_all(file, write)),
-            Kind::Direct(file, name) => write_direct(file, name, write),
+            Kind::Direct(file, name) => write_direct(file, name, self.syncs, write),
         }
     }
 }
 
-fn write_direct<T>(mut file: File, name: PathBuf, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
-    write(&mut file).map_err(|error| of_file(error, Error::io(name)))
+/// An output of which everything is written, but nothing to be seen.
+#[derive(Debug)]
+pub(crate) enum Complete {
+    /// A file that has no name yet.
+    New { new: NewFile, replaces: bool, syncs: bool },
+    /// What is still to be copied.
+    Direct { spool: File, file: File, name: PathBuf, syncs: bool },
+}
+
+impl Complete {
+    /// Whether it goes to what is there already, and cannot be taken back.
+    pub fn is_direct(&self) -> bool {
+        matches!(self, Complete::Direct { .. })
+    }
+
+    /// Makes the output visible.
+    ///
+    /// # Errors
+    /// The operating system's; or the target has appeared in the meantime, and is not to be replaced.
+    pub fn publish(self) -> Result<()> {
+        self.appear()?.sync()
+    }
+
+    /// The same without waiting until the name is on the disk.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish). The target is as it was then.
+    pub fn appear(self) -> Result<Named> {
+        match self {
+            Complete::Direct { mut spool, file, name, syncs } => {
+                write_direct(file, name, syncs, |out| io::copy(&mut spool, out).map_err(Error::io("output")))?;
+                Ok(Named(None))
+            }
+            Complete::New { new, replaces, syncs } => {
+                let target = new.target().to_owned();
+                new.publish(replaces).map_err(|error| match error.kind() {
+                    ErrorKind::AlreadyExists => appeared(&target),
+                    _ => Error::io(&target)(error),
+                })?;
+                Ok(Named(syncs.then(|| folder_of(&target).to_owned())))
+            }
+        }
+    }
+}
+
+/// An output that is visible; and the folder in which its name may not be on the disk yet.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Named(Option<PathBuf>);
+
+impl Named {
+    /// Waits until the name outlives the machine.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn sync(self) -> Result<()> {
+        self.0.map_or(Ok(()), |folder| sync_folder(&folder))
+    }
+}
+
+/// Writes to what is there already. What goes to a file through standard output is to outlive the machine, too.
+fn write_direct<T>(
+    mut file: File,
+    name: PathBuf,
+    syncs: bool,
+    write: impl FnOnce(&mut dyn Write) -> Result<T>,
+) -> Result<T> {
+    let result = write(&mut file).map_err(|error| of_file(error, Error::io(&name)))?;
+    if syncs && file.metadata().is_ok_and(|meta| meta.is_file()) {
+        file.sync_all().map_err(Error::io(&name))?;
+    }
+    Ok(result)
 }
 
 /// Links that lead to links, as many as Linux follows.

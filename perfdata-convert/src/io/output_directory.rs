@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::new_file::{exchange, folder_of, rename, sync_folder};
-use super::output::{Output, appeared};
+use super::output::{Complete, Named, Output, appeared};
 use super::same::{input_stays, is_input, is_within, resolved};
 use super::spool::annotated;
 use super::{STANDARD, temporary};
@@ -102,55 +102,89 @@ impl OutputDirectory {
     /// # Errors
     /// The operating system's; or there is something by now that is not to be replaced. The target is as it was then.
     pub fn finish(self) -> Result<()> {
-        let OutputDirectory { new, target, replaces, is_ours, syncs, guard } = self;
+        self.finish_with(|| Ok(()))
+    }
+
+    /// The same together with another output: both become visible, or none of them.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish), and those of [`Complete::publish`].
+    pub(crate) fn finish_beside(self, other: Complete) -> Result<()> {
+        let mut named = None;
+        self.finish_with(|| {
+            named = Some(other.appear()?);
+            Ok(())
+        })?;
+        named.map_or(Ok(()), Named::sync)
+    }
+
+    fn finish_with(self, publish: impl FnOnce() -> Result<()>) -> Result<()> {
+        let OutputDirectory { mut new, target, replaces, is_ours, syncs, guard } = self;
         if syncs {
             sync_all(new.path()).map_err(Error::io(&target))?;
         }
-        match rename(new.path(), &target, false) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && replaces => {
-                undisturbed(|| replace(new.path(), &target, &is_ours))?;
-            }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(appeared(&target)),
-            done => done.map_err(Error::io(&target))?,
-        }
-        drop(guard);
-        // It has another name by now.
-        let _ = new.keep();
+        undisturbed(|| {
+            let is_replaced = match rename(new.path(), &target, false) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && replaces => {
+                    replace(&mut new, &target, &is_ours)?;
+                    true
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(appeared(&target)),
+                done => done.map(|()| false).map_err(Error::io(&target))?,
+            };
+            publish().inspect_err(|_| {
+                let back = match is_replaced {
+                    true => swap(new.path(), &target),
+                    false => rename(&target, new.path(), false),
+                };
+                // What was there stays, if only under the other name.
+                new.disable_cleanup(back.is_err());
+            })?;
+            // Of what was replaced only that goes which is ours.
+            let removed = if is_replaced { remove(new.path(), &is_ours) } else { Ok(()) };
+            drop(guard);
+            // Nothing, or what could not be removed, has that name by now.
+            let old = new.keep();
+            removed.map_err(Error::io(old))
+        })?;
         if syncs { sync_folder(folder_of(&target)) } else { Ok(()) }
     }
 }
 
-/// Puts the directory `new` in place of `target`, which may hold only what is `ours`, and removes that.
-fn replace(new: &Path, target: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
+/// Puts the directory `new` in place of `target`, which may hold only what is `ours` and gets the name `new`.
+fn replace(new: &mut TempDir, target: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     let failed = |error| Error::io(target)(error);
     if !fs::symlink_metadata(target).map_err(failed)?.is_dir() {
         return Err(Error::Usage(format!("{} is no directory", target.display())));
     }
     all_ours(target, is_ours)?;
-    let aside = temporary(target, |builder, parent| builder.tempdir_in(parent))?;
-    let old = aside.path();
-    match exchange(new, target) {
-        Ok(()) => rename(new, old, true).map_err(failed)?,
-        // Where the system cannot do it at once there is no target for a moment.
-        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
-            rename(target, old, true).map_err(failed)?;
-            rename(new, target, false).inspect_err(|_| drop(rename(old, target, false))).map_err(failed)?;
-        }
-        Err(error) => return Err(failed(error)),
-    }
+    swap(new.path(), target).map_err(failed)?;
     // Something may have come into it since.
-    if let Err(error) = all_ours(old, is_ours) {
-        let back = match exchange(old, target) {
-            Ok(()) => rename(old, new, false),
-            Err(_) => rename(target, new, false).and_then(|()| rename(old, target, false)),
-        };
-        back.map_err(failed)?;
-        return Err(match error {
-            Error::Usage(what) => Error::Usage(what.replace(&*old.to_string_lossy(), &target.to_string_lossy())),
+    all_ours(new.path(), is_ours).or_else(|error| {
+        let place = new.path().to_owned();
+        swap(&place, target).inspect_err(|_| new.disable_cleanup(true)).map_err(failed)?;
+        Err(match error {
+            Error::Usage(what) => Error::Usage(what.replace(&*place.to_string_lossy(), &target.to_string_lossy())),
             other => other,
-        });
+        })
+    })
+}
+
+/// Gives two directories each other's name.
+fn swap(a: &Path, b: &Path) -> io::Result<()> {
+    match exchange(a, b) {
+        // Where the system cannot do it at once there is no `b` for a moment.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+            let make = |builder: &mut tempfile::Builder<'_, '_>, parent: &Path| builder.tempdir_in(parent);
+            let aside = temporary(b, make).map_err(io::Error::other)?;
+            rename(b, aside.path(), true)?;
+            rename(a, b, false).inspect_err(|_| drop(rename(aside.path(), b, false)))?;
+            rename(aside.path(), a, false)?;
+            drop(aside.keep());
+            Ok(())
+        }
+        done => done,
     }
-    remove(old, is_ours).map_err(|error| Error::io(aside.keep())(error))
 }
 
 /// Whether all that is in a directory may go with it.

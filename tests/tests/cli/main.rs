@@ -20,5 +20,6 @@ mod pictures;
 mod reports;
 mod signals;
 mod stalled;
+mod system_calls;
 mod threads;
 mod verify;

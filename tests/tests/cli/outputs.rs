@@ -10,7 +10,7 @@ use std::{
 
 use perfdata_tests::{
     convert::{Whole, perfconv},
-    recordings, skipped,
+    recordings, skipped, synth,
 };
 use tempfile::TempDir;
 
@@ -110,6 +110,42 @@ fn a_directory_that_appears_in_the_meantime_stays() {
     }
 }
 
+/// Where the one cannot appear, the other one does not.
+#[test]
+fn aux_data_and_sideband_appear_together() {
+    let stream = synth::pipe::kitchen_sink(false);
+    for force in ["", " -f"] {
+        let folder = folder();
+        let (out, side) = (folder.path().join("out"), folder.path().join("side"));
+        let words = format!("extract-aux - -o out --sideband side{force}");
+        for command in both(&words, folder.path()) {
+            if !force.is_empty() {
+                fs::create_dir(&out)
+                    .and_then(|()| fs::write(out.join("index.json"), "old"))
+                    .expect("a temporary folder");
+            }
+            let run = Stalled::new(command, &stream);
+            // No file replaces a folder.
+            fs::create_dir(&side).expect("a temporary folder");
+            let done = run.finish();
+            assert_eq!(done.status.code(), Some(2), "{words}: {}", said(&done));
+            assert!(said(&done).contains("side"), "{words}: {}", said(&done));
+            if force.is_empty() {
+                assert_eq!(names(folder.path()), ["side"], "{words}");
+            } else {
+                assert_eq!(names(folder.path()), ["out", "side"], "{words}");
+                assert_eq!(names(&out), ["index.json"], "{words}");
+                assert_eq!(fs::read(out.join("index.json")).expect("it stays"), b"old", "{words}");
+                fs::remove_dir_all(&out).expect("it is ours");
+            }
+            fs::remove_dir(&side).expect("it is ours");
+        }
+        let done = Stalled::new(command(&words, folder.path()), &stream).finish();
+        assert!(done.status.success(), "{words}: {}", said(&done));
+        assert_eq!(names(folder.path()), ["out", "side"], "{words}");
+    }
+}
+
 /// Also while the command runs, and in what looks like a kernel's image.
 #[test]
 fn foreign_files_in_a_directory_block() {
@@ -198,15 +234,17 @@ fn no_link_leads_into_the_input() {
 fn outputs_are_on_the_disk() {
     let folder = folder();
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    let calls = |words: &str| {
+    let calls_to = |words: &str, stdout: Stdio| {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-o", "calls", "-e", "trace=fsync,linkat,renameat2"]).arg(perfconv().get_program());
+        strace.stdout(stdout);
         let status = strace.args(words.split(' ')).current_dir(&folder).stderr(Stdio::null()).status();
         status.ok().filter(|status| status.success())?;
         let text = fs::read_to_string(folder.path().join("calls")).expect("what strace saw");
         let call = |line: &str| Some(line.split_once(' ')?.1.trim().split('(').next()?.to_owned());
         Some(text.lines().filter(|line| line.contains('(')).filter_map(call).collect::<Vec<_>>())
     };
+    let calls = |words: &str| calls_to(words, Stdio::null());
     let Some(all) = calls("pipe2file in -o out") else {
         skipped::note("strace");
         return;
@@ -216,6 +254,13 @@ fn outputs_are_on_the_disk() {
     // The file, the new directory and the one around.
     assert_eq!(calls("--to dir in -o dir").expect("it runs"), ["linkat", "fsync", "fsync", "renameat2", "fsync"]);
     assert_eq!(calls("--to dir in -o dir2 --no-sync").expect("it runs"), ["linkat", "renameat2"]);
+    // A file behind standard output, too; there is nothing to wait for behind a pipe.
+    for words in ["convert in -o -", "pipe2file in -o -"] {
+        let file = || fs::File::create(folder.path().join("redirected")).expect("a temporary file");
+        assert_eq!(calls_to(words, file().into()).expect("it runs"), ["fsync"], "{words}");
+        assert_eq!(calls_to(&format!("{words} --no-sync"), file().into()).expect("it runs"), [""; 0], "{words}");
+        assert_eq!(calls_to(words, Stdio::piped()).expect("it runs"), [""; 0], "{words}");
+    }
 }
 
 #[test]

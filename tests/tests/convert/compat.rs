@@ -239,6 +239,10 @@ fn every_release_and_every_recording() {
                 return Err(format!("for {release}: {}", report.text()));
             }
             check_known(&made.path(), *release).map_err(|why| format!("for {release}: {why}"))?;
+            let again = convert(&made.path(), None, vec![Box::new(Compat::new(*release))]);
+            if again.map_err(|error| format!("for {release}, again: {error}"))?.bytes() != made.bytes() {
+                return Err(format!("for {release}: for it again it is another one"));
+            }
             // And in compressed records.
             let plain = convert(&made.path(), None, vec![Box::new(Decompress::default())]);
             let plain = plain.map_err(|error| error.to_string())?;

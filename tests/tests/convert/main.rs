@@ -2,6 +2,7 @@
 
 mod build_ids;
 mod compat;
+mod compat_values;
 mod compressed;
 mod damaged_records;
 mod directories;
@@ -10,6 +11,8 @@ mod extract_aux;
 mod file2pipe;
 mod fuzz;
 mod merge_deferred;
+mod overlaps;
+mod patched;
 mod pipe2file;
 mod recover;
 mod shared_bytes;

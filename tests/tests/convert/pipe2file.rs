@@ -281,6 +281,33 @@ fn contradicting_attributes_are_refused() {
     }
 }
 
+/// At the head of a stream, in a file that becomes one, and behind the records of a stream without a head.
+#[test]
+fn an_id_belongs_to_one_event() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let basic = synth::file::basic(false);
+    let records = synth::file::basic_records(false, &basic.events[0]);
+    let path = folder.path().join("in.data");
+    let mut other = basic.events[0].clone();
+    other.attr.config += 1;
+    let events = [basic.events[0].clone(), other];
+    let pipe = || Pipe::new(false, Magic::V2);
+    let head = events.iter().fold(pipe(), Pipe::event).records(&records);
+    let end = events.iter().fold(pipe().records(&records), Pipe::event);
+    let file = synth::file::File { events: events.to_vec(), features: Vec::new(), ..basic.clone() };
+    let what = format!("the attribute of event 1: id {} belongs to event 0", events[0].ids[0]);
+    for (bytes, to) in
+        [(head.bytes, ContainerKind::File), (end.bytes, ContainerKind::File), (file.bytes(), ContainerKind::Pipe)]
+    {
+        std::fs::write(&path, bytes).expect("a temporary file");
+        let error = convert(&path, Some(to), Vec::new()).expect_err("it contradicts itself");
+        assert_eq!(error.exit_code(), 1);
+        assert!(error.to_string().contains(&what), "{error}");
+        let report = perfdata_convert::io::Input::open(&path).and_then(perfdata_convert::verify::Report::of);
+        assert!(!report.expect("it is read").is_clean() || to == ContainerKind::File);
+    }
+}
+
 /// The real thing. perf 6.1 gives up when it has switched once or twice; until then the stream is good.
 #[test]
 fn switched_output_is_converted() {

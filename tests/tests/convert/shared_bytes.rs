@@ -2,7 +2,6 @@
 //!
 //! The recording is a real one. Each part in turn is said to be where another one is, or to reach into it.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -23,48 +22,12 @@ use perfdata_tests::is_thorough;
 use perfdata_tests::perf::{self, Perf, Question};
 use perfdata_tests::recordings::{fixture, in_parallel};
 
+use crate::patched::Patched;
+
 const FIXTURE: &str = "6.1-x86_64-file-default";
 
 fn whole() -> Vec<u8> {
     fs::read(fixture(FIXTURE).path).expect("a fixture")
-}
-
-/// A recording in memory whose header, attributes and feature table can be told other places.
-struct Patched {
-    bytes: Vec<u8>,
-    places: HashMap<Part, FileSection>,
-    /// Where in the file the entry of each feature is.
-    entries: HashMap<u32, usize>,
-}
-
-impl Patched {
-    fn new() -> Self {
-        let bytes = whole();
-        let Whole { arrangement, .. } = Whole::read(bytes.clone()).expect("a recording");
-        let Arrangement::File(file) = arrangement else { panic!("{FIXTURE} is a file") };
-        let table = file.place(Part::FeatureTable).expect("a table").offset as usize;
-        let entries = file.table.iter().enumerate().map(|(at, entry)| (entry.0, table + 16 * at)).collect();
-        let mut places: HashMap<_, _> = file.regions.iter().map(|region| (region.part, region.place)).collect();
-        places.insert(Part::EventTypes, FileSection { offset: 0, size: 72 });
-        Patched { bytes, places, entries }
-    }
-
-    /// The file in which `part` is said to be at `place`; nothing where its place is not said by the file.
-    fn with(&self, part: Part, place: FileSection) -> Option<Vec<u8>> {
-        let attrs = self.places[&Part::Attrs];
-        let at = match part {
-            Part::Attrs => 24,
-            Part::Data => 40,
-            Part::EventTypes => 56,
-            Part::Ids(0) => (attrs.offset + attrs.size - 16) as usize,
-            Part::Feature(id) => *self.entries.get(&id)?,
-            _ => return None,
-        };
-        let mut bytes = self.bytes.clone();
-        bytes[at..at + 8].copy_from_slice(&place.offset.to_le_bytes());
-        bytes[at + 8..at + 16].copy_from_slice(&place.size.to_le_bytes());
-        Some(bytes)
-    }
 }
 
 type Conversion = (&'static str, fn(&Path) -> Result<Converted>);
@@ -130,7 +93,7 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
         eprintln!("skipped: no perf");
         return;
     };
-    let base = Patched::new();
+    let base = Patched::new(whole());
     let mut features = vec![2, 3, 5, 6, 7, 12];
     if is_thorough() {
         features = base.entries.keys().copied().collect();
@@ -229,7 +192,7 @@ fn features(path: &Path) -> Vec<(u32, Vec<u8>)> {
 #[test]
 fn sections_that_share_bytes_are_both_there() {
     let folder = tempfile::tempdir().expect("a folder");
-    let base = Patched::new();
+    let base = Patched::new(whole());
     let place = base.places[&Part::Feature(FeatureId::VERSION.0)];
     let bytes = base.with(Part::Feature(FeatureId::VERSION.0), FileSection { size: place.size + 4, ..place });
     let input = placed(folder.path(), &bytes.expect("it has an entry"));
@@ -275,7 +238,7 @@ fn sections_that_share_bytes_are_both_there() {
 #[test]
 fn a_section_that_is_not_there_is_repaired() {
     let folder = tempfile::tempdir().expect("a folder");
-    let base = Patched::new();
+    let base = Patched::new(whole());
     let id = FeatureId::CPUDESC.0;
     let place = FileSection { offset: 1_000_000_000, ..base.places[&Part::Feature(id)] };
     let bytes = base.with(Part::Feature(id), place).expect("it has an entry");
@@ -333,7 +296,7 @@ fn a_lost_section_that_is_made_anew_has_one_entry() {
 #[test]
 fn parts_that_share_bytes_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let base = Patched::new();
+    let base = Patched::new(whole());
     let (attrs, data) = (base.places[&Part::Attrs], base.places[&Part::Data]);
     let into = attrs.offset + attrs.size - data.offset + 16;
     let place = FileSection { offset: data.offset - 16, size: data.size + 16 };
@@ -353,4 +316,52 @@ fn parts_that_share_bytes_are_named() {
     let (status, said) = run(folder.path(), &[]);
     assert_eq!(status, Some(0), "{said}");
     assert!(fs::read(folder.path().join("out.data")).expect("a copy") == bytes);
+}
+
+/// Attributes of which the last one is not whole.
+#[test]
+fn attributes_are_whole_or_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let base = Patched::new(whole());
+    let attrs = base.places[&Part::Attrs];
+    for size in [4, attrs.size - 4, attrs.size + 8] {
+        let bytes = base.with(Part::Attrs, FileSection { size, ..attrs }).expect("the header says it");
+        placed(folder.path(), &bytes);
+        for args in [&["--compress"] as &[&str], &["--compat", "6.1"], &["--to", "pipe"], &["--drop", "HOSTNAME"]] {
+            let (status, said) = run(folder.path(), args);
+            assert_eq!(status, Some(1), "{args:?}: {said}");
+            assert!(said.contains(&format!("the attributes have {size} bytes, which are no multiple of")), "{said}");
+            assert!(!folder.path().join("out.data").exists(), "{args:?}");
+        }
+    }
+}
+
+/// What is said to be behind the end of the file would be in other parts when these have moved there.
+#[test]
+fn names_of_events_are_in_the_file_or_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let base = Patched::new(whole());
+    let place = FileSection { offset: base.bytes.len() as u64 - 8, size: 72 };
+    placed(folder.path(), &base.with(Part::EventTypes, place).expect("the header says it"));
+    for args in [&["--compress"] as &[&str], &["--compat", "6.1"], &["--to", "pipe"], &["--drop", "HOSTNAME"]] {
+        let (status, said) = run(folder.path(), args);
+        assert_eq!(status, Some(1), "{args:?}: {said}");
+        assert!(said.contains("the names of events (72 bytes) are not in the file"), "{said}");
+        assert!(!folder.path().join("out.data").exists(), "{args:?}");
+    }
+}
+
+/// Behind bytes that are no build ids nobody would read those that are added.
+#[test]
+fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let base = Patched::new(whole());
+    let place = FileSection { size: 4, ..base.places[&Part::Feature(FeatureId::BUILD_ID.0)] };
+    placed(folder.path(), &base.with(Part::Feature(FeatureId::BUILD_ID.0), place).expect("it has an entry"));
+    let known = format!("{} /usr/local/bin/perf-workload", "ab".repeat(20));
+    let (status, said) = run(folder.path(), &["--build-ids=all", "--sysroot", ".", "--known-build-ids", &known]);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("feature BUILD_ID cannot be read"), "{said}");
+    assert!(!folder.path().join("out.data").exists());
+    assert_eq!(run(folder.path(), &["--drop", "BUILD_ID"]).0, Some(0));
 }

@@ -40,6 +40,7 @@ use perfdata_core::{Endian, Events, Recording};
 use super::{CompressedRecords, Link, ReadsAhead, Requirements, Stage, each_part};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
+use crate::leftover::without_place;
 use notes::Notes;
 use objects::Object;
 use watch::{Seen, Watch};
@@ -163,10 +164,19 @@ fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
     if entries.is_empty() {
         return Ok(());
     }
+    // Of what would stand behind bytes that cannot be read nobody would read anything.
+    let unreadable = |why: String| {
+        let what = format!("feature BUILD_ID cannot be read: {why}; a first run with --drop BUILD_ID leaves it out");
+        Err(Error::refused_without(what, "--drop BUILD_ID"))
+    };
     let has_pid = match recording.feature(FeatureId::BUILD_ID) {
+        Some(Ok(Section { tail, .. })) if !tail.is_empty() => {
+            return unreadable(format!("{} bytes at its end are no build id", tail.len()));
+        }
         Some(Ok(Section { value: Feature::BuildIds(ids), .. })) => {
             ids.0.first().is_none_or(|entry| entry.build_id.pid.is_some())
         }
+        Some(Err(error)) => return unreadable(without_place(&error)),
         _ => true,
     };
     let mut bytes = Vec::new();

@@ -1,0 +1,354 @@
+//! Runs in which a system call fails: each call of a run in turn, by strace.
+//!
+//! A run is traced once as it is. Then it is repeated, and of each kind of call that has to do with files the first, the
+//! second … fails, in several ways. The output is right and the status 0; or the status is 2 (1 where a part of the
+//! recording could not be taken as one), there is a message, the target is what it was, and nothing temporary is left.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, SystemTime},
+};
+
+use perfdata_tests::{
+    convert::perfconv,
+    is_thorough,
+    perf::{self, Output},
+    recordings::{self, in_parallel},
+    skipped, synth,
+};
+use tempfile::TempDir;
+
+use crate::stalled::names;
+
+/// How long a run may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Everything that writes.
+const COMMANDS: &[&str] = &[
+    "convert in.file -o out",
+    "pipe2file in.pipe -o out",
+    "file2pipe in.file -o out",
+    "--swap-endian in.file -o out",
+    "--compress in.file -o out",
+    "--decompress in.z -o out -f",
+    "--build-ids --to pipe in.file -o out --sysroot .",
+    "inject -b -i in.file -o out --sysroot .",
+    "recover in.cut -o out",
+    "recover in.cut -o out --to dir",
+    "--to dir in.pipe -o out",
+    "--to dir in.dir -o out -f",
+    "--to file in.dir -o out",
+    "extract-aux in.aux -o out --sideband side",
+    "extract-aux in.aux -o out --sideband side -f",
+    "info in.file --html out",
+    "info in.file --html out -f",
+    "--set-raw HOSTNAME=raw in.file -o out",
+    "file2pipe in.file -o -",
+    "pipe2file in.pipe -o -",
+];
+
+/// Ways in which a call may fail, by what the system says.
+fn errors(call: &str) -> &'static [&'static str] {
+    match call {
+        "read" | "pread64" | "getdents64" => &["EIO", "EINTR"],
+        "write" | "pwrite64" => &["ENOSPC", "EIO", "EINTR"],
+        "fallocate" | "ftruncate" => &["ENOSPC", "EIO", "EOPNOTSUPP", "ENOSYS"],
+        "openat" | "open" => &["EMFILE", "EIO", "EINTR", "EACCES", "ENOSPC", "EOPNOTSUPP", "ENOENT"],
+        "fcntl" | "dup" | "dup3" => &["EMFILE"],
+        "linkat" | "renameat2" | "rename" | "mkdir" | "mkdirat" => {
+            &["ENOSPC", "EIO", "EEXIST", "EPERM", "ENOSYS", "EOPNOTSUPP", "EINVAL", "EINTR"]
+        }
+        "fsync" | "fdatasync" => &["EIO", "ENOSPC", "EINVAL", "EINTR"],
+        "copy_file_range" | "sendfile" => &["EIO", "ENOSPC", "EXDEV", "ENOSYS", "EOPNOTSUPP"],
+        "statx" | "newfstatat" | "fstat" => &["EIO", "ENOSYS", "ENOMEM", "EACCES"],
+        "close" => &["EIO", "ENOSPC", "EINTR"],
+        "ioctl" => &["EIO", "ENOTTY"],
+        _ => &["EIO", "ENOSYS", "EACCES"],
+    }
+}
+
+/// How many calls of one kind fail one after the other; of those behind them only some do.
+const MOST: usize = 25;
+
+/// Calls that have nothing to do with the fate of files.
+const OTHERS: &[&str] = &["execve", "mmap", "poll", "ppoll", "epoll_wait"];
+
+/// After these calls the output has its name.
+const LATE: &[&str] = &[
+    "fsync",
+    "openat",
+    "close",
+    "unlink",
+    "rmdir",
+    "unlinkat",
+    "getdents64",
+    "newfstatat",
+    "statx",
+    "fcntl",
+    "fstat",
+    "read",
+    "ioctl",
+    "lseek",
+    "write",
+];
+
+/// A folder with recordings, and with what was there before where the words have `-f`.
+struct Scene {
+    folder: TempDir,
+    words: &'static str,
+}
+
+impl Scene {
+    fn new(words: &'static str) -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
+        let path = |name: &str| folder.path().join(name);
+        let fixture = |name: &str| fs::read(recordings::fixture(name).path).expect("a fixture");
+        fs::write(path("raw"), [2, 0, 0, 0, b'x', 0]).expect("a temporary file");
+        let file = fixture("6.1-x86_64-file-default");
+        let input = words.split(' ').find(|word| word.starts_with("in.")).expect("the words have an input");
+        let put = |bytes: &[u8]| fs::write(path(input), bytes).expect("a temporary file");
+        match input {
+            "in.pipe" => put(&fixture("7.2-x86_64-pipe-default")),
+            "in.z" => put(&fixture("7.2-x86_64-file-z")),
+            "in.cut" => put(&file[..file.len() - 3000]),
+            "in.aux" => put(&synth::file::kitchen_sink(false)),
+            "in.dir" => {
+                let threads = recordings::fixture("6.1-x86_64-file-threads").path;
+                fs::create_dir(path(input)).expect("a temporary folder");
+                for name in names(&threads) {
+                    fs::copy(threads.join(&name), path(input).join(&name)).expect("a fixture");
+                }
+            }
+            _ => put(&file),
+        }
+        if let Ok(file) = File::open(path(input)) {
+            // A report says when the recording was written.
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000)).expect("it is ours");
+        }
+        Scene { folder, words }.reset()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Puts back what was there before.
+    fn reset(self) -> Self {
+        self.clear();
+        if self.words.ends_with(" -f") {
+            if self.words.contains("--to dir") {
+                fs::create_dir(self.path("out")).expect("a temporary folder");
+                fs::write(self.path("out/data"), "precious").expect("a temporary file");
+            } else if self.words.contains("extract-aux") {
+                fs::create_dir(self.path("out")).expect("a temporary folder");
+                fs::write(self.path("out/index.json"), "precious").expect("a temporary file");
+                fs::write(self.path("side"), "precious").expect("a temporary file");
+            } else {
+                fs::write(self.path("out"), "precious").expect("a temporary file");
+            }
+        }
+        self
+    }
+
+    fn clear(&self) {
+        for name in names(self.folder.path()) {
+            let path = self.path(&name);
+            if ["out", "side", "calls"].contains(&name.as_str()) || name.starts_with(".perfconv") {
+                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            }
+        }
+    }
+
+    /// Runs the command under strace with `options`.
+    fn run(&self, options: &[&str]) -> Output {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "--seccomp-bpf", "-q", "-o", "calls"]).args(options).arg(perfconv().get_program());
+        strace
+            .args(self.words.split(' '))
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .env("TMPDIR", self.folder.path());
+        perf::run(strace, TIMEOUT).expect("strace can be started")
+    }
+
+    /// All that is in the folder but inputs: names and bytes.
+    fn outputs(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut all = BTreeMap::new();
+        for name in names(self.folder.path()) {
+            let path = self.path(&name);
+            if ["raw", "calls"].contains(&name.as_str()) || name.starts_with("in.") {
+                continue;
+            }
+            if path.is_dir() {
+                all.insert(format!("{name}/"), Vec::new());
+                for part in names(&path) {
+                    all.insert(format!("{name}/{part}"), fs::read(path.join(&part)).unwrap_or_default());
+                }
+            } else {
+                all.insert(name, fs::read(path).expect("a file"));
+            }
+        }
+        all
+    }
+}
+
+/// How often each call is made by the thread that makes it most often, and how often it was made before the program
+/// itself began: by the loader.
+fn calls(trace: &str) -> BTreeMap<String, (usize, usize)> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut before = BTreeMap::new();
+    for line in trace.lines() {
+        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let Some((name, _)) = rest.trim().split_once('(') else { continue };
+        if rest.trim().starts_with('<') {
+            continue;
+        }
+        // The first thing that a program of Rust does.
+        if name == "poll" && before.is_empty() {
+            before = counts.clone();
+        }
+        *counts.entry((thread, name)).or_default() += 1;
+    }
+    let mut all: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for ((thread, name), count) in counts {
+        let first = before.get(&(thread, name)).copied().unwrap_or(0);
+        let entry = all.entry(name.to_owned()).or_default();
+        *entry = (entry.0.max(first), entry.1.max(count));
+    }
+    all.retain(|name, _| !OTHERS.contains(&name.as_str()));
+    all
+}
+
+/// A call that is to fail.
+#[derive(Debug, Clone)]
+struct Failure {
+    call: String,
+    error: &'static str,
+    /// Which one, and whether all after it fail, too.
+    when: String,
+}
+
+/// All failures of a run; by default one for each call and each of its errors, at places that differ.
+fn failures(words: &str, calls: &BTreeMap<String, (usize, usize)>) -> Vec<Failure> {
+    let mut all = Vec::new();
+    let mut turn = words.len();
+    for (call, &(before, count)) in calls {
+        for &error in errors(call) {
+            let places: Vec<usize> = (before + 1..=count).collect();
+            if places.is_empty() {
+                continue;
+            }
+            turn += 1;
+            let failure = |at: usize, more: &str| Failure { call: call.clone(), error, when: format!("{at}{more}") };
+            // A call that is interrupted again and again is repeated again and again.
+            let ways: &[&str] = if error == "EINTR" { &[""] } else { &["", "+"] };
+            if is_thorough() {
+                let some = places.iter().take(MOST).chain(places.iter().skip(MOST).step_by(17));
+                all.extend(
+                    some.flat_map(|&at| ways.iter().map(move |more| (at, more))).map(|(at, more)| failure(at, more)),
+                );
+            } else if turn.is_multiple_of(4) {
+                all.push(failure(places[turn * 7 % places.len()], ways[turn % ways.len()]));
+            }
+        }
+    }
+    all
+}
+
+/// What is wrong with a run, if anything is.
+fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whole: &Run) -> Option<String> {
+    let Failure { call, error, when } = failure;
+    let done = scene.run(&["-e", &format!("trace={call}"), "-e", &format!("inject={call}:error={error}:when={when}")]);
+    let found = scene.outputs();
+    let trace = fs::read_to_string(scene.path("calls")).unwrap_or_default();
+    let injected: Vec<&str> = trace.lines().filter(|line| line.contains("(INJECTED)")).collect();
+    if injected.is_empty() {
+        // Another number of calls this time.
+        return None;
+    }
+    // The standard library takes it that a folder can be closed, and panics else.
+    if call == "close" && done.stderr.contains("unexpected error during closedir") {
+        return None;
+    }
+    let Some(code) = done.status.and_then(|status| status.code()) else {
+        return Some(format!("ended by a signal, or not at all: {:?} {}", done.status, done.stderr));
+    };
+    let said: String = done.stderr.chars().take(200).collect();
+    let temporary = found.keys().find(|name| name.starts_with('.'));
+    // What cannot be removed stays: a folder that cannot be looked into, above all.
+    let is_removal = ["unlink", "rmdir", "unlinkat", "getdents64"].contains(&call.as_str())
+        || injected.iter().any(|line| line.contains("O_DIRECTORY"))
+        || (when.ends_with('+') && temporary.is_some_and(|name| name.ends_with('/')))
+        // Said so: what was replaced.
+        || temporary.is_some_and(|name| done.stderr.contains(name.trim_end_matches('/')));
+    if let Some(name) = temporary.filter(|_| !is_removal) {
+        return Some(format!("status {code}, {name} is left: {}", said));
+    }
+    let is_direct = scene.words.ends_with("-o -");
+    let is_stderr = call == "write" && trace.contains("write(2,");
+    match code {
+        0 if found == whole.outputs && (!is_direct || done.stdout == whole.stdout) => None,
+        0 if temporary.is_some() => None,
+        // What has no places is a stream, and was not written at any time.
+        0 if call == "lseek" && scene.words.starts_with("info") => None,
+        0 => Some(format!("status 0, but another output: {:?} {}", found.keys(), said)),
+        1 | 2 => {
+            if !said.contains("perfconv: ") && !is_stderr {
+                return Some(format!("status {code} without a message: {}", said));
+            }
+            let is_complete = LATE.contains(&call.as_str()) && found == whole.outputs;
+            let is_left = temporary.is_some();
+            (found != *old && !is_complete && !is_left)
+                .then(|| format!("status {code}, but the target is another one: {:?} {}", found.keys(), said))
+        }
+        _ => Some(format!("status {code}: {}", said)),
+    }
+}
+
+/// What a run is when nothing fails.
+struct Run {
+    outputs: BTreeMap<String, Vec<u8>>,
+    stdout: String,
+}
+
+#[test]
+fn any_system_call_may_fail() {
+    if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
+        skipped::note("strace, and the right to trace");
+        return;
+    }
+    if !is_thorough() {
+        skipped::note(skipped::TEST_ALL);
+    }
+    let mut runs: Vec<(usize, Failure)> = Vec::new();
+    let mut wholes = Vec::new();
+    let mut kinds = BTreeSet::new();
+    for (at, &words) in COMMANDS.iter().enumerate() {
+        let scene = Scene::new(words);
+        let old = scene.outputs();
+        let done = scene.run(&["-e", "trace=%file,%desc"]);
+        assert!(done.success(), "{words}: {}", done.stderr);
+        let calls = calls(&fs::read_to_string(scene.path("calls")).expect("what strace saw"));
+        kinds.extend(calls.keys().cloned());
+        runs.extend(failures(words, &calls).into_iter().map(|failure| (at, failure)));
+        wholes.push((old, Run { outputs: scene.outputs(), stdout: done.stdout }));
+    }
+    assert!(kinds.len() > 15, "{kinds:?}");
+    let faults = AtomicUsize::new(0);
+    in_parallel(&runs, |(at, failure)| {
+        let words = COMMANDS[*at];
+        let (old, whole) = &wholes[*at];
+        if let Some(fault) = fault(&Scene::new(words), failure, old, whole) {
+            let Failure { call, error, when } = failure;
+            eprintln!("{words}: {call} {error} {when}: {fault}");
+            faults.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    eprintln!("{} runs, of which one call each failed: {kinds:?}", runs.len());
+    let faults = faults.into_inner();
+    assert!(faults == 0, "{faults} of {} runs", runs.len());
+}
