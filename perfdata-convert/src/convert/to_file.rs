@@ -10,10 +10,11 @@ use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Event, Recording};
 
-use super::event_names::{DescribedNames, NamesById, ids_of, name_in};
+use super::event_names::DescribedNames;
 use super::sample_times::SampleTimes;
 use super::{CompressedRecords, Link, Stage};
 use crate::error::{Error, Result};
+use perfdata_session::names::{NamesById, ids_of, name_in};
 
 /// Takes the metadata out of the stream, and learns from the records what a file says of them.
 ///
