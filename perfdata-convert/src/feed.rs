@@ -14,8 +14,8 @@ use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Error, Recording};
 
 use crate::batch::{Batch, Intake};
-use crate::convert::event_names::name_in;
-use crate::show::names::EventNames;
+use perfdata_session::EventNames;
+use perfdata_session::names::name_in;
 
 /// What is known of a recording at some place in it.
 #[derive(Debug, Clone, Copy)]

@@ -86,7 +86,7 @@ impl Recording {
 /// The events, and which of them a record belongs to. A copy is the same events until one of the two changes.
 ///
 /// Their names are not here: the feature EVENT_DESC has them, in a pipe EVENT_UPDATE and HEADER_EVENT_TYPE records, and
-/// of a recording without these perf makes some up from the attributes. `show::names::EventNames` in `perfdata-convert`
+/// of a recording without these perf makes some up from the attributes. `EventNames` in `perfdata-session`
 /// does all of this.
 #[derive(Debug, Clone, Default)]
 pub struct Events(Arc<Table>);

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
-use perfdata_core::record::{CpuMode, Inode};
+use perfdata_core::record::{self, CpuMode, Inode};
 
 use crate::ids::DsoId;
+use crate::mapped::Mapped;
 
 /// A machine of the recording, by the number that build IDs have for it: -1 the host, 0 the default guest, else a
 /// guest's process ID.
@@ -18,6 +20,27 @@ impl Machine {
     pub const HOST: Machine = Machine(-1);
     /// The guest of which no process ID is known.
     pub const DEFAULT_GUEST: Machine = Machine(0);
+
+    /// The machine whose records have `mode`: the host, or the default guest.
+    #[inline]
+    pub(crate) fn of(mode: CpuMode) -> Machine {
+        match mode {
+            CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER => Machine::DEFAULT_GUEST,
+            _ => Machine::HOST,
+        }
+    }
+
+    /// The guest that process `pid` of the host runs.
+    #[inline]
+    pub(crate) fn guest(pid: u32) -> Machine {
+        Machine(pid.cast_signed().max(0))
+    }
+
+    /// The machine that an entry of the table of build IDs is for. Before 2.6.35 entries did not say it, but the mode
+    /// does.
+    pub fn of_build_id(entry: &record::BuildId, misc: u16) -> Machine {
+        entry.pid.map_or(Machine::of(CpuMode::of(misc)), Machine)
+    }
 
     /// Whether it is a guest.
     pub fn is_guest(self) -> bool {
@@ -44,6 +67,19 @@ impl BuildId {
         kept.iter().any(|&byte| byte != 0).then_some(id)
     }
 
+    /// The build ID that hexadecimal digits tell.
+    pub fn from_hex(digits: &str) -> Option<Self> {
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let is_hex = digits.len().is_multiple_of(2) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let bytes: Vec<u8> = digits.as_bytes().chunks(2).map(byte).collect::<Option<_>>().filter(|_| is_hex)?;
+        Self::new(&bytes)
+    }
+
+    /// The bytes with zeros up to the 20th, and how many of them count.
+    pub fn padded(&self) -> ([u8; BuildId::MAX], u8) {
+        (self.bytes, self.len)
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
@@ -66,8 +102,10 @@ pub enum DsoKind {
     Module,
     /// A BPF program or trampoline, or other code that the kernel made (KSYMBOL).
     KernelSymbol,
-    /// What the kernel maps into processes: `[vdso]`, `[vdso32]`, `[vdsox32]`.
+    /// What the kernel maps into processes of 64 bits: `[vdso]`.
     Vdso,
+    /// What it maps into processes of 32 bits, whatever the name: `[vdso]`, `[vdso32]`, `[vdsox32]`.
+    Vdso32,
     /// A file that a process mapped.
     File,
     /// Memory that is no file: `//anon`, `[heap]`, `[stack]`, `/memfd:…`, `/SYSV…`, huge pages. Code in it was made by a
@@ -131,33 +169,51 @@ impl Dso {
 
 /// All DSOs, in the order in which they appear.
 #[derive(Debug, Default)]
-pub(crate) struct Dsos {
+pub struct Dsos {
     list: Vec<Dso>,
-    by_identity: HashMap<Dso, DsoId, RandomState>,
+    /// By the hash of what makes a DSO, the last one that has it, and for each DSO the one before that has the same.
+    by_hash: HashMap<u64, DsoId, RandomState>,
+    before: Vec<Option<DsoId>>,
+    hasher: RandomState,
     names: usize,
 }
 
 impl Dsos {
-    /// The ID of `dso`, which is entered if it is new.
-    pub(crate) fn intern(&mut self, dso: Dso) -> DsoId {
-        if let Some(&id) = self.by_identity.get(&dso) {
-            return id;
+    /// The ID of what `mapped` maps, which is entered if it is new.
+    pub fn intern(&mut self, mapped: &Mapped<'_>) -> DsoId {
+        let Mapped { machine, kind, name, file, build_id, .. } = *mapped;
+        let hash = self.hasher.hash_one((machine, kind, name, file, build_id));
+        let mut at = self.by_hash.get(&hash).copied();
+        while let Some(id) = at {
+            let Some(dso) = self.list.get(id.index()) else { break };
+            if dso.name.as_ref() == name
+                && (dso.machine, dso.kind, dso.file, dso.mapped_build_id) == (machine, kind, file, build_id)
+            {
+                return id;
+            }
+            at = self.before.get(id.index()).copied().flatten();
         }
         let id = DsoId::of(self.list.len());
-        self.names = self.names.saturating_add(dso.name.len());
-        self.list.push(dso.clone());
-        self.by_identity.insert(dso, id);
+        self.names = self.names.saturating_add(name.len());
+        self.list.push(mapped.dso());
+        self.before.push(self.by_hash.insert(hash, id));
         id
     }
 
-    pub(crate) fn list(&self) -> &[Dso] {
+    /// All of them, by their IDs.
+    pub fn list(&self) -> &[Dso] {
         &self.list
     }
 
+    /// All of them, by their IDs.
+    pub fn into_list(self) -> Vec<Dso> {
+        self.list
+    }
+
     /// Bytes of them, about.
-    pub(crate) fn held(&self) -> usize {
-        let each = size_of::<Dso>().saturating_mul(3);
-        self.list.len().saturating_mul(each).saturating_add(self.names.saturating_mul(2))
+    pub fn held(&self) -> usize {
+        let each = size_of::<Dso>().saturating_add(48);
+        self.list.len().saturating_mul(each).saturating_add(self.names)
     }
 }
 

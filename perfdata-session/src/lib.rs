@@ -25,8 +25,10 @@
 //!
 //! - [`open`] and [`Samples`]: the samples of a recording in the order of time, whatever holds it.
 //! - [`Session`]: the state at one moment, for programs that read records themselves.
-//! - [`Sample`]: event, time, CPU, thread, name, weight, [`frames`](Sample::frames) and [`branches`](Sample::branches) of
-//!   a sample. It borrows; asking it allocates nothing.
+//! - [`AddressSpaces`], fed by [`Change`], and [`Threads`]: the parts of a session that say what is mapped where, and who
+//!   runs, for programs that want to know only that. [`EventNames`] does the same for the names of events.
+//! - [`Sample`]: event with its name, time, CPU, thread, name, weight, [`frames`](Sample::frames) and
+//!   [`branches`](Sample::branches) of a sample. It borrows; asking allocates only where an address was not looked up lately.
 //! - [`ThreadId`], [`CommId`], [`MappingId`], [`DsoId`]: small numbers, so that a program can keep columns of numbers, and
 //!   the tables of the session beside them. [`Stacks`] does the same for callchains.
 //!
@@ -37,7 +39,7 @@
 //!   new program (COMM with the flag EXEC, 3.16) begins without any. perf only lays the new ones over the old:
 //!   [`Frame::before_exec`] says where that finds something.
 //! - The kernel: its image with the relocation symbol, modules, BPF programs and other code that comes and goes
-//!   (KSYMBOL), guests. TEXT_POKE is counted.
+//!   (KSYMBOL), guests. BPF_EVENT tells the numbers of programs, TEXT_POKE is counted.
 //! - Build IDs of MMAP2 records, else of the recording's table, the order that perf has.
 //! - Namespaces and cgroups; which thread runs on a CPU (SWITCH), for samples that do not say it.
 //! - User callchains that come later (CALLCHAIN_DEFERRED), joined to their samples.
@@ -66,21 +68,28 @@
 
 mod dso;
 mod ids;
+mod mapped;
+pub mod names;
 mod sample;
 mod samples;
 mod session;
 mod space;
+mod spaces;
 mod stacks;
 mod thread;
 mod waiting;
 
-pub use dso::{BuildId, Dso, DsoKind, FileId, Machine};
+pub use dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine};
 pub use ids::{CommId, DsoId, MappingId, StackId, ThreadId};
-pub use sample::{Branch, Frame, Frames, Sample};
+pub use mapped::Mapped;
+pub use names::EventNames;
+pub use sample::{Branch, Frame, Frames, Sample, mode_of};
 pub use samples::Samples;
 pub use session::{Counts, Mapping, Session};
+pub use space::Space;
+pub use spaces::{AddressSpaces, Change, Owner};
 pub use stacks::{Stack, Stacks};
-pub use thread::Thread;
+pub use thread::{Comms, Thread, Threads};
 
 /// The samples of the recording at `path`: a file in file mode or pipe mode, a directory, or a stream.
 ///

@@ -14,7 +14,7 @@ use crate::session::{Mapping, Session, Taken};
 use crate::space::Space;
 use crate::thread::Thread;
 
-/// A sample with what it means at its time. It borrows everything, and asking it allocates nothing.
+/// A sample with what it means at its time. It borrows everything; asking allocates only where an address was not looked up lately.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
     session: &'a Session,
@@ -22,7 +22,7 @@ pub struct Sample<'a> {
     glimpse: Glimpse<'a>,
     taken: Taken,
     /// The user callchain that came later, and the kernel's mappings at the time of the sample.
-    later: Option<(&'a [u64], &'a Space)>,
+    later: Option<(&'a [u64], &'a Space<Mapping>)>,
 }
 
 impl<'a> Sample<'a> {
@@ -32,7 +32,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The same sample with the user callchain that came later.
-    pub(crate) fn with_later(self, user: &'a [u64], kernel: &'a Space) -> Self {
+    pub(crate) fn with_later(self, user: &'a [u64], kernel: &'a Space<Mapping>) -> Self {
         Sample { later: Some((user, kernel)), ..self }
     }
 
@@ -59,6 +59,11 @@ impl<'a> Sample<'a> {
     /// The event: its place in [`Recording::events`].
     pub fn event(&self) -> usize {
         self.taken.event
+    }
+
+    /// The event's name: what the recording calls it, else what perf would.
+    pub fn event_name(&self) -> &'a [u8] {
+        self.session.event_name(self.taken.event)
     }
 
     /// The event's attribute.
@@ -182,7 +187,7 @@ impl<'a> Sample<'a> {
         })
     }
 
-    fn spaces(&self, mode: CpuMode) -> (Option<&'a Space>, Option<&'a Space>) {
+    fn spaces(&self, mode: CpuMode) -> Spaces<'a> {
         match (mode, self.later) {
             (CpuMode::KERNEL, Some((_, kernel))) => (Some(kernel), None),
             _ => self.session.space(self.taken.thread, mode),
@@ -194,16 +199,11 @@ impl<'a> Sample<'a> {
     }
 
     #[inline]
-    fn frame_in(
-        &self,
-        (space, overlaid): (Option<&Space>, Option<&Space>),
-        address: u64,
-        mode: CpuMode,
-        is_return: bool,
-    ) -> Frame<'a> {
-        let find = |space: Option<&Space>| space.and_then(|space| self.session.find(space, address));
-        let mapping = find(space);
-        let before_exec = if mapping.is_none() { find(overlaid) } else { None };
+    fn frame_in(&self, (space, overlaid): Spaces<'_>, address: u64, mode: CpuMode, is_return: bool) -> Frame<'a> {
+        let session = self.session;
+        let mapping = space.and_then(|space| session.find(space, address));
+        let overlaid = overlaid.filter(|_| mapping.is_none());
+        let before_exec = overlaid.and_then(|space| session.find_before_exec(space, address));
         Frame { session: self.session, address, mode, is_return, mapping, before_exec }
     }
 
@@ -249,7 +249,7 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// The mapping.
-    pub fn mapping(&self) -> Option<&'a Mapping> {
+    pub fn mapping(&self) -> Option<Mapping> {
         self.session.mapping(self.mapping?)
     }
 
@@ -310,6 +310,9 @@ struct Lbr {
     len: usize,
 }
 
+/// What is mapped at the time of a sample where the CPU was, and what perf keeps of the program before.
+type Spaces<'a> = (Option<&'a Space<Mapping>>, Option<&'a Space<Mapping>>);
+
 /// The frames of a sample: see [`Sample::frames`].
 #[derive(Debug, Clone)]
 pub struct Frames<'a> {
@@ -317,7 +320,7 @@ pub struct Frames<'a> {
     words: Words<'a>,
     mode: CpuMode,
     /// What is mapped for the mode, found with the first frame of it.
-    spaces: Option<(Option<&'a Space>, Option<&'a Space>)>,
+    spaces: Option<Spaces<'a>>,
     /// An instruction pointer that stands for a callchain.
     leaf: Option<u64>,
     later: slice::Iter<'a, u64>,
@@ -399,8 +402,8 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// The mode that a marker in a callchain announces.
-fn mode_of(marker: CallchainContext) -> CpuMode {
+/// The mode that a marker in a callchain announces; `UNKNOWN` where what follows is none of code.
+pub fn mode_of(marker: CallchainContext) -> CpuMode {
     match marker {
         CallchainContext::HV => CpuMode::HYPERVISOR,
         CallchainContext::KERNEL => CpuMode::KERNEL,

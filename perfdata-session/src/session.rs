@@ -1,21 +1,22 @@
 //! The state that records tell of, at the time of the last one.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::{Limits, RecordRef};
-use perfdata_core::record::{
-    Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, MISC_MMAP_DATA, MISC_SWITCH_OUT, Mmap,
-    Mmap2, Namespace, Record, RecordType, Task, Tid,
-};
+use perfdata_core::record::{Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Namespace, Record, RecordType, Task, Tid};
 use perfdata_core::{Recording, Result};
 
-use crate::dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine, classify};
+use crate::dso::{BuildId, Dso, DsoKind, Dsos, Machine};
 use crate::ids::{CommId, DsoId, MappingId, ThreadId};
+use crate::mapped::Mapped;
+use crate::names::EventNames;
 use crate::sample::Sample;
-use crate::space::{Lookups, Space, Spaces};
-use crate::thread::{Comms, Thread, Threads};
+use crate::space::{Lookups, Space};
+use crate::spaces::{AddressSpaces, Change, Owner, ProcessId};
+use crate::thread::{Thread, Threads};
 
 /// A mapping of a part of a DSO. Newer mappings may have taken a part of its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +54,11 @@ pub struct Counts {
     pub unclaimed: u64,
     /// Changes of the kernel's own code (TEXT_POKE).
     pub text_pokes: u64,
+    /// BPF programs that came (BPF_EVENT).
+    pub bpf_programs: u64,
+    /// Addresses that were looked up where only a program before the last one of the process had mapped anything:
+    /// [`Frame::before_exec`](crate::Frame::before_exec).
+    pub before_exec: u64,
 }
 
 /// A session: all machines, threads, mappings and DSOs that the records seen so far tell of, in perf's word
@@ -62,32 +68,70 @@ pub struct Counts {
 /// those that are not samples, and [`sample`](Self::sample) says what a sample means at its time.
 /// [`Samples`](crate::Samples) does both for a whole recording.
 ///
-/// IDs stay valid as long as the session. What it holds grows with the threads, names and different mappings that there
-/// ever were, and with what is mapped at a time; the recording's [`max_metadata`](Limits::max_metadata) bounds each.
+/// IDs stay valid as long as the session. What it holds grows with the threads, names and DSOs that there ever were, with
+/// the mappings that were hit, and with what is mapped at a time; the recording's [`max_metadata`](Limits::max_metadata)
+/// bounds all of it together.
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
-    pub(crate) threads: Threads,
-    comms: Comms,
+    threads: Threads,
+    /// The processes of the threads.
+    processes: Vec<ProcessId>,
     dsos: Dsos,
-    mappings: Vec<Mapping>,
-    by_mapping: HashMap<Mapping, MappingId, RandomState>,
-    spaces: Spaces,
-    /// What the host's kernel has mapped, and what those of guests have.
-    host: Space,
-    guests: HashMap<Machine, Space, RandomState>,
+    spaces: AddressSpaces<Mapping>,
+    /// Those that were hit.
+    mappings: RefCell<Mappings>,
     lookups: Lookups,
+    before_exec: Cell<u64>,
+    names: EventNames,
+    event_names: Vec<EventName>,
+    /// Counts up when names may have changed, and how many events there were then.
+    news: u64,
+    has_news: bool,
+    known_events: usize,
     /// Relocation symbols by the kernel that has them.
     symbols: HashMap<DsoId, Box<[u8]>, RandomState>,
     /// The recording's table of build IDs.
-    build_ids: HashMap<(Machine, Box<[u8]>), BuildId, RandomState>,
+    build_ids: HashMap<Machine, HashMap<Box<[u8]>, BuildId, RandomState>, RandomState>,
+    /// BPF programs by their tags.
+    programs: HashMap<[u8; 8], u32, RandomState>,
     namespaces: HashMap<ThreadId, Box<[Namespace]>, RandomState>,
     cgroups: HashMap<u64, Box<[u8]>, RandomState>,
-    /// Bytes of the three tables before.
+    /// Bytes of the tables before.
     told: usize,
     on_cpu: HashMap<u32, ThreadId, RandomState>,
     pub(crate) counts: Counts,
 }
+
+/// The mappings that were hit, each once.
+#[derive(Debug, Default)]
+struct Mappings {
+    list: Vec<Mapping>,
+    known: HashMap<Mapping, MappingId, RandomState>,
+}
+
+impl Mappings {
+    fn intern(&mut self, mapping: Mapping) -> MappingId {
+        // An entry would make room in the table even for what is there.
+        if let Some(&id) = self.known.get(&mapping) {
+            return id;
+        }
+        let id = MappingId::of(self.list.len());
+        self.known.insert(mapping, id);
+        self.list.push(mapping);
+        id
+    }
+}
+
+/// The name of an event, and of which news it is.
+#[derive(Debug, Default)]
+struct EventName {
+    name: Box<[u8]>,
+    of: u64,
+}
+
+/// How names of BPF programs begin; the tag follows in 16 digits (kernel/bpf/core.c, `bpf_get_prog_name`).
+const BPF_PROGRAM: &[u8] = b"bpf_prog_";
 
 /// Bytes of an entry of a table of what is told.
 const ENTRY: usize = 64;
@@ -101,28 +145,27 @@ impl Session {
         let mut session = Session {
             limits: recording.limits,
             threads: Threads::default(),
-            comms: Comms::default(),
+            processes: Vec::new(),
             dsos: Dsos::default(),
-            mappings: Vec::new(),
-            by_mapping: HashMap::default(),
-            spaces: Spaces::default(),
-            host: Space::default(),
-            guests: HashMap::default(),
+            spaces: AddressSpaces::keeping_overlaid(),
+            mappings: RefCell::default(),
             lookups: Lookups::default(),
+            before_exec: Cell::new(0),
+            names: EventNames::default(),
+            event_names: Vec::new(),
+            news: 0,
+            has_news: true,
+            known_events: 0,
             symbols: HashMap::default(),
             build_ids: HashMap::default(),
+            programs: HashMap::default(),
             namespaces: HashMap::default(),
             cgroups: HashMap::default(),
             told: 0,
             on_cpu: HashMap::default(),
             counts: Counts::default(),
         };
-        // The idle threads are never announced.
-        let swapper = session.comms.intern(b"swapper");
-        let idle = session.threads.add(Machine::HOST, &Tid { pid: 0, tid: 0 }, swapper);
-        if let Some(thread) = session.threads.get_mut(idle) {
-            thread.is_named = true;
-        }
+        session.enter_processes();
         if let Some(section) = recording.feature(FeatureId::BUILD_ID)
             && let Section { value: Feature::BuildIds(ids), .. } = section?
         {
@@ -155,22 +198,23 @@ impl Session {
 
     /// All names that threads ever had.
     pub fn comms(&self) -> &[Box<[u8]>] {
-        self.comms.list()
+        self.threads.comms().list()
     }
 
     /// A name of threads: any bytes but NUL, without an encoding.
     pub fn comm(&self, id: CommId) -> &[u8] {
-        self.comms.list().get(id.index()).map(|name| &**name).unwrap_or_default()
+        self.threads.comms().get(id)
     }
 
-    /// All mappings that there ever were, those that are the same once.
-    pub fn mappings(&self) -> &[Mapping] {
-        &self.mappings
+    /// All mappings that addresses were looked up in, by their IDs; those that are the same once.
+    pub fn mappings(&self) -> Vec<Mapping> {
+        self.mappings.borrow().list.clone()
     }
 
     /// A mapping.
-    pub fn mapping(&self, id: MappingId) -> Option<&Mapping> {
-        self.mappings.get(id.index())
+    #[inline]
+    pub fn mapping(&self, id: MappingId) -> Option<Mapping> {
+        self.mappings.borrow().list.get(id.index()).copied()
     }
 
     /// All DSOs that were ever mapped.
@@ -187,8 +231,7 @@ impl Session {
     /// read; that is the order of perf.
     pub fn build_id(&self, id: DsoId) -> Option<BuildId> {
         let dso = self.dso(id)?;
-        // The key owns its name; asking without one would need another map.
-        dso.mapped_build_id.or_else(|| self.build_ids.get(&(dso.machine, dso.name.clone())).copied())
+        dso.mapped_build_id.or_else(|| self.build_ids.get(&dso.machine)?.get(&dso.name).copied())
     }
 
     /// The relocation symbol of a kernel, `_text` or `_stext`: [`Mapping::pgoff`] is its address in the recording.
@@ -207,19 +250,35 @@ impl Session {
         self.cgroups.get(&id).map(|path| &**path)
     }
 
+    /// The ID of the BPF program that a DSO of the kind [`KernelSymbol`](DsoKind::KernelSymbol) is, by the tag in its name,
+    /// where a BPF_EVENT record says it. Of programs with one tag, which are the same code, it is the last one.
+    pub fn bpf_program(&self, id: DsoId) -> Option<u32> {
+        let dso = self.dso(id).filter(|dso| dso.kind == DsoKind::KernelSymbol)?;
+        let digits = dso.name.strip_prefix(BPF_PROGRAM)?.get(..16)?;
+        let tag = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        self.programs.get(&tag.to_be_bytes()).copied()
+    }
+
+    /// The name of an event: what the recording calls it, else what perf would. Nothing for events that no sample of has
+    /// come yet.
+    pub fn event_name(&self, event: usize) -> &[u8] {
+        self.event_names.get(event).map(|known| &*known.name).unwrap_or_default()
+    }
+
     /// What was counted.
     pub fn counts(&self) -> Counts {
-        self.counts
+        Counts { before_exec: self.before_exec.get(), ..self.counts }
     }
 
     /// Bytes that all of this takes, about.
     pub fn held(&self) -> usize {
         let mapping = size_of::<Mapping>().saturating_mul(2).saturating_add(16);
+        let process = size_of::<ProcessId>();
         [
             self.threads.held(),
-            self.comms.held(),
+            self.processes.len().saturating_mul(process),
             self.dsos.held(),
-            self.mappings.len().saturating_mul(mapping),
+            self.mappings.borrow().list.len().saturating_mul(mapping),
             self.spaces.held(),
             self.told,
             self.on_cpu.len().saturating_mul(ENTRY),
@@ -233,10 +292,18 @@ impl Session {
     /// # Errors
     /// A record that is damaged, or more is mapped than the limits grant.
     pub fn see(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        if matches!(record.kind, RecordType::HEADER_FEATURE | RecordType::EVENT_UPDATE | RecordType::HEADER_EVENT_TYPE)
+        {
+            self.names.see(record);
+            self.has_news = true;
+        }
         if !is_sideband(record.kind) {
             return Ok(());
         }
         let decoded = record.decode()?;
+        if let Some(change) = Change::of(&decoded) {
+            self.change(change);
+        }
         self.apply(decoded, record.time().filter(|&time| time != 0 && time != u64::MAX));
         self.check().map_err(|error| error.at(record.offset))
     }
@@ -248,30 +315,26 @@ impl Session {
 
     fn apply(&mut self, record: Record, time: Option<u64>) {
         let Record { misc, body, sample_id, .. } = record;
-        let mode = CpuMode::of(misc);
-        let machine = match mode {
-            CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER => Machine::DEFAULT_GUEST,
-            _ => Machine::HOST,
-        };
+        let machine = Machine::of(CpuMode::of(misc));
         let cpu = sample_id.as_ref().and_then(|id| id.cpu.as_ref()).map(|cpu| cpu.cpu);
         let tid = sample_id.and_then(|id| id.tid);
         match body {
-            Body::Mmap(map) => self.map(machine, mode, misc, map.into()),
-            Body::Mmap2(map) => self.map(machine, mode, misc, map.into()),
             Body::Comm(comm) => {
-                let name = self.comms.intern(comm.comm.text());
+                let name = self.threads.comms_mut().intern(comm.comm.text());
                 let thread = self.thread_of(machine, &Tid { pid: comm.pid, tid: comm.tid });
-                if let Some(thread) = self.threads.get_mut(thread) {
-                    (thread.comm, thread.is_named) = (name, true);
-                }
-                if misc & MISC_COMM_EXEC != 0 {
-                    self.exec(thread);
-                }
+                self.threads.name(thread, name);
             }
-            Body::Fork(task) => self.fork(machine, misc, &task, time),
+            Body::Fork(task) => {
+                self.threads.fork(machine, &task, time);
+                self.enter_processes();
+            }
             Body::Exit(Task { pid, tid, .. }) => {
                 let thread = self.thread_of(machine, &Tid { pid, tid });
-                self.threads.end(thread, time);
+                if self.threads.end(thread, time)
+                    && let Some(&process) = self.processes.get(thread.index())
+                {
+                    self.spaces.end_thread(process);
+                }
             }
             Body::Switch(_) => {
                 if let (Some(cpu), Some(tid)) = (cpu, tid) {
@@ -307,26 +370,10 @@ impl Session {
                     self.told = self.told.saturating_sub(old.len().saturating_add(ENTRY));
                 }
             }
-            Body::Ksymbol(symbol) => {
-                let (start, end) = (symbol.addr, symbol.addr.saturating_add(u64::from(symbol.len)));
-                if symbol.flags.has(KsymbolFlags::UNREGISTER) {
-                    let (mappings, dsos) = (&self.mappings, self.dsos.list());
-                    let is_symbol = |id: MappingId| {
-                        let dso = mappings.get(id.index()).and_then(|mapping| dsos.get(mapping.dso.index()));
-                        dso.is_some_and(|dso| dso.kind == DsoKind::KernelSymbol)
-                    };
-                    self.spaces.unmap(&mut self.host, start, is_symbol);
-                } else if matches!(symbol.ksym_type, KsymbolType::BPF | KsymbolType::OUT_OF_LINE) {
-                    let dso = self.dsos.intern(Dso {
-                        machine: Machine::HOST,
-                        kind: DsoKind::KernelSymbol,
-                        name: symbol.name.text().into(),
-                        file: None,
-                        mapped_build_id: None,
-                    });
-                    let mapping = Mapping { dso, start, end, pgoff: 0, prot: None, flags: None, is_executable: true };
-                    let mapping = self.intern(mapping);
-                    self.spaces.map(&mut self.host, start..end, mapping);
+            Body::BpfEvent(event) if event.kind == BpfEventType::PROG_LOAD => {
+                self.counts.bpf_programs = self.counts.bpf_programs.saturating_add(1);
+                if self.programs.insert(event.tag, event.id).is_none() {
+                    self.told = self.told.saturating_add(ENTRY);
                 }
             }
             Body::TextPoke(_) => self.counts.text_pokes = self.counts.text_pokes.saturating_add(1),
@@ -335,14 +382,49 @@ impl Session {
         }
     }
 
+    /// What changes in the address spaces. Processes end with their last thread.
+    fn change(&mut self, change: Change<Mapped<'_>>) {
+        if matches!(change, Change::Exit(_)) {
+            return;
+        }
+        let Session { dsos, symbols, spaces, .. } = self;
+        let change = change.with(|mapped| {
+            let dso = dsos.intern(&mapped);
+            if !mapped.symbol.is_empty() && !symbols.contains_key(&dso) {
+                symbols.insert(dso, mapped.symbol.into());
+            }
+            let Mapped { start, end, pgoff, prot, flags, is_executable, .. } = mapped;
+            Mapping { dso, start, end, pgoff, prot, flags, is_executable }
+        });
+        spaces.apply(change);
+    }
+
     /// The thread with the number `tid` in `machine`, which is entered if it is new.
     #[inline]
     fn thread_of(&mut self, machine: Machine, tid: &Tid) -> ThreadId {
-        if let Some(id) = self.threads.find(machine, tid) {
-            return id;
+        let id = self.threads.find_or_add(machine, tid);
+        match self.processes.get_mut(id.index()) {
+            Some(process) if *process == ProcessId::UNKNOWN && tid.pid != u32::MAX => {
+                *process = self.spaces.process(machine, tid.pid);
+                self.spaces.begin_thread(*process);
+            }
+            Some(_) => {}
+            None => self.enter_processes(),
         }
-        let comm = self.comms.intern(format!(":{}", tid.tid.cast_signed()).as_bytes());
-        self.threads.add(machine, tid, comm)
+        id
+    }
+
+    /// Enters the processes of new threads.
+    fn enter_processes(&mut self) {
+        let Session { threads, processes, spaces, .. } = self;
+        for &Thread { machine, pid, .. } in threads.list().get(processes.len()..).unwrap_or_default() {
+            let process = match pid {
+                u32::MAX => ProcessId::UNKNOWN,
+                pid => spaces.process(machine, pid),
+            };
+            spaces.begin_thread(process);
+            processes.push(process);
+        }
     }
 
     fn switch(&mut self, cpu: u32, tid: &Tid) {
@@ -350,91 +432,13 @@ impl Session {
         self.on_cpu.insert(cpu, thread);
     }
 
-    /// A new thread has its parent's name, and a new process what its parent has mapped. perf marks FORK records that it
-    /// made itself, of processes that have mappings of their own.
-    fn fork(&mut self, machine: Machine, misc: u16, task: &Task, time: Option<u64>) {
-        let parent = self.thread_of(machine, &Tid { pid: task.ppid, tid: task.ptid });
-        let Some(Thread { comm, is_named, .. }) = self.threads.get(parent).cloned() else { return };
-        if task.pid != task.ppid {
-            let process = self.threads.process(machine, task.ppid);
-            self.threads.begin(machine, task.pid, (misc & MISC_FORK_EXEC == 0).then_some(process));
-        }
-        let name = match is_named {
-            true => comm,
-            false => self.comms.intern(format!(":{}", task.tid.cast_signed()).as_bytes()),
-        };
-        let thread = self.threads.add(machine, &Tid { pid: task.pid, tid: task.tid }, name);
-        if let Some(thread) = self.threads.get_mut(thread) {
-            thread.parent = Some(parent);
-            thread.start = time;
-            thread.is_named = is_named;
-        }
-    }
-
-    /// A new program begins without mappings. perf only lays the new mappings over the old ones.
-    fn exec(&mut self, thread: ThreadId) {
-        let Some(thread) = self.threads.get(thread) else { return };
-        let number = thread.process;
-        let Some(process) = self.threads.processes.get_mut(number) else { return };
-        let before = std::mem::take(&mut process.space);
-        if process.overlaid.is_none() && !before.is_empty() {
-            process.overlaid = Some(Box::new(before));
-        }
-    }
-
-    fn map(&mut self, machine: Machine, mode: CpuMode, misc: u16, map: Map) {
-        let Map { pid, addr, len, pgoff, prot, flags, name, file, build_id } = map;
-        let is_kernel = matches!(mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
-        let machine = match mode {
-            CpuMode::GUEST_KERNEL => Machine(pid.cast_signed().max(0)),
-            _ => machine,
-        };
-        let (kind, name, symbol) = classify(&name, mode, flags);
-        let file = file.filter(|_| kind == DsoKind::File && build_id.is_none());
-        let dso = Dso { machine, kind, name: name.into(), file, mapped_build_id: build_id };
-        let dso = self.dsos.intern(dso);
-        if !symbol.is_empty() {
-            self.symbols.insert(dso, symbol.into());
-        }
-        // perf takes no end for one behind all addresses.
-        let end = if len == 0 && kind == DsoKind::Kernel { u64::MAX } else { addr.saturating_add(len) };
-        // The image of the vDSO is mapped from its start on, whatever old kernels say.
-        let pgoff = if kind == DsoKind::Vdso { 0 } else { pgoff };
-        let is_executable = misc & MISC_MMAP_DATA == 0;
-        let mapping = self.intern(Mapping { dso, start: addr, end, pgoff, prot, flags, is_executable });
-        if is_kernel {
-            let space = if machine.is_guest() { self.guests.entry(machine).or_default() } else { &mut self.host };
-            return self.spaces.map(space, addr..end, mapping);
-        }
-        let process = self.threads.process(machine, pid);
-        let Some(process) = self.threads.processes.get_mut(process) else { return };
-        self.spaces.map(&mut process.space, addr..end, mapping);
-        if let Some(overlaid) = &mut process.overlaid {
-            self.spaces.map(overlaid, addr..end, mapping);
-        }
-    }
-
-    fn intern(&mut self, mapping: Mapping) -> MappingId {
-        let next = MappingId::of(self.mappings.len());
-        let id = *self.by_mapping.entry(mapping).or_insert(next);
-        if id == next {
-            self.mappings.push(mapping);
-        }
-        id
-    }
-
-    /// Enters a build ID of the recording's table. Before 2.6.35 entries did not say of which machine, but the mode does.
+    /// Enters a build ID of the recording's table.
     fn build_id_of(&mut self, misc: u16, entry: &perfdata_core::record::BuildId) {
-        let is_guest = matches!(CpuMode::of(misc), CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER);
-        let machine = match entry.pid {
-            Some(pid) => Machine(pid),
-            None if is_guest => Machine::DEFAULT_GUEST,
-            None => Machine::HOST,
-        };
+        let machine = Machine::of_build_id(entry, misc);
         let Some(id) = BuildId::new(entry.id(misc)) else { return };
         let name: Box<[u8]> = entry.filename.text().into();
         let len = name.len().saturating_add(ENTRY);
-        if self.build_ids.insert((machine, name), id).is_none() {
+        if self.build_ids.entry(machine).or_default().insert(name, id).is_none() {
             self.told = self.told.saturating_add(len);
         }
     }
@@ -462,6 +466,13 @@ impl Session {
             return Ok(None);
         };
         self.counts.samples = self.counts.samples.saturating_add(1);
+        if self.has_news || events.len() != self.known_events {
+            self.names.update(record.recording());
+            (self.has_news, self.known_events, self.news) = (false, events.len(), self.news.saturating_add(1));
+        }
+        if self.event_names.get(event).is_none_or(|known| known.of != self.news) {
+            self.learn_name(record.recording(), event);
+        }
         let threads = self.threads.list().len();
         let thread = match glimpse.tid() {
             Some(tid) => self.thread_of(Machine::HOST, &tid),
@@ -477,39 +488,49 @@ impl Session {
         Ok(Some(Taken { event, thread, comm }))
     }
 
+    /// Brings the name of an event up to date.
+    #[cold]
+    fn learn_name(&mut self, recording: &Recording, event: usize) {
+        if self.event_names.len() <= event {
+            self.event_names.resize_with(event.saturating_add(1), EventName::default);
+        }
+        let name = self.names.get(recording, event).unwrap_or_default().into_owned().into_boxed_slice();
+        if let Some(known) = self.event_names.get_mut(event) {
+            *known = EventName { name, of: self.news };
+        }
+    }
+
     /// What the host's kernel has mapped.
-    pub(crate) fn kernel(&self) -> &Space {
-        &self.host
+    pub(crate) fn kernel(&self) -> &Space<Mapping> {
+        self.spaces.kernel()
     }
 
     /// What `thread` has mapped for code that runs in `mode`, and what perf takes for mapped where that differs.
     #[inline]
-    pub(crate) fn space(&self, thread: ThreadId, mode: CpuMode) -> (Option<&Space>, Option<&Space>) {
-        let pid = || self.threads.get(thread).map_or(0, |thread| thread.pid);
-        match mode {
-            CpuMode::KERNEL => (Some(&self.host), None),
-            CpuMode::USER => {
-                let process = self.threads.get(thread).and_then(|thread| self.threads.processes.get(thread.process));
-                let overlaid = process.and_then(|process| process.overlaid.as_deref());
-                (process.map(|process| &process.space), overlaid)
-            }
-            // A guest that nothing is known of is taken for the default one.
-            CpuMode::GUEST_KERNEL => {
-                let guest = self.guests.get(&Machine(pid().cast_signed().max(0)));
-                (guest.or_else(|| self.guests.get(&Machine::DEFAULT_GUEST)), None)
-            }
-            CpuMode::GUEST_USER => {
-                let process = self.threads.known_process(Machine::DEFAULT_GUEST, pid());
-                (process.map(|process| &process.space), None)
-            }
-            _ => (None, None),
+    pub(crate) fn space(&self, thread: ThreadId, mode: CpuMode) -> (Option<&Space<Mapping>>, Option<&Space<Mapping>>) {
+        if mode == CpuMode::USER
+            && let Some(&process) = self.processes.get(thread.index())
+            && let (Some(space), overlaid) = self.spaces.of_process(process)
+        {
+            return (Some(space), overlaid);
         }
+        let pid = self.threads.get(thread).map_or(0, |thread| thread.pid);
+        (Owner::of(mode, pid).and_then(|owner| self.spaces.space(owner)), None)
     }
 
     /// The mapping at `address` of `space`.
     #[inline]
-    pub(crate) fn find(&self, space: &Space, address: u64) -> Option<MappingId> {
-        self.lookups.find(space, address)
+    pub(crate) fn find(&self, space: &Space<Mapping>, address: u64) -> Option<MappingId> {
+        self.lookups.find(space, address, |mapping| self.mappings.borrow_mut().intern(mapping))
+    }
+
+    /// The same in what perf takes for mapped, where nothing is.
+    pub(crate) fn find_before_exec(&self, space: &Space<Mapping>, address: u64) -> Option<MappingId> {
+        let found = self.find(space, address);
+        if found.is_some() {
+            self.before_exec.set(self.before_exec.get().saturating_add(1));
+        }
+        found
     }
 }
 
@@ -536,38 +557,8 @@ fn is_sideband(kind: RecordType) -> bool {
             | RecordType::NAMESPACES
             | RecordType::CGROUP
             | RecordType::KSYMBOL
+            | RecordType::BPF_EVENT
             | RecordType::TEXT_POKE
             | RecordType::HEADER_BUILD_ID
     )
-}
-
-/// What the two records of a mapping say.
-struct Map {
-    pid: u32,
-    addr: u64,
-    len: u64,
-    pgoff: u64,
-    prot: Option<u32>,
-    flags: Option<u32>,
-    name: Vec<u8>,
-    file: Option<FileId>,
-    build_id: Option<BuildId>,
-}
-
-impl From<Mmap> for Map {
-    fn from(map: Mmap) -> Self {
-        let Mmap { pid, addr, len, pgoff, filename, .. } = map;
-        let name = filename.text().to_vec();
-        Map { pid, addr, len, pgoff, prot: None, flags: None, name, file: None, build_id: None }
-    }
-}
-
-impl From<Mmap2> for Map {
-    fn from(map: Mmap2) -> Self {
-        let Mmap2 { pid, addr, len, pgoff, inode, build_id, prot, flags, filename, .. } = map;
-        let build_id = build_id.and_then(|id| BuildId::new(id.build_id.get(..usize::from(id.build_id_size))?));
-        let file = inode.as_ref().and_then(FileId::of);
-        let name = filename.text().to_vec();
-        Map { pid, addr, len, pgoff, prot: Some(prot), flags: Some(flags), name, file, build_id }
-    }
 }

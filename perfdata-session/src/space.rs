@@ -1,4 +1,4 @@
-//! Address spaces: what is mapped at which addresses of a process or kernel.
+//! One address space: what is mapped at which addresses of a process or kernel.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -8,92 +8,117 @@ use rpds::RedBlackTreeMapSync;
 
 use crate::ids::MappingId;
 
-/// One address space. A copy shares what is the same with the original, so that processes that are forked without end
-/// take little.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Space {
+/// One address space, of mappings that are each a `T`. A copy shares what is the same with the original, so that
+/// processes that are forked without end take little.
+#[derive(Debug, Clone)]
+pub struct Space<T> {
     /// By first address.
-    pieces: RedBlackTreeMapSync<u64, Piece>,
+    pieces: RedBlackTreeMapSync<u64, Piece<T>>,
     version: u64,
 }
 
 /// A mapping, or what newer mappings have left of it.
 #[derive(Debug, Clone)]
-struct Piece {
+struct Piece<T> {
     /// The address behind the last one.
     end: u64,
-    mapping: MappingId,
+    what: T,
     /// Is there as often as there are pieces.
     _counted: Arc<()>,
 }
 
 /// What makes versions of spaces, and counts their pieces.
 #[derive(Debug, Default)]
-pub(crate) struct Spaces {
+pub(crate) struct Pieces {
     changes: u64,
     counted: Arc<()>,
 }
 
-/// Bytes that a piece takes: two pieces of memory of 64 bytes for what shares nothing.
-const PIECE: usize = 128;
-
-impl Spaces {
-    /// Bytes of all pieces, about.
-    pub(crate) fn held(&self) -> usize {
-        Arc::strong_count(&self.counted).saturating_mul(PIECE)
+impl Pieces {
+    /// Bytes that a piece takes where it shares nothing: two pieces of memory, one of them with what is mapped.
+    pub(crate) const fn each<T>() -> usize {
+        size_of::<Piece<T>>().saturating_add(96)
     }
 
-    /// Maps `mapping` at `range` of `space`, in place of what was there.
-    pub(crate) fn map(&mut self, space: &mut Space, range: Range<u64>, mapping: MappingId) {
+    /// Number of pieces, and one.
+    pub(crate) fn count(&self) -> usize {
+        Arc::strong_count(&self.counted)
+    }
+
+    /// Maps `what` at `range` of `space`, in place of what was there.
+    pub(crate) fn map<T: Copy>(&mut self, space: &mut Space<T>, range: Range<u64>, what: T) {
         if range.is_empty() {
             return;
         }
         self.clear(space, &range);
-        space.pieces.insert_mut(range.start, self.piece(range.end, mapping));
+        space.pieces.insert_mut(range.start, self.piece(range.end, what));
     }
 
-    /// Takes away `mapping`, if it begins `space` at `start`.
-    pub(crate) fn unmap(&mut self, space: &mut Space, start: u64, mapping: impl Fn(MappingId) -> bool) {
-        if space.pieces.get(&start).is_some_and(|piece| mapping(piece.mapping)) {
-            space.pieces.remove_mut(&start);
+    /// Takes away what begins at `start` of `space`.
+    pub(crate) fn unmap<T: Copy>(&mut self, space: &mut Space<T>, start: u64) {
+        if space.pieces.remove_mut(&start) {
             self.changed(space);
         }
     }
 
-    fn clear(&mut self, space: &mut Space, range: &Range<u64>) {
+    fn clear<T: Copy>(&mut self, space: &mut Space<T>, range: &Range<u64>) {
         self.changed(space);
         let overlapping = space.pieces.range(..range.end).rev().take_while(|(_, old)| old.end > range.start);
-        let overlapping: Vec<_> = overlapping.map(|(&start, old)| (start, old.end, old.mapping)).collect();
-        for (start, end, mapping) in overlapping {
+        let overlapping: Vec<_> = overlapping.map(|(&start, old)| (start, old.end, old.what)).collect();
+        for (start, end, what) in overlapping {
             space.pieces.remove_mut(&start);
             if start < range.start {
-                space.pieces.insert_mut(start, self.piece(range.start, mapping));
+                space.pieces.insert_mut(start, self.piece(range.start, what));
             }
             if end > range.end {
-                space.pieces.insert_mut(range.end, self.piece(end, mapping));
+                space.pieces.insert_mut(range.end, self.piece(end, what));
             }
         }
     }
 
-    fn piece(&self, end: u64, mapping: MappingId) -> Piece {
-        Piece { end, mapping, _counted: Arc::clone(&self.counted) }
+    fn piece<T>(&self, end: u64, what: T) -> Piece<T> {
+        Piece { end, what, _counted: Arc::clone(&self.counted) }
     }
 
-    fn changed(&mut self, space: &mut Space) {
+    fn changed<T>(&mut self, space: &mut Space<T>) {
         self.changes = self.changes.saturating_add(1);
         space.version = self.changes;
     }
 }
 
-impl Space {
-    /// The mapping at `address` and the addresses where it is.
-    pub(crate) fn find(&self, address: u64) -> Option<(Range<u64>, MappingId)> {
+impl<T> Default for Space<T> {
+    fn default() -> Self {
+        Space { pieces: RedBlackTreeMapSync::default(), version: 0 }
+    }
+}
+
+impl<T: Copy> Space<T> {
+    /// What is mapped at `address`, and the addresses where it is.
+    pub fn find(&self, address: u64) -> Option<(Range<u64>, T)> {
         let (&start, piece) = self.pieces.range(..=address).next_back()?;
-        (address < piece.end).then_some((start..piece.end, piece.mapping))
+        (address < piece.end).then_some((start..piece.end, piece.what))
+    }
+
+    /// What is mapped where, by address.
+    pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> {
+        self.pieces.iter().map(|(&start, piece)| (start..piece.end, piece.what))
+    }
+}
+
+impl<T> Space<T> {
+    /// A number that no other state of an address space has, but for 0: nothing was ever mapped then.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Number of mappings, those that others have cut in two counted twice.
+    pub fn len(&self) -> usize {
+        self.pieces.size()
     }
 
     /// Whether nothing is mapped.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 }
@@ -124,9 +149,14 @@ impl Lookups {
     /// Addresses whose answers share a place: a page's.
     const PAGE: u32 = 12;
 
-    /// What [`Space::find`] says of `address`.
+    /// The ID, by `id`, of what [`Space::find`] says of `address`.
     #[inline]
-    pub(crate) fn find(&self, space: &Space, address: u64) -> Option<MappingId> {
+    pub(crate) fn find<T: Copy>(
+        &self,
+        space: &Space<T>,
+        address: u64,
+        id: impl FnOnce(T) -> MappingId,
+    ) -> Option<MappingId> {
         let page = address >> Self::PAGE;
         // Multiplied by the golden ratio, so that neighbours and versions spread.
         let hash = (page ^ space.version.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -137,7 +167,7 @@ impl Lookups {
             return known.mapping;
         }
         let (range, mapping) = match space.find(address) {
-            Some((range, mapping)) => (range, Some(mapping)),
+            Some((range, what)) => (range, Some(id(what))),
             // Of a gap only the address itself is known.
             None => (address..address.saturating_add(1), None),
         };
@@ -150,65 +180,62 @@ impl Lookups {
 mod tests {
     use super::*;
 
-    fn id(number: usize) -> MappingId {
-        MappingId::of(number)
-    }
-
-    fn at(space: &Space, address: u64) -> Option<usize> {
-        let found = space.find(address).map(|(_, mapping)| mapping.index());
+    fn at(space: &Space<usize>, address: u64) -> Option<usize> {
+        let found = space.find(address).map(|(_, what)| what);
         let lookups = Lookups::default();
         for _ in 0..2 {
-            assert_eq!(lookups.find(space, address).map(MappingId::index), found);
+            assert_eq!(lookups.find(space, address, MappingId::of).map(MappingId::index), found);
         }
         found
     }
 
     #[test]
     fn a_new_mapping_takes_its_range_from_older_ones() {
-        let (mut spaces, mut space) = (Spaces::default(), Space::default());
-        spaces.map(&mut space, 0x1000..0x9000, id(1));
-        spaces.map(&mut space, 0x3000..0x4000, id(2));
-        spaces.map(&mut space, 0x8000..0xa000, id(3));
-        spaces.map(&mut space, 0x8000..0x8000, id(4));
+        let (mut pieces, mut space) = (Pieces::default(), Space::default());
+        pieces.map(&mut space, 0x1000..0x9000, 1);
+        pieces.map(&mut space, 0x3000..0x4000, 2);
+        pieces.map(&mut space, 0x8000..0xa000, 3);
+        pieces.map(&mut space, 0x8000..0x8000, 4);
         let found = [0xfff, 0x1000, 0x2fff, 0x3000, 0x3fff, 0x4000, 0x7fff, 0x8000, 0xa000];
         let expected = [None, Some(1), Some(1), Some(2), Some(2), Some(1), Some(1), Some(3), None];
         assert_eq!(found.map(|address| at(&space, address)), expected);
-        spaces.unmap(&mut space, 0x8000, |mapping| mapping == id(1));
+        pieces.unmap(&mut space, 0x8001);
         assert_eq!(at(&space, 0x8000), Some(3));
-        spaces.unmap(&mut space, 0x8000, |mapping| mapping == id(3));
+        pieces.unmap(&mut space, 0x8000);
         assert_eq!(at(&space, 0x8000), None);
     }
 
     #[test]
     fn copies_share_what_is_the_same() {
-        let (mut spaces, mut parent) = (Spaces::default(), Space::default());
+        let (mut pieces, mut parent) = (Pieces::default(), Space::default());
         for number in 0..1000 {
-            spaces.map(&mut parent, number << 12..(number + 1) << 12, id(0));
+            pieces.map(&mut parent, number << 12..(number + 1) << 12, 0);
         }
-        let alone = spaces.held();
-        let children: Vec<Space> = (0..10)
+        let alone = pieces.count();
+        let children: Vec<Space<usize>> = (0..10)
             .map(|number| {
                 let mut child = parent.clone();
-                spaces.map(&mut child, 2000 << 12..2001 << 12, id(number + 1));
+                pieces.map(&mut child, 2000 << 12..2001 << 12, number + 1);
                 child
             })
             .collect();
-        assert!(spaces.held() - alone < 10 * 40 * PIECE, "{}", spaces.held() - alone);
+        assert_eq!(pieces.count() - alone, 10, "one more in each");
         assert!(children.iter().enumerate().all(|(number, child)| at(child, 2000 << 12) == Some(number + 1)));
         assert_eq!(at(&parent, 2000 << 12), None);
         drop((children, parent));
-        assert_eq!(spaces.held(), PIECE);
+        assert_eq!(pieces.count(), 1);
     }
 
     /// An answer for one state of a space is none for another.
     #[test]
     fn answers_belong_to_one_state() {
-        let (mut spaces, mut space, lookups) = (Spaces::default(), Space::default(), Lookups::default());
-        assert_eq!(lookups.find(&space, 0x1000), None);
-        spaces.map(&mut space, 0x1000..0x2000, id(1));
-        assert_eq!(lookups.find(&space, 0x1000), Some(id(1)));
+        let (mut pieces, mut space, lookups) = (Pieces::default(), Space::default(), Lookups::default());
+        let find = |space: &Space<usize>| lookups.find(space, 0x1000, MappingId::of).map(MappingId::index);
+        assert_eq!(find(&space), None);
+        pieces.map(&mut space, 0x1000..0x2000, 1);
+        assert_eq!(find(&space), Some(1));
         let copy = space.clone();
-        spaces.map(&mut space, 0x1000..0x2000, id(2));
-        assert_eq!((lookups.find(&space, 0x1000), lookups.find(&copy, 0x1000)), (Some(id(2)), Some(id(1))));
+        pieces.map(&mut space, 0x1000..0x2000, 2);
+        assert_eq!((find(&space), find(&copy)), (Some(2), Some(1)));
     }
 }

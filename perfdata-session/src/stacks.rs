@@ -56,12 +56,13 @@ impl Stacks {
         let mut id = None;
         for frame in scratch.iter().rev() {
             let stack = Stack { parent: id, ..*frame };
-            let next = StackId::of(list.len());
-            let found = *known.entry(stack).or_insert(next);
-            if found == next {
+            // An entry would make room in the table even for what is there.
+            id = known.get(&stack).copied().or_else(|| {
+                let new = StackId::of(list.len());
+                known.insert(stack, new);
                 list.push(stack);
-            }
-            id = Some(found);
+                Some(new)
+            });
         }
         self.limits.check_metadata("callchains", self.held() as u64)?;
         Ok(id)

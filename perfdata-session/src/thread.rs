@@ -1,17 +1,12 @@
 //! Threads, their processes, and their names (tools/perf/util/thread.c and machine.c).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use perfdata_core::record::Tid;
+use perfdata_core::record::{Task, Tid};
 
 use crate::dso::Machine;
 use crate::ids::{CommId, ThreadId};
-use crate::space::Space;
-
-/// Processes whose mappings are kept after their last thread ended: records of one CPU may come a little behind those of
-/// another.
-const EXITED: usize = 1024;
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,148 +28,184 @@ pub struct Thread {
     pub comm: CommId,
     /// Whether a COMM record gave it or one of its ancestors the name.
     pub is_named: bool,
-    /// The place of its process among all.
-    pub(crate) process: usize,
 }
 
-/// What the threads of a process share.
-#[derive(Debug, Default)]
-pub(crate) struct Process {
-    pub(crate) space: Space,
-    /// What would be mapped if programs that the process began took nothing away, as perf sees it; `None` where that is
-    /// the same.
-    pub(crate) overlaid: Option<Box<Space>>,
-    /// Threads that have not ended.
-    threads: usize,
-}
-
-/// The threads of all machines.
-#[derive(Debug, Default)]
-pub(crate) struct Threads {
+/// The threads of all machines, and their names at one moment.
+///
+/// This is the part of a [`Session`](crate::Session) that says who runs, for programs that want to know only that. It
+/// must be told what happens in the order of time.
+#[derive(Debug)]
+pub struct Threads {
     list: Vec<Thread>,
     by_tid: HashMap<(Machine, u32), ThreadId, RandomState>,
-    pub(crate) processes: Vec<Process>,
-    by_pid: HashMap<(Machine, u32), usize, RandomState>,
-    exited: VecDeque<usize>,
+    comms: Comms,
+}
+
+/// The name of the idle threads, which are never announced: entry 0 of all names.
+const IDLE: &[u8] = b"swapper";
+
+impl Default for Threads {
+    fn default() -> Self {
+        let mut threads = Threads { list: Vec::new(), by_tid: HashMap::default(), comms: Comms::default() };
+        threads.add_idle();
+        threads
+    }
 }
 
 impl Threads {
-    pub(crate) fn list(&self) -> &[Thread] {
+    /// Threads whose names take about `most` bytes together: those for which there is no room are all called
+    /// [`Comms::others`].
+    pub fn with_names(most: usize) -> Self {
+        let mut threads = Threads::default();
+        // No record has such a name.
+        let others = threads.comms.intern(b"\0");
+        threads.comms.room = Some((most, others));
+        threads
+    }
+
+    fn add_idle(&mut self) {
+        let comm = self.comms.intern(IDLE);
+        let idle = self.add(Machine::HOST, &Tid { pid: 0, tid: 0 }, comm);
+        self.name(idle, comm);
+    }
+
+    /// All threads: entry 0 is the idle thread of the host.
+    pub fn list(&self) -> &[Thread] {
         &self.list
     }
 
-    pub(crate) fn get(&self, id: ThreadId) -> Option<&Thread> {
+    /// A thread.
+    #[inline]
+    pub fn get(&self, id: ThreadId) -> Option<&Thread> {
         self.list.get(id.index())
     }
 
-    pub(crate) fn get_mut(&mut self, id: ThreadId) -> Option<&mut Thread> {
-        self.list.get_mut(id.index())
+    /// All names that threads ever had.
+    pub fn comms(&self) -> &Comms {
+        &self.comms
     }
 
-    /// Bytes of them, about.
-    pub(crate) fn held(&self) -> usize {
-        let threads = self.list.len().saturating_mul(size_of::<Thread>().saturating_add(32));
-        threads.saturating_add(self.processes.len().saturating_mul(size_of::<Process>().saturating_add(32)))
+    /// The same, for entering names.
+    pub fn comms_mut(&mut self) -> &mut Comms {
+        &mut self.comms
     }
 
-    /// The thread that has the number now.
+    /// Bytes of them and their names, about.
+    pub fn held(&self) -> usize {
+        let each = size_of::<Thread>().saturating_add(48);
+        self.list.len().saturating_mul(each).saturating_add(self.comms.held())
+    }
+
+    /// The thread that has the number now. Where only now its process is told, the thread learns of it.
     #[inline]
-    pub(crate) fn find(&mut self, machine: Machine, Tid { pid, tid }: &Tid) -> Option<ThreadId> {
-        let &id = self.by_tid.get(&(machine, *tid))?;
-        if *pid != u32::MAX && self.list.get(id.index()).is_some_and(|thread| thread.pid == u32::MAX) {
-            let process = self.process(machine, *pid);
-            if let Some(thread) = self.list.get_mut(id.index()) {
-                (thread.pid, thread.process) = (*pid, process);
-            }
+    pub fn find(&mut self, machine: Machine, &Tid { pid, tid }: &Tid) -> Option<ThreadId> {
+        let &id = self.by_tid.get(&(machine, tid))?;
+        if pid != u32::MAX
+            && let Some(thread) = self.list.get_mut(id.index())
+            && thread.pid == u32::MAX
+        {
+            thread.pid = pid;
         }
         Some(id)
     }
 
-    /// Adds a thread called `comm` to process `tid.pid`, in place of one that had the number before.
-    pub(crate) fn add(&mut self, machine: Machine, Tid { pid, tid }: &Tid, comm: CommId) -> ThreadId {
-        let process = self.process(machine, *pid);
-        if let Some(process) = self.processes.get_mut(process) {
-            process.threads = process.threads.saturating_add(1);
+    /// The thread that has the number now, which is entered if it is new.
+    #[inline]
+    pub fn find_or_add(&mut self, machine: Machine, tid: &Tid) -> ThreadId {
+        match self.find(machine, tid) {
+            Some(id) => id,
+            None => {
+                let comm = self.unnamed(tid.tid);
+                self.add(machine, tid, comm)
+            }
         }
-        let id = ThreadId::of(self.list.len());
-        self.list.push(Thread {
-            machine,
-            pid: *pid,
-            tid: *tid,
-            parent: None,
-            start: None,
-            end: None,
-            comm,
-            is_named: false,
-            process,
-        });
-        self.by_tid.insert((machine, *tid), id);
+    }
+
+    /// Gives a thread a name (COMM).
+    pub fn name(&mut self, id: ThreadId, comm: CommId) {
+        if let Some(thread) = self.list.get_mut(id.index()) {
+            (thread.comm, thread.is_named) = (comm, true);
+        }
+    }
+
+    /// Adds a new thread, which has its parent's name (FORK).
+    pub fn fork(&mut self, machine: Machine, task: &Task, time: Option<u64>) -> ThreadId {
+        let parent = self.find_or_add(machine, &Tid { pid: task.ppid, tid: task.ptid });
+        let name = self.get(parent).filter(|parent| parent.is_named).map(|parent| parent.comm);
+        let comm = name.unwrap_or_else(|| self.unnamed(task.tid));
+        let id = self.add(machine, &Tid { pid: task.pid, tid: task.tid }, comm);
+        if let Some(thread) = self.list.get_mut(id.index()) {
+            (thread.parent, thread.start, thread.is_named) = (Some(parent), time, name.is_some());
+        }
         id
     }
 
-    /// The process that has the number now.
-    pub(crate) fn process(&mut self, machine: Machine, pid: u32) -> usize {
-        let next = self.processes.len();
-        let process = *self.by_pid.entry((machine, pid)).or_insert(next);
-        if process == next {
-            self.processes.push(Process::default());
-        }
-        process
-    }
-
-    /// The process that has the number, if there is one.
-    pub(crate) fn known_process(&self, machine: Machine, pid: u32) -> Option<&Process> {
-        self.processes.get(*self.by_pid.get(&(machine, pid))?)
-    }
-
-    /// Begins a process with what is mapped in `parent`, if that is said, in place of one that had the number before.
-    pub(crate) fn begin(&mut self, machine: Machine, pid: u32, parent: Option<usize>) {
-        let parent = parent.and_then(|parent| self.processes.get(parent));
-        let process = parent.map_or_else(Process::default, |parent| Process {
-            space: parent.space.clone(),
-            overlaid: parent.overlaid.clone(),
-            threads: 0,
-        });
-        self.by_pid.insert((machine, pid), self.processes.len());
-        self.processes.push(process);
-    }
-
-    /// A thread ends. What its process has mapped is forgotten some time after the last one.
-    pub(crate) fn end(&mut self, id: ThreadId, time: Option<u64>) {
-        let Some(thread) = self.list.get_mut(id.index()) else { return };
-        if thread.end.is_some() {
-            return;
-        }
+    /// A thread ends (EXIT). False where it had ended before.
+    pub fn end(&mut self, id: ThreadId, time: Option<u64>) -> bool {
+        let Some(thread) = self.list.get_mut(id.index()).filter(|thread| thread.end.is_none()) else { return false };
         thread.end = Some(time.unwrap_or(0));
-        let number = thread.process;
-        let Some(process) = self.processes.get_mut(number) else { return };
-        process.threads = process.threads.saturating_sub(1);
-        if process.threads == 0 {
-            self.exited.push_back(number);
-        }
-        if self.exited.len() > EXITED
-            && let Some(oldest) = self.exited.pop_front()
-            && let Some(process) = self.processes.get_mut(oldest).filter(|process| process.threads == 0)
-        {
-            process.space = Space::default();
-            process.overlaid = None;
-        }
+        true
+    }
+
+    /// Forgets all threads that have ended, and those whose numbers others have now. All IDs of threads are void then,
+    /// those of names stay.
+    pub fn forget_ended(&mut self) {
+        let list = std::mem::take(&mut self.list);
+        let is_current = |at: usize, thread: &Thread| {
+            thread.end.is_none() && self.by_tid.get(&(thread.machine, thread.tid)) == Some(&ThreadId::of(at))
+        };
+        self.list = list
+            .into_iter()
+            .enumerate()
+            .filter(|(at, thread)| is_current(*at, thread))
+            .map(|(_, thread)| Thread { parent: None, ..thread })
+            .collect();
+        let ids = self.list.iter().enumerate();
+        self.by_tid = ids.map(|(at, thread)| ((thread.machine, thread.tid), ThreadId::of(at))).collect();
+    }
+
+    /// Forgets all threads but the idle one, as [`forget_ended`](Self::forget_ended) does.
+    pub fn forget_all(&mut self) {
+        self.list.clear();
+        self.by_tid.clear();
+        self.add_idle();
+    }
+
+    /// Adds a thread called `comm`, in place of one that had the number before.
+    fn add(&mut self, machine: Machine, &Tid { pid, tid }: &Tid, comm: CommId) -> ThreadId {
+        let id = ThreadId::of(self.list.len());
+        let (parent, start, end, is_named) = (None, None, None, false);
+        self.list.push(Thread { machine, pid, tid, parent, start, end, comm, is_named });
+        self.by_tid.insert((machine, tid), id);
+        id
+    }
+
+    /// What perf calls a thread that nothing has named.
+    fn unnamed(&mut self, tid: u32) -> CommId {
+        self.comms.intern(format!(":{}", tid.cast_signed()).as_bytes())
     }
 }
 
 /// Names of threads.
 #[derive(Debug, Default)]
-pub(crate) struct Comms {
+pub struct Comms {
     list: Vec<Box<[u8]>>,
     by_name: HashMap<Box<[u8]>, CommId, RandomState>,
     bytes: usize,
+    /// Bytes that there is room for, and the name of all others.
+    room: Option<(usize, CommId)>,
 }
 
 impl Comms {
     /// The ID of `name`, which is entered if it is new.
-    pub(crate) fn intern(&mut self, name: &[u8]) -> CommId {
+    pub fn intern(&mut self, name: &[u8]) -> CommId {
         if let Some(&id) = self.by_name.get(name) {
             return id;
+        }
+        if let Some((most, others)) = self.room
+            && self.held().saturating_add(name.len()) > most
+        {
+            return others;
         }
         let id = CommId::of(self.list.len());
         self.bytes = self.bytes.saturating_add(name.len());
@@ -183,12 +214,23 @@ impl Comms {
         id
     }
 
-    pub(crate) fn list(&self) -> &[Box<[u8]>] {
+    /// The name of threads for whose names there was no room: see [`Threads::with_names`].
+    pub fn others(&self) -> Option<CommId> {
+        self.room.map(|(_, others)| others)
+    }
+
+    /// A name: any bytes but NUL, without an encoding.
+    pub fn get(&self, id: CommId) -> &[u8] {
+        self.list.get(id.index()).map(|name| &**name).unwrap_or_default()
+    }
+
+    /// All names, by their IDs.
+    pub fn list(&self) -> &[Box<[u8]>] {
         &self.list
     }
 
     /// Bytes of them, about.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.list.len().saturating_mul(64).saturating_add(self.bytes.saturating_mul(2))
     }
 }

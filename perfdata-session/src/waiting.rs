@@ -9,7 +9,7 @@ use perfdata_core::read::RecordRef;
 use perfdata_core::record::RawRecord;
 
 use crate::sample::Sample;
-use crate::session::{Session, Taken};
+use crate::session::{Mapping, Session, Taken};
 use crate::space::Space;
 
 /// Bytes of samples that wait at most.
@@ -25,7 +25,7 @@ pub(crate) struct Waits {
     taken: Taken,
     cookie: u64,
     /// The kernel's mappings at its time.
-    kernel: Space,
+    kernel: Space<Mapping>,
     /// The user callchain, when it has come.
     pub(crate) user: Option<Vec<u64>>,
 }

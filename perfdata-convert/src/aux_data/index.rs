@@ -9,19 +9,18 @@ use std::path::Path;
 use perfdata_core::Recording;
 use perfdata_core::describe::{Leaf, Style, Visitor};
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::record::{AuxFlags, Body, BuildId, CpuMode, RawRecord, Record, RecordType};
+use perfdata_core::record::{AuxFlags, Body, BuildId, RawRecord, Record, RecordType};
 
 use super::arrange::{Offsets, Placed};
 use super::piece::Origin;
 use super::queue::{Key, Queue};
 use super::{Extraction, INDEX, Report};
-use crate::convert::build_ids::{Id, Machine, object_of};
 use crate::error::{Error, Result};
 use crate::show::endian_name;
 use crate::show::json::Json;
-use crate::show::names::EventNames;
 use crate::show::overview::json_of_events;
 use crate::show::record::Shown;
+use perfdata_session::{BuildId as Id, EventNames, Machine, Mapped};
 
 /// Whether records of this type are in the index.
 pub fn is_wanted(kind: RecordType) -> bool {
@@ -163,9 +162,7 @@ fn build_ids(recording: &Recording) -> BuildIds {
 }
 
 fn named(entry: &BuildId, misc: u16) -> Option<((Machine, Vec<u8>), Id)> {
-    let is_guest = matches!(CpuMode::of(misc), CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER);
-    let machine = if is_guest { Machine::DEFAULT_GUEST } else { Machine::HOST };
-    let machine = entry.pid.map_or(machine, Machine);
+    let machine = Machine::of_build_id(entry, misc);
     Some(((machine, entry.filename.text().to_vec()), Id::new(entry.id(misc))?))
 }
 
@@ -247,13 +244,13 @@ impl Index {
     }
 
     fn mapping(&mut self, raw: &RawRecord<'_>, shown: &Shown<'_>, build_ids: &BuildIds) {
-        let mode = CpuMode::of(raw.misc);
-        let object = match shown.record().map(|record| &record.body) {
-            Some(Body::Mmap(map)) => object_of(&map.clone().into(), mode),
-            Some(Body::Mmap2(map)) => object_of(&map.clone().into(), mode),
+        let mapped = match shown.record().map(|record| &record.body) {
+            Some(Body::Mmap(map)) => Some(Mapped::of_mmap(map, raw.misc)),
+            Some(Body::Mmap2(map)) => Some(Mapped::of_mmap2(map, raw.misc)),
             _ => None,
         };
-        let id = object.and_then(|object| object.id.or_else(|| build_ids.get(&(object.machine, object.name)).copied()));
+        let told = |mapped: Mapped<'_>| build_ids.get(&(mapped.machine, mapped.name.to_vec())).copied();
+        let id = mapped.and_then(|mapped| mapped.build_id.or_else(|| told(mapped)));
         self.json.on_line(|json| {
             json.object("");
             shown.json_fields(json);

@@ -6,10 +6,11 @@
 
 use std::collections::HashMap;
 
+use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{Body, EventUpdate, EventUpdateType, EventUpdateValue, RawRecord, Record, RecordType};
 use perfdata_core::wire::Text;
-use perfdata_core::{Event, Layout, Recording};
+use perfdata_session::names::{ids_of, name_in};
 
 /// The names that EVENT_DESC gives to the events.
 #[derive(Debug, Clone, Default)]
@@ -63,65 +64,5 @@ impl DescribedNames {
             Record { kind, misc: 0, body, tail: Vec::new(), sample_id: None }.encode(recording.endian).ok()
         };
         self.list.iter().filter_map(record).collect()
-    }
-}
-
-/// The ids that mean the event at `at` of the list.
-pub(crate) fn ids_of(at: usize, event: &Event) -> impl Iterator<Item = u64> {
-    event.ids.iter().copied().chain((at == 0).then_some(0))
-}
-
-/// Names by the ids of events, as many as there is room for: a stream may name what it never has.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct NamesById {
-    names: HashMap<u64, Vec<u8>>,
-    bytes: usize,
-}
-
-/// About as much as an entry of the map takes.
-const ENTRY: usize = 64;
-
-impl NamesById {
-    /// Bytes that are kept: perf sends no more than a name for each event.
-    pub(crate) const MOST: usize = 8 << 20;
-
-    /// Enters a name; the last one counts.
-    pub(crate) fn insert(&mut self, id: u64, name: Vec<u8>) {
-        self.remove(id);
-        let bytes = self.bytes + name.len() + ENTRY;
-        if bytes <= Self::MOST {
-            self.bytes = bytes;
-            self.names.insert(id, name);
-        }
-    }
-
-    /// The name for the id.
-    pub(crate) fn get(&self, id: u64) -> Option<&Vec<u8>> {
-        self.names.get(&id)
-    }
-
-    /// Takes the name for the id out.
-    pub(crate) fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
-        let name = self.names.remove(&id)?;
-        self.bytes -= name.len() + ENTRY;
-        Some(name)
-    }
-
-    /// Whether there is no name.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-}
-
-/// The event id and the name in an EVENT_UPDATE record.
-pub(crate) fn name_in(record: &RawRecord<'_>) -> Option<(u64, Vec<u8>)> {
-    if record.kind != RecordType::EVENT_UPDATE {
-        return None;
-    }
-    match Record::decode(record, &Layout::default()).ok()?.body {
-        Body::EventUpdate(EventUpdate { id, update: EventUpdateValue::Name(name), .. }) => {
-            Some((id, name.text().to_vec()))
-        }
-        _ => None,
     }
 }

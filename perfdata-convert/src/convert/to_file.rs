@@ -9,8 +9,9 @@ use perfdata_core::read::{Run, RunPart, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Event, Events, Recording};
+use perfdata_session::names::{NamesById, ids_of, name_in};
 
-use super::event_names::{DescribedNames, NamesById, ids_of, name_in};
+use super::event_names::DescribedNames;
 use super::sample_times::SampleTimes;
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};

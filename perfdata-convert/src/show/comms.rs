@@ -2,52 +2,37 @@
 //!
 //! Records stand in the order of time only within each CPU's part of a round, so what a sample's thread was called is
 //! known when the round behind its own is complete (as in `ByTime`). Samples wait until then as a time and a thread: in
-//! most rounds no thread changes its name, and they are only counted.
+//! most rounds few threads change their names, and the samples of the others are only counted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use perfdata_core::record::{Glimpse, RawRecord, RecordHeader, RecordType};
+use perfdata_core::record::{Glimpse, RawRecord, RecordHeader, RecordType, Task, Tid};
 use perfdata_core::{Endian, Events};
+use perfdata_session::{CommId, Machine, ThreadId, Threads};
 
 /// Samples that wait at most; of more the older half is counted.
 const WAITING: usize = 1 << 18;
 /// Threads that are known at most, those that have ended not counted.
 const THREADS: usize = 1 << 18;
-/// Bytes of names that are kept at most.
-const NAMES: usize = 1 << 20;
+/// Bytes that names take at most, about.
+const NAMES: usize = 4 << 20;
 /// Threads that are found without looking them up, a power of 2.
 const RECENT: usize = 256;
-/// perf's name for the idle threads, all of which have the number 0.
-const IDLE: &[u8] = b"swapper";
-
-/// The number of a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Name(u32);
-
-/// A thread that no record has named.
-const UNNAMED: Name = Name(u32::MAX);
-
-#[derive(Debug)]
-struct Thread {
-    tid: u32,
-    name: Name,
-    /// Samples under this name that its sum does not have yet.
-    samples: u64,
-    has_ended: bool,
-}
 
 #[derive(Debug, Clone)]
 enum Change {
-    Comm { tid: u32, name: Name },
-    Fork { tid: u32, parent: u32 },
-    Exit { tid: u32 },
+    Comm { tid: Tid, name: CommId },
+    Fork(Task),
+    Exit(Tid),
 }
 
 impl Change {
     fn tid(&self) -> u32 {
         match *self {
-            Change::Comm { tid, .. } | Change::Fork { tid, .. } | Change::Exit { tid } => tid,
+            Change::Comm { tid: Tid { tid, .. }, .. }
+            | Change::Fork(Task { tid, .. })
+            | Change::Exit(Tid { tid, .. }) => tid,
         }
     }
 }
@@ -55,15 +40,11 @@ impl Change {
 /// Follows the names of threads, and counts samples by them.
 #[derive(Debug)]
 pub struct Comms {
-    threads: Vec<Thread>,
-    by_tid: HashMap<u32, usize, RandomState>,
-    /// Where threads are that were asked for last: their numbers, and places.
-    recent: Vec<(u32, usize)>,
-    names: Vec<(Vec<u8>, u64)>,
-    by_name: HashMap<Vec<u8>, u32, RandomState>,
-    name_bytes: usize,
-    /// Samples whose names there was no room for.
-    others: u64,
+    threads: Threads,
+    /// Threads that were asked for last: their numbers, and what is known of them.
+    recent: Vec<Option<(u32, ThreadId)>>,
+    /// Samples by the number of the name.
+    sums: Vec<u64>,
     /// Time and thread of samples, and time of changes, that wait.
     waiting: Vec<(u64, u32)>,
     changes: Vec<(u64, Change)>,
@@ -74,23 +55,25 @@ pub struct Comms {
 
 impl Default for Comms {
     fn default() -> Self {
-        let mut comms = Comms {
-            threads: Vec::new(),
-            by_tid: HashMap::default(),
-            recent: Vec::new(),
-            names: Vec::new(),
-            by_name: HashMap::default(),
-            name_bytes: 0,
-            others: 0,
+        Comms {
+            threads: Threads::with_names(NAMES),
+            recent: vec![None; RECENT],
+            sums: Vec::new(),
             waiting: Vec::new(),
             changes: Vec::new(),
             youngest: 0,
             complete: 0,
-        };
-        let name = comms.name(IDLE);
-        comms.apply(&Change::Comm { tid: 0, name });
-        comms
+        }
     }
+}
+
+/// The changes of a thread that are due, and the samples before each and behind the last.
+#[derive(Debug, Default)]
+struct Due {
+    times: Vec<u64>,
+    samples: Vec<u64>,
+    /// Changes that were made.
+    done: usize,
 }
 
 impl Comms {
@@ -106,7 +89,7 @@ impl Comms {
                     self.settle_half();
                 }
             }
-            None => self.count(tid.tid),
+            None => self.count(tid.tid, 1),
         }
     }
 
@@ -119,13 +102,18 @@ impl Comms {
                 self.complete = self.youngest;
                 return;
             }
-            RecordType::COMM => pair(0).map(|(_, tid)| {
+            RecordType::COMM => pair(0).map(|(pid, tid)| {
                 let text = record.bytes.get(RecordHeader::SIZE + 8..).unwrap_or_default();
                 let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-                Change::Comm { tid, name: self.name(text.get(..end).unwrap_or_default()) }
+                Change::Comm {
+                    tid: Tid { pid, tid },
+                    name: self.threads.comms_mut().intern(text.get(..end).unwrap_or_default()),
+                }
             }),
-            RecordType::FORK => pair(8).map(|(tid, parent)| Change::Fork { tid, parent }),
-            RecordType::EXIT => pair(8).map(|(tid, _)| Change::Exit { tid }),
+            RecordType::FORK => pair(0)
+                .zip(pair(8))
+                .map(|((pid, ppid), (tid, ptid))| Change::Fork(Task { pid, ppid, tid, ptid, time: 0 })),
+            RecordType::EXIT => pair(0).zip(pair(8)).map(|((pid, _), (tid, _))| Change::Exit(Tid { pid, tid })),
             _ => return,
         };
         let Some(change) = change else { return };
@@ -144,12 +132,13 @@ impl Comms {
     /// The names, those with most samples first, and the samples whose names there was no room for.
     pub fn finish(mut self) -> (Vec<(Vec<u8>, u64)>, u64) {
         self.settle(u64::MAX);
-        for mut thread in std::mem::take(&mut self.threads) {
-            self.book(&mut thread);
-        }
-        let mut all: Vec<_> = self.names.into_iter().filter(|(_, samples)| *samples > 0).collect();
+        let comms = self.threads.comms();
+        let others = comms.others().and_then(|others| self.sums.get_mut(others.index())).map_or(0, std::mem::take);
+        let names = comms.list().iter().zip(&self.sums);
+        let mut all: Vec<_> =
+            names.filter(|(_, samples)| **samples > 0).map(|(name, &samples)| (name.to_vec(), samples)).collect();
         all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        (all, self.others)
+        (all, others)
     }
 
     /// Lets the older half of what waits go: there are no rounds, or very long ones.
@@ -161,146 +150,132 @@ impl Comms {
         self.settle(median);
     }
 
-    /// Counts what is not younger than `until`.
+    /// Counts what is not younger than `until`. Of threads that change, the samples between two changes are counted
+    /// together, so that samples need no order.
     fn settle(&mut self, until: u64) {
-        let mut waiting = std::mem::take(&mut self.waiting);
         let mut due: Vec<_> = self.changes.extract_if(.., |change| change.0 <= until).collect();
-        if due.is_empty() {
-            waiting.retain(|&(time, tid)| {
-                time > until || {
-                    self.count(tid);
-                    false
-                }
-            });
-            self.waiting = waiting;
-            return;
-        }
         due.sort_by_key(|change| change.0);
-        let changed: HashSet<u32, RandomState> = due.iter().map(|(_, change)| change.tid()).collect();
-        let mut touched = Vec::new();
-        waiting.retain(|&(time, tid)| {
-            let is_due = time <= until;
-            if is_due && changed.contains(&tid) {
-                touched.push((time, tid));
-            } else if is_due {
-                self.count(tid);
+        let mut changing: HashMap<u32, usize, RandomState> = HashMap::default();
+        let mut of: Vec<Due> = Vec::new();
+        for (time, change) in &due {
+            let next = of.len();
+            let at = *changing.entry(change.tid()).or_insert(next);
+            if at == next {
+                of.push(Due::default());
             }
-            !is_due
+            if let Some(Due { times, .. }) = of.get_mut(at) {
+                times.push(*time);
+            }
+        }
+        of.iter_mut().for_each(|of| of.samples.resize(of.times.len() + 1, 0));
+        let mut waiting = std::mem::take(&mut self.waiting);
+        // Samples of one thread stand side by side for the most part.
+        let mut last: Option<(u32, Option<usize>)> = None;
+        waiting.retain(|&(time, tid)| {
+            if time > until {
+                return true;
+            }
+            let place = match last {
+                Some((known, place)) if known == tid => place,
+                _ => {
+                    let place = changing.get(&tid).copied();
+                    last = Some((tid, place));
+                    place
+                }
+            };
+            match place.and_then(|at| of.get_mut(at)) {
+                Some(Due { times, samples, .. }) => {
+                    let before = times.partition_point(|&change| change <= time);
+                    samples.get_mut(before).into_iter().for_each(|sum| *sum += 1);
+                }
+                None => self.count(tid, 1),
+            }
+            false
         });
         self.waiting = waiting;
-        touched.sort_by_key(|sample| sample.0);
-        let mut samples = touched.into_iter().peekable();
-        for (time, change) in due {
-            while let Some((_, tid)) = samples.next_if(|sample| sample.0 < time) {
-                self.count(tid);
+        for (_, change) in due {
+            let tid = change.tid();
+            if let Some(Due { samples, done, .. }) = changing.get(&tid).and_then(|&at| of.get_mut(at)) {
+                let before = samples.get_mut(*done).map_or(0, std::mem::take);
+                *done += 1;
+                self.count(tid, before);
             }
             self.apply(&change);
         }
-        samples.for_each(|(_, tid)| self.count(tid));
+        for (tid, at) in changing {
+            let behind = of.get(at).and_then(|of| of.samples.last());
+            self.count(tid, behind.copied().unwrap_or(0));
+        }
     }
 
+    /// Counts `samples` of the thread under the name that it has now.
     #[inline]
-    fn count(&mut self, tid: u32) {
-        let place = self.place(tid);
-        if let Some(thread) = self.threads.get_mut(place) {
-            thread.samples = thread.samples.saturating_add(1);
-        }
-    }
-
-    /// Where the thread is.
-    #[inline]
-    fn place(&mut self, tid: u32) -> usize {
-        let slot = tid as usize & (RECENT - 1);
-        if let Some(&(known, place)) = self.recent.get(slot)
-            && known == tid
-            && place < self.threads.len()
-        {
-            return place;
-        }
-        let place = self.look_up(tid);
-        if self.recent.is_empty() {
-            self.recent.resize(RECENT, (0, usize::MAX));
-        }
-        if let Some(recent) = self.recent.get_mut(slot) {
-            *recent = (tid, place);
-        }
-        place
-    }
-
-    fn look_up(&mut self, tid: u32) -> usize {
-        if let Some(&place) = self.by_tid.get(&tid) {
-            return place;
-        }
-        if self.threads.len() >= THREADS {
-            self.sweep();
-        }
-        let place = self.threads.len();
-        self.threads.push(Thread { tid, name: UNNAMED, samples: 0, has_ended: false });
-        self.by_tid.insert(tid, place);
-        place
-    }
-
-    /// Forgets the threads that have ended, or all where too few have.
-    fn sweep(&mut self) {
-        let mut threads = std::mem::take(&mut self.threads);
-        let living = threads.iter().filter(|thread| !thread.has_ended).count();
-        let keeps = living < THREADS / 2;
-        for thread in &mut threads {
-            self.book(thread);
-        }
-        threads.retain(|thread| keeps && !thread.has_ended);
-        self.threads = threads;
-        self.by_tid = self.threads.iter().enumerate().map(|(place, thread)| (thread.tid, place)).collect();
-        self.recent.clear();
-    }
-
-    /// Enters a thread's samples into the sum of its name.
-    fn book(&mut self, thread: &mut Thread) {
-        let samples = std::mem::take(&mut thread.samples);
+    fn count(&mut self, tid: u32, samples: u64) {
         if samples == 0 {
             return;
         }
-        let name = match thread.name {
-            // As perf calls it.
-            UNNAMED => self.name(format!(":{}", thread.tid.cast_signed()).as_bytes()),
-            name => name,
+        let slot = tid as usize & (RECENT - 1);
+        let id = match self.recent.get(slot) {
+            Some(&Some((known, id))) if known == tid => id,
+            _ => self.look_up(tid),
         };
-        let sum = self.names.get_mut(name.0 as usize).map_or(&mut self.others, |(_, sum)| sum);
-        *sum = sum.saturating_add(samples);
+        let comm = self.threads.get(id).map(|thread| thread.comm.index());
+        match comm.and_then(|comm| self.sums.get_mut(comm)) {
+            Some(sum) => *sum = sum.saturating_add(samples),
+            None => self.count_new(comm, samples),
+        }
+    }
+
+    /// The same for a name that had no sample before.
+    #[cold]
+    fn count_new(&mut self, comm: Option<usize>, samples: u64) {
+        let Some(comm) = comm else { return };
+        self.sums.resize(comm + 1, 0);
+        self.sums.get_mut(comm).into_iter().for_each(|sum| *sum = samples);
+    }
+
+    fn look_up(&mut self, tid: u32) -> ThreadId {
+        self.make_room();
+        let id = self.threads.find_or_add(Machine::HOST, &Tid { pid: u32::MAX, tid });
+        self.remember(tid, Some(id));
+        id
+    }
+
+    fn remember(&mut self, tid: u32, id: Option<ThreadId>) {
+        let slot = tid as usize & (RECENT - 1);
+        self.recent.get_mut(slot).into_iter().for_each(|recent| *recent = id.map(|id| (tid, id)));
+    }
+
+    /// Forgets the threads that have ended, or all where too few have.
+    fn make_room(&mut self) {
+        if self.threads.list().len() < THREADS {
+            return;
+        }
+        self.threads.forget_ended();
+        if self.threads.list().len() >= THREADS / 2 {
+            self.threads.forget_all();
+        }
+        self.recent.fill(None);
     }
 
     fn apply(&mut self, change: &Change) {
-        let place = self.place(change.tid());
-        let name = match *change {
-            Change::Comm { name, .. } => name,
-            Change::Fork { parent, .. } => {
-                let parent = self.by_tid.get(&parent).and_then(|&place| self.threads.get(place));
-                parent.map_or(UNNAMED, |parent| parent.name)
+        match change {
+            Change::Comm { tid, name } => {
+                self.make_room();
+                let id = self.threads.find_or_add(Machine::HOST, tid);
+                self.threads.name(id, *name);
             }
-            Change::Exit { .. } => {
-                self.threads.get_mut(place).into_iter().for_each(|thread| thread.has_ended = true);
-                return;
+            Change::Fork(task) => {
+                self.make_room();
+                let id = self.threads.fork(Machine::HOST, task, None);
+                self.remember(task.tid, Some(id));
             }
-        };
-        let Some(thread) = self.threads.get_mut(place) else { return };
-        let mut before = Thread { tid: thread.tid, name: thread.name, samples: thread.samples, has_ended: false };
-        (thread.name, thread.samples, thread.has_ended) = (name, 0, false);
-        self.book(&mut before);
-    }
-
-    /// The number of a name; where there is no room for it, one that no name has.
-    fn name(&mut self, name: &[u8]) -> Name {
-        if let Some(&known) = self.by_name.get(name) {
-            return Name(known);
+            Change::Exit(tid) => {
+                if let Some(id) = self.threads.find(Machine::HOST, tid) {
+                    self.threads.end(id, None);
+                }
+            }
         }
-        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        if self.name_bytes.saturating_add(name.len()) > NAMES {
-            return Name(u32::MAX - 1);
-        }
-        self.name_bytes += name.len() + size_of::<(Vec<u8>, u64)>();
-        self.names.push((name.to_vec(), 0));
-        self.by_name.insert(name.to_vec(), number);
-        Name(number)
     }
 }
 
@@ -324,10 +299,18 @@ mod tests {
         comms.waiting.push((time, tid));
     }
 
-    fn named(comms: &mut Comms, time: u64, tid: u32, name: &str) {
-        let name = comms.name(name.as_bytes());
+    fn changes(comms: &mut Comms, time: u64, change: Change) {
         comms.youngest = comms.youngest.max(time);
-        comms.changes.push((time, Change::Comm { tid, name }));
+        comms.changes.push((time, change));
+    }
+
+    fn named(comms: &mut Comms, time: u64, tid: u32, name: &str) {
+        let name = comms.threads.comms_mut().intern(name.as_bytes());
+        changes(comms, time, Change::Comm { tid: Tid { pid: tid, tid }, name });
+    }
+
+    fn fork(tid: u32, parent: u32) -> Change {
+        Change::Fork(Task { pid: tid, ppid: parent, tid, ptid: parent, time: 0 })
     }
 
     fn end_round(comms: &mut Comms) {
@@ -361,12 +344,12 @@ mod tests {
     fn a_child_is_called_as_its_parent_was() {
         let mut comms = Comms::default();
         named(&mut comms, 10, 7, "shell");
-        comms.changes.push((20, Change::Fork { tid: 8, parent: 7 }));
+        changes(&mut comms, 20, fork(8, 7));
         named(&mut comms, 30, 7, "other");
         named(&mut comms, 40, 8, "make");
         let _ = [25, 35, 45].map(|time| at(&mut comms, time, 8));
-        comms.changes.push((50, Change::Exit { tid: 8 }));
-        comms.changes.push((60, Change::Fork { tid: 8, parent: 9 }));
+        changes(&mut comms, 50, Change::Exit(Tid { pid: 8, tid: 8 }));
+        changes(&mut comms, 60, fork(8, 9));
         let _ = [55, 65].map(|time| at(&mut comms, time, 8));
         at(&mut comms, 70, 0);
         let expected = [("make", 2), ("shell", 2), (":8", 1), ("swapper", 1)];
@@ -377,14 +360,17 @@ mod tests {
     fn memory_is_bounded() {
         let mut comms = Comms::default();
         for tid in 0..3 * THREADS as u32 {
-            comms.apply(&Change::Fork { tid, parent: 0 });
-            comms.count(tid);
-            comms.apply(&Change::Exit { tid });
-            comms.name(format!("{tid}").repeat(8).as_bytes());
+            comms.apply(&fork(tid, 0));
+            comms.count(tid, 1);
+            comms.apply(&Change::Exit(Tid { pid: tid, tid }));
+            let name = comms.threads.comms_mut().intern(format!("{tid}").repeat(8).as_bytes());
+            comms.apply(&Change::Comm { tid: Tid { pid: 1, tid: 1 }, name });
+            comms.count(tid ^ 1 << 31, 1);
         }
-        assert!(comms.threads.len() <= THREADS && comms.name_bytes <= 2 * NAMES);
+        assert!(comms.threads.list().len() <= THREADS && comms.threads.comms().held() <= 2 * NAMES);
         let (names, others) = comms.finish();
-        assert_eq!(names.iter().map(|name| name.1).sum::<u64>() + others, 3 * THREADS as u64);
+        assert_eq!(names.iter().map(|name| name.1).sum::<u64>() + others, 6 * THREADS as u64);
+        assert!(others > 0);
         let mut comms = Comms::default();
         for time in 0..4 * WAITING as u64 {
             at(&mut comms, time, 1);

@@ -8,7 +8,6 @@ pub mod facts;
 pub mod hex;
 pub mod json;
 pub mod map;
-pub mod names;
 pub mod overview;
 pub mod page;
 pub mod paths;

@@ -18,7 +18,6 @@ use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use super::endian_name;
 use super::facts::Facts;
 use super::json::Json;
-use super::names::EventNames;
 use super::tallies::Tallies;
 use super::text::{Limits, Tree, escaped};
 use crate::count::Counts;
@@ -27,6 +26,7 @@ use crate::io::{Directory, Input};
 use crate::leftover::Leftover;
 use crate::verify::wrong_end;
 use crate::walk::{Item, walk};
+use perfdata_session::EventNames;
 
 /// What one pass over a recording tells.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use perfdata_core::{Layout, Recording};
 use super::hex;
 use super::json::Json;
 use super::misc_names;
-use super::names::EventNames;
 use super::text::{Line, push_hex};
+use perfdata_session::EventNames;
 
 /// A record with what its recording says of it.
 pub struct Shown<'a> {

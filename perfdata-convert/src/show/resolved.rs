@@ -8,7 +8,6 @@ use perfdata_core::record::CpuMode;
 use perfdata_session::{Branch, Frame, Sample, Samples};
 
 use super::json::Json;
-use super::names::EventNames;
 use super::seconds;
 use super::text::{escaped, quoted};
 use crate::error::{Error, Result};
@@ -36,18 +35,11 @@ impl Resolved {
     /// The input cannot be read, or the output not be written.
     pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
         let (reader, _) = input.reader()?;
-        let mut names = EventNames::default();
-        names.update(reader.recording());
-        let mut events = reader.recording().events.len();
         let mut samples = Samples::new(reader)?;
         let (mut text, mut damage, mut errors) = (String::new(), Vec::new(), 0);
         let mut left = self.limit.unwrap_or(u64::MAX);
-        let mut has_news = false;
         while left > 0 {
-            let sample = match samples.next_with(|record| {
-                names.see(&record);
-                has_news = true;
-            }) {
+            let sample = match samples.next() {
                 Ok(Some(sample)) => sample,
                 Ok(None) => break,
                 Err(error) if error.is_io() || matches!(error.problem(), Problem::Limit { .. }) => {
@@ -61,16 +53,10 @@ impl Resolved {
                     continue;
                 }
             };
-            // A pipe may bring events and names late.
-            if has_news || events != sample.recording().events.len() {
-                names.update(sample.recording());
-                (has_news, events) = (false, sample.recording().events.len());
-            }
-            let event = names.get(sample.recording(), sample.event()).unwrap_or_default();
             if self.json {
-                text = json(text, &sample, &event);
+                text = json(text, &sample);
             } else {
-                push_text(&mut text, &sample, &event);
+                push_text(&mut text, &sample);
             }
             left -= 1;
             if text.len() >= BLOCK {
@@ -96,7 +82,7 @@ fn write(text: &mut String, out: &mut dyn Write) -> Result<()> {
 }
 
 /// A line for the sample, and one for each frame and branch.
-fn push_text(out: &mut String, sample: &Sample<'_>, event: &[u8]) {
+fn push_text(out: &mut String, sample: &Sample<'_>) {
     let _ = write!(out, "{:#x} comm={}", sample.record().offset, quoted(sample.comm()));
     if let Some(tid) = sample.tid() {
         let _ = write!(out, " pid={} tid={}", tid.pid.cast_signed(), tid.tid.cast_signed());
@@ -107,7 +93,7 @@ fn push_text(out: &mut String, sample: &Sample<'_>, event: &[u8]) {
     if let Some(time) = sample.time() {
         let _ = write!(out, " time={}", seconds(time));
     }
-    let _ = write!(out, " event={} weight={}", quoted(event), sample.weight());
+    let _ = write!(out, " event={} weight={}", quoted(sample.event_name()), sample.weight());
     if sample.is_incomplete() {
         out.push_str(" incomplete");
     }
@@ -139,11 +125,11 @@ fn push_frame(out: &mut String, frame: &Frame<'_>) {
 }
 
 /// One object on a line, behind `text`.
-fn json(text: String, sample: &Sample<'_>, event: &[u8]) -> String {
+fn json(text: String, sample: &Sample<'_>) -> String {
     let mut json = Json::compact_in(text);
     json.object("");
     json.number("offset", sample.record().offset);
-    json.text("event", event);
+    json.text("event", sample.event_name());
     if let Some(time) = sample.time() {
         json.number("time", time);
     }

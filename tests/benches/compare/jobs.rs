@@ -126,6 +126,7 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
         own("dump --json, small", "dump --json SMALL"),
         job("linux-perf-data", this_program, "--read-with linux-perf-data IN", inputs),
         job("library, by time", this_program, "--read-with time IN", inputs).beside("linux-perf-data", 1.0 / 2.5),
+        job("library, resolved", this_program, "--read-with session IN", inputs).beside("linux-perf-data", 2.0),
         job("library, in file order", this_program, "--read-with file IN", inputs).beside("linux-perf-data", 0.25),
     ]);
     if has("perf") {

@@ -17,6 +17,7 @@ pub fn read(how: &str, path: &Path) -> Result<(), Box<dyn Error>> {
         "linux-perf-data" => linux_perf_data(path)?,
         "file" => in_file_order(path)?,
         "time" => by_time(path)?,
+        "session" => resolved(path)?,
         _ => return Err("no such way".into()),
     };
     println!("{records} records, {samples} samples, sum {sum:#x}");
@@ -78,6 +79,25 @@ fn by_time(path: &Path) -> Result<Sum, Box<dyn Error>> {
     while let Some(record) = reader.next()? {
         sum.see(&record, &record.recording().events)?;
     }
+    Ok(sum)
+}
+
+/// Every frame with what is mapped there: its offset and the number of its mapping stand for the address.
+fn resolved(path: &Path) -> Result<Sum, Box<dyn Error>> {
+    let mut samples = perfdata_session::open(path)?;
+    let (mut sum, mut others) = (Sum::default(), 0);
+    while let Some(sample) = samples.next_with(|_| others += 1)? {
+        sum.records += 1;
+        let parts = [None, sample.time(), None, None, Some(sample.weight())];
+        let names = sample.comm_id().index() as u64 + sample.event() as u64;
+        let frames = sample.frames().map(|frame| {
+            let place = frame.mapping.zip(frame.offset()).map(|(id, offset)| offset.wrapping_add(id.index() as u64));
+            place.unwrap_or(frame.address)
+        });
+        sum.add(parts, sample.tid().map(|Tid { pid, tid }| (pid, tid)), sample.cpu(), frames);
+        sum.sum = sum.sum.wrapping_add(names);
+    }
+    sum.records += others;
     Ok(sum)
 }
 

@@ -8,9 +8,10 @@ use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, SampleType};
 use perfdata_core::error::Problem;
 use perfdata_core::read::{Limits, Options, RecordingReader};
 use perfdata_core::record::{
-    Body, BranchEntry, BranchFlags, BranchStack, BuildId, CallchainContext, CallchainDeferred, Comm, Cpu, CpuMode,
-    HeaderAttr, Ksymbol, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_MMAP_BUILD_ID, MISC_SWITCH_OUT, MappedBuildId,
-    Mmap, Mmap2, NoBody, Record, RecordType, Sample, SampleId, Task, Tid,
+    Body, BpfEvent, BpfEventType, BranchEntry, BranchFlags, BranchStack, BuildId, CallchainContext, CallchainDeferred,
+    Comm, Cpu, CpuMode, EventUpdate, EventUpdateType, EventUpdateValue, HeaderAttr, Ksymbol, KsymbolFlags, KsymbolType,
+    MISC_COMM_EXEC, MISC_MMAP_BUILD_ID, MISC_SWITCH_OUT, MappedBuildId, Mmap, Mmap2, NoBody, Record, RecordType,
+    Sample, SampleId, Task, Tid,
 };
 use perfdata_core::wire::{List, Text, ToEnd};
 use perfdata_core::{Endian, Result as CoreResult};
@@ -306,6 +307,7 @@ fn programs_before_exec_are_remembered() {
     let before = sample.frames().map(|frame| frame.dso_before_exec().map(|dso| dso.name.to_vec()));
     assert_eq!(before.collect::<Vec<_>>(), [Some(b"/bin/a".to_vec()), Some(b"/bin/b".to_vec()), None]);
     assert!(sample.frames().all(|frame| frame.dso().is_none()));
+    assert_eq!(samples.session().counts().before_exec, 4, "two for each time that they were asked for");
 }
 
 #[test]
@@ -320,6 +322,68 @@ fn kernel_symbols_come_and_go() {
     s.symbol(0xc000, "bpf_prog_1", KsymbolFlags::UNREGISTER);
     s.sample(CpuMode::KERNEL, (5, 5), &chain);
     assert_eq!(s.lines(), [":5 bpf_prog_1+10", ":5 c010", ":5 [module]+10"]);
+}
+
+/// A program's symbol has its tag in the name, and another record says which program has the tag.
+#[test]
+fn bpf_programs_have_numbers() {
+    let mut s = Stream::new(USUAL);
+    let load = |kind| {
+        let tag = [0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0];
+        Body::BpfEvent(BpfEvent { kind, flags: 0, id: 77, tag })
+    };
+    s.symbol(0xc000, "bpf_prog_123456789abcdef0_name", KsymbolFlags(0));
+    s.add(RecordType::BPF_EVENT, 0, load(BpfEventType::PROG_LOAD), (0, 0));
+    s.symbol(0xd000, "bpf_prog_0000000000000001_other", KsymbolFlags(0));
+    s.symbol(0xe000, "bpf_trampoline_1", KsymbolFlags(0));
+    s.add(RecordType::BPF_EVENT, 0, load(BpfEventType::PROG_UNLOAD), (0, 0));
+    s.sample(CpuMode::KERNEL, (5, 5), &[KERNEL, 0xc010, 0xd010, 0xe010]);
+    let mut samples = s.samples(Limits::default());
+    let sample = samples.next().expect("it is sound").expect("a sample");
+    let programs = sample.frames().map(|frame| sample.session().bpf_program(frame.dso_id()?));
+    assert_eq!(programs.collect::<Vec<_>>(), [Some(77), None, None]);
+    assert_eq!(samples.session().counts().bpf_programs, 1);
+}
+
+/// The recording's name counts, from where it comes on.
+#[test]
+fn events_have_names() {
+    let mut s = Stream::new(USUAL);
+    s.sample(CpuMode::USER, (5, 5), &[]);
+    let update = EventUpdateValue::Name(Text::padded(b"mine", 8));
+    let update = Body::EventUpdate(EventUpdate { kind: EventUpdateType::NAME, id: 7, update });
+    s.plain(update, RecordType::EVENT_UPDATE, 0);
+    s.sample(CpuMode::USER, (5, 5), &[]);
+    s.sample(CpuMode::USER, (5, 5), &[]);
+    let mut samples = s.samples(Limits::default());
+    let mut names = Vec::new();
+    while let Some(sample) = samples.next().expect("it is sound") {
+        names.push(String::from_utf8_lossy(sample.event_name()).into_owned());
+    }
+    // Records of perf have no time, and come with the round that they stand in.
+    assert_eq!(names, ["mine"; 3]);
+}
+
+/// What was mapped and never hit is forgotten with its process.
+#[test]
+fn memory_does_not_grow_with_what_is_not_hit() {
+    let held = |count: u32| {
+        let mut s = Stream::new(USUAL);
+        for pid in 10..10 + count {
+            s.fork(pid, pid, 1, 1);
+            for at in 0..10 {
+                s.map(CpuMode::USER, pid, u64::from(pid) << 24 | at << 12, 0x1000, 0, "/bin/a");
+            }
+            s.exit(pid, pid);
+        }
+        s.sample(CpuMode::USER, (9, 9), &[]);
+        let (result, _, held) = walk(s, Limits::default());
+        result.expect("it is within the limits");
+        held
+    };
+    let (some, more) = (held(3000), held(9000));
+    // A thread has its entry for good.
+    assert!((more - some) / 6000 < 256, "{} bytes for each process", (more - some) / 6000);
 }
 
 #[test]
@@ -435,7 +499,7 @@ fn build_ids_have_an_order() {
     let sample = samples.next().expect("it is sound").expect("a sample");
     let ids: Vec<_> = sample.frames().map(|frame| frame.build_id().map(|id| id.to_string())).collect();
     assert_eq!(ids, [Some("02020202".to_owned()), Some("01".repeat(20)), None]);
-    let mapping = sample.frames().next().and_then(|frame| frame.mapping().copied()).expect("a mapping");
+    let mapping = sample.frames().next().and_then(|frame| frame.mapping()).expect("a mapping");
     assert_eq!((mapping.prot, mapping.flags, mapping.is_executable), (Some(5), Some(2), true));
     assert_eq!(sample.weight(), 3);
 }

@@ -110,7 +110,9 @@ fn choice(line: &Line, seen: &Seen, dso: &str, perf: &Perf) -> Option<&'static s
     if line.comm == format!(":{}", line.tid) && dso == "[unknown]" {
         return Some("perf forgets what a thread that has ended had mapped");
     }
-    if seen.dso.as_ref().is_some_and(|(_, kind)| *kind == DsoKind::Vdso) && perf.endian == Endian::Big {
+    if seen.dso.as_ref().is_some_and(|(_, kind)| matches!(kind, DsoKind::Vdso | DsoKind::Vdso32))
+        && perf.endian == Endian::Big
+    {
         return Some("perf looks for the vDSO of its own process, which has none when emulated");
     }
     if seen.dso.is_none() && seen.mode == CpuMode::KERNEL && dso == "[kernel.kallsyms]" && perf.version.major >= 7 {

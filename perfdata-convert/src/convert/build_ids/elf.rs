@@ -11,8 +11,8 @@ use lzma_rust2::XzReader;
 use object::elf::{ELF_NOTE_GNU, ELFCLASS64, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, SHT_NOBITS};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
+use perfdata_session::BuildId as Id;
 
-use super::objects::Id;
 use crate::io::open_regular;
 
 /// The section with the name of the file that holds the debug information.

@@ -6,12 +6,13 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use perfdata_core::read::Limits;
-use perfdata_core::record::{CallchainContext, CpuMode};
+use perfdata_core::record::CallchainContext;
 use perfdata_core::{Error, Result};
 
-use super::maps::{Change, Maps, Owner};
+use perfdata_session::{AddressSpaces, Change, Owner, mode_of};
+
 use super::moments::Moments;
-use super::objects::Wanted;
+use super::objects::{ObjectId, Wanted};
 use super::timeline::{Addresses, Sink, Timeline};
 use super::unhit::Unhit;
 
@@ -135,7 +136,7 @@ impl Followed {
 #[derive(Debug, Default)]
 struct State {
     wanted: Wanted,
-    maps: Maps,
+    spaces: AddressSpaces<Option<ObjectId>>,
     unhit: Unhit,
     limits: Limits,
     /// Why no more changes are taken.
@@ -143,39 +144,28 @@ struct State {
 }
 
 impl Sink for State {
-    fn change(&mut self, change: Change) {
+    fn change(&mut self, change: Change<Option<ObjectId>>) {
         if self.refused.is_none() {
-            self.maps.apply(change);
-            self.refused = self.limits.check_metadata("mappings of processes", self.maps.held() as u64).err();
+            self.spaces.apply(change);
+            self.refused = self.limits.check_metadata("mappings of processes", self.spaces.held() as u64).err();
         }
     }
 
     /// Markers split a callchain into parts that belong to different address spaces.
     fn sample(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
-        let State { wanted, maps, unhit, .. } = self;
+        let State { wanted, spaces, unhit, .. } = self;
         let mut mode = Some(mode);
         let mut rest = words;
         loop {
             let len = rest.iter().position(|&word| CallchainContext::of(word).is_some()).unwrap_or(rest.len());
             let (addresses, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            if let Some(owner) = mode.and_then(|mode| Owner::of(mode, pid)).filter(|_| !addresses.is_empty()) {
-                unhit.hit(addresses, owner, maps, wanted);
+            let here = mode.filter(|_| !addresses.is_empty());
+            if let Some(space) = here.and_then(|mode| spaces.space(Owner::of(mode, pid)?)) {
+                unhit.hit(addresses, space, wanted);
             }
             let Some((&marker, after)) = behind.split_first() else { return };
-            mode = CallchainContext::of(marker).and_then(mode_of);
+            mode = CallchainContext::of(marker).map(mode_of);
             rest = after;
         }
-    }
-}
-
-/// The mode that a marker in a callchain announces.
-fn mode_of(marker: CallchainContext) -> Option<CpuMode> {
-    match marker {
-        CallchainContext::KERNEL => Some(CpuMode::KERNEL),
-        CallchainContext::USER => Some(CpuMode::USER),
-        CallchainContext::GUEST_KERNEL => Some(CpuMode::GUEST_KERNEL),
-        CallchainContext::GUEST_USER => Some(CpuMode::GUEST_USER),
-        // What follows is a cookie, or code of a hypervisor.
-        _ => None,
     }
 }

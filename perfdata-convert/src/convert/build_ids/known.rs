@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use perfdata_core::read::Limits;
+use perfdata_session::BuildId as Id;
 
-use super::objects::Id;
 use crate::error::{Error, Result};
 use crate::io::read_at_most;
 

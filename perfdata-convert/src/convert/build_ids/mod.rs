@@ -8,7 +8,6 @@ pub mod elf;
 mod follow;
 mod hits;
 mod known;
-mod maps;
 mod moments;
 mod notes;
 mod objects;
@@ -19,9 +18,7 @@ mod unhit;
 mod watch;
 
 pub use hits::Select;
-pub(crate) use hits::object_of;
 pub use known::Known;
-pub(crate) use objects::{Id, Machine};
 pub use resolve::Resolver;
 pub use sysroot::Sysroot;
 
@@ -31,18 +28,18 @@ use perfdata_core::arrangement::Arrangement;
 use perfdata_core::feature::{BuildIdEntry, Feature, FeatureId, Section};
 use perfdata_core::read::{Run, Stretch, is_compressed};
 use perfdata_core::record::{
-    Body, BuildId, CpuMode, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId, RawRecord, Record,
-    RecordType,
+    Body, BuildId, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId, RawRecord, Record, RecordType,
 };
 use perfdata_core::wire::{Text, Wire};
 use perfdata_core::{Endian, Events, Recording};
+use perfdata_session::{BuildId as Id, Dso, Machine, Mapped};
 
 use super::{CompressedRecords, Link, ReadsAhead, Requirements, Stage, each_part};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
 use crate::leftover::without_place;
 use notes::Notes;
-use objects::Object;
+use objects::{cpu_mode, is_object, shown};
 use watch::{Seen, Watch};
 
 /// Where the build ids are put.
@@ -102,16 +99,16 @@ impl BuildIds {
     }
 
     /// The build id of `object`; what is wrong with it is noted.
-    fn find(&mut self, object: &Object) -> Option<Id> {
+    fn find(&mut self, object: &Dso) -> Option<Id> {
         match self.resolver.find(object) {
             Ok(id) => {
                 if let Some(change) = self.resolver.change(object) {
-                    self.notes.add(format!("{} is not the file recorded: {change}", object.shown()));
+                    self.notes.add(format!("{} is not the file recorded: {change}", shown(object)));
                 }
                 Some(id)
             }
             Err(why) => {
-                self.notes.add(format!("no build id for {}: {why}", object.shown()));
+                self.notes.add(format!("no build id for {}: {why}", shown(object)));
                 None
             }
         }
@@ -125,12 +122,15 @@ impl BuildIds {
         }
         let mut decoded = Record::decode(record, &events.layout_of(record))?;
         let Body::Mmap2(map) = &mut decoded.body else { return Ok(None) };
-        let object = object_of(&map.clone().into(), CpuMode::of(record.misc));
-        let is_wanted = |object: &Object| match &self.names {
-            Some(names) => names.contains(&(object.machine, object.name.clone())),
+        let mapped = Mapped::of_mmap2(map, record.misc);
+        let is_wanted = || match &self.names {
+            Some(names) => names.contains(&(mapped.machine, mapped.name.to_vec())),
             None => true,
         };
-        let Some(object) = object.filter(is_wanted) else { return Ok(None) };
+        if !is_object(&mapped) || !is_wanted() {
+            return Ok(None);
+        }
+        let object = mapped.dso();
         let Some(id) = self.find(&object) else { return Ok(None) };
         let (build_id, build_id_size) = id.padded();
         map.inode = None;
@@ -149,13 +149,13 @@ impl BuildIds {
 }
 
 /// The entry for `object`, as perf writes it since 6.12.
-fn entry(object: &Object, id: Id) -> Result<BuildIdEntry> {
+fn entry(object: &Dso, id: Id) -> Result<BuildIdEntry> {
     let (build_id, size) = id.padded();
     let filename = Text::padded(&object.name, 8);
     let pid = Some(object.machine.0);
     let build_id = BuildId { pid, build_id, size, reserved_1: 0, reserved_2: 0, filename };
-    BuildIdEntry::new(object.cpu_mode().0 | MISC_BUILD_ID_SIZE, build_id)
-        .ok_or_else(|| Error::Refused(format!("{}: a name too long for the BUILD_ID section", object.shown())))
+    BuildIdEntry::new(cpu_mode(object).0 | MISC_BUILD_ID_SIZE, build_id)
+        .ok_or_else(|| Error::Refused(format!("{}: a name too long for the BUILD_ID section", shown(object))))
 }
 
 /// Adds `entries` behind those in the BUILD_ID section, which stay as they are; also in the form without process ids

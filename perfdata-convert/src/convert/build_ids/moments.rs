@@ -3,13 +3,15 @@
 use perfdata_core::read::Waiting;
 use perfdata_core::record::CpuMode;
 
-use super::maps::Change;
+use perfdata_session::Change;
+
+use super::objects::ObjectId;
 
 /// Something that happens.
 #[derive(Debug, Clone, Copy)]
 pub enum Moment {
     /// A mapping changes.
-    Change(Change),
+    Change(Change<Option<ObjectId>>),
     /// A sample is taken, of which addresses are kept.
     Sample {
         /// Where the CPU was.

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_session::{BuildId as Id, Dso, DsoKind};
 
 use super::elf::{self, DebugLink, Found};
 use super::known::Known;
-use super::objects::{Id, Kind, Object};
 use super::sysroot::Sysroot;
 use crate::io::open_regular;
 
@@ -32,6 +32,9 @@ const VMLINUX: [&str; 5] = [
 /// The places of what the kernel maps into processes; which are those of 64 bits depends on the architecture.
 const VDSO: [&str; 3] = ["lib/modules/*/vdso/vdso64.so", "lib/modules/*/vdso/vdso32.so", "lib/modules/*/vdso/vdso.so"];
 
+/// A file that was looked for: what it is, and its name.
+type FileKey = (DsoKind, Box<[u8]>);
+
 /// Finds build ids.
 #[derive(Debug)]
 pub struct Resolver {
@@ -44,7 +47,7 @@ pub struct Resolver {
     own_kernel: bool,
     own_machine: bool,
     /// Answers for the files that were looked into: many processes map the same ones.
-    files: HashMap<(Kind, Vec<u8>), Result<Id, String>>,
+    files: HashMap<FileKey, Result<Id, String>>,
 }
 
 impl Resolver {
@@ -83,8 +86,8 @@ impl Resolver {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn find(&mut self, object: &Object) -> Result<Id, String> {
-        if let Some(id) = object.id.or_else(|| self.known.get(&object.name)) {
+    pub fn find(&mut self, object: &Dso) -> Result<Id, String> {
+        if let Some(id) = object.mapped_build_id.or_else(|| self.known.get(&object.name)) {
             return Ok(id);
         }
         if object.machine.is_guest() {
@@ -95,27 +98,28 @@ impl Resolver {
             return answer.clone();
         }
         let answer = match object.kind {
-            Kind::Kernel => self.kernel(),
-            Kind::Module => self.module(&object.name),
-            Kind::Vdso => self.vdso(64),
-            Kind::Vdso32 => self.vdso(32),
-            Kind::File => self.file(&object.name),
+            DsoKind::Kernel => self.kernel(),
+            DsoKind::Module => self.module(&object.name),
+            DsoKind::Vdso => self.vdso(64),
+            DsoKind::Vdso32 => self.vdso(32),
+            DsoKind::File => self.file(&object.name),
+            _ => Err("it is no file".into()),
         };
         self.files.insert(key, answer.clone());
         answer
     }
 
     /// What has become of the file of `object` since it was recorded on this machine; `None` if it is the same.
-    pub fn change(&self, object: &Object) -> Option<String> {
-        let then = object.inode.as_ref().filter(|_| self.own_machine)?;
+    pub fn change(&self, object: &Dso) -> Option<String> {
+        let then = object.file.as_ref().filter(|_| self.own_machine)?;
         let now = fs::metadata(as_path(&object.name)).ok()?;
         // The kernel tells devices in the form of makedev(3).
         let (maj, min) = (libc_major(now.dev()), libc_minor(now.dev()));
-        if (then.maj, then.min, then.ino) == (maj, min, now.ino()) {
+        if (then.device, then.inode) == ((maj, min), now.ino()) {
             return None;
         }
         let place = |maj, min, ino| format!("inode {ino} of device {maj}:{min}");
-        Some(format!("{} then, {} now", place(then.maj, then.min, then.ino), place(maj, min, now.ino())))
+        Some(format!("{} then, {} now", place(then.device.0, then.device.1, then.inode), place(maj, min, now.ino())))
     }
 
     fn kernel(&self) -> Result<Id, String> {

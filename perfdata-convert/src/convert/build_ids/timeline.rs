@@ -3,8 +3,10 @@
 use perfdata_core::read::{Rounds, Waiting};
 use perfdata_core::record::CpuMode;
 
-use super::maps::Change;
+use perfdata_session::Change;
+
 use super::moments::{Moment, Moments};
+use super::objects::ObjectId;
 
 /// Bytes of moments that wait at most.
 const MOST: usize = 16 << 20;
@@ -23,7 +25,7 @@ pub struct Addresses<'a> {
 /// Takes what happens, in the order of time.
 pub trait Sink {
     /// A mapping changes.
-    fn change(&mut self, change: Change);
+    fn change(&mut self, change: Change<Option<ObjectId>>);
     /// A sample is taken.
     fn sample(&mut self, sample: Addresses<'_>);
 }
@@ -91,15 +93,16 @@ fn hand_out(moments: &Moments, at: usize, sink: &mut impl Sink) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::maps::Owner;
+    use perfdata_session::{Machine, Owner};
+
     use super::*;
 
     #[derive(Default)]
     struct Log(Vec<u64>);
 
     impl Sink for Log {
-        fn change(&mut self, change: Change) {
-            if let Change::Exit(Owner::Process(pid)) = change {
+        fn change(&mut self, change: Change<Option<ObjectId>>) {
+            if let Change::Exit(Owner::Process(_, pid)) = change {
                 self.0.push(u64::from(pid));
             }
         }
@@ -109,7 +112,7 @@ mod tests {
     }
 
     fn exit(pid: u32) -> Moment {
-        Moment::Change(Change::Exit(Owner::Process(pid)))
+        Moment::Change(Change::Exit(Owner::Process(Machine::HOST, pid)))
     }
 
     fn samples(samples: &[(u64, &[u64])]) -> Moments {

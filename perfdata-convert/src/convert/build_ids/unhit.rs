@@ -1,7 +1,8 @@
 //! Which mappings no sample has fallen into yet: soon there are few in each address space, so that most addresses need
 //! no search.
 
-use super::maps::{Maps, Owner, Space};
+use perfdata_session::Space;
+
 use super::objects::{ObjectId, Wanted};
 
 /// Address spaces that are remembered, mappings without a hit in each, and mappings of a space that are looked through:
@@ -31,9 +32,8 @@ impl Default for Unhit {
 }
 
 impl Unhit {
-    /// Notes the objects in the address space of `owner` that `addresses` fall into.
-    pub fn hit(&mut self, addresses: &[u64], owner: Owner, maps: &Maps, wanted: &mut Wanted) {
-        let Some(space) = maps.space(owner) else { return };
+    /// Notes the objects in `space` that `addresses` fall into.
+    pub fn hit(&mut self, addresses: &[u64], space: &Space<Option<ObjectId>>, wanted: &mut Wanted) {
         let slot = usize::try_from(space.version()).unwrap_or(0) % SPACES;
         let Some(known) = self.spaces.get_mut(slot) else { return };
         if known.version != space.version() {
@@ -58,57 +58,64 @@ impl Unhit {
     }
 }
 
-fn unhit(space: &Space, wanted: &Wanted) -> Option<Vec<(u64, u64, ObjectId)>> {
+fn unhit(space: &Space<Option<ObjectId>>, wanted: &Wanted) -> Option<Vec<(u64, u64, ObjectId)>> {
     if space.len() > MOST_MAPPINGS {
         return None;
     }
-    let mapped = space.iter().filter_map(|(start, end, object)| Some((start, end, object?)));
+    let mapped = space.iter().filter_map(|(range, object)| Some((range.start, range.end, object?)));
     let unhit: Vec<_> = mapped.filter(|mapping| !wanted.has(mapping.2)).take(MOST_UNHIT + 1).collect();
     (unhit.len() <= MOST_UNHIT).then_some(unhit)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::maps::Change;
-    use super::super::objects::{Kind, Machine, Object, Objects};
+    use perfdata_core::record::{CpuMode, Mmap};
+    use perfdata_core::wire::Text;
+    use perfdata_session::{AddressSpaces, Change, Dsos, Machine, Mapped, Owner};
+
     use super::*;
+
+    const OWNER: Owner = Owner::Process(Machine::HOST, 1);
+
+    /// What a mapping of a file of this name maps.
+    fn object(dsos: &mut Dsos, name: &str) -> ObjectId {
+        let filename = Text::padded(name.as_bytes(), 8);
+        let map = Mmap { pid: 1, tid: 1, addr: 0, len: 0x1000, pgoff: 0, filename };
+        dsos.intern(&Mapped::of_mmap(&map, CpuMode::USER.0))
+    }
+
+    fn hit(unhit: &mut Unhit, addresses: &[u64], spaces: &AddressSpaces<Option<ObjectId>>, wanted: &mut Wanted) {
+        unhit.hit(addresses, spaces.space(OWNER).expect("it has mappings"), wanted);
+    }
 
     /// Few mappings, and so many that every address is searched: each hit is noted, and nothing else.
     #[test]
     fn every_hit_is_noted() {
         for count in [5, MOST_UNHIT as u64 + 5, MOST_MAPPINGS as u64 + 5] {
-            let (mut objects, mut wanted) = (Objects::default(), Wanted::default());
-            let (mut maps, mut unhit) = (Maps::default(), Unhit::default());
-            let owner = Owner::Process(1);
+            let (mut dsos, mut wanted) = (Dsos::default(), Wanted::default());
+            let (mut spaces, mut unhit) = (AddressSpaces::default(), Unhit::default());
             for at in 0..count {
-                let name = at.to_string().into_bytes();
-                let object =
-                    Object { machine: Machine::HOST, kind: Kind::File, name, id: None, inode: None, wanted: false };
-                let object = Some(objects.intern(object)).filter(|_| at != 3);
-                maps.apply(Change::Map { owner, range: (at * 0x2000, at * 0x2000 + 0x1000), object });
+                let what = Some(object(&mut dsos, &at.to_string())).filter(|_| at != 3);
+                spaces.apply(Change::Map { owner: OWNER, range: (at * 0x2000, at * 0x2000 + 0x1000), what });
             }
-            unhit.hit(&[0x1000, 0x2fff, 0x4000, 0x2000, 0x6000, 0x3000, u64::MAX], owner, &maps, &mut wanted);
-            unhit.hit(&[0x8000], owner, &maps, &mut wanted);
-            unhit.hit(&[0], Owner::Process(2), &maps, &mut wanted);
-            let wanted = objects.into_vec(&wanted).into_iter().filter(|object| object.wanted);
-            assert!(wanted.map(|object| object.name).eq([b"1", b"2", b"4"]), "of {count}");
+            let addresses = [0x1000, 0x2fff, 0x4000, 0x2000, 0x6000, 0x3000, u64::MAX];
+            hit(&mut unhit, &addresses, &spaces, &mut wanted);
+            hit(&mut unhit, &[0x8000], &spaces, &mut wanted);
+            let wanted = (0..).zip(dsos.list()).filter(|(at, _)| wanted.has_place(*at));
+            assert!(wanted.map(|(_, dso)| &*dso.name).eq([b"1", b"2", b"4"]), "of {count}");
         }
     }
 
     /// A new mapping may be hit, though all that were there before have been.
     #[test]
     fn a_change_is_seen() {
-        let (mut objects, mut wanted) = (Objects::default(), Wanted::default());
-        let (mut maps, mut unhit) = (Maps::default(), Unhit::default());
-        let owner = Owner::Process(1);
-        for name in [b"a", b"b"] {
-            let name = name.to_vec();
-            let object =
-                Object { machine: Machine::HOST, kind: Kind::File, name, id: None, inode: None, wanted: false };
-            let object = Some(objects.intern(object));
-            maps.apply(Change::Map { owner, range: (0, 0x1000), object });
-            unhit.hit(&[0x10], owner, &maps, &mut wanted);
+        let (mut dsos, mut wanted) = (Dsos::default(), Wanted::default());
+        let (mut spaces, mut unhit) = (AddressSpaces::default(), Unhit::default());
+        for name in ["a", "b"] {
+            let what = Some(object(&mut dsos, name));
+            spaces.apply(Change::Map { owner: OWNER, range: (0, 0x1000), what });
+            hit(&mut unhit, &[0x10], &spaces, &mut wanted);
         }
-        assert!(objects.into_vec(&wanted).iter().all(|object| object.wanted));
+        assert!((0..2).all(|at| wanted.has_place(at)));
     }
 }

@@ -7,9 +7,10 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::{Collector, Stretch};
 use perfdata_core::record::{Body, BuildId, CpuMode, RawRecord, Record, RecordType};
 use perfdata_core::{Events, Recording};
+use perfdata_session::{Dso, DsoKind, Machine};
 
 use super::hits::{Hits, Select};
-use super::objects::{Kind, Machine, Object};
+use super::objects::is_kernel;
 use crate::error::Result;
 
 /// Watches a recording go by.
@@ -26,7 +27,7 @@ pub struct Watch {
 /// What the walk told.
 #[derive(Debug)]
 pub struct Seen {
-    objects: Vec<Object>,
+    objects: Vec<Dso>,
     told: HashSet<(Machine, bool, Vec<u8>)>,
 }
 
@@ -87,35 +88,28 @@ impl Watch {
 
 impl Seen {
     /// The objects that were asked for and have no build id in the recording's table, the kernels first.
-    pub fn wanted(&self) -> Vec<&Object> {
-        let is_told =
-            |object: &Object| self.told.contains(&(object.machine, is_kernel(object.cpu_mode()), object.name.clone()));
-        let mut wanted: Vec<_> = self.objects.iter().filter(|object| object.wanted && !is_told(object)).collect();
-        wanted.sort_by_key(|object| (object.machine, object.kind.min(Kind::Vdso)));
+    pub fn wanted(&self) -> Vec<&Dso> {
+        let is_told = |dso: &Dso| self.told.contains(&(dso.machine, is_kernel(dso.kind), dso.name.to_vec()));
+        let mut wanted: Vec<_> = self.objects.iter().filter(|dso| !is_told(dso)).collect();
+        let rank = |kind| match kind {
+            DsoKind::Kernel => 0,
+            DsoKind::Module => 1,
+            _ => 2,
+        };
+        wanted.sort_by_key(|dso| (dso.machine, rank(dso.kind)));
         wanted
     }
 
     /// The names of the objects that were asked for.
     pub fn names(&self) -> HashSet<(Machine, Vec<u8>)> {
-        let wanted = self.objects.iter().filter(|object| object.wanted);
-        wanted.map(|object| (object.machine, object.name.clone())).collect()
+        self.objects.iter().map(|dso| (dso.machine, dso.name.to_vec())).collect()
     }
 }
 
-fn is_kernel(mode: CpuMode) -> bool {
-    matches!(mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL)
-}
-
-/// What an entry names. Before 2.6.35 entries did not say of which machine, but the mode does.
+/// What an entry names.
 fn told_by(misc: u16, entry: &BuildId) -> (Machine, bool, Vec<u8>) {
-    let mode = CpuMode::of(misc);
-    let is_guest = matches!(mode, CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER);
-    let machine = match entry.pid {
-        Some(pid) => Machine(pid),
-        None if is_guest => Machine::DEFAULT_GUEST,
-        None => Machine::HOST,
-    };
-    (machine, is_kernel(mode), entry.filename.text().to_vec())
+    let kernel = matches!(CpuMode::of(misc), CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
+    (Machine::of_build_id(entry, misc), kernel, entry.filename.text().to_vec())
 }
 
 fn told_by_record(record: &RawRecord<'_>, events: &Events) -> Result<Option<(Machine, bool, Vec<u8>)>> {

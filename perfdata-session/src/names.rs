@@ -1,4 +1,7 @@
 //! Names of events: what a recording calls them, else what perf would.
+//!
+//! A file has them in its EVENT_DESC section, and a pipe in EVENT_UPDATE records, too: perf takes those of the section only
+//! for events that it has not yet given a name of its own.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,10 +9,8 @@ use std::sync::Arc;
 
 use perfdata_core::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
 use perfdata_core::feature::{EventDescs, Feature, FeatureId, Section};
-use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
-use perfdata_core::{Event, Recording};
-
-use crate::convert::event_names::{NamesById, ids_of, name_in};
+use perfdata_core::record::{Body, EventUpdate, EventUpdateValue, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::{Event, Layout, Recording};
 
 /// The names of a recording's events, by their place in the list.
 ///
@@ -130,12 +131,72 @@ fn made_up(attr: &Attr, pmu: Option<&String>) -> Cow<'static, [u8]> {
     }
 }
 
+/// The ids that mean the event at `at` of the list.
+pub fn ids_of(at: usize, event: &Event) -> impl Iterator<Item = u64> {
+    event.ids.iter().copied().chain((at == 0).then_some(0))
+}
+
+/// Names by the ids of events, as many as there is room for: a stream may name what it never has.
+#[derive(Debug, Clone, Default)]
+pub struct NamesById {
+    names: HashMap<u64, Vec<u8>>,
+    bytes: usize,
+}
+
+/// About as much as an entry of the map takes.
+const ENTRY: usize = 64;
+
+impl NamesById {
+    /// Bytes that are kept: perf sends no more than a name for each event.
+    pub const MOST: usize = 8 << 20;
+
+    /// Enters a name; the last one counts.
+    pub fn insert(&mut self, id: u64, name: Vec<u8>) {
+        self.remove(id);
+        let bytes = self.bytes.saturating_add(name.len()).saturating_add(ENTRY);
+        if bytes <= Self::MOST {
+            self.bytes = bytes;
+            self.names.insert(id, name);
+        }
+    }
+
+    /// The name for the id.
+    pub fn get(&self, id: u64) -> Option<&Vec<u8>> {
+        self.names.get(&id)
+    }
+
+    /// Takes the name for the id out.
+    pub fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
+        let name = self.names.remove(&id)?;
+        self.bytes = self.bytes.saturating_sub(name.len().saturating_add(ENTRY));
+        Some(name)
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// The event id and the name in an EVENT_UPDATE record.
+pub fn name_in(record: &RawRecord<'_>) -> Option<(u64, Vec<u8>)> {
+    if record.kind != RecordType::EVENT_UPDATE {
+        return None;
+    }
+    match Record::decode(record, &Layout::default()).ok()?.body {
+        Body::EventUpdate(EventUpdate { id, update: EventUpdateValue::Name(name), .. }) => {
+            Some((id, name.text().to_vec()))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::event_names::DescribedNames;
     use perfdata_core::Endian;
-    use perfdata_core::wire::{Str, Wire};
+    use perfdata_core::record::EventUpdateType;
+    use perfdata_core::wire::{Str, Text, Wire};
 
     /// A recording with one event, which EVENT_DESC calls `name`.
     fn described(name: &[u8]) -> Recording {
@@ -153,9 +214,11 @@ mod tests {
         let mut names = EventNames::default();
         names.update(&recording);
         assert_eq!(names.get(&recording, 0).as_deref(), Some(&b"cycles"[..]));
-        let renamed = described(b"cycles of mine");
-        let [update] = &DescribedNames::of(&renamed).records(&renamed)[..] else { panic!("one record") };
-        names.see(&RawRecord::first(update, Endian::Little, 0).expect("a record"));
+        let update = EventUpdateValue::Name(Text::padded(b"cycles of mine", 8));
+        let body = Body::EventUpdate(EventUpdate { kind: EventUpdateType::NAME, id: 7, update });
+        let kind = RecordType::EVENT_UPDATE;
+        let update = Record { kind, misc: 0, body, tail: Vec::new(), sample_id: None }.encode(Endian::Little);
+        names.see(&RawRecord::first(&update.expect("it can be written"), Endian::Little, 0).expect("a record"));
         names.update(&recording);
         assert_eq!(names.get(&recording, 0).as_deref(), Some(&b"cycles of mine"[..]));
     }

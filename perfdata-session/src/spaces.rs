@@ -1,0 +1,497 @@
+//! The address spaces of all kernels and processes, and what changes them (tools/perf/util/machine.c and maps.c).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
+
+use foldhash::fast::RandomState;
+use perfdata_core::record::{Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, Record, Task};
+
+use crate::dso::Machine;
+use crate::mapped::Mapped;
+use crate::space::{Pieces, Space};
+
+/// Processes whose mappings are kept after their end: records of one CPU may come a little behind those of another.
+const EXITED: usize = 1024;
+
+/// Whose an address space is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The kernel of a machine.
+    Kernel(Machine),
+    /// A process of a machine, by its process ID. Of guests' processes no one knows which guest they are of.
+    Process(Machine, u32),
+}
+
+impl Owner {
+    /// In whose address space code of process `pid` runs in `mode`; `None` in a hypervisor, or where it is not known.
+    #[inline]
+    pub fn of(mode: CpuMode, pid: u32) -> Option<Owner> {
+        match mode {
+            CpuMode::KERNEL => Some(Owner::Kernel(Machine::HOST)),
+            CpuMode::USER => Some(Owner::Process(Machine::HOST, pid)),
+            CpuMode::GUEST_KERNEL => Some(Owner::Kernel(Machine::guest(pid))),
+            CpuMode::GUEST_USER => Some(Owner::Process(Machine::DEFAULT_GUEST, pid)),
+            _ => None,
+        }
+    }
+}
+
+/// What a record changes in the address spaces. What is mapped is a `T`: [`of`](Change::of) gives all that the record
+/// says of it, [`with`](Change::with) puts in its place what shall be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change<T> {
+    /// A new mapping, in place of what was there.
+    Map {
+        /// In whose address space.
+        owner: Owner,
+        /// First address and the one behind the last.
+        range: (u64, u64),
+        /// What is mapped.
+        what: T,
+    },
+    /// Code that the host's kernel made, a BPF program for one. It may go again.
+    Symbol {
+        /// First address and the one behind the last.
+        range: (u64, u64),
+        /// What is mapped.
+        what: T,
+    },
+    /// The code that the host's kernel made at this address goes.
+    NoSymbol(u64),
+    /// A process begins, with what its parent has mapped.
+    Fork {
+        /// The new process.
+        child: Owner,
+        /// Its parent; `None` where perf says that the process maps all on its own: it was there before the recording.
+        parent: Option<Owner>,
+    },
+    /// A process begins a new program, without mappings.
+    Exec(Owner),
+    /// The first thread of a process ends, and most often the process.
+    Exit(Owner),
+}
+
+impl<'a> Change<Mapped<'a>> {
+    /// What `record` changes, if it does.
+    pub fn of(record: &'a Record) -> Option<Self> {
+        let mode = CpuMode::of(record.misc);
+        let machine = Machine::of(mode);
+        let process = |pid: u32| Owner::Process(machine, pid);
+        let has = |flag| record.misc & flag != 0;
+        match &record.body {
+            Body::Mmap(map) => Some(Self::map(mode, map.pid, Mapped::of_mmap(map, record.misc))),
+            Body::Mmap2(map) => Some(Self::map(mode, map.pid, Mapped::of_mmap2(map, record.misc))),
+            Body::Comm(comm) if has(MISC_COMM_EXEC) => Some(Change::Exec(process(comm.pid))),
+            // Threads share their process's address space.
+            &Body::Fork(Task { pid, ppid, .. }) if pid != ppid => {
+                Some(Change::Fork { child: process(pid), parent: (!has(MISC_FORK_EXEC)).then_some(process(ppid)) })
+            }
+            &Body::Exit(Task { pid, tid, .. }) if pid == tid => Some(Change::Exit(process(pid))),
+            Body::Ksymbol(symbol) if symbol.flags.has(KsymbolFlags::UNREGISTER) => Some(Change::NoSymbol(symbol.addr)),
+            Body::Ksymbol(symbol) if matches!(symbol.ksym_type, KsymbolType::BPF | KsymbolType::OUT_OF_LINE) => {
+                let what = Mapped::of_symbol(symbol);
+                Some(Change::Symbol { range: (what.start, what.end), what })
+            }
+            _ => None,
+        }
+    }
+
+    fn map(mode: CpuMode, pid: u32, what: Mapped<'a>) -> Self {
+        let owner = match mode {
+            CpuMode::KERNEL | CpuMode::GUEST_KERNEL => Owner::Kernel(what.machine),
+            _ => Owner::Process(what.machine, pid),
+        };
+        Change::Map { owner, range: (what.start, what.end), what }
+    }
+}
+
+impl<T> Change<T> {
+    /// The same with `f` of what is mapped.
+    pub fn with<U>(self, f: impl FnOnce(T) -> U) -> Change<U> {
+        match self {
+            Change::Map { owner, range, what } => Change::Map { owner, range, what: f(what) },
+            Change::Symbol { range, what } => Change::Symbol { range, what: f(what) },
+            Change::NoSymbol(start) => Change::NoSymbol(start),
+            Change::Fork { child, parent } => Change::Fork { child, parent },
+            Change::Exec(owner) => Change::Exec(owner),
+            Change::Exit(owner) => Change::Exit(owner),
+        }
+    }
+}
+
+/// A process among all; one that has its place later is another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProcessId {
+    place: usize,
+    generation: u64,
+}
+
+impl ProcessId {
+    /// That of a thread whose process is not known.
+    pub(crate) const UNKNOWN: ProcessId = ProcessId { place: usize::MAX, generation: 0 };
+}
+
+/// A process, or a place where none is.
+#[derive(Debug)]
+struct Process<T> {
+    generation: u64,
+    owner: Option<(Machine, u32)>,
+    space: Space<T>,
+    /// What would be mapped if programs that the process began took nothing away, as perf sees it; `None` where that is
+    /// the same, or nobody wants it.
+    overlaid: Option<Box<Space<T>>>,
+    /// Threads that have not ended, where they are counted.
+    threads: usize,
+}
+
+/// The address spaces of all kernels and processes at one moment, of mappings that are each a `T`.
+///
+/// This is the part of a [`Session`](crate::Session) that says what is mapped where, for programs that want to know only
+/// that: they keep in `T` what they need, and put changes and samples into the order of time themselves.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// use perfdata_core::record::CpuMode;
+/// use perfdata_session::{AddressSpaces, Change, Dsos, Owner};
+///
+/// let (mut dsos, mut spaces, mut hits) = (Dsos::default(), AddressSpaces::default(), 0);
+/// let mut records = perfdata_core::open(path)?.by_time();
+/// while let Some(record) = records.next()? {
+///     if let Some(sample) = record.glimpse() {
+///         let pid = sample.tid().map_or(0, |tid| tid.pid);
+///         let space = Owner::of(CpuMode::of(record.misc), pid).and_then(|owner| spaces.space(owner));
+///         hits += u64::from(space.and_then(|space| space.find(sample.ip()?)).is_some());
+///     } else if let Some(change) = Change::of(&record.decode()?) {
+///         spaces.apply(change.with(|mapped| dsos.intern(&mapped)));
+///     }
+/// }
+/// assert!(hits > 100);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct AddressSpaces<T> {
+    host: Space<T>,
+    guests: HashMap<Machine, Space<T>, RandomState>,
+    processes: Vec<Process<T>>,
+    /// Places where no process is.
+    free: Vec<usize>,
+    by_pid: HashMap<(Machine, u32), ProcessId, RandomState>,
+    exited: VecDeque<ProcessId>,
+    /// First addresses of the code that the host's kernel has made.
+    symbols: HashSet<u64, RandomState>,
+    pieces: Pieces,
+    keeps_overlaid: bool,
+}
+
+impl<T> Default for AddressSpaces<T> {
+    fn default() -> Self {
+        AddressSpaces {
+            host: Space::default(),
+            guests: HashMap::default(),
+            processes: Vec::new(),
+            free: Vec::new(),
+            by_pid: HashMap::default(),
+            exited: VecDeque::new(),
+            symbols: HashSet::default(),
+            pieces: Pieces::default(),
+            keeps_overlaid: false,
+        }
+    }
+}
+
+impl<T: Copy> AddressSpaces<T> {
+    /// Address spaces that also say what perf takes for mapped, which lays the mappings of a new program over the old
+    /// ones.
+    pub(crate) fn keeping_overlaid() -> Self {
+        AddressSpaces { keeps_overlaid: true, ..AddressSpaces::default() }
+    }
+
+    /// Bytes that all of it takes, about.
+    #[inline]
+    pub fn held(&self) -> usize {
+        let process = size_of::<Process<T>>().saturating_add(64);
+        let pieces = self.pieces.count().saturating_mul(Pieces::each::<T>());
+        let others = self.guests.len().saturating_add(self.symbols.len());
+        self.processes.len().saturating_mul(process).saturating_add(pieces).saturating_add(others.saturating_mul(64))
+    }
+
+    /// The address space of `owner`, if anything is known of it. A guest's kernel that nothing is known of is taken for
+    /// that of the default guest.
+    #[inline]
+    pub fn space(&self, owner: Owner) -> Option<&Space<T>> {
+        match owner {
+            Owner::Kernel(Machine::HOST) => Some(&self.host),
+            Owner::Kernel(machine) => self.guests.get(&machine).or_else(|| self.guests.get(&Machine::DEFAULT_GUEST)),
+            Owner::Process(machine, pid) => Some(&self.process_at(*self.by_pid.get(&(machine, pid))?)?.space),
+        }
+    }
+
+    /// Applies a change.
+    pub fn apply(&mut self, change: Change<T>) {
+        match change {
+            Change::Map { owner, range: (start, end), what } => self.map(owner, start..end, what),
+            Change::Symbol { range: (start, end), what } => {
+                self.pieces.map(&mut self.host, start..end, what);
+                self.symbols.insert(start);
+            }
+            Change::NoSymbol(start) => {
+                if self.symbols.remove(&start) {
+                    self.pieces.unmap(&mut self.host, start);
+                }
+            }
+            Change::Fork { child, parent } => self.fork(child, parent),
+            Change::Exec(owner) => self.exec(owner),
+            Change::Exit(Owner::Process(machine, pid)) => {
+                if let Some(&id) = self.by_pid.get(&(machine, pid)) {
+                    self.exit(id);
+                }
+            }
+            Change::Exit(Owner::Kernel(_)) => {}
+        }
+    }
+
+    fn map(&mut self, owner: Owner, range: Range<u64>, what: T) {
+        let (machine, pid) = match owner {
+            Owner::Kernel(Machine::HOST) => {
+                self.symbols.remove(&range.start);
+                return self.pieces.map(&mut self.host, range, what);
+            }
+            Owner::Kernel(machine) => {
+                return self.pieces.map(self.guests.entry(machine).or_default(), range, what);
+            }
+            Owner::Process(machine, pid) => (machine, pid),
+        };
+        let id = self.process(machine, pid);
+        let Some(process) = self.processes.get_mut(id.place) else { return };
+        if let Some(overlaid) = &mut process.overlaid {
+            self.pieces.map(overlaid, range.clone(), what);
+        }
+        self.pieces.map(&mut process.space, range, what);
+    }
+
+    fn fork(&mut self, child: Owner, parent: Option<Owner>) {
+        let Owner::Process(machine, pid) = child else { return };
+        let parent = match parent {
+            Some(Owner::Process(machine, pid)) => self.by_pid.get(&(machine, pid)).copied(),
+            _ => None,
+        };
+        let parent = parent.and_then(|parent| self.process_at(parent));
+        let copy = parent.map(|parent| (parent.space.clone(), parent.overlaid.clone()));
+        if let Some(old) = self.by_pid.remove(&(machine, pid)) {
+            match self.process_at(old).is_some_and(|old| old.threads > 0) {
+                true => self.exit(old),
+                false => self.forget(old),
+            }
+        }
+        let Some((space, overlaid)) = copy else { return };
+        let id = self.process(machine, pid);
+        if let Some(process) = self.processes.get_mut(id.place) {
+            (process.space, process.overlaid) = (space, overlaid);
+        }
+    }
+
+    fn exec(&mut self, owner: Owner) {
+        let Owner::Process(machine, pid) = owner else { return };
+        let Some(&id) = self.by_pid.get(&(machine, pid)) else { return };
+        let Some(process) = self.processes.get_mut(id.place) else { return };
+        let before = std::mem::take(&mut process.space);
+        if self.keeps_overlaid && process.overlaid.is_none() && !before.is_empty() {
+            process.overlaid = Some(Box::new(before));
+        }
+    }
+
+    /// A process ends: what it has mapped is forgotten some time later.
+    fn exit(&mut self, id: ProcessId) {
+        self.exited.push_back(id);
+        if self.exited.len() > EXITED
+            && let Some(oldest) = self.exited.pop_front()
+            && let Some(Process { owner, threads, .. }) = self.process_at(oldest)
+        {
+            // Its number may be that of another process by now.
+            let is_current = owner.is_some_and(|owner| self.by_pid.get(&owner) == Some(&oldest));
+            if *threads == 0 || !is_current {
+                self.forget(oldest);
+            }
+        }
+    }
+
+    /// Frees the place of a process.
+    fn forget(&mut self, id: ProcessId) {
+        let Some(process) = self.processes.get_mut(id.place).filter(|process| process.generation == id.generation)
+        else {
+            return;
+        };
+        let owner = process.owner.take();
+        process.generation = process.generation.wrapping_add(1);
+        (process.space, process.overlaid, process.threads) = (Space::default(), None, 0);
+        self.free.push(id.place);
+        if let Some(owner) = owner
+            && self.by_pid.get(&owner) == Some(&id)
+        {
+            self.by_pid.remove(&owner);
+        }
+    }
+
+    fn process_at(&self, id: ProcessId) -> Option<&Process<T>> {
+        self.processes.get(id.place).filter(|process| process.generation == id.generation)
+    }
+
+    /// The process that has the number now, which is entered if it is new.
+    pub(crate) fn process(&mut self, machine: Machine, pid: u32) -> ProcessId {
+        if let Some(&id) = self.by_pid.get(&(machine, pid)) {
+            return id;
+        }
+        let owner = Some((machine, pid));
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                let (space, overlaid) = (Space::default(), None);
+                self.processes.push(Process { generation: 0, owner, space, overlaid, threads: 0 });
+                self.processes.len().saturating_sub(1)
+            }
+        };
+        let mut id = ProcessId { place, generation: 0 };
+        if let Some(process) = self.processes.get_mut(place) {
+            process.owner = owner;
+            id.generation = process.generation;
+        }
+        self.by_pid.insert((machine, pid), id);
+        id
+    }
+
+    /// What `process` has mapped, and what perf takes for mapped where that differs.
+    #[inline]
+    pub(crate) fn of_process(&self, process: ProcessId) -> (Option<&Space<T>>, Option<&Space<T>>) {
+        let process = self.process_at(process);
+        (process.map(|process| &process.space), process.and_then(|process| process.overlaid.as_deref()))
+    }
+
+    /// A process has another thread.
+    pub(crate) fn begin_thread(&mut self, process: ProcessId) {
+        if let Some(process) = self.processes.get_mut(process.place) {
+            process.threads = process.threads.saturating_add(1);
+        }
+    }
+
+    /// A thread of a process ends, and with the last one the process.
+    pub(crate) fn end_thread(&mut self, id: ProcessId) {
+        let Some(process) = self.processes.get_mut(id.place).filter(|process| process.generation == id.generation)
+        else {
+            return;
+        };
+        process.threads = process.threads.saturating_sub(1);
+        if process.threads == 0 {
+            self.exit(id);
+        }
+    }
+
+    /// What the host's kernel has mapped.
+    pub(crate) fn kernel(&self) -> &Space<T> {
+        &self.host
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: Machine = Machine::HOST;
+
+    fn process(pid: u32) -> Owner {
+        Owner::Process(HOST, pid)
+    }
+
+    fn map(pid: u32, at: u64, what: u32) -> Change<u32> {
+        Change::Map { owner: process(pid), range: (at << 12, (at + 1) << 12), what }
+    }
+
+    fn fork(child: u32, parent: u32) -> Change<u32> {
+        Change::Fork { child: process(child), parent: Some(process(parent)) }
+    }
+
+    fn at(spaces: &AddressSpaces<u32>, owner: Owner, address: u64) -> Option<u32> {
+        Some(spaces.space(owner)?.find(address)?.1)
+    }
+
+    #[test]
+    fn a_child_has_the_mappings_of_its_parent_at_the_fork() {
+        let mut spaces = AddressSpaces::default();
+        [map(1, 1, 7), fork(2, 1), map(1, 1, 8)].into_iter().for_each(|change| spaces.apply(change));
+        assert_eq!([1, 2].map(|pid| at(&spaces, process(pid), 0x1000)), [Some(8), Some(7)]);
+        spaces.apply(Change::Exec(process(2)));
+        assert_eq!([1, 2].map(|pid| at(&spaces, process(pid), 0x1000)), [Some(8), None]);
+    }
+
+    #[test]
+    fn a_new_process_does_not_inherit_from_the_last_one_of_its_number() {
+        let mut spaces = AddressSpaces::default();
+        [map(3, 0, 7), Change::Exit(process(3))].into_iter().for_each(|change| spaces.apply(change));
+        assert_eq!(at(&spaces, process(3), 0), Some(7), "records may come a little late");
+        spaces.apply(fork(3, 4));
+        assert_eq!(at(&spaces, process(3), 0), None);
+        [map(3, 0, 8), Change::Fork { child: process(3), parent: None }]
+            .into_iter()
+            .for_each(|change| spaces.apply(change));
+        assert_eq!(at(&spaces, process(3), 0), None, "perf tells of its mappings behind this");
+    }
+
+    #[test]
+    fn what_processes_share_is_held_once_and_what_ends_goes() {
+        let mut spaces = AddressSpaces::default();
+        (0..1000).for_each(|at| spaces.apply(map(1, at, 0)));
+        let alone = spaces.held();
+        for pid in 2..5 * EXITED as u32 {
+            [fork(pid, 1), map(pid, 2000, pid), Change::Exit(process(pid))]
+                .into_iter()
+                .for_each(|change| spaces.apply(change));
+            assert_eq!(at(&spaces, process(pid), 2000 << 12), Some(pid));
+            assert!(spaces.processes.len() <= EXITED + 3);
+        }
+        assert!(spaces.held() - alone < (EXITED + 1) * 500, "{} for each", (spaces.held() - alone) / EXITED);
+        assert_eq!(spaces.by_pid.len(), EXITED + 1);
+    }
+
+    /// Places of processes are used again, but not for those that were there before.
+    #[test]
+    fn a_place_is_not_a_process() {
+        let mut spaces = AddressSpaces::default();
+        let old = spaces.process(HOST, 5);
+        spaces.begin_thread(old);
+        [map(5, 1, 7), map(6, 1, 8), fork(5, 6)].into_iter().for_each(|change| spaces.apply(change));
+        let found = |spaces: &AddressSpaces<u32>, id| Some(spaces.of_process(id).0?.find(0x1000)?.1);
+        let new = spaces.process(HOST, 5);
+        assert_eq!([old, new].map(|id| found(&spaces, id)), [Some(7), Some(8)]);
+        for pid in 10..20 + EXITED as u32 {
+            [map(pid, 1, 9), Change::Exit(process(pid))].into_iter().for_each(|change| spaces.apply(change));
+        }
+        assert_eq!([old, new].map(|id| found(&spaces, id)), [None, Some(8)]);
+    }
+
+    #[test]
+    fn code_of_the_kernel_goes_unless_it_was_replaced() {
+        let mut spaces = AddressSpaces::default();
+        let kernel = Owner::Kernel(HOST);
+        let whole = Change::Map { owner: kernel, range: (0x1000, 0x9000), what: 1 };
+        let symbol = Change::Symbol { range: (0x2000, 0x3000), what: 2 };
+        [whole, Change::NoSymbol(0x1000), symbol].into_iter().for_each(|change| spaces.apply(change));
+        assert_eq!([0x1000, 0x2000].map(|address| at(&spaces, kernel, address)), [Some(1), Some(2)]);
+        spaces.apply(Change::NoSymbol(0x2000));
+        assert_eq!(at(&spaces, kernel, 0x2000), None);
+        let module = Change::Map { owner: kernel, range: (0x2000, 0x3000), what: 3 };
+        [symbol, module, Change::NoSymbol(0x2000)].into_iter().for_each(|change| spaces.apply(change));
+        assert_eq!(at(&spaces, kernel, 0x2000), Some(3));
+    }
+
+    #[test]
+    fn unknown_guests_are_the_default_one() {
+        let mut spaces = AddressSpaces::default();
+        let default = Owner::Kernel(Machine::DEFAULT_GUEST);
+        spaces.apply(Change::Map { owner: default, range: (0, 0x1000), what: 1 });
+        assert_eq!(at(&spaces, Owner::Kernel(Machine(77)), 0), Some(1));
+        assert_eq!(Owner::of(CpuMode::GUEST_KERNEL, u32::MAX), Some(default));
+        assert_eq!(Owner::of(CpuMode::HYPERVISOR, 1), None);
+    }
+}
