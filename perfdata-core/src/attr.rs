@@ -20,6 +20,9 @@ codes! {
         3 HW_CACHE "hw-cache",
         4 RAW "raw",
         5 BREAKPOINT "breakpoint",
+        // Not the kernel's, but perf's, for samples that it makes of AUX data (tools/perf/util/event.h,
+        // `PERF_TYPE_SYNTH`).
+        0x8000_0000 SYNTH "synth",
     }
 }
 

@@ -156,6 +156,7 @@ pub(crate) enum Complete {
 
 impl Complete {
     /// Whether it goes to what is there already, and cannot be taken back.
+    #[cfg(feature = "cli")]
     pub fn is_direct(&self) -> bool {
         matches!(self, Complete::Direct { .. })
     }

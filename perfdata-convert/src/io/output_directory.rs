@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::new_file::{exchange, folder_of, rename, sync_folder};
-use super::output::{Complete, Named, Output, appeared};
+#[cfg(feature = "cli")]
+use super::output::{Complete, Named};
+use super::output::{Output, appeared};
 use super::same::{input_stays, is_input, is_within, resolved};
 use super::spool::annotated;
 use super::{STANDARD, temporary};
@@ -109,6 +111,7 @@ impl OutputDirectory {
     ///
     /// # Errors
     /// As [`finish`](Self::finish), and those of [`Complete::publish`].
+    #[cfg(feature = "cli")]
     pub(crate) fn finish_beside(self, other: Complete) -> Result<()> {
         let mut named = None;
         self.finish_with(|| {

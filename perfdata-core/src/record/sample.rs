@@ -173,6 +173,8 @@ bitfield! {
         new_kind 26 4 since "6.1",
         /// Privilege, `PERF_BR_PRIV_*`.
         privilege 30 3 since "6.1",
+        /// Conditional, and not taken (tools/perf/util/branch.h, 6.15; the kernel writes none).
+        not_taken 33 1 since "6.15",
     }
 }
 
@@ -473,6 +475,14 @@ mod tests {
     use crate::wire::Wire;
 
     /// Every choice of the usual parts, in both byte orders: whole, cut anywhere, and with something behind.
+    /// perf's own flag (`perf inject --itrace` of Arm SPE), mirrored as the kernel's are.
+    #[test]
+    fn branches_that_were_not_taken() {
+        let flags = BranchFlags::default().with("not_taken", 1).expect("a field");
+        assert_eq!((flags.0, flags.not_taken(), flags.unknown()), (1 << 33, 1, 0));
+        assert_eq!((flags.to_wire(Endian::Little), flags.to_wire(Endian::Big)), (1 << 33, 1 << 30));
+    }
+
     #[test]
     fn words_are_what_the_declaration_says() {
         let parts: Vec<u64> = (0..64).map(|bit| 1 << bit).filter(|bit| Sample::WORDS.0 & bit != 0).collect();
