@@ -371,9 +371,10 @@ pub struct ConvertArgs {
         help_heading = CONVERSIONS
     )]
     pub compress: Option<i32>,
-    /// Merge deferred callchains (`perf record --call-graph fp,defer`) into their samples
+    /// Merge deferred callchains into their samples
     ///
-    /// A stream is stored until its end is known. --compat below 6.19 merges them as well, in files.
+    /// Those of `perf record --call-graph fp,defer`. A stream is stored until its end is known. --compat below 6.19 merges
+    /// them as well, in files.
     #[arg(long, help_heading = CONVERSIONS)]
     pub merge_deferred: bool,
     /// What to do with what nobody knows how to convert
