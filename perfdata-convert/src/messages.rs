@@ -61,6 +61,13 @@ impl Messages {
         }
     }
 
+    /// What cannot wait until [`release`].
+    pub fn at_once(self, text: impl Display) {
+        if self.verbosity >= Verbosity::Normal {
+            write_now(&format!("perfconv: {}", harmless(&text)));
+        }
+    }
+
     /// More about what was done.
     pub fn detail(self, text: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
@@ -97,9 +104,13 @@ fn write(line: &str) {
         None => false,
     });
     if !is_kept {
-        // Where standard error takes nothing, a closed terminal for instance, nobody hears of it, and the work goes on.
-        let _ = writeln!(anstream::stderr(), "{line}");
+        write_now(line);
     }
+}
+
+fn write_now(line: &str) {
+    // Where standard error takes nothing, a closed terminal for instance, nobody hears of it, and the work goes on.
+    let _ = writeln!(anstream::stderr(), "{line}");
 }
 
 fn say(word: &str, color: AnsiColor, text: &dyn Display) {

@@ -101,7 +101,10 @@ fn wait_for(mut signals: Signals, messages: Messages) {
                 None => {
                     first = Some(Instant::now());
                     if io::stderr().is_terminal() {
-                        let say = move || messages.summary("finishing; press Ctrl-C again to abort");
+                        let what = "finishing; press Ctrl-C again to abort";
+                        // Until a pager shows the report, the terminal is free.
+                        let say =
+                            move || if pager::is_open() { messages.summary(what) } else { messages.at_once(what) };
                         aside(move || progress::without_bar(say));
                     }
                     continue;

@@ -343,6 +343,16 @@ fn control_c_on_a_terminal() {
     assert!(text.contains("status 0"), "{text}");
     fs::remove_file(&ready).expect("it is there");
 
+    // A report that will go to a pager does not hold the message up.
+    let commands = format!("{producer} | PAGER=cat \"$PERFCONV\" info -; echo status $?");
+    let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
+    wait_until("a stream", || ready.exists() && is_ready(folder.path(), 2, 0));
+    terminal.control_c();
+    let text = terminal.text();
+    let [message, report] = [FINISHING, "command line:"].map(|part| text.find(part));
+    assert!(message.is_some() && message < report && text.contains("status 0"), "{text}");
+    fs::remove_file(&ready).expect("it is there");
+
     // The bar that it shows by then goes, and so does what was written.
     let producer = "(trap '' INT; head -c 5000 in; touch ready; exec sleep 10)";
     let commands = format!("trap : INT; {producer} | \"$PERFCONV\" pipe2file - -o other; echo status $?");
