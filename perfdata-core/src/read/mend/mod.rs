@@ -17,12 +17,13 @@ use std::io::{self, Read};
 use crate::error::{Error, Problem, Result};
 use crate::feature::FeatureId;
 use crate::header::FileSection;
+use crate::layout::Layout;
 use crate::read::decompress::is_compressed;
 use crate::read::file::TableSearch;
 use crate::read::pipe::{Collector, is_metadata};
 use crate::read::records::Piece;
 use crate::read::source::Source;
-use crate::record::{RawRecord, RecordHeader, RecordType};
+use crate::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use crate::recording::Recording;
 
 use block::{BLOCK, Blocks};
@@ -60,6 +61,14 @@ pub struct Mended<S> {
     table: Option<TableSearch>,
     zstd: Zstd,
     mending: Mending,
+}
+
+/// An attribute's record without the ids in it; nothing where it cannot be read.
+fn attr_without_ids(raw: &RawRecord<'_>) -> Option<Vec<u8>> {
+    let mut record = Record::decode(raw, &Layout::default()).ok()?;
+    let Body::HeaderAttr(attr) = &mut record.body else { return None };
+    attr.ids.0.clear();
+    record.encode(raw.endian).ok()
 }
 
 /// What is at a place.
@@ -290,7 +299,15 @@ impl<S: Source> Mended<S> {
         if let Some(collector) = collector
             && is_metadata(raw.kind)
         {
-            if let Err(why) = collector.piece(model, &Piece::Record(raw)) {
+            let without_ids = match evidence.has_lost_ids() && raw.kind == RecordType::HEADER_ATTR {
+                true => attr_without_ids(&raw),
+                false => None,
+            };
+            let taken = match &without_ids {
+                Some(bytes) => RawRecord { bytes, ..raw },
+                None => raw,
+            };
+            if let Err(why) = collector.piece(model, &Piece::Record(taken)) {
                 return Ok(Step::Skip(at.saturating_add(look.total), why));
             }
             let mut behind = at.saturating_add(look.size as u64);
@@ -302,7 +319,8 @@ impl<S: Source> Mended<S> {
                 behind = behind.saturating_add(<[u8]>::len(payload) as u64);
                 collector.piece(model, &Piece::Payload(payload))?;
             }
-            if evidence.has_lost_ids() {
+            // Those that were there before; to look at all of them for each attribute would take the square of their number.
+            if evidence.has_lost_ids() && model.events.first().is_some_and(|event| !event.ids.is_empty()) {
                 model.events = std::mem::take(&mut model.events).without_ids();
             }
             // What was no record may be one now.
