@@ -322,6 +322,13 @@ fn is_ready(folder: &Path, signal: i32, read: u64) -> bool {
     processes.into_iter().any(|process| has_handler(&process.path()) == Some(true))
 }
 
+/// Waits until perfconv reads a stream of which the producer has written the first part.
+fn wait_for_stream(written: &Path, folder: &Path, signal: i32) {
+    wait_until("a stream", || written.exists() && is_ready(folder, signal, 0));
+    // It has its handlers, and only has to open its input.
+    thread::sleep(Duration::from_millis(500));
+}
+
 const FINISHING: &str = "perfconv: finishing; press Ctrl-C again to abort";
 
 /// A producer that takes Ctrl-C for the wish to end, as perf does, and one that does not care.
@@ -336,7 +343,7 @@ fn control_c_on_a_terminal() {
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -o out; echo status $?");
     let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
     let ready = folder.path().join("ready");
-    wait_until("a stream", || ready.exists() && is_ready(folder.path(), 2, 0));
+    wait_for_stream(&ready, folder.path(), 2);
     terminal.control_c();
     let text = terminal.text();
     assert!(text.contains(FINISHING) && text.contains(" records, "), "{text}");
@@ -346,7 +353,7 @@ fn control_c_on_a_terminal() {
     // A report that will go to a pager does not hold the message up.
     let commands = format!("{producer} | PAGER=cat \"$PERFCONV\" info -; echo status $?");
     let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
-    wait_until("a stream", || ready.exists() && is_ready(folder.path(), 2, 0));
+    wait_for_stream(&ready, folder.path(), 2);
     terminal.control_c();
     let text = terminal.text();
     let [message, report] = [FINISHING, "command line:"].map(|part| text.find(part));
@@ -357,7 +364,7 @@ fn control_c_on_a_terminal() {
     let producer = "(trap '' INT; head -c 5000 in; touch ready; exec sleep 10)";
     let commands = format!("trap : INT; {producer} | \"$PERFCONV\" pipe2file - -o other; echo status $?");
     let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
-    wait_until("a stream", || ready.exists() && is_ready(folder.path(), 2, 0));
+    wait_for_stream(&ready, folder.path(), 2);
     thread::sleep(Duration::from_millis(2000));
     terminal.control_c();
     thread::sleep(APART);
@@ -383,7 +390,7 @@ fn a_terminal_that_is_closed() {
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -v -o out");
     let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
     let ready = folder.path().join("ready");
-    wait_until("a stream", || ready.exists() && is_ready(folder.path(), 1, 0));
+    wait_for_stream(&ready, folder.path(), 1);
     terminal.script.kill().expect("it runs");
     let _ = terminal.script.wait();
     let start = Instant::now();
