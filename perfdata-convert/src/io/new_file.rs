@@ -109,6 +109,7 @@ fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<
     let mut copy = NewFile::named(target.to_owned()).map_err(io::Error::other)?;
     io::Seek::rewind(&mut file)?;
     io::copy(&mut file, &mut copy.file)?;
+    copy.file.sync_all()?;
     copy.publish(replaces)
 }
 

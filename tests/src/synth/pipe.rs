@@ -1,10 +1,11 @@
 //! Recordings in pipe mode: a header of 16 bytes, then records.
 
+use super::auxtrace;
 use super::buf::Buf;
 use super::feature_events::Event;
-use super::file::Magic;
+use super::file::{self, Magic};
 use super::kind;
-use super::record::{Case, frame, stream};
+use super::record::{Case, Scribe, frame, stream};
 use super::sink;
 use super::user;
 
@@ -64,6 +65,15 @@ impl Pipe {
         self.bytes.extend(stream(cases));
         self
     }
+}
+
+/// One event, and four pieces of an Intel PT trace of 4096 bytes each.
+pub fn with_aux(big: bool) -> Vec<u8> {
+    let mut s = Scribe::standard(big);
+    auxtrace::info(&mut s, "INTEL_PT", 1, |b| b.u64s(&auxtrace::INTEL_PT));
+    (0..4).for_each(|_| auxtrace::auxtrace(&mut s, "AUXTRACE", &[7; 4096]));
+    let event = file::basic(big).events[0].clone();
+    Pipe::new(big, Magic::V2).event(&event).terminator(TERMINATOR).records(&s.cases).bytes
 }
 
 /// One valid recording with every record type, except compressed ones, and every feature that

@@ -15,13 +15,7 @@ use std::{
 use perfdata_tests::{
     convert::perfconv,
     perf::{self, Question},
-    recordings, skipped,
-    synth::{
-        auxtrace,
-        file::{self, Magic},
-        pipe::{Pipe, TERMINATOR},
-        record::Scribe,
-    },
+    recordings, skipped, synth,
 };
 
 use crate::stalled::{Stalled, TIMEOUT, end, names, said, signals_arrive};
@@ -36,15 +30,6 @@ fn pipe() -> Vec<u8> {
     fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture")
 }
 
-/// A pipe with AUX data.
-fn aux_pipe() -> Vec<u8> {
-    let mut s = Scribe::standard(false);
-    auxtrace::info(&mut s, "INTEL_PT", 1, |b| b.u64s(&auxtrace::INTEL_PT));
-    (0..4).for_each(|_| auxtrace::auxtrace(&mut s, "AUXTRACE", &[7; 4096]));
-    let event = file::basic(false).events[0].clone();
-    Pipe::new(false, Magic::V2).event(&event).terminator(TERMINATOR).records(&s.cases).bytes
-}
-
 /// Every command that reads a stream and writes, with the stream.
 fn commands() -> Vec<(&'static str, Vec<u8>)> {
     let file = fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture");
@@ -57,7 +42,7 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("--to dir - -o out", pipe()),
         ("inject -b -i - -o out", pipe()),
         ("recover - -o out", pipe()),
-        ("extract-aux - -o out", aux_pipe()),
+        ("extract-aux - -o out", synth::pipe::with_aux(false)),
         ("info - --html out", pipe()),
     ]
 }

@@ -1,5 +1,6 @@
 //! Conversions of one's own: a stage that knows nothing of payloads, compressed records and sections is right.
 
+use std::fs;
 use std::path::Path;
 
 use perfdata_convert::convert::{
@@ -14,7 +15,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::Str;
 use perfdata_tests::convert::{Converted, Whole, convert};
 use perfdata_tests::recordings::{self, Container, Form, Recording};
-use perfdata_tests::skipped;
+use perfdata_tests::synth;
 
 /// Leaves out the records of one type, but for each one of `keep`.
 struct Without {
@@ -94,30 +95,40 @@ fn compression(model: &Model) -> Option<Compression> {
 /// The stage on the front page of the library, with the records that have a payload.
 #[test]
 fn a_payload_goes_with_its_record() {
-    let mut tested = 0;
-    for (recording, whole) in singles(|whole| count(whole, RecordType::AUXTRACE) > 0) {
-        if !is_clean(&recording) {
-            continue;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for big in [false, true] {
+        let path = folder.path().join(format!("pipe-{big}"));
+        fs::write(&path, synth::pipe::with_aux(big)).expect("a temporary file");
+        let (file, _) = made(&path, Some(ContainerKind::File), vec![]);
+        for path in [path, file.path()] {
+            check_payloads(&path, &Whole::read_file(&path).expect("a recording"));
         }
-        for to in [ContainerKind::File, ContainerKind::Pipe] {
-            let (made, none) = made(&recording.path, Some(to), vec![without(RecordType::AUXTRACE)]);
-            check_clean(&made, &recording.name);
-            assert_eq!(count(&none, RecordType::AUXTRACE), 0);
-            if whole.arrangement.container() == to {
-                assert!(others(&whole, RecordType::AUXTRACE) == none.stream, "{}", recording.name);
-            }
-            let (made, some) = self::made(&recording.path, Some(to), vec![without_most(RecordType::AUXTRACE, 2)]);
-            check_clean(&made, &recording.name);
-            assert_eq!(count(&some, RecordType::AUXTRACE), count(&whole, RecordType::AUXTRACE) / 2);
-            let index = some.recording.feature(FeatureId::AUXTRACE).map(|section| section.expect("an index").value);
-            if let (ContainerKind::File, Some(Feature::AuxtraceIndex(index))) = (to, index) {
-                assert_eq!(index.len(), count(&some, RecordType::AUXTRACE), "{}", recording.name);
-            }
-        }
-        tested += 1;
     }
-    if tested == 0 {
-        skipped::note("recordings with AUX data");
+    for (recording, whole) in singles(|whole| count(whole, RecordType::AUXTRACE) > 0) {
+        if is_clean(&recording) {
+            check_payloads(&recording.path, &whole);
+        }
+    }
+}
+
+fn check_payloads(path: &Path, whole: &Whole) {
+    let name = path.display().to_string();
+    let before = count(whole, RecordType::AUXTRACE);
+    assert!(before > 0, "{name}");
+    for to in [ContainerKind::File, ContainerKind::Pipe] {
+        let (made, none) = made(path, Some(to), vec![without(RecordType::AUXTRACE)]);
+        check_clean(&made, &name);
+        assert_eq!(count(&none, RecordType::AUXTRACE), 0, "{name}");
+        if whole.arrangement.container() == to {
+            assert!(others(whole, RecordType::AUXTRACE) == none.stream, "{name}");
+        }
+        let (made, some) = self::made(path, Some(to), vec![without_most(RecordType::AUXTRACE, 2)]);
+        check_clean(&made, &name);
+        assert_eq!(count(&some, RecordType::AUXTRACE), before / 2, "{name}");
+        let index = some.recording.feature(FeatureId::AUXTRACE).map(|section| section.expect("an index").value);
+        if let (ContainerKind::File, Some(Feature::AuxtraceIndex(index))) = (to, index) {
+            assert_eq!(index.len(), before / 2, "{name}");
+        }
     }
 }
 
