@@ -1,6 +1,7 @@
 //! One address space: what is mapped at which addresses of a process or kernel.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,16 +13,61 @@ use crate::ids::MappingId;
 /// processes that are forked without end take little.
 #[derive(Debug, Clone)]
 pub struct Space<T> {
-    /// By first address.
-    pieces: RedBlackTreeMapSync<u64, Piece<T>>,
+    /// None of them overlap.
+    pieces: RedBlackTreeMapSync<Span, Piece<T>>,
     version: u64,
 }
+
+/// Addresses from `start` to the one before `end`. Those that overlap are equal, so that a map whose keys do not overlap
+/// finds the key around an address as it finds any other: without an iterator, which would allocate.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u64,
+    end: u64,
+}
+
+impl Span {
+    fn of(range: &Range<u64>) -> Self {
+        Span { start: range.start, end: range.end }
+    }
+
+    /// One address; none at the very end, where nothing can be mapped.
+    fn at(address: u64) -> Self {
+        Span { start: address, end: address.saturating_add(1) }
+    }
+}
+
+impl Ord for Span {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.end <= other.start {
+            Ordering::Less
+        } else if self.start >= other.end {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    }
+}
+
+impl PartialOrd for Span {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Span {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Span {}
 
 /// A mapping, or what newer mappings have left of it.
 #[derive(Debug, Clone)]
 struct Piece<T> {
-    /// The address behind the last one.
-    end: u64,
     what: T,
     /// Is there as often as there are pieces.
     _counted: Arc<()>,
@@ -37,7 +83,7 @@ pub(crate) struct Pieces {
 impl Pieces {
     /// Bytes that a piece takes where it shares nothing: two pieces of memory, one of them with what is mapped.
     pub(crate) const fn each<T>() -> usize {
-        size_of::<Piece<T>>().saturating_add(96)
+        size_of::<(Span, Piece<T>)>().saturating_add(88)
     }
 
     /// Number of pieces, and one.
@@ -50,34 +96,34 @@ impl Pieces {
         if range.is_empty() {
             return;
         }
-        self.clear(space, &range);
-        space.pieces.insert_mut(range.start, self.piece(range.end, what));
+        self.clear(space, Span::of(&range));
+        space.pieces.insert_mut(Span::of(&range), self.piece(what));
     }
 
     /// Takes away what begins at `start` of `space`.
     pub(crate) fn unmap<T: Copy>(&mut self, space: &mut Space<T>, start: u64) {
-        if space.pieces.remove_mut(&start) {
+        if space.pieces.get_key_value(&Span::at(start)).is_some_and(|(span, _)| span.start == start) {
+            space.pieces.remove_mut(&Span::at(start));
             self.changed(space);
         }
     }
 
-    fn clear<T: Copy>(&mut self, space: &mut Space<T>, range: &Range<u64>) {
+    fn clear<T: Copy>(&mut self, space: &mut Space<T>, new: Span) {
         self.changed(space);
-        let overlapping = space.pieces.range(..range.end).rev().take_while(|(_, old)| old.end > range.start);
-        let overlapping: Vec<_> = overlapping.map(|(&start, old)| (start, old.end, old.what)).collect();
-        for (start, end, what) in overlapping {
-            space.pieces.remove_mut(&start);
-            if start < range.start {
-                space.pieces.insert_mut(start, self.piece(range.start, what));
+        while let Some((&old, piece)) = space.pieces.get_key_value(&new) {
+            let what = piece.what;
+            space.pieces.remove_mut(&old);
+            if old.start < new.start {
+                space.pieces.insert_mut(Span { end: new.start, ..old }, self.piece(what));
             }
-            if end > range.end {
-                space.pieces.insert_mut(range.end, self.piece(end, what));
+            if old.end > new.end {
+                space.pieces.insert_mut(Span { start: new.end, ..old }, self.piece(what));
             }
         }
     }
 
-    fn piece<T>(&self, end: u64, what: T) -> Piece<T> {
-        Piece { end, what, _counted: Arc::clone(&self.counted) }
+    fn piece<T>(&self, what: T) -> Piece<T> {
+        Piece { what, _counted: Arc::clone(&self.counted) }
     }
 
     fn changed<T>(&mut self, space: &mut Space<T>) {
@@ -95,13 +141,13 @@ impl<T> Default for Space<T> {
 impl<T: Copy> Space<T> {
     /// What is mapped at `address`, and the addresses where it is.
     pub fn find(&self, address: u64) -> Option<(Range<u64>, T)> {
-        let (&start, piece) = self.pieces.range(..=address).next_back()?;
-        (address < piece.end).then_some((start..piece.end, piece.what))
+        let (span, piece) = self.pieces.get_key_value(&Span::at(address))?;
+        Some((span.start..span.end, piece.what))
     }
 
     /// What is mapped where, by address.
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> {
-        self.pieces.iter().map(|(&start, piece)| (start..piece.end, piece.what))
+        self.pieces.iter().map(|(span, piece)| (span.start..span.end, piece.what))
     }
 }
 

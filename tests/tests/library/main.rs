@@ -1,5 +1,6 @@
 //! Reading and writing: what the libraries say of a recording is what its bytes say.
 
+mod allocations;
 mod by_time;
 mod features;
 mod fixtures;
