@@ -28,7 +28,8 @@
 //! - [`AddressSpaces`], fed by [`Change`], and [`Threads`]: the parts of a session that say what is mapped where, and who
 //!   runs, for programs that want to know only that. [`EventNames`] does the same for the names of events.
 //! - [`Sample`]: event with its name, time, CPU, thread, name, weight, [`frames`](Sample::frames) and
-//!   [`branches`](Sample::branches) of a sample. It borrows; asking allocates only where an address was not looked up lately.
+//!   [`branches`](Sample::branches) of a sample. It borrows; asking allocates nothing, but to remember a
+//!   mapping that is hit for the first time.
 //! - [`ThreadId`], [`CommId`], [`MappingId`], [`DsoId`]: small numbers, so that a program can keep columns of numbers, and
 //!   the tables of the session beside them. [`Stacks`] does the same for callchains.
 //!

@@ -5,7 +5,7 @@ use std::slice;
 use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::error::Error;
 use perfdata_core::read::RecordRef;
-use perfdata_core::record::{BranchFlags, CallchainContext, CpuMode, Glimpse, Tid, Words};
+use perfdata_core::record::{BranchFlags, CallchainContext, CpuMode, Glimpse, Tid, Words, deferred_cookie};
 use perfdata_core::{Recording, Result};
 
 use crate::dso::{BuildId, Dso, DsoKind};
@@ -108,7 +108,7 @@ impl<'a> Sample<'a> {
 
     /// Whether its user callchain was to come later, and has not come.
     pub fn is_incomplete(&self) -> bool {
-        self.later.is_none_or(|(user, _)| user.is_empty()) && cookie_of(&self.glimpse.callchain()).is_some()
+        self.later.is_none_or(|(user, _)| user.is_empty()) && deferred_cookie(self.glimpse.callchain()).is_some()
     }
 
     /// What the sample stands for, in what its event counts: its period, or the one that the event was set to, or 1.
@@ -135,7 +135,7 @@ impl<'a> Sample<'a> {
     pub fn frames(&self) -> Frames<'a> {
         let mut words = self.glimpse.callchain();
         let later = self.later.map(|(user, _)| user).unwrap_or_default();
-        if cookie_of(&words).is_some() {
+        if deferred_cookie(words.clone()).is_some() {
             // The last word is the number of the user callchain, not an address.
             words = words.without_last(2);
         }
@@ -217,13 +217,6 @@ impl<'a> Sample<'a> {
         }
         Ok(())
     }
-}
-
-/// The cookie at the end of a callchain whose user part comes later (CALLCHAIN_DEFERRED).
-pub(crate) fn cookie_of(words: &Words<'_>) -> Option<u64> {
-    let last = words.len().checked_sub(1)?;
-    let marker = words.get(last.checked_sub(1)?)?;
-    if marker == CallchainContext::USER_DEFERRED.0 { words.get(last) } else { None }
 }
 
 fn is_address(word: u64) -> bool {

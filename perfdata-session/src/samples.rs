@@ -4,10 +4,10 @@ use std::io::Read;
 use std::path::Path;
 
 use perfdata_core::read::{ByTime, Options, PathReader, RecordRef, RecordingReader};
-use perfdata_core::record::{Body, RecordType};
+use perfdata_core::record::{Body, RecordType, deferred_cookie};
 use perfdata_core::{Recording, Result};
 
-use crate::sample::{Sample, cookie_of};
+use crate::sample::Sample;
 use crate::session::{Session, Taken};
 use crate::waiting::{Waiting, Waits};
 
@@ -114,7 +114,7 @@ impl<R: Read> Samples<R> {
             match record.kind {
                 RecordType::SAMPLE => {
                     let Some(taken) = session.take(&record)? else { continue };
-                    match record.glimpse().and_then(|sample| cookie_of(&sample.callchain())) {
+                    match record.glimpse().and_then(|sample| deferred_cookie(sample.callchain())) {
                         Some(cookie) => waiting.add(&record, taken, cookie, session),
                         None => return Ok(Some(Next::Record(taken))),
                     }

@@ -13,7 +13,7 @@ use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::Attr;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::{Decompressor, Limits, Stretch, is_compressed};
-use perfdata_core::record::{Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, Words};
+use perfdata_core::record::{Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie};
 use perfdata_core::wire::Rest;
 use perfdata_core::{Endian, Event, Layout, Recording};
 
@@ -52,10 +52,7 @@ impl MergeDeferred {
     /// The sample with its whole callchain; nothing where it does not wait for a part of it.
     fn merge(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<Option<Record>> {
         let Some(chains) = &self.chains else { return Ok(None) };
-        // The marker is the last word but one.
-        let ends = |words: Words<'_>| words.fold((0, 0), |(_, last), word| (last, word)).0;
-        let marker = recording.events.glimpse(raw).map(|sample| ends(sample.callchain()));
-        if marker != Some(CallchainContext::USER_DEFERRED.0) {
+        if recording.events.glimpse(raw).and_then(|sample| deferred_cookie(sample.callchain())).is_none() {
             return Ok(None);
         }
         let mut record = Record::decode(raw, &recording.events.layout_of(raw))?;
@@ -95,10 +92,8 @@ impl Default for MergeDeferred {
 
 /// A chain without the marker at its end, and the cookie of what is to come.
 fn is_deferred(words: &[u64]) -> Option<(&[u64], u64)> {
-    match words {
-        [kernel @ .., marker, cookie] if *marker == CallchainContext::USER_DEFERRED.0 => Some((kernel, *cookie)),
-        _ => None,
-    }
+    let cookie = deferred_cookie(words.iter().copied())?;
+    Some((words.get(..words.len().checked_sub(2)?)?, cookie))
 }
 
 /// The user part of a chain that never came: where the sample itself was, if that was in user space.

@@ -152,6 +152,14 @@ impl CallchainContext {
     }
 }
 
+/// The cookie at the end of a callchain whose user part comes later: the last words are
+/// [`USER_DEFERRED`](CallchainContext::USER_DEFERRED) and the cookie of a CALLCHAIN_DEFERRED record (6.19).
+#[inline]
+pub fn deferred_cookie(mut callchain: impl DoubleEndedIterator<Item = u64>) -> Option<u64> {
+    let cookie = callchain.next_back()?;
+    (callchain.next_back()? == CallchainContext::USER_DEFERRED.0).then_some(cookie)
+}
+
 bitfield! {
     /// What is known of one branch, `struct perf_branch_entry`.
     pub struct BranchFlags: mirrored u64 {

@@ -2,8 +2,8 @@
 
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::{
-    AuxFlags, AuxtraceErrorDetail, Body, BranchFlags, CallchainContext, CpuMode, CpuSet, DataSource, EventUpdateValue,
-    MISC_MMAP_DATA, Mmap, Mmap2, RawRecord, ReadValue, Record, RecordType, Sample, SampleId,
+    AuxFlags, AuxtraceErrorDetail, Body, BranchFlags, CpuMode, CpuSet, DataSource, EventUpdateValue, MISC_MMAP_DATA,
+    Mmap, Mmap2, RawRecord, ReadValue, Record, RecordType, Sample, SampleId, deferred_cookie,
 };
 use perfdata_core::wire::Text;
 use perfdata_core::{Event, Events, Layout, Version};
@@ -170,12 +170,12 @@ impl Forms {
         let known = |source: DataSource| DataSource(source.known_in(self.version).0 | source.unknown());
         sample.data_src = sample.data_src.map(known);
         let knows_deferred = self.knows(RecordType::CALLCHAIN_DEFERRED);
-        if let Some(chain) = sample.callchain.as_mut().filter(|_| !knows_deferred) {
+        if let Some(chain) = sample.callchain.as_mut().filter(|_| !knows_deferred)
+            && deferred_cookie(chain.iter().copied()).is_some()
+        {
             // The marker, and the cookie behind it.
-            let at = chain.iter().rposition(|&word| word == CallchainContext::USER_DEFERRED.0);
-            if let Some(at) = at.filter(|at| at.saturating_add(2) >= chain.len()) {
-                *chain = chain.get(..at).unwrap_or_default().to_vec().into();
-            }
+            let kept = chain.len().saturating_sub(2);
+            *chain = chain.get(..kept).unwrap_or_default().to_vec().into();
         }
     }
 
