@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use perfdata_core::read::{Run, is_metadata};
+use perfdata_core::read::{RecordBatch, is_metadata};
 use perfdata_core::record::RecordType;
 
 use crate::show::json::Json;
@@ -43,10 +43,10 @@ impl Counts {
     }
 
     /// Counts records of the stream. Metadata records are in runs of their own.
-    pub fn add_run(&mut self, run: &Run<'_>) {
-        match run.iter().next() {
-            Some(record) if run.len() == 1 => self.add(record.kind),
-            _ => self.records = self.records.saturating_add(run.len() as u64),
+    pub fn add_batch(&mut self, batch: &RecordBatch<'_>) {
+        match batch.iter().next() {
+            Some(record) if batch.len() == 1 => self.add(record.kind),
+            _ => self.records = self.records.saturating_add(batch.len() as u64),
         }
     }
 
@@ -117,16 +117,16 @@ mod tests {
             for kind in [RecordType::COMM, info.kind, RecordType::SAMPLE] {
                 RecordHeader { kind, misc: 0, size: 8 }.encode_into(&mut bytes, Endian::Little).expect("a header");
             }
-            let (mut by_run, mut by_record) = (Counts::default(), Counts::default());
+            let (mut by_batch, mut by_record) = (Counts::default(), Counts::default());
             let mut rest = bytes.as_slice();
             while !rest.is_empty() {
-                let run = Run::first(rest, Endian::Little, 0);
-                by_run.add_run(&run);
-                run.iter().for_each(|record| by_record.add(record.kind));
-                rest = &rest[run.bytes().len()..];
+                let batch = RecordBatch::first(rest, Endian::Little, 0);
+                by_batch.add_batch(&batch);
+                batch.iter().for_each(|record| by_record.add(record.kind));
+                rest = &rest[batch.bytes().len()..];
             }
-            assert_eq!(by_run, by_record, "{}", info.name);
-            assert_eq!(by_run.records + by_run.metadata, 3, "{}", info.name);
+            assert_eq!(by_batch, by_record, "{}", info.name);
+            assert_eq!(by_batch.records + by_batch.metadata, 3, "{}", info.name);
         }
     }
 

@@ -3,7 +3,7 @@
 //! An output file appears whole or not at all: it gets its name when it is complete. An input has the bytes that it had
 //! when it was opened, or reading it fails.
 
-mod behind;
+mod background_writer;
 mod directory;
 mod input;
 mod new_file;
@@ -13,7 +13,7 @@ mod reader;
 mod same;
 mod spool;
 
-pub use behind::Behind;
+pub use background_writer::BackgroundWriter;
 pub use directory::Directory;
 pub use input::{Input, InputSource};
 pub use output::Output;

@@ -43,7 +43,6 @@
 //! - `cli` (default): the command, with its options ([`cli`]), subcommands ([`cmd`]), messages and progress bar. Without it
 //!   the library needs neither clap nor anything of terminals.
 
-pub mod advice;
 pub mod aux_data;
 mod batch;
 #[cfg(feature = "cli")]
@@ -66,6 +65,7 @@ pub mod progress;
 pub mod shell;
 pub mod show;
 pub mod suggest;
+pub mod suggestions;
 pub mod verify;
 pub mod walk;
 

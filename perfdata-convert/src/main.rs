@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use perfdata_convert::cli::Cli;
-use perfdata_convert::cmd::trouble::Given;
+use perfdata_convert::cmd::diagnostics::Given;
 use perfdata_convert::cmd::{self, signals};
 use perfdata_convert::messages::Messages;
 use perfdata_convert::{Error, Result};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
 use perfdata_core::error::Problem;
-use perfdata_core::read::{Decompressor, RecordingReader, Run, Stretch, is_compressed};
+use perfdata_core::read::{Chunk, Decompressor, RecordBatch, RecordingReader, is_compressed};
 use perfdata_core::record::RawRecord;
 
 use crate::error::Result;
@@ -47,7 +47,7 @@ pub fn walk(
 ) -> Result<usize> {
     let mut inner = Compressed::Untouched;
     loop {
-        let (stretch, recording) = match reader.next_stretch() {
+        let (chunk, recording) = match reader.next_chunk() {
             Ok(Some(next)) => next,
             Ok(None) => break,
             Err(error) if error.is_io() || matches!(error.problem(), Problem::Limit { .. }) => return Err(error.into()),
@@ -58,10 +58,10 @@ pub fn walk(
                 continue;
             }
         };
-        let flow = match stretch {
-            Stretch::Records(run) => see_run(&run, recording, &mut inner, &mut see)?,
-            Stretch::Payload(bytes) => see(Item::Payload(bytes), recording)?,
-            Stretch::Unreadable(bytes) => see(Item::Unreadable(bytes), recording)?,
+        let flow = match chunk {
+            Chunk::Records(batch) => see_batch(&batch, recording, &mut inner, &mut see)?,
+            Chunk::Payload(bytes) => see(Item::Payload(bytes), recording)?,
+            Chunk::Unreadable(bytes) => see(Item::Unreadable(bytes), recording)?,
         };
         let may_wait = !reader.has_more_at_hand();
         if flow.is_break() || see(Item::Pause { may_wait }, reader.recording())?.is_break() {
@@ -71,13 +71,13 @@ pub fn walk(
     Ok(if let Compressed::Open(stream) = inner { stream.pending() } else { 0 })
 }
 
-fn see_run(
-    run: &Run<'_>,
+fn see_batch(
+    batch: &RecordBatch<'_>,
     recording: &Recording,
     inner: &mut Compressed,
     see: &mut impl FnMut(Item<'_>, &Recording) -> Flow,
 ) -> Flow {
-    for record in run.iter() {
+    for record in batch.iter() {
         let mut flow = see(Item::Record(record), recording)?;
         if flow.is_continue() && is_compressed(record.kind) {
             flow = inner.look_into(&record, recording, see)?;

@@ -23,7 +23,7 @@
 //!
 //! Whatever holds it, a [`Recording`] is the model: byte order, [`Events`] (attributes with their ids) and feature
 //! sections. [`RecordingReader`](read::RecordingReader) gives it at once, and the records one by one. What neither says but
-//! an exact copy needs, it keeps as an [`Arrangement`](arrangement::Arrangement).
+//! an exact copy needs, it keeps as a [`ContainerLayout`](container_layout::ContainerLayout).
 //!
 //! # Reading
 //!
@@ -53,7 +53,7 @@
 //!
 //! ```
 //! use perfdata_core::feature::{Feature, FeatureId};
-//! use perfdata_core::read::Piece;
+//! use perfdata_core::read::StreamItem;
 //! use perfdata_core::record::{Body, RecordType};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,9 +66,9 @@
 //! }
 //!
 //! let mut samples = 0;
-//! while let Some(piece) = reader.next()? {
+//! while let Some(item) = reader.next()? {
 //!     // AUX data and tracing data are no records.
-//!     let Piece::Record(record) = piece else { continue };
+//!     let StreamItem::Record(record) = item else { continue };
 //!     if record.kind == RecordType::SAMPLE
 //!         && let Body::Sample(sample) = record.decode()?.body
 //!     {
@@ -121,9 +121,9 @@
     )
 )]
 
-pub mod arrangement;
 pub mod attr;
 mod codes;
+pub mod container_layout;
 pub mod describe;
 pub mod error;
 pub mod feature;

@@ -12,7 +12,7 @@ use crate::feature::{Feature, FeatureId, Section};
 use crate::header::Magic;
 use crate::layout::Layout;
 use crate::read::Limits;
-use crate::record::{EventTypeName, Glimpse, RawRecord, RecordType, SampleOffsets};
+use crate::record::{EventTypeName, RawRecord, RecordType, SampleOffsets, SampleView};
 
 /// An attribute with the ids of its instances (one for each CPU or task).
 #[derive(Debug, Clone, PartialEq)]
@@ -221,7 +221,7 @@ impl Events {
     /// The place of a SAMPLE's event in the list, and a look at the sample without decoding it; `None` for other records,
     /// and where the event is not known.
     #[inline]
-    pub fn look<'a>(&'a self, record: &RawRecord<'a>) -> Option<(usize, Glimpse<'a>)> {
+    pub fn look<'a>(&'a self, record: &RawRecord<'a>) -> Option<(usize, SampleView<'a>)> {
         if record.kind != RecordType::SAMPLE {
             return None;
         }
@@ -231,7 +231,7 @@ impl Events {
 
     /// A look at a SAMPLE without decoding it; `None` for other records, and where the event is not known.
     #[inline]
-    pub fn glimpse<'a>(&'a self, record: &RawRecord<'a>) -> Option<Glimpse<'a>> {
+    pub fn sample_view<'a>(&'a self, record: &RawRecord<'a>) -> Option<SampleView<'a>> {
         let form = self.0.form(self.of_record(record)?)?;
         (record.kind == RecordType::SAMPLE).then(|| form.offsets.look(record))
     }
@@ -247,7 +247,7 @@ impl Events {
     /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
     #[inline]
     pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {
-        self.glimpse(record)?.time()
+        self.sample_view(record)?.time()
     }
 
     /// The time of a record of the kernel, in nanoseconds on the recording's clock, without decoding the rest of it.

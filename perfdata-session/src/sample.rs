@@ -5,7 +5,7 @@ use std::slice;
 use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::error::Error;
 use perfdata_core::read::RecordRef;
-use perfdata_core::record::{BranchFlags, CallchainContext, CpuMode, Glimpse, Tid, Words, deferred_cookie};
+use perfdata_core::record::{BranchFlags, CallchainContext, CpuMode, SampleView, Tid, Words, deferred_cookie};
 use perfdata_core::{Recording, Result};
 
 use crate::dso::{BuildId, Dso, DsoKind};
@@ -19,7 +19,7 @@ use crate::thread::Thread;
 pub struct Sample<'a> {
     session: &'a Session,
     record: RecordRef<'a>,
-    glimpse: Glimpse<'a>,
+    sample_view: SampleView<'a>,
     taken: Taken,
     /// The user callchain that came later, and the kernel's mappings at the time of the sample.
     later: Option<(&'a [u64], &'a Space<Mapping>)>,
@@ -28,7 +28,7 @@ pub struct Sample<'a> {
 impl<'a> Sample<'a> {
     /// `None` where the event is unknown, which nobody takes a sample of.
     pub(crate) fn new(session: &'a Session, record: RecordRef<'a>, taken: Taken) -> Option<Self> {
-        Some(Sample { session, record, glimpse: record.glimpse()?, taken, later: None })
+        Some(Sample { session, record, sample_view: record.sample_view()?, taken, later: None })
     }
 
     /// The same sample with the user callchain that came later.
@@ -52,8 +52,8 @@ impl<'a> Sample<'a> {
     }
 
     /// Its parts that are read where they stand.
-    pub fn glimpse(&self) -> Glimpse<'a> {
-        self.glimpse
+    pub fn sample_view(&self) -> SampleView<'a> {
+        self.sample_view
     }
 
     /// The event: its place in [`Recording::events`].
@@ -73,17 +73,17 @@ impl<'a> Sample<'a> {
 
     /// Nanoseconds on the recording's clock; `None` where samples of the event have no time.
     pub fn time(&self) -> Option<u64> {
-        self.glimpse.time()
+        self.sample_view.time()
     }
 
     /// The CPU that it was taken on; `None` where samples of the event do not say it.
     pub fn cpu(&self) -> Option<u32> {
-        self.glimpse.cpu()
+        self.sample_view.cpu()
     }
 
     /// The process and thread as the sample says it; `None` where samples of the event do not.
     pub fn tid(&self) -> Option<Tid> {
-        self.glimpse.tid()
+        self.sample_view.tid()
     }
 
     /// The thread. Where the sample does not say it, that which ran on its CPU.
@@ -108,13 +108,13 @@ impl<'a> Sample<'a> {
 
     /// Whether its user callchain was to come later, and has not come.
     pub fn is_incomplete(&self) -> bool {
-        self.later.is_none_or(|(user, _)| user.is_empty()) && deferred_cookie(self.glimpse.callchain()).is_some()
+        self.later.is_none_or(|(user, _)| user.is_empty()) && deferred_cookie(self.sample_view.callchain()).is_some()
     }
 
     /// What the sample stands for, in what its event counts: its period, or the one that the event was set to, or 1.
     pub fn weight(&self) -> u64 {
         let set = || self.attr().and_then(Attr::period).filter(|&period| period > 0);
-        self.glimpse.period().or_else(set).unwrap_or(1)
+        self.sample_view.period().or_else(set).unwrap_or(1)
     }
 
     /// Where the CPU was.
@@ -124,7 +124,7 @@ impl<'a> Sample<'a> {
 
     /// The instruction that the sample was taken at, by its instruction pointer; `None` where it has none.
     pub fn leaf(&self) -> Option<Frame<'a>> {
-        let address = self.glimpse.ip()?;
+        let address = self.sample_view.ip()?;
         Some(self.frame(address, self.mode(), false))
     }
 
@@ -133,13 +133,13 @@ impl<'a> Sample<'a> {
     ///
     /// With `perf record --call-graph lbr` the user frames are those of the branch stack, as in perf.
     pub fn frames(&self) -> Frames<'a> {
-        let mut words = self.glimpse.callchain();
+        let mut words = self.sample_view.callchain();
         let later = self.later.map(|(user, _)| user).unwrap_or_default();
         if deferred_cookie(words.clone()).is_some() {
             // The last word is the number of the user callchain, not an address.
             words = words.without_last(2);
         }
-        let leaf = self.glimpse.ip().filter(|_| later.is_empty() && !words.clone().any(is_address));
+        let leaf = self.sample_view.ip().filter(|_| later.is_empty() && !words.clone().any(is_address));
         let mode = match words.len() {
             0 if leaf.is_none() => CpuMode::USER,
             _ => self.mode(),
@@ -167,7 +167,7 @@ impl<'a> Sample<'a> {
             return none;
         }
         let user = words.clone().position(|word| word == CallchainContext::USER.0);
-        match (user, self.glimpse.branches().map_or(0, |branches| branches.len())) {
+        match (user, self.sample_view.branches().map_or(0, |branches| branches.len())) {
             (Some(user), len @ 1..) => (Lbr { next: 0, len: len.saturating_add(1) }, Some(user)),
             _ => none,
         }
@@ -178,8 +178,8 @@ impl<'a> Sample<'a> {
         let sample = *self;
         // No mode is recorded with an address: that of the kernel is where the kernel is.
         let mode = |address: u64| if address >> 63 == 1 { CpuMode::KERNEL } else { CpuMode::USER };
-        let count = self.glimpse.branches().map_or(0, |branches| branches.len());
-        let mut branches = self.glimpse.branches();
+        let count = self.sample_view.branches().map_or(0, |branches| branches.len());
+        let mut branches = self.sample_view.branches();
         (0..count).map(move |_| {
             let entry = branches.as_mut().and_then(Iterator::next);
             let (from, to, flags) = entry.map_or((0, 0, BranchFlags::default()), |e| (e.from, e.to, e.flags));
@@ -210,7 +210,7 @@ impl<'a> Sample<'a> {
     /// Fails where the record ends before the callchain does.
     pub(crate) fn check(&self) -> Result<()> {
         let has_callchain = self.attr().is_some_and(|attr| attr.sample_type.has(SampleType::CALLCHAIN));
-        if has_callchain && self.glimpse.callchain_part().is_none() {
+        if has_callchain && self.sample_view.callchain_part().is_none() {
             let len = self.record.bytes.len() as u64;
             let error = Error::truncated("SAMPLE record", len.saturating_add(1), len).field("callchain");
             return Err(error.at(self.record.offset));
@@ -348,7 +348,7 @@ impl<'a> Frames<'a> {
             return None;
         }
         self.lbr.next = number.saturating_add(1);
-        let mut branches = self.sample.glimpse.branches()?;
+        let mut branches = self.sample.sample_view.branches()?;
         match number.checked_sub(1) {
             None => branches.next().map(|branch| branch.to),
             Some(number) => branches.nth(number).map(|branch| branch.from),

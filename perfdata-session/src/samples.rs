@@ -114,7 +114,7 @@ impl<R: Read> Samples<R> {
             match record.kind {
                 RecordType::SAMPLE => {
                     let Some(taken) = session.take(&record)? else { continue };
-                    match record.glimpse().and_then(|sample| deferred_cookie(sample.callchain())) {
+                    match record.sample_view().and_then(|sample| deferred_cookie(sample.callchain())) {
                         Some(cookie) => waiting.add(&record, taken, cookie, session),
                         None => return Ok(Some(Next::Record(taken))),
                     }

@@ -460,8 +460,8 @@ impl Session {
             return Ok(None);
         }
         let events = &record.recording().events;
-        let known = events.of_record(record).and_then(|event| Some((event, record.glimpse()?)));
-        let Some((event, glimpse)) = known else {
+        let known = events.of_record(record).and_then(|event| Some((event, record.sample_view()?)));
+        let Some((event, sample_view)) = known else {
             self.counts.unknown_event = self.counts.unknown_event.saturating_add(1);
             return Ok(None);
         };
@@ -474,9 +474,9 @@ impl Session {
             self.learn_name(record.recording(), event);
         }
         let threads = self.threads.list().len();
-        let thread = match glimpse.tid() {
+        let thread = match sample_view.tid() {
             Some(tid) => self.thread_of(Machine::HOST, &tid),
-            None => match glimpse.cpu().and_then(|cpu| self.thread_on_cpu(cpu)) {
+            None => match sample_view.cpu().and_then(|cpu| self.thread_on_cpu(cpu)) {
                 Some(thread) => thread,
                 None => self.thread_of(Machine::HOST, &Tid { pid: u32::MAX, tid: u32::MAX }),
             },

@@ -159,7 +159,7 @@ struct Process<T> {
 /// let (mut dsos, mut spaces, mut hits) = (Dsos::default(), AddressSpaces::default(), 0);
 /// let mut records = perfdata_core::open(path)?.by_time();
 /// while let Some(record) = records.next()? {
-///     if let Some(sample) = record.glimpse() {
+///     if let Some(sample) = record.sample_view() {
 ///         let pid = sample.tid().map_or(0, |tid| tid.pid);
 ///         let space = Owner::of(CpuMode::of(record.misc), pid).and_then(|owner| spaces.space(owner));
 ///         hits += u64::from(space.and_then(|space| space.find(sample.ip()?)).is_some());

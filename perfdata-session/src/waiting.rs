@@ -65,7 +65,7 @@ impl Waiting {
         let kernel = session.kernel().clone();
         let (bytes, offset) = (record.bytes.to_vec(), record.offset);
         let waits = Waits { number, bytes, offset, taken, cookie, kernel, user: None };
-        let tid = record.glimpse().and_then(|sample| sample.tid()).map(|tid| tid.tid);
+        let tid = record.sample_view().and_then(|sample| sample.tid()).map(|tid| tid.tid);
         self.held = self.held.saturating_add(waits.weight());
         self.by_tid.entry(tid).or_default().push_back(waits);
         self.order.insert(number, tid);

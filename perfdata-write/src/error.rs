@@ -3,7 +3,7 @@
 use std::io;
 
 use perfdata_core::Endian;
-use perfdata_core::arrangement::Part;
+use perfdata_core::container_layout::Part;
 
 /// Result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 
-use perfdata_core::arrangement::{Part, Region};
 use perfdata_core::attr::Attr;
+use perfdata_core::container_layout::{Part, Region};
 use perfdata_core::feature::{AuxtraceIndexEntry, Feature, FeatureId};
 use perfdata_core::header::{FeatureBitmap, FileHeader, FileSection};
-use perfdata_core::read::{Run, Source, SourceReader, is_zero};
+use perfdata_core::read::{RecordBatch, Source, SourceReader, is_zero};
 use perfdata_core::record::{EventTypeName, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Wire, encode_words};
 use perfdata_core::{Endian, Recording};
@@ -382,13 +382,13 @@ impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
         self.put("record", record.bytes)
     }
 
-    fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        match run.iter().next() {
-            // A record with a payload is in a run of its own.
-            Some(record) if run.len() == 1 => self.record(&record),
+    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
+        match batch.iter().next() {
+            // A record with a payload is in a batch of its own.
+            Some(record) if batch.len() == 1 => self.record(&record),
             _ => {
-                self.incoming.records(run.endian())?;
-                self.put("records", run.bytes())
+                self.incoming.records(batch.endian())?;
+                self.put("records", batch.bytes())
             }
         }
     }

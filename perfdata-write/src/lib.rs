@@ -83,7 +83,7 @@ pub use parallel::ParallelCompressor;
 pub use pipe::PipeWriter;
 pub use plan::{FilePlan, PipePlan};
 
-use perfdata_core::read::{Piece, Run};
+use perfdata_core::read::{RecordBatch, StreamItem};
 use perfdata_core::record::RawRecord;
 
 /// Receives the record stream of a recording, in order.
@@ -98,8 +98,8 @@ pub trait RecordSink {
     ///
     /// # Errors
     /// The output cannot be written.
-    fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        run.iter().try_for_each(|record| self.record(&record))
+    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
+        batch.iter().try_for_each(|record| self.record(&record))
     }
 
     /// Takes a part of what follows the last record outside its own size.
@@ -114,15 +114,15 @@ pub trait RecordSink {
     /// The output cannot be written.
     fn unreadable(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Takes a piece, whatever it is.
+    /// Takes an item, whatever it is.
     ///
     /// # Errors
     /// As the other methods.
-    fn piece(&mut self, piece: &Piece<'_>) -> Result<()> {
-        match piece {
-            Piece::Record(record) => self.record(record),
-            Piece::Payload(bytes) => self.payload(bytes),
-            Piece::Unreadable(bytes) => self.unreadable(bytes),
+    fn item(&mut self, item: &StreamItem<'_>) -> Result<()> {
+        match item {
+            StreamItem::Record(record) => self.record(record),
+            StreamItem::Payload(bytes) => self.payload(bytes),
+            StreamItem::Unreadable(bytes) => self.unreadable(bytes),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
-use perfdata_core::arrangement::{Slot, SlotContent};
+use perfdata_core::container_layout::{Slot, SlotContent};
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::PipeHeader;
-use perfdata_core::read::Run;
+use perfdata_core::read::RecordBatch;
 use perfdata_core::record::{Body, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Rest, ToEnd, Wire};
 use perfdata_core::{Endian, Recording};
@@ -86,14 +86,14 @@ impl<W: Write> RecordSink for PipeWriter<W> {
         self.put("record", record.bytes)
     }
 
-    fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        match (run.iter().next(), &mut self.incoming) {
-            // A record with a payload is in a run of its own.
-            (Some(record), _) if run.len() == 1 => return self.record(&record),
-            (_, Some(incoming)) => incoming.records(run.endian())?,
+    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
+        match (batch.iter().next(), &mut self.incoming) {
+            // A record with a payload is in a batch of its own.
+            (Some(record), _) if batch.len() == 1 => return self.record(&record),
+            (_, Some(incoming)) => incoming.records(batch.endian())?,
             _ => {}
         }
-        self.put("records", run.bytes())
+        self.put("records", batch.bytes())
     }
 
     fn payload(&mut self, bytes: &[u8]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! In which order, and with what between, the parts of a recording are put down.
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::{FileArrangement, Part, PipeArrangement, Region, Slot, SlotContent};
+use perfdata_core::container_layout::{FileLayout, Part, PipeLayout, Region, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{FileHeader, FileSection, WordSize};
 
@@ -12,7 +12,7 @@ pub struct FilePlan {
     /// follows another one moves with it.
     pub(crate) steps: Vec<Region>,
     /// The recording that the plan was made from, if any.
-    pub(crate) found: Option<FileArrangement>,
+    pub(crate) found: Option<FileLayout>,
     /// Whether every part keeps its place, since parts of the file share bytes.
     pub(crate) pinned: bool,
 }
@@ -34,14 +34,14 @@ impl FilePlan {
         FilePlan { steps, found: None, pinned: false }
     }
 
-    /// The arrangement of an existing file, with its gaps.
-    pub fn exact(found: &FileArrangement) -> Self {
+    /// The layout of an existing file, with its gaps.
+    pub fn exact(found: &FileLayout) -> Self {
         FilePlan { steps: found.regions.clone(), found: Some(found.clone()), pinned: found.overlaps() }
     }
 
-    /// The arrangement of an existing file whose feature sections may share bytes: each gets a place of its own. What
-    /// other parts share cannot be told apart: see [`FileArrangement::conflict`].
-    pub fn apart(found: &FileArrangement) -> Self {
+    /// The layout of an existing file whose feature sections may share bytes: each gets a place of its own. What
+    /// other parts share cannot be told apart: see [`FileLayout::conflict`].
+    pub fn apart(found: &FileLayout) -> Self {
         let others: Vec<_> =
             found.regions.iter().filter(|region| !matches!(region.part, Part::Feature(_) | Part::Gap)).collect();
         let is_inside = |step: &Region| {
@@ -128,7 +128,7 @@ impl FilePlan {
         &'a self,
         recording: &'a Recording,
     ) -> impl Iterator<Item = (u32, FileSection)> + 'a {
-        let lost = self.found.iter().flat_map(FileArrangement::lost_sections);
+        let lost = self.found.iter().flat_map(FileLayout::lost_sections);
         lost.filter(|(id, _)| !recording.features.contains_key(id))
     }
 
@@ -152,7 +152,7 @@ impl FilePlan {
 /// The metadata records at the head of a pipe.
 #[derive(Debug, Clone)]
 pub struct PipePlan {
-    pub(crate) head: PipeArrangement,
+    pub(crate) head: PipeLayout,
     /// The number that ends the features where nothing else says one.
     end: FeatureId,
     /// Whether it is the plan of an existing pipe.
@@ -165,7 +165,7 @@ impl PipePlan {
     pub const END: FeatureId = FeatureId(32);
 
     /// The records of an existing pipe.
-    pub fn exact(found: &PipeArrangement) -> Self {
+    pub fn exact(found: &PipeLayout) -> Self {
         PipePlan { head: found.clone(), end: Self::END, is_copy: true }
     }
 
@@ -176,7 +176,7 @@ impl PipePlan {
         let attrs = (0..recording.events.len()).map(SlotContent::Attr);
         let names = (0..recording.event_types.len()).map(SlotContent::EventType);
         let slots = attrs.chain(names).map(Slot::new).collect();
-        PipePlan { head: PipeArrangement { slots }, end, is_copy: false }
+        PipePlan { head: PipeLayout { slots }, end, is_copy: false }
     }
 
     /// Brings the records in line with the events that the recording has now: new ones follow the others.

@@ -16,9 +16,9 @@ use perfdata_convert::{
 };
 use perfdata_core::{
     Recording,
-    arrangement::Arrangement,
+    container_layout::ContainerLayout,
     header::ContainerKind,
-    read::{Limits, Piece, RecordingReader, SourceReader},
+    read::{Limits, RecordingReader, SourceReader, StreamItem},
     record::RecordType,
 };
 use tempfile::TempDir;
@@ -85,7 +85,7 @@ pub struct Whole {
     /// The model when the last record has passed.
     pub recording: Recording,
     /// The places of everything.
-    pub arrangement: Arrangement,
+    pub container_layout: ContainerLayout,
     /// Records with their payloads, in order; behind them bytes that are none.
     pub stream: Vec<u8>,
     /// Where in `stream` each record starts, and its type.
@@ -102,22 +102,22 @@ impl Whole {
     pub fn read(bytes: Vec<u8>) -> perfdata_core::Result<Self> {
         let mut reader = open(bytes)?;
         let (mut stream, mut records, mut records_end) = (Vec::new(), Vec::new(), 0);
-        while let Some(piece) = reader.next()? {
-            match piece {
-                Piece::Record(record) => {
+        while let Some(item) = reader.next()? {
+            match item {
+                StreamItem::Record(record) => {
                     records.push((stream.len(), record.kind));
                     stream.extend_from_slice(record.bytes);
                     records_end = stream.len();
                 }
-                Piece::Payload(bytes) => {
+                StreamItem::Payload(bytes) => {
                     stream.extend_from_slice(bytes);
                     records_end = stream.len();
                 }
-                Piece::Unreadable(bytes) => stream.extend_from_slice(bytes),
+                StreamItem::Unreadable(bytes) => stream.extend_from_slice(bytes),
             }
         }
-        let (recording, arrangement) = (reader.recording().clone(), reader.arrangement().clone());
-        Ok(Whole { recording, arrangement, stream, records, records_end })
+        let (recording, container_layout) = (reader.recording().clone(), reader.container_layout().clone());
+        Ok(Whole { recording, container_layout, stream, records, records_end })
     }
 
     /// Reads the recording at `path` to its end.

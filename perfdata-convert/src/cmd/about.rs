@@ -6,14 +6,14 @@ use std::path::Path;
 use super::{Outcome, open, print};
 use perfdata_core::read::Limits;
 
-use crate::advice;
 use crate::error::Result;
 use crate::messages::Messages;
 use crate::show::overview::Overview;
+use crate::suggestions;
 
 /// Says what the recording at `input` is.
 pub fn run(input: &Path, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {
     let overview = Overview::of(open(input, limits, messages)?)?;
-    print(out, &advice::text(&overview, input))?;
+    print(out, &suggestions::text(&overview, input))?;
     Ok(Outcome::Done)
 }

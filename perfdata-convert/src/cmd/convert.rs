@@ -10,7 +10,6 @@ use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
 
 use super::{open, output_or_standard};
-use crate::advice;
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
 use crate::convert::compat::Compat;
@@ -25,6 +24,7 @@ use crate::error::{Error, Result, Step};
 use crate::io::{Output, OutputDirectory, read_at_most};
 use crate::messages::{Messages, Verbosity};
 use crate::show::endian_name;
+use crate::suggestions;
 
 /// Converts by `args`; `to` is the container that the command's name asks for.
 pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: Messages) -> Result<()> {
@@ -59,7 +59,7 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
 pub fn warn_of_unfinished(summary: &Summary, input: &Path, messages: Messages) {
     if summary.unfinished {
         messages.warning("the recording was never finished, or is cut, and so is the copy");
-        messages.next(advice::recover(input));
+        messages.next(suggestions::recover(input));
     }
 }
 

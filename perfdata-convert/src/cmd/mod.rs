@@ -3,6 +3,7 @@
 mod about;
 mod completions;
 mod convert;
+pub mod diagnostics;
 mod diff;
 mod dump;
 mod extract_aux;
@@ -13,7 +14,6 @@ pub mod pager;
 mod recover;
 pub mod signals;
 mod system;
-pub mod trouble;
 mod verify;
 
 use std::io::{self, IsTerminal, Write};
@@ -21,14 +21,14 @@ use std::path::{Path, PathBuf};
 
 use perfdata_core::read::Limits;
 
-use crate::advice;
 use crate::cli::{Cli, Command, Container};
 use crate::error::{Error, Result, Step};
 use crate::io::Input;
 use crate::messages::{Messages, Verbosity};
 use crate::progress::Progress;
+use crate::suggestions;
 
-use trouble::Given;
+use diagnostics::Given;
 
 /// What a command that went well has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +158,7 @@ fn output_or_standard<'a>(named: Option<&'a Path>, input: &Path) -> Result<&'a P
         None if !io::stdout().is_terminal() => Ok(Path::new("-")),
         None => {
             let what = "no output: -o OUTPUT names it, and standard output is a terminal";
-            Err(Error::Usage(what.into()).with_step(Step::Add(format!("-o {}", advice::output_of(input)))))
+            Err(Error::Usage(what.into()).with_step(Step::Add(format!("-o {}", suggestions::output_of(input)))))
         }
     }
 }

@@ -10,7 +10,9 @@
 use std::rc::Rc;
 
 use perfdata_core::feature::{Compression, Feature, FeatureId, Section};
-use perfdata_core::read::{Collector, Decompressor, Limits, Piece, Run, RunPart, Stretch, is_compressed, is_metadata};
+use perfdata_core::read::{
+    BatchPart, Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem, is_compressed, is_metadata,
+};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Recording};
 use perfdata_write::{Compressor, RecordSink};
@@ -90,13 +92,13 @@ impl Step {
     }
 
     /// Adds what a metadata record says to the model.
-    fn collect(&mut self, piece: &Piece<'_>) -> Result<()> {
-        match piece {
-            Piece::Record(record) => self.expects_tracing_data = record.kind == RecordType::HEADER_TRACING_DATA,
+    fn collect(&mut self, item: &StreamItem<'_>) -> Result<()> {
+        match item {
+            StreamItem::Record(record) => self.expects_tracing_data = record.kind == RecordType::HEADER_TRACING_DATA,
             _ if !self.expects_tracing_data => return Ok(()),
             _ => {}
         }
-        self.collector.piece(Rc::make_mut(&mut self.model), piece)?;
+        self.collector.item(Rc::make_mut(&mut self.model), item)?;
         Ok(())
     }
 
@@ -171,7 +173,7 @@ fn is_same(one: &Recording, other: &Recording) -> bool {
 /// The end of a chain.
 trait Sink {
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()>;
-    fn records(&mut self, run: &Run<'_>) -> Result<()>;
+    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()>;
     fn payload(&mut self, bytes: &[u8]) -> Result<()>;
     fn unreadable(&mut self, bytes: &[u8]) -> Result<()>;
 }
@@ -198,8 +200,8 @@ impl Sink for &mut dyn RecordSink {
         Ok(RecordSink::record(*self, record)?)
     }
 
-    fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        Ok(RecordSink::records(*self, run)?)
+    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
+        Ok(RecordSink::records(*self, batch)?)
     }
 
     fn payload(&mut self, bytes: &[u8]) -> Result<()> {
@@ -258,8 +260,8 @@ impl Sink for Recompress<'_> {
         Ok(())
     }
 
-    fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        run.iter().try_for_each(|record| self.record(&record))
+    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
+        batch.iter().try_for_each(|record| self.record(&record))
     }
 
     fn payload(&mut self, bytes: &[u8]) -> Result<()> {
@@ -298,9 +300,9 @@ impl Chain<'_> {
         }
     }
 
-    /// Adds what a piece says of the whole recording to the model in front of the first step.
-    fn collect(&mut self, piece: &Piece<'_>) -> Result<()> {
-        self.steps.first_mut().map_or(Ok(()), |step| step.collect(piece))
+    /// Adds what an item says of the whole recording to the model in front of the first step.
+    fn collect(&mut self, item: &StreamItem<'_>) -> Result<()> {
+        self.steps.first_mut().map_or(Ok(()), |step| step.collect(item))
     }
 
     /// Notes whether the record that comes here has a payload.
@@ -318,7 +320,7 @@ impl Chain<'_> {
         let has_payload = record.kind.has_payload();
         self.expect_payload(has_payload);
         if is_metadata(record.kind) {
-            self.collect(&Piece::Record(*record))?;
+            self.collect(&StreamItem::Record(*record))?;
         }
         match self.first() {
             First::End(end) => end.record(record),
@@ -336,32 +338,32 @@ impl Chain<'_> {
     }
 
     /// Hands several records on.
-    pub(super) fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        // Metadata, and what has a payload, are in a run of their own.
-        let alone = if run.len() == 1 { run.iter().next() } else { None };
+    pub(super) fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
+        // Metadata, and what has a payload, are in a batch of their own.
+        let alone = if batch.len() == 1 { batch.iter().next() } else { None };
         let has_payload = alone.is_some_and(|record| record.kind.has_payload());
         self.expect_payload(has_payload);
         if let Some(record) = alone.filter(|record| is_metadata(record.kind)) {
-            self.collect(&Piece::Record(record))?;
+            self.collect(&StreamItem::Record(record))?;
         }
         let takes_compressed = self.steps.first().is_some_and(Step::takes_compressed);
         match self.first() {
-            First::End(end) => return end.records(run),
+            First::End(end) => return end.records(batch),
             First::Stage(stage, mut next) => {
                 if has_payload {
                     next.expect_payload(false);
                 }
                 if takes_compressed {
-                    return stage.records(run, &mut next);
+                    return stage.records(batch, &mut next);
                 }
             }
         }
-        let mut left = *run;
+        let mut left = *batch;
         while let Some(part) = left.take_part(is_compressed) {
             match (part, self.first()) {
-                (RunPart::Others(run), First::Stage(stage, mut next)) => stage.records(&run, &mut next)?,
-                (RunPart::Others(run), First::End(end)) => end.records(&run)?,
-                (RunPart::Wanted(record), _) => self.record(&record)?,
+                (BatchPart::Others(batch), First::Stage(stage, mut next)) => stage.records(&batch, &mut next)?,
+                (BatchPart::Others(batch), First::End(end)) => end.records(&batch)?,
+                (BatchPart::Wanted(record), _) => self.record(&record)?,
             }
         }
         Ok(())
@@ -372,7 +374,7 @@ impl Chain<'_> {
         if !self.steps.first().map_or(*self.has_payload, |step| step.has_payload) {
             return Ok(());
         }
-        self.collect(&Piece::Payload(bytes))?;
+        self.collect(&StreamItem::Payload(bytes))?;
         match self.first() {
             First::Stage(stage, mut next) => stage.payload(bytes, &mut next),
             First::End(end) => end.payload(bytes),
@@ -388,11 +390,11 @@ impl Chain<'_> {
         }
     }
 
-    pub(super) fn stretch(&mut self, stretch: &Stretch<'_>) -> Result<()> {
-        match stretch {
-            Stretch::Records(run) => self.records(run),
-            Stretch::Payload(bytes) => self.payload(bytes),
-            Stretch::Unreadable(bytes) => self.unreadable(bytes),
+    pub(super) fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        match chunk {
+            Chunk::Records(batch) => self.records(batch),
+            Chunk::Payload(bytes) => self.payload(bytes),
+            Chunk::Unreadable(bytes) => self.unreadable(bytes),
         }
     }
 

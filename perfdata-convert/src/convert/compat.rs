@@ -8,8 +8,8 @@ mod forms;
 
 use std::collections::{BTreeMap, HashSet};
 
-use perfdata_core::arrangement::{Arrangement, Part, PipeArrangement, SlotContent};
 use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, ReadFormat, SampleType};
+use perfdata_core::container_layout::{ContainerLayout, Part, PipeLayout, SlotContent};
 use perfdata_core::describe::{Field, set_fields};
 use perfdata_core::feature::{BuildIdEntry, Compression, EventDesc, EventDescs, Feature, FeatureId, Section};
 use perfdata_core::header::{FileHeader, FileSection};
@@ -227,7 +227,7 @@ impl Compat {
     }
 
     /// The head of a pipe: the number at the end of the features. What a later record made void goes.
-    fn convert_head(&self, head: &mut PipeArrangement) {
+    fn convert_head(&self, head: &mut PipeLayout) {
         head.slots.retain(|slot| !matches!(slot.content, SlotContent::Verbatim(_)));
         for slot in &mut head.slots {
             if let SlotContent::EndOfFeatures(id) = &mut slot.content {
@@ -462,30 +462,30 @@ impl Stage for Compat {
         }
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
         self.endian = recording.endian;
-        self.has_late_events = !recording.events.is_empty() && !has_attrs(arrangement);
+        self.has_late_events = !recording.events.is_empty() && !has_attrs(container_layout);
         self.convert_events(recording)?;
-        let damaged: Vec<u32> = match arrangement {
-            Arrangement::File(file) => {
+        let damaged: Vec<u32> = match container_layout {
+            ContainerLayout::File(file) => {
                 // Those that another stage has taken out have a place.
                 let is_lost =
                     |id: &u32| file.place(Part::Feature(*id)).is_none() && !recording.features.contains_key(id);
                 file.table.iter().map(|(id, _)| *id).filter(is_lost).collect()
             }
-            Arrangement::Pipe(_) => Vec::new(),
+            ContainerLayout::Pipe(_) => Vec::new(),
         };
         for (id, bytes) in std::mem::take(&mut recording.features) {
             if let Some(section) = self.section(FeatureId(id), &bytes, recording.endian)? {
                 recording.features.insert(id, section);
             }
         }
-        match arrangement {
-            Arrangement::Pipe(head) => {
+        match container_layout {
+            ContainerLayout::Pipe(head) => {
                 self.is_pipe = true;
                 self.convert_head(head);
             }
-            Arrangement::File(file) => {
+            ContainerLayout::File(file) => {
                 // Where the section says that there are others than those that can be read, a number of another size
                 // would be found in it.
                 let FileHeader { attrs, attr_size, .. } = &mut file.header;

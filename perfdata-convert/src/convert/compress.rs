@@ -1,6 +1,6 @@
 //! Plain records become compressed ones, as `perf record -z` writes them.
 
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Compression, CompressionType, Feature, FeatureId};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Recording, Version};
@@ -74,8 +74,8 @@ impl Stage for Compress {
     }
 
     /// In a pipe the ratio stays 0, as perf leaves it: the feature is sent before the first record.
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        check_finished(arrangement)?;
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+        check_finished(container_layout)?;
         self.zstd = Some(ParallelCompressor::new(self.kind, recording.endian, self.level, MMAP_LEN as usize)?);
         self.set_feature(recording, 0)
     }

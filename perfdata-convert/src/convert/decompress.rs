@@ -1,6 +1,6 @@
 //! Compressed records become the records in them.
 
-use perfdata_core::arrangement::{Arrangement, Part, Slot, SlotContent};
+use perfdata_core::container_layout::{ContainerLayout, Part, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::{Decompressor, Tail, is_compressed};
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
@@ -36,9 +36,9 @@ impl Stage for Decompress {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
         self.stream = Some(Decompressor::of(recording)?);
-        forget_compression(recording, arrangement)
+        forget_compression(recording, container_layout)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -75,10 +75,10 @@ impl Stage for Decompress {
 ///
 /// # Errors
 /// A file whose header could not say how large other records are.
-pub(super) fn forget_compression(recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-    check_sized(arrangement, SIZE_UNKNOWN)?;
+pub(super) fn forget_compression(recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    check_sized(container_layout, SIZE_UNKNOWN)?;
     recording.features.remove(&FeatureId::COMPRESSED.0);
-    if let Arrangement::Pipe(head) = arrangement {
+    if let ContainerLayout::Pipe(head) = container_layout {
         let endian = recording.endian;
         head.slots.retain(|slot| !is_section_slot(slot, endian));
     }
@@ -100,8 +100,8 @@ pub(super) fn check_end(stream: &Decompressor, last: u64, recording: &Recording)
 const SIZE_UNKNOWN: u64 = 0;
 
 /// Refuses a file whose header has neither the size of its records nor `other`: it could not say it of others.
-fn check_sized(arrangement: &Arrangement, other: u64) -> Result<()> {
-    let Arrangement::File(file) = arrangement else { return Ok(()) };
+fn check_sized(container_layout: &ContainerLayout, other: u64) -> Result<()> {
+    let ContainerLayout::File(file) = container_layout else { return Ok(()) };
     let said = file.header.data.size;
     if said == other || file.place(Part::Data).is_none_or(|data| data.size == said) {
         return Ok(());
@@ -111,8 +111,8 @@ fn check_sized(arrangement: &Arrangement, other: u64) -> Result<()> {
 }
 
 /// Refuses a file whose header does not say how large its records are: it has no place for features.
-pub(super) fn check_finished(arrangement: &Arrangement) -> Result<()> {
-    check_sized(arrangement, u64::MAX)
+pub(super) fn check_finished(container_layout: &ContainerLayout) -> Result<()> {
+    check_sized(container_layout, u64::MAX)
 }
 
 /// Whether the record carries the COMPRESSED feature.

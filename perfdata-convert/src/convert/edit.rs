@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use perfdata_core::arrangement::{Arrangement, Slot, SlotContent};
+use perfdata_core::container_layout::{ContainerLayout, Slot, SlotContent};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{Feature, FeatureId, Section, TABLE};
 use perfdata_core::header::FeatureBitmap;
@@ -95,11 +95,11 @@ impl Stage for Edit {
         Requirements { after_container: true, ..Requirements::none() }
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        match arrangement {
-            Arrangement::Pipe(head) => head.slots.retain(|slot| !self.replaces(slot, recording.endian)),
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+        match container_layout {
+            ContainerLayout::Pipe(head) => head.slots.retain(|slot| !self.replaces(slot, recording.endian)),
             // One that cannot be read has an entry, but is not in the model.
-            Arrangement::File(file) => file
+            ContainerLayout::File(file) => file
                 .table
                 .retain(|(id, _)| self.changes.get(&FeatureId(*id)).is_none_or(|change| *change != Change::Drop)),
         }

@@ -1,7 +1,7 @@
 //! Directory to file: the records of all its files are one stream.
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::record::RecordType;
 
@@ -30,7 +30,7 @@ impl Stage for FromDirectory {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
         recording.features.remove(&FeatureId::DIR_FORMAT.0);
         if self.is_split {
             recording.features.remove(&FeatureId::COMPRESSED.0);

@@ -1,7 +1,7 @@
 //! What a stage forwards to, and the recording at its place.
 
 use perfdata_core::Recording;
-use perfdata_core::read::Run;
+use perfdata_core::read::RecordBatch;
 use perfdata_core::record::{RawRecord, Record, RecordType};
 
 use super::chain::Chain;
@@ -71,8 +71,8 @@ impl<'a> Link<'a> {
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    pub fn records(&mut self, run: &Run<'_>) -> Result<()> {
-        self.chain.records(run)
+    pub fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
+        self.chain.records(batch)
     }
 
     /// Forwards a part of what follows the last record outside its size. It goes nowhere if the last record that was

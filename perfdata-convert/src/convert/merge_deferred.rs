@@ -9,10 +9,10 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::Attr;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::{Decompressor, Limits, Stretch, is_compressed};
+use perfdata_core::read::{Chunk, Decompressor, Limits, is_compressed};
 use perfdata_core::record::{Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie};
 use perfdata_core::wire::Rest;
 use perfdata_core::{Endian, Event, Layout, Recording};
@@ -52,7 +52,7 @@ impl MergeDeferred {
     /// The sample with its whole callchain; nothing where it does not wait for a part of it.
     fn merge(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<Option<Record>> {
         let Some(chains) = &self.chains else { return Ok(None) };
-        if recording.events.glimpse(raw).and_then(|sample| deferred_cookie(sample.callchain())).is_none() {
+        if recording.events.sample_view(raw).and_then(|sample| deferred_cookie(sample.callchain())).is_none() {
             return Ok(None);
         }
         let mut record = Record::decode(raw, &recording.events.layout_of(raw))?;
@@ -209,10 +209,10 @@ impl Stage for MergeDeferred {
         };
         let mut chains = Chains::new(recording.limits);
         let mut decompressor = None;
-        while let Some((stretch, now)) = reader.next_stretch()? {
-            let Stretch::Records(run) = stretch else { continue };
+        while let Some((chunk, now)) = reader.next_chunk()? {
+            let Chunk::Records(batch) = chunk else { continue };
             let now = if now.events.is_empty() { recording } else { now };
-            for raw in run.iter() {
+            for raw in batch.iter() {
                 if !is_compressed(raw.kind) {
                     chains.see(&raw, now)?;
                     continue;
@@ -231,7 +231,7 @@ impl Stage for MergeDeferred {
         Ok(())
     }
 
-    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
         if self.chains.is_none() {
             return Ok(());
         }

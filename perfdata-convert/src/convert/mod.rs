@@ -30,15 +30,15 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{RecordingReader, Stretch, Tail};
+use perfdata_core::read::{Chunk, RecordingReader, Tail};
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::io::{Behind, Input, InputReader, InputSource, Output, Size};
+use crate::io::{BackgroundWriter, Input, InputReader, InputSource, Output, Size};
 use crate::leftover::Leftover;
 use chain::{Step, Writer};
 pub use link::{CompressedRecords, Link};
@@ -55,8 +55,8 @@ pub struct Form {
 }
 
 impl Form {
-    fn of(recording: &Recording, arrangement: &Arrangement) -> Self {
-        Form { container: arrangement.container(), endian: recording.endian }
+    fn of(recording: &Recording, container_layout: &ContainerLayout) -> Self {
+        Form { container: container_layout.container(), endian: recording.endian }
     }
 }
 
@@ -112,7 +112,7 @@ impl Conversion {
         let (ready, size) = self.prepare(input)?;
         let to = ready.to;
         // What has been written to a stream cannot be taken back.
-        if to == ContainerKind::Pipe && output.is_direct() && !self.is_copy(ready.reader.arrangement(), to) {
+        if to == ContainerKind::Pipe && output.is_direct() && !self.is_copy(ready.reader.container_layout(), to) {
             check_ahead(&ready.source).map_err(Error::of_records)?;
         }
         let mut summary = match to {
@@ -132,7 +132,7 @@ impl Conversion {
         let (ready, _) = self.prepare(input)?;
         match ready.to {
             ContainerKind::File => self.write_file(ready, file),
-            ContainerKind::Pipe => Behind::write_all(file, |out| self.write_pipe(ready, out)),
+            ContainerKind::Pipe => BackgroundWriter::write_all(file, |out| self.write_pipe(ready, out)),
         }
     }
 
@@ -154,7 +154,7 @@ impl Conversion {
         if let Some(directory) = source.directory() {
             self.stages.insert(0, Box::new(from_directory::FromDirectory::new(directory)));
         }
-        let found = Form::of(reader.recording(), reader.arrangement()).container;
+        let found = Form::of(reader.recording(), reader.container_layout()).container;
         let to = self.to.unwrap_or(found);
         let mut ahead = self.stages.iter_mut().filter(|stage| stage.requirements().reads_ahead_for(to));
         ahead.try_for_each(|stage| stage.look_ahead(&source, &recording)).map_err(Error::of_records)?;
@@ -170,25 +170,25 @@ impl Conversion {
     }
 
     fn write_file(&mut self, ready: Ready, file: &mut File) -> Result<Summary> {
-        let is_copy = self.is_copy(ready.reader.arrangement(), ContainerKind::File);
-        let Begun { mut reader, source, mut recording, arrangement, mut steps } =
+        let is_copy = self.is_copy(ready.reader.container_layout(), ContainerKind::File);
+        let Begun { mut reader, source, mut recording, container_layout, mut steps } =
             self.begin(ready, ContainerKind::File)?;
         let source = &source;
-        let plan = match &arrangement {
-            Arrangement::File(found) if is_copy => FilePlan::exact(found),
-            Arrangement::File(found) => FilePlan::apart(found),
-            Arrangement::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
-            Arrangement::Pipe(_) => FilePlan::standard(),
+        let plan = match &container_layout {
+            ContainerLayout::File(found) if is_copy => FilePlan::exact(found),
+            ContainerLayout::File(found) => FilePlan::apart(found),
+            ContainerLayout::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
+            ContainerLayout::Pipe(_) => FilePlan::standard(),
         };
-        if let Arrangement::File(found) = &arrangement
+        if let ContainerLayout::File(found) = &container_layout
             && !is_copy
         {
             shared_bytes::check_lost(found, &recording, source)?;
         }
-        let mut writer = FileWriter::begin(Behind::new(file), plan, &recording, source)?;
+        let mut writer = FileWriter::begin(BackgroundWriter::new(file), plan, &recording, source)?;
         let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::File)?;
         writer.finish(&recording)?.flush().map_err(Error::io("output"))?;
-        if let Arrangement::File(found) = &arrangement
+        if let ContainerLayout::File(found) = &container_layout
             && !is_copy
         {
             shared_bytes::check_kept(found, &recording, reader.recording(), source, file)?;
@@ -198,14 +198,14 @@ impl Conversion {
     }
 
     fn write_pipe(&mut self, ready: Ready, out: &mut dyn Write) -> Result<Summary> {
-        let Begun { mut reader, source, mut recording, arrangement, mut steps } =
+        let Begun { mut reader, source, mut recording, container_layout, mut steps } =
             self.begin(ready, ContainerKind::Pipe)?;
-        if let Arrangement::File(found) = &arrangement {
+        if let ContainerLayout::File(found) = &container_layout {
             shared_bytes::check_lost(found, &recording, &source)?;
         }
-        let plan = match &arrangement {
-            Arrangement::Pipe(found) => PipePlan::exact(found),
-            Arrangement::File(_) => {
+        let plan = match &container_layout {
+            ContainerLayout::Pipe(found) => PipePlan::exact(found),
+            ContainerLayout::File(_) => {
                 let wanted = steps.iter().find_map(|step| step.stage.requirements().end_of_features);
                 PipePlan::standard(&recording, wanted.unwrap_or(PipePlan::END))
             }
@@ -219,21 +219,21 @@ impl Conversion {
     }
 
     /// Whether an input that is arranged like this comes out byte for byte.
-    fn is_copy(&self, arrangement: &Arrangement, to: ContainerKind) -> bool {
-        arrangement.container() == to && self.stages.iter().all(|stage| stage.requirements().is_neutral)
+    fn is_copy(&self, container_layout: &ContainerLayout, to: ContainerKind) -> bool {
+        container_layout.container() == to && self.stages.iter().all(|stage| stage.requirements().is_neutral)
     }
 
     /// Shows the model to all stages, which stand in their places then.
     fn begin(&mut self, ready: Ready, to: ContainerKind) -> Result<Begun> {
         let Ready { reader, source, mut recording, has_late_events, .. } = ready;
-        if !self.is_copy(reader.arrangement(), to) {
-            shared_bytes::check_parts(reader.arrangement())?;
+        if !self.is_copy(reader.container_layout(), to) {
+            shared_bytes::check_parts(reader.container_layout())?;
         }
-        let mut arrangement = reader.arrangement().clone();
+        let mut container_layout = reader.container_layout().clone();
         let mut steps: Vec<Step> = Vec::with_capacity(self.stages.len());
         for stage in self.stages.drain(..) {
             let mut step = Step::new(stage, &recording, steps.last());
-            step.stage.begin(&mut recording, &mut arrangement)?;
+            step.stage.begin(&mut recording, &mut container_layout)?;
             step.began(&recording);
             steps.push(step);
         }
@@ -241,7 +241,7 @@ impl Conversion {
         if has_late_events {
             recording.events = Events::default();
         }
-        Ok(Begun { reader, source, recording, arrangement, steps })
+        Ok(Begun { reader, source, recording, container_layout, steps })
     }
 }
 
@@ -263,25 +263,25 @@ fn pump_all(
     writer: &mut dyn RecordSink,
     container: ContainerKind,
 ) -> Result<Summary> {
-    let from = Form::of(reader.recording(), reader.arrangement());
+    let from = Form::of(reader.recording(), reader.container_layout());
     let is_copy = from.container == container && steps.iter().all(|step| step.stage.requirements().is_neutral);
     let mut counts = Counts::default();
-    if let Arrangement::Pipe(head) = reader.arrangement() {
+    if let ContainerLayout::Pipe(head) = reader.container_layout() {
         counts.metadata = head.slots.len() as u64;
     }
     let mut unreadable = 0;
     let mut writer = Writer::new(writer);
-    while let Some((stretch, _)) = reader.next_stretch()? {
-        match stretch {
-            Stretch::Records(run) => counts.add_run(&run),
-            Stretch::Unreadable(bytes) => unreadable += bytes.len() as u64,
-            Stretch::Payload(_) => {}
+    while let Some((chunk, _)) = reader.next_chunk()? {
+        match chunk {
+            Chunk::Records(batch) => counts.add_batch(&batch),
+            Chunk::Unreadable(bytes) => unreadable += bytes.len() as u64,
+            Chunk::Payload(_) => {}
         }
         // Nobody has to wait for the end of what is refused.
         if unreadable > Tail::MOST && !is_copy {
             break;
         }
-        writer.chain(steps).stretch(&stretch)?;
+        writer.chain(steps).chunk(&chunk)?;
     }
     let unreadable = Leftover::of(reader, unreadable);
     if let Some(leftover) = unreadable.as_ref().filter(|_| !is_copy) {
@@ -305,7 +305,7 @@ fn pump_all(
         bytes_in: 0,
         bytes_out: 0,
         elapsed: Duration::ZERO,
-        unfinished: container == ContainerKind::File && !reader.arrangement().is_finished(),
+        unfinished: container == ContainerKind::File && !reader.container_layout().is_finished(),
         unreadable,
         notes: steps.iter().flat_map(|step| step.note().into_iter().chain(step.stage.notes())).collect(),
     })
@@ -327,7 +327,7 @@ struct Begun {
     reader: RecordingReader<InputReader>,
     source: InputSource,
     recording: Recording,
-    arrangement: Arrangement,
+    container_layout: ContainerLayout,
     steps: Vec<Step>,
 }
 
@@ -353,8 +353,8 @@ impl Write for Counted<'_> {
 fn check_ahead(source: &InputSource) -> Result<()> {
     let Some(mut reader) = source.reopen()? else { return Ok(()) };
     let mut unreadable = 0;
-    while let Some((stretch, _)) = reader.next_stretch()?.filter(|_| unreadable <= Tail::MOST) {
-        if let Stretch::Unreadable(bytes) = stretch {
+    while let Some((chunk, _)) = reader.next_chunk()?.filter(|_| unreadable <= Tail::MOST) {
+        if let Chunk::Unreadable(bytes) = chunk {
             unreadable += bytes.len() as u64;
         }
     }
@@ -367,6 +367,6 @@ fn late_events(source: &InputSource) -> Result<Events> {
         let what = "the attributes are not at the head of the stream: give the recording as a file";
         return Err(Error::Refused(what.into()));
     };
-    while reader.next_stretch()?.is_some() {}
+    while reader.next_chunk()?.is_some() {}
     Ok(reader.recording().events.clone())
 }

@@ -1,15 +1,16 @@
 //! Recovering: what can be believed of a damaged recording becomes one that is whole.
 //!
-//! The reader does the work ([`Survey`], [`RecordingReader::mended`](perfdata_core::read::RecordingReader::mended)): it
-//! gives records that can be believed, and an arrangement without what is lost. At first the input is surveyed, so that
-//! nothing is written where nothing is left, or all is asked for; and one that needs nothing is copied.
+//! The reader does the work ([`Survey`],
+//! [`RecordingReader::salvaged`](perfdata_core::read::RecordingReader::salvaged)): it gives records that can be believed,
+//! and a layout without what is lost. At first the input is surveyed, so that nothing is written where nothing is left, or
+//! all is asked for; and one that needs nothing is copied.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::time::Instant;
 
-use perfdata_core::arrangement::{Arrangement, SlotContent};
+use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::error::Problem;
 use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::{ContainerKind, FileSection};
@@ -110,7 +111,7 @@ pub fn recover_and(input: Input, strict: bool, to_output: impl FnOnce(Input) -> 
 pub fn convert_recovered(conversion: Conversion, recovered: Input, output: Output) -> Result<Summary> {
     let start = Instant::now();
     output.write_seekable(|file| {
-        let as_file = recovered.again().ok_or_else(unmended)?;
+        let as_file = recovered.again().ok_or_else(unsalvaged)?;
         let summary = conversion.run_into(recovered, file)?;
         check(&as_file.in_file(file)?)?;
         Ok(Summary { elapsed: start.elapsed(), ..summary })
@@ -127,7 +128,7 @@ pub fn convert_recovered_to_directory(
     stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
 ) -> Result<Summary> {
     let start = Instant::now();
-    let there = recovered.again().ok_or_else(unmended)?;
+    let there = recovered.again().ok_or_else(unsalvaged)?;
     let summary = to_directory::convert_and(recovered, output, stages, |folder| check(&there.in_folder(folder)?))?;
     Ok(Summary { elapsed: start.elapsed(), ..summary })
 }
@@ -139,7 +140,7 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
     let is_whole = conversion.is_none();
     let (stages, readable) = match conversion {
         Some(conversion) => conversion,
-        None => (Vec::new(), input.again().ok_or_else(unmended)?),
+        None => (Vec::new(), input.again().ok_or_else(unsalvaged)?),
     };
     let mut summary = Conversion { stages, to: None }.run_into(readable, file)?;
     for _ in 0..ROUNDS {
@@ -165,7 +166,7 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
 
 /// Refuses what `perfconv verify` finds an error in.
 fn check(recovered: &Input) -> Result<()> {
-    let report = Report::of(recovered.again().ok_or_else(unmended)?)?;
+    let report = Report::of(recovered.again().ok_or_else(unsalvaged)?)?;
     match report.findings.iter().find(|finding| finding.severity == Severity::Error) {
         None => Ok(()),
         Some(Finding { offset, meaning, .. }) => {
@@ -198,8 +199,8 @@ struct Plan {
 impl Plan {
     fn of(input: &Input, strict: bool) -> Result<Self> {
         let surveys = input.survey().map_err(hopeless)?;
-        let Some((_, main)) = surveys.first() else { return Err(unmended()) };
-        let all = || surveys.iter().map(|(file, survey)| (file, &survey.mending));
+        let Some((_, main)) = surveys.first() else { return Err(unsalvaged()) };
+        let all = || surveys.iter().map(|(file, survey)| (file, &survey.salvaging));
         let skipped = all().flat_map(|(file, found)| {
             let last = found.skipped.len().saturating_sub(1);
             let is_last = move |at| at == last && found.more == 0 && found.ends_in_gap();
@@ -214,17 +215,18 @@ impl Plan {
             return Err(Error::Refused("nothing can be recovered: no whole attribute is left".into()));
         }
         let foreknown = surveys.iter().map(|(_, survey)| survey.foreknown).collect();
-        let damaged = input.again().ok_or_else(unmended)?.mended(foreknown)?;
+        let damaged = input.again().ok_or_else(unsalvaged)?.salvaged(foreknown)?;
         let container = {
-            let (reader, _) = damaged.again().ok_or_else(unmended)?.reader().map_err(hopeless)?;
-            reader.arrangement().container()
+            let (reader, _) = damaged.again().ok_or_else(unsalvaged)?.reader().map_err(hopeless)?;
+            reader.container_layout().container()
         };
         let is_split = surveys.len() > 1;
-        let said =
-            input.again().and_then(|input| input.reader().ok()).and_then(|(reader, _)| match reader.arrangement() {
-                Arrangement::File(file) => wrong_end(file),
-                Arrangement::Pipe(_) => None,
-            });
+        let said = input.again().and_then(|input| input.reader().ok()).and_then(|(reader, _)| {
+            match reader.container_layout() {
+                ContainerLayout::File(file) => wrong_end(file),
+                ContainerLayout::Pipe(_) => None,
+            }
+        });
         let mut losses = Vec::new();
         let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| (more + found.more, bytes + found.bytes));
         if more > 0 {
@@ -236,7 +238,7 @@ impl Plan {
         let is_index_remade = (bytes > 0 || is_split) && container == ContainerKind::File;
         let wrong =
             wrong_ones(&mut rest, &seen(&surveys), container, |id| is_index_remade && id == FeatureId::AUXTRACE);
-        tell_losses(&mut losses, &main.mending.losses, said, &wrong, &main.recording);
+        tell_losses(&mut losses, &main.salvaging.losses, said, &wrong, &main.recording);
         let has_lost_ids = main.foreknown.ids == Ids::Lost;
         if has_lost_ids {
             losses.push("the ids of the event are left out: its records bear others".into());
@@ -270,8 +272,8 @@ impl Plan {
 /// What the records that are left say of feature sections.
 fn seen(surveys: &[(Option<String>, Survey)]) -> Seen {
     let mut seen = Seen::default();
-    for (_, Survey { samples, mending, .. }) in surveys {
-        seen.auxtrace.extend(&mending.left.auxtrace);
+    for (_, Survey { samples, salvaging, .. }) in surveys {
+        seen.auxtrace.extend(&salvaging.left.auxtrace);
         let times = [seen.times.take(), samples.clone()].into_iter().flatten();
         seen.times = times.reduce(|a, b| SampleTime { first: a.first.min(b.first), last: a.last.max(b.last) });
     }
@@ -297,8 +299,8 @@ fn wrong_ones(
     }
 }
 
-/// An input that is mended can be read twice.
-fn unmended() -> Error {
+/// An input that is salvaged can be read twice.
+fn unsalvaged() -> Error {
     Error::Refused("the input cannot be read twice".into())
 }
 
@@ -336,13 +338,13 @@ impl Stage for Without {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
         let is_without = |id: u32| self.sections.contains(&FeatureId(id));
         recording.features.retain(|&id, _| !is_without(id));
         if self.ids {
             recording.events = std::mem::take(&mut recording.events).without_ids();
         }
-        if let Arrangement::Pipe(head) = arrangement {
+        if let ContainerLayout::Pipe(head) = container_layout {
             let endian = recording.endian;
             head.slots.retain(|slot| match &slot.content {
                 SlotContent::Verbatim(bytes) => {

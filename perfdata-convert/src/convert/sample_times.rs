@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Decompressor, Run};
+use perfdata_core::read::{Decompressor, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use super::{Link, Requirements, Stage};
@@ -74,7 +74,7 @@ enum Place {
     /// In front of these stages.
     Before(Before),
     /// Behind them.
-    Behind(Before),
+    BackgroundWriter(Before),
     /// Behind them, where a pipe comes in or goes out: it says the times before the first sample. As in a pipe of `perf
     /// record` they are 0, for not known; the stage that makes a file of it looks for them.
     Pipe,
@@ -91,7 +91,7 @@ impl UpdateTimes {
             return stages.insert(last.saturating_add(1), new(Place::Pipe));
         }
         let before = Before::default();
-        stages.insert(last.saturating_add(1), new(Place::Behind(before.clone())));
+        stages.insert(last.saturating_add(1), new(Place::BackgroundWriter(before.clone())));
         stages.insert(first, new(Place::Before(before)));
     }
 }
@@ -101,7 +101,7 @@ impl Stage for UpdateTimes {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, _: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
         if !recording.features.contains_key(&FeatureId::SAMPLE_TIME.0) {
             return Ok(());
         }
@@ -117,11 +117,11 @@ impl Stage for UpdateTimes {
         kind == RecordType::SAMPLE && self.is_wanted
     }
 
-    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
         if self.is_wanted {
-            run.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
+            batch.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
         }
-        next.records(run)
+        next.records(batch)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -141,11 +141,11 @@ impl Stage for UpdateTimes {
                 before.replace(now);
                 Ok(())
             }
-            Place::Behind(before) if *before.borrow() != now => {
+            Place::BackgroundWriter(before) if *before.borrow() != now => {
                 let times = now.unwrap_or(SampleTime { first: 0, last: 0 });
                 Ok(recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?)
             }
-            Place::Behind(_) | Place::Pipe => Ok(()),
+            Place::BackgroundWriter(_) | Place::Pipe => Ok(()),
         }
     }
 }

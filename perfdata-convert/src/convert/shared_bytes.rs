@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use perfdata_core::arrangement::{Arrangement, FileArrangement, Part};
+use perfdata_core::container_layout::{ContainerLayout, FileLayout, Part};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::read::{Options, RecordingReader, Source, SourceReader};
@@ -13,8 +13,8 @@ use crate::error::{Error, Result, Step};
 use crate::leftover::without_place;
 
 /// Refuses a file of which two parts share bytes: if one of them changes, so does the other.
-pub(super) fn check_parts(arrangement: &Arrangement) -> Result<()> {
-    let Arrangement::File(file) = arrangement else { return Ok(()) };
+pub(super) fn check_parts(container_layout: &ContainerLayout) -> Result<()> {
+    let ContainerLayout::File(file) = container_layout else { return Ok(()) };
     let data = file.header.data;
     if let Some(end) = data.end().filter(|&end| file.unexplained && data.size > 0 && end <= file.len) {
         let what = format!(
@@ -51,7 +51,7 @@ pub(super) fn check_parts(arrangement: &Arrangement) -> Result<()> {
 
 /// Refuses a file with a feature section that cannot be read, but of which perf may read something: it cannot be
 /// converted. `recording` is what becomes of the file.
-pub(super) fn check_lost(file: &FileArrangement, recording: &Recording, source: &dyn Source) -> Result<()> {
+pub(super) fn check_lost(file: &FileLayout, recording: &Recording, source: &dyn Source) -> Result<()> {
     let lost = file.lost_sections().filter(|(id, _)| !recording.features.contains_key(id));
     for (id, place) in lost.filter(|(_, place)| place.offset < file.len) {
         let bytes = bytes_at(source, place)?;
@@ -62,10 +62,10 @@ pub(super) fn check_lost(file: &FileArrangement, recording: &Recording, source: 
     Ok(())
 }
 
-/// Refuses what was written to `output` if perf would read another thing there than in the input, whose arrangement was
+/// Refuses what was written to `output` if perf would read another thing there than in the input, whose layout was
 /// `file`, where a section cannot be read. `recording` is what was written.
 pub(super) fn check_kept(
-    file: &FileArrangement,
+    file: &FileLayout,
     recording: &Recording,
     before: &Recording,
     source: &dyn Source,
@@ -77,7 +77,7 @@ pub(super) fn check_kept(
     let output = Arc::new(output.try_clone().map_err(Error::io("output"))?);
     let options = Options { limits: recording.limits, ..Options::default() };
     let again = RecordingReader::open_with(output.clone(), options)?;
-    let Arrangement::File(written) = again.arrangement() else { return Ok(()) };
+    let ContainerLayout::File(written) = again.container_layout() else { return Ok(()) };
     for (id, place) in file.lost_sections().filter(|(id, _)| !recording.features.contains_key(id)) {
         let now = written.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1).unwrap_or_default();
         let bytes = bytes_at(&*output, now)?;
@@ -98,7 +98,7 @@ pub(super) fn check_kept(
 
 /// Whether perf may read something of a section that cannot be read: most sections it reads beyond their end, too. Build
 /// ids it reads one by one, up to the first one that cannot be; perf inject writes attributes over it.
-fn says_something(id: u32, bytes: &[u8], file: &FileArrangement, recording: &Recording) -> bool {
+fn says_something(id: u32, bytes: &[u8], file: &FileLayout, recording: &Recording) -> bool {
     let size = bytes.get(6..8).and_then(|size| <[u8; 2]>::try_from(size).ok());
     let size =
         size.map(

@@ -1,10 +1,10 @@
 //! What a stage is: one step of a conversion, and what it asks of the pipeline.
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Run, RunPart};
+use perfdata_core::read::{BatchPart, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use super::link::{CompressedRecords, Link};
@@ -125,7 +125,7 @@ pub trait Stage {
     ///
     /// # Errors
     /// The recording cannot be converted.
-    fn begin(&mut self, _recording: &mut Recording, _arrangement: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, _recording: &mut Recording, _container_layout: &mut ContainerLayout) -> Result<()> {
         Ok(())
     }
 
@@ -139,8 +139,8 @@ pub trait Stage {
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
-        each_part(self, run, next)
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        each_part(self, batch, next)
     }
 
     /// Takes a record, and gives `next` what becomes of it. What follows the record outside its size goes the way of
@@ -183,16 +183,16 @@ pub trait Stage {
     }
 }
 
-/// Gives `stage` the records of a run that it wants one at a time, and hands on the others.
-pub(super) fn each_part(stage: &mut (impl Stage + ?Sized), run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
-    let mut rest = *run;
+/// Gives `stage` the records of a batch that it wants one at a time, and hands on the others.
+pub(super) fn each_part(stage: &mut (impl Stage + ?Sized), batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+    let mut rest = *batch;
     while let Some(part) = rest.take_part(|kind| stage.wants(kind)) {
         match part {
-            RunPart::Wanted(record) => {
+            BatchPart::Wanted(record) => {
                 next.at(record.offset);
                 stage.record(&record, next)?;
             }
-            RunPart::Others(run) => next.records(&run)?,
+            BatchPart::Others(batch) => next.records(&batch)?,
         }
     }
     Ok(())

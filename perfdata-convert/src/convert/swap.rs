@@ -3,11 +3,11 @@
 //! A record is decoded in the recording's byte order and encoded in the other one. Payloads with an order of their
 //! own (RAW data, stacks, AUX data, tracing data, code, build ids, strings) stay as they are.
 
-use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::{EventType, SampleType};
+use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::WordSize;
-use perfdata_core::read::{Decompressor, Run, Tail, is_compressed};
+use perfdata_core::read::{Decompressor, RecordBatch, Tail, is_compressed};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{Endian, Events, Layout, Recording, describe};
@@ -155,7 +155,7 @@ impl Swap {
     /// Hands on converted records, the first of which stood at `offset`.
     fn give(&self, bytes: &mut Vec<u8>, offset: u64, next: &mut Link<'_>) -> Result<()> {
         if !bytes.is_empty() {
-            next.records(&Run::first(bytes, self.endian, offset))?;
+            next.records(&RecordBatch::first(bytes, self.endian, offset))?;
             bytes.clear();
         }
         Ok(())
@@ -192,8 +192,8 @@ impl Swap {
     }
 
     /// The parts of a pipe's head that are not in the model.
-    fn convert_head(&mut self, arrangement: &mut Arrangement, from: &Recording) -> Result<()> {
-        let Arrangement::Pipe(head) = arrangement else { return Ok(()) };
+    fn convert_head(&mut self, container_layout: &mut ContainerLayout, from: &Recording) -> Result<()> {
+        let ContainerLayout::Pipe(head) = container_layout else { return Ok(()) };
         for slot in &mut head.slots {
             let SlotContent::Verbatim(bytes) = &mut slot.content else { continue };
             let raw = RawRecord::first(bytes, from.endian, 0)?;
@@ -226,7 +226,7 @@ impl Stage for Swap {
         Requirements { events_first: true, may_refuse: self.unknown == Unknown::Error, ..Requirements::none() }
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
         self.endian = match self.to {
             Target::Order(endian) => endian,
             Target::Other if recording.endian == Endian::Little => Endian::Big,
@@ -243,7 +243,7 @@ impl Stage for Swap {
             }
         }
         self.convert_features(recording, &from)?;
-        if let Arrangement::File(file) = arrangement
+        if let ContainerLayout::File(file) = container_layout
             && file.words == WordSize::Bits32
         {
             let why = "its words seem to be 32-bit ones, which nothing in the file says";
@@ -252,25 +252,25 @@ impl Stage for Swap {
             }
             file.words = WordSize::Bits64;
         }
-        self.convert_head(arrangement, &from)?;
+        self.convert_head(container_layout, &from)?;
         recording.endian = self.endian;
         self.is_other = true;
         Ok(())
     }
 
-    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
-        if run.len() == 1 {
-            return run.iter().try_for_each(|record| self.record(&record, next));
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        if batch.len() == 1 {
+            return batch.iter().try_for_each(|record| self.record(&record, next));
         }
         if !self.is_other {
-            return next.records(run);
+            return next.records(batch);
         }
         let from = next.recording();
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
         // Where the records in `bytes` stood.
-        let mut start = run.offset();
-        for raw in run.iter() {
+        let mut start = batch.offset();
+        for raw in batch.iter() {
             let (before, end) = (bytes.len(), raw.offset.saturating_add(raw.bytes.len() as u64));
             if is_compressed(raw.kind) {
                 self.give(&mut bytes, start, next)?;

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use perfdata_core::arrangement::{Arrangement, SlotContent};
 use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
+use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
-use perfdata_core::read::{Run, RunPart, is_metadata};
+use perfdata_core::read::{BatchPart, RecordBatch, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Event, Events, Recording};
@@ -52,8 +52,8 @@ impl Stage for ToFile {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        self.has_early_events = has_attrs(arrangement);
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+        self.has_early_events = has_attrs(container_layout);
         self.events = recording.events.len();
         check_ids(&recording.events)?;
         // A pipe's SAMPLE_TIME is written before the first sample, so it says 0.
@@ -76,16 +76,16 @@ impl Stage for ToFile {
         is_new || is_taken || self.described.is_some() || matches!(kind, RecordType::EVENT_UPDATE | RecordType::STAT)
     }
 
-    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
-        let mut rest = *run;
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        let mut rest = *batch;
         while let Some(part) = rest.take_part(|kind| self.wants(kind)) {
             match part {
-                RunPart::Wanted(record) => self.record(&record, next)?,
-                RunPart::Others(run) => {
+                BatchPart::Wanted(record) => self.record(&record, next)?,
+                BatchPart::Others(batch) => {
                     if self.wants_times {
-                        run.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
+                        batch.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
                     }
-                    next.records(&run)?;
+                    next.records(&batch)?;
                 }
             }
         }
@@ -147,10 +147,10 @@ impl Stage for ToFile {
 }
 
 /// Whether a pipe has attributes at its head.
-pub(super) fn has_attrs(arrangement: &Arrangement) -> bool {
-    match arrangement {
-        Arrangement::Pipe(head) => head.slots.iter().any(|slot| matches!(slot.content, SlotContent::Attr(_))),
-        Arrangement::File(_) => true,
+pub(super) fn has_attrs(container_layout: &ContainerLayout) -> bool {
+    match container_layout {
+        ContainerLayout::Pipe(head) => head.slots.iter().any(|slot| matches!(slot.content, SlotContent::Attr(_))),
+        ContainerLayout::File(_) => true,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The writer makes the records from the model; here is what else a pipe has, and what it cannot hold.
 
-use perfdata_core::arrangement::{Arrangement, Slot};
+use perfdata_core::container_layout::{ContainerLayout, Slot};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, Record, RecordType};
@@ -43,8 +43,8 @@ impl Stage for ToPipe {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        if let Arrangement::File(file) = arrangement {
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+        if let ContainerLayout::File(file) = container_layout {
             self.lost = file.lost_sections().map(|(id, _)| FeatureId(id)).collect();
         }
         for (&id, section) in &recording.features {

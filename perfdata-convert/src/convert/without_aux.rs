@@ -1,8 +1,8 @@
 //! A recording without its AUX data.
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 
@@ -28,10 +28,10 @@ impl Stage for WithoutAux {
         if self.has_samples { CompressedRecords::Plain } else { CompressedRecords::AsTheyAre }
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
         recording.features.remove(&FeatureId::AUXTRACE.0);
         self.has_samples = recording.events.iter().any(|event| event.attr.sample_type.has(SampleType::AUX));
-        if self.has_samples { forget_compression(recording, arrangement) } else { Ok(()) }
+        if self.has_samples { forget_compression(recording, container_layout) } else { Ok(()) }
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {

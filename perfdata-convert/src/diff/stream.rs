@@ -7,7 +7,7 @@ use std::hash::Hasher;
 use std::ops::ControlFlow;
 use std::sync::mpsc::Receiver;
 
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::describe::{Describe, Style};
 use perfdata_core::read::{RecordingReader, is_metadata};
 use perfdata_core::record::{RawRecord, Record, RecordType};
@@ -113,7 +113,7 @@ impl Entry {
 }
 
 pub(super) fn is_pipe(reader: &RecordingReader<InputReader>) -> bool {
-    matches!(reader.arrangement(), Arrangement::Pipe(_))
+    matches!(reader.container_layout(), ContainerLayout::Pipe(_))
 }
 
 /// Hands all that is compared in the stream of `reader` to `send`, until that says that nobody listens any more, and
@@ -187,10 +187,10 @@ pub(super) fn read(
         send(Entry { end: Some(end), ..Entry::new(&last, None, Layout::default()) });
     }
     side.compared.settle();
-    if let Arrangement::Pipe(head) = reader.arrangement() {
+    if let ContainerLayout::Pipe(head) = reader.container_layout() {
         side.counts.metadata = side.counts.metadata.saturating_add(head.slots.len() as u64);
     }
-    side.container = Some(reader.arrangement().container());
+    side.container = Some(reader.container_layout().container());
     side.recording = Some(reader.recording().clone());
     Ok(side)
 }

@@ -15,7 +15,7 @@ pub(super) fn reader(directory: &Directory, limits: Limits, meter: Meter) -> Res
     Ok(directory.reader(limits)?.map_input(|files| meter.of(Stream::Path(files))))
 }
 
-/// What is granted to each of its files where they are mended: each is decompressed to be looked at, and once more to
+/// What is granted to each of its files where they are salvaged: each is decompressed to be looked at, and once more to
 /// be merged.
 pub(super) fn limits(directory: &Directory, all: Limits) -> Limits {
     let files = directory.files().len();
@@ -23,7 +23,7 @@ pub(super) fn limits(directory: &Directory, all: Limits) -> Limits {
 }
 
 /// What can be believed of the recording in `directory`.
-pub(super) fn mended_reader(
+pub(super) fn salvaged_reader(
     directory: &Directory,
     foreknown: &[Foreknown],
     all: Limits,
@@ -33,10 +33,10 @@ pub(super) fn mended_reader(
     let mut told = foreknown.iter().copied().chain(iter::repeat(Foreknown::default()));
     let data: (Arc<InputFile>, _) = (directory.data().clone(), told.next().unwrap_or_default());
     if !directory.is_split() {
-        let reader = RecordingReader::mended(data.0, data.1, limits).map_err(|error| error.inside("data"))?;
+        let reader = RecordingReader::salvaged(data.0, data.1, limits).map_err(|error| error.inside("data"))?;
         return Ok(reader.map_input(|file| meter.of(Stream::Mended(Box::new(file)))));
     }
     let files = directory.files().iter().cloned().zip(told).collect();
-    let reader = RecordingReader::mended_directory(data, files, limits)?;
+    let reader = RecordingReader::salvaged_directory(data, files, limits)?;
     Ok(reader.map_input(|merged| meter.of(Stream::MendedFiles(Box::new(merged)))))
 }

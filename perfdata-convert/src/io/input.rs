@@ -238,20 +238,20 @@ impl Input {
                 let beside = beside.collect::<Result<Vec<_>>>()?;
                 Ok([(Some("data".into()), main)].into_iter().chain(beside).collect())
             }
-            _ => Err(unmendable()),
+            _ => Err(unsalvageable()),
         }
     }
 
-    /// This input as one of which only what can be believed is read ([`RecordingReader::mended`]); `foreknown` is what
-    /// surveys say of its files.
+    /// This input as one of which only what can be believed is read ([`RecordingReader::salvaged`]); `foreknown` is
+    /// what surveys say of its files.
     ///
     /// # Errors
     /// It is a stream.
-    pub fn mended(self, foreknown: Vec<Foreknown>) -> Result<Input> {
+    pub fn salvaged(self, foreknown: Vec<Foreknown>) -> Result<Input> {
         let kind = match self.kind {
             Kind::File(file) => Kind::Damaged(file, foreknown.first().copied().unwrap_or_default()),
             Kind::Directory(directory) => Kind::DamagedDirectory(directory, foreknown),
-            _ => return Err(unmendable()),
+            _ => return Err(unsalvageable()),
         };
         Ok(Input { kind, ..self })
     }
@@ -296,12 +296,12 @@ impl Input {
                 Ok((reader, InputSource { place: Place::Directory(directory), limits, meter }))
             }
             Kind::Damaged(file, foreknown) => {
-                let reader = RecordingReader::mended(file.clone(), foreknown, limits)?;
+                let reader = RecordingReader::salvaged(file.clone(), foreknown, limits)?;
                 let reader = reader.map_input(|file| meter.clone().of(Stream::Mended(Box::new(file))));
                 Ok((reader, InputSource { place: Place::File(file), limits, meter }))
             }
             Kind::DamagedDirectory(directory, foreknown) => {
-                let reader = directory::mended_reader(&directory, &foreknown, limits, meter.clone())?;
+                let reader = directory::salvaged_reader(&directory, &foreknown, limits, meter.clone())?;
                 Ok((reader, InputSource { place: Place::Directory(directory), limits, meter }))
             }
         }
@@ -320,7 +320,7 @@ fn unrecognised(first: &[u8]) -> Error {
     }
 }
 
-fn unmendable() -> Error {
+fn unsalvageable() -> Error {
     Error::Refused("a stream cannot be read twice".into())
 }
 

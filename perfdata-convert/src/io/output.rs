@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::new_file::{NewFile, folder_of, sync_folder};
 use super::same::{input_stays, is_input, resolved, stdout_is_input};
 use super::spool::{annotated, failed, temporary_file};
-use super::{Behind, STANDARD};
+use super::{BackgroundWriter, STANDARD};
 use crate::error::{Error, Result, Step};
 
 /// Where a command's output goes. It becomes visible when it is complete.
@@ -139,7 +139,7 @@ impl Output {
     /// As [`write_seekable`](Self::write_seekable).
     pub fn write_stream<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match self.kind {
-            Kind::New(_) => self.write_seekable(|file| Behind::write_all(file, write)),
+            Kind::New(_) => self.write_seekable(|file| BackgroundWriter::write_all(file, write)),
             Kind::Direct(file, name) => write_direct(file, name, self.syncs, write),
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use perfdata_core::record::{Glimpse, RawRecord, RecordHeader, RecordType, Task, Tid};
+use perfdata_core::record::{RawRecord, RecordHeader, RecordType, SampleView, Task, Tid};
 use perfdata_core::{Endian, Events};
 use perfdata_session::{CommId, Machine, ThreadId, Threads};
 
@@ -79,7 +79,7 @@ struct Due {
 impl Comms {
     /// Takes a sample.
     #[inline]
-    pub fn sample(&mut self, sample: &Glimpse<'_>) {
+    pub fn sample(&mut self, sample: &SampleView<'_>) {
         let Some(tid) = sample.tid() else { return };
         match known(sample.time()) {
             Some(time) => {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::{Arrangement, FileArrangement, Part, Region};
+use perfdata_core::container_layout::{ContainerLayout, FileLayout, Part, Region};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{FileSection, PipeHeader};
@@ -62,11 +62,11 @@ impl Dump {
     pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Dumped> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut printer = Printer { dump: self, out };
-        let arrangement = reader.arrangement().clone();
+        let container_layout = reader.container_layout().clone();
         let model = reader.recording().clone();
-        match &arrangement {
-            Arrangement::File(file) if self.hex => printer.parts(file, &model, &source, true)?,
-            Arrangement::Pipe(_) if self.hex && self.types.is_empty() => printer.pipe_header(&model)?,
+        match &container_layout {
+            ContainerLayout::File(file) if self.hex => printer.parts(file, &model, &source, true)?,
+            ContainerLayout::Pipe(_) if self.hex && self.types.is_empty() => printer.pipe_header(&model)?,
             _ => {}
         }
         let take = |text: String| printer.out.write_all(text.as_bytes()).map_err(Error::io("standard output"));
@@ -75,7 +75,7 @@ impl Dump {
         let Fed { counts, shown, mut damage, unreadable } =
             in_order(|intake| self.feed(&mut reader, intake), work, take)?;
         damage.extend(Leftover::of(&reader, unreadable as u64).map(|leftover| leftover.to_string()));
-        if let Arrangement::File(file) = &arrangement
+        if let ContainerLayout::File(file) = &container_layout
             && self.hex
         {
             printer.parts(file, &model, &source, false)?;
@@ -193,7 +193,7 @@ impl Printer<'_> {
     }
 
     /// Shows the parts of a file before, or behind, its records. Those who ask for some types of records want no parts.
-    fn parts(&mut self, file: &FileArrangement, model: &Recording, source: &InputSource, before: bool) -> Result<()> {
+    fn parts(&mut self, file: &FileLayout, model: &Recording, source: &InputSource, before: bool) -> Result<()> {
         if !self.dump.types.is_empty() {
             return Ok(());
         }
@@ -210,13 +210,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn region(
-        &mut self,
-        region: &Region,
-        file: &FileArrangement,
-        model: &Recording,
-        source: &InputSource,
-    ) -> Result<()> {
+    fn region(&mut self, region: &Region, file: &FileLayout, model: &Recording, source: &InputSource) -> Result<()> {
         let Region { part, place } = *region;
         if part == Part::Data {
             return Ok(());

@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perfdata_core::Endian;
-use perfdata_core::arrangement::Part;
+use perfdata_core::container_layout::Part;
 use perfdata_core::describe::{Leaf, Style};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{CpuMode, RecordType};

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::{Arrangement, FileArrangement};
+use perfdata_core::container_layout::{ContainerLayout, FileLayout};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
@@ -32,7 +32,7 @@ use perfdata_session::EventNames;
 #[derive(Debug)]
 pub struct Overview {
     recording: Recording,
-    arrangement: Arrangement,
+    container_layout: ContainerLayout,
     names: EventNames,
     /// Where in a pipe each feature's section is.
     sections: BTreeMap<u32, u64>,
@@ -73,7 +73,7 @@ impl Overview {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut overview = Overview {
             recording: Recording::new(reader.recording().endian),
-            arrangement: reader.arrangement().clone(),
+            container_layout: reader.container_layout().clone(),
             names: EventNames::default(),
             sections: BTreeMap::new(),
             counts: Counts::default(),
@@ -116,7 +116,7 @@ impl Overview {
         }
         overview.recording = reader.recording().clone();
         overview.names.update(&overview.recording);
-        if let Arrangement::File(file) = &overview.arrangement {
+        if let ContainerLayout::File(file) = &overview.container_layout {
             overview.damage.extend(damage_of(file));
         }
         Ok(overview)
@@ -145,13 +145,13 @@ impl Overview {
     }
 
     /// Where everything stands.
-    pub fn arrangement(&self) -> &Arrangement {
-        &self.arrangement
+    pub fn container_layout(&self) -> &ContainerLayout {
+        &self.container_layout
     }
 
     /// The container; a directory is read as a file.
     pub fn container(&self) -> ContainerKind {
-        self.arrangement.container()
+        self.container_layout.container()
     }
 
     /// What keeps parts of the recording from being read.
@@ -219,9 +219,9 @@ impl Overview {
 
     /// Where the section of a feature is.
     fn offset(&self, id: u32) -> Option<u64> {
-        match &self.arrangement {
-            Arrangement::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
-            Arrangement::Pipe(_) => self.sections.get(&id).copied(),
+        match &self.container_layout {
+            ContainerLayout::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
+            ContainerLayout::Pipe(_) => self.sections.get(&id).copied(),
         }
     }
 
@@ -239,7 +239,7 @@ impl Overview {
     /// For people; `in_full` with the words of the header, and with fields of attributes that are 0.
     pub fn text(&self, in_full: bool) -> String {
         let mut out = String::new();
-        let _ = writeln!(out, "{}, {}", self.arrangement.container(), endian_name(self.recording.endian));
+        let _ = writeln!(out, "{}, {}", self.container_layout.container(), endian_name(self.recording.endian));
         let origin = self.origin();
         if !origin.is_empty() {
             let _ = writeln!(out, "made {origin}");
@@ -253,7 +253,7 @@ impl Overview {
         if in_full {
             let magic = escaped(self.recording.magic.bytes(self.recording.endian));
             let _ = writeln!(out, "magic: {magic}");
-            if let Arrangement::File(file) = &self.arrangement {
+            if let ContainerLayout::File(file) = &self.container_layout {
                 out.push_str(&Tree::of(&file.header, "header", 0));
             }
         }
@@ -316,7 +316,7 @@ impl Overview {
         json.text("magic", self.recording.magic.bytes(self.recording.endian));
         let names: Vec<Vec<u8>> = self.event_names().map(Cow::into_owned).collect();
         self.facts.json(&mut json, &self.recording, &names);
-        if let Arrangement::File(file) = &self.arrangement {
+        if let ContainerLayout::File(file) = &self.container_layout {
             json.value("header", &file.header);
         }
         json_of_events(&mut json, &self.recording, &self.names);
@@ -384,7 +384,7 @@ pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames
 }
 
 /// What is wrong with the places of a file's parts.
-fn damage_of(file: &FileArrangement) -> Vec<String> {
+fn damage_of(file: &FileLayout) -> Vec<String> {
     let mut damage: Vec<String> = wrong_end(file).into_iter().collect();
     if file.unexplained {
         damage.push("the header announces feature sections, but there is no table of them".into());

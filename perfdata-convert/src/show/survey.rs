@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::{Arrangement, Part, Region};
+use perfdata_core::container_layout::{ContainerLayout, Part, Region};
 use perfdata_core::header::PipeHeader;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 
@@ -77,16 +77,16 @@ impl Survey {
 
     /// Bytes of the recording.
     pub fn size(&self) -> u64 {
-        match self.overview.arrangement() {
-            Arrangement::File(file) => file.len,
-            Arrangement::Pipe(_) => PipeHeader::SIZE.saturating_add(self.overview.stream_bytes()),
+        match self.overview.container_layout() {
+            ContainerLayout::File(file) => file.len,
+            ContainerLayout::Pipe(_) => PipeHeader::SIZE.saturating_add(self.overview.stream_bytes()),
         }
     }
 
     /// The parts of the recording, in order.
     pub fn rooms(&self) -> Vec<Room> {
-        match self.overview.arrangement() {
-            Arrangement::File(file) => {
+        match self.overview.container_layout() {
+            ContainerLayout::File(file) => {
                 let room = |(number, region): (usize, &Region)| Room {
                     number,
                     name: part_name(region.part),
@@ -96,7 +96,7 @@ impl Survey {
                 };
                 file.regions.iter().enumerate().map(room).collect()
             }
-            Arrangement::Pipe(_) => {
+            ContainerLayout::Pipe(_) => {
                 let header = PipeHeader::SIZE;
                 let room = |part, offset, end: u64| Room {
                     number: 0,

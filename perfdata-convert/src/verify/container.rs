@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::{FileArrangement, Part};
 use perfdata_core::attr::Attr;
+use perfdata_core::container_layout::{FileLayout, Part};
 use perfdata_core::header::FileSection;
 use perfdata_core::wire::Wire;
 
@@ -13,12 +13,7 @@ use crate::error::Result;
 use crate::io::InputSource;
 
 /// Checks everything of `file` but records and features.
-pub(super) fn check(
-    report: &mut Report,
-    file: &FileArrangement,
-    recording: &Recording,
-    source: &InputSource,
-) -> Result<()> {
+pub(super) fn check(report: &mut Report, file: &FileLayout, recording: &Recording, source: &InputSource) -> Result<()> {
     let header = source.bytes(file.place(Part::Header).unwrap_or_default())?;
     if let Some(what) = difference(&header, &file.header.encode(recording.endian)?) {
         report.add(Severity::Error, 0, format!("file header: {what}"));
@@ -35,7 +30,7 @@ pub(super) fn check(
     Ok(())
 }
 
-fn check_attrs(report: &mut Report, file: &FileArrangement, recording: &Recording, source: &InputSource) -> Result<()> {
+fn check_attrs(report: &mut Report, file: &FileLayout, recording: &Recording, source: &InputSource) -> Result<()> {
     let place = file.header.attrs;
     let entry_size = file.header.attr_size;
     if !place.size.is_multiple_of(entry_size) {
@@ -63,7 +58,7 @@ fn check_attrs(report: &mut Report, file: &FileArrangement, recording: &Recordin
     Ok(())
 }
 
-fn check_ids(report: &mut Report, file: &FileArrangement, recording: &Recording) {
+fn check_ids(report: &mut Report, file: &FileLayout, recording: &Recording) {
     let mut owners = HashMap::new();
     for ((at, event), place) in recording.events.iter().enumerate().zip(&file.ids) {
         for &id in &event.ids {
@@ -75,7 +70,7 @@ fn check_ids(report: &mut Report, file: &FileArrangement, recording: &Recording)
 }
 
 /// What is wrong with the number of bytes that the header gives the records.
-pub(crate) fn wrong_end(file: &FileArrangement) -> Option<String> {
+pub(crate) fn wrong_end(file: &FileLayout) -> Option<String> {
     let data = file.header.data;
     if data.size == 0 {
         Some("the recording was not finished: the header gives the records no size".into())
@@ -86,7 +81,7 @@ pub(crate) fn wrong_end(file: &FileArrangement) -> Option<String> {
     }
 }
 
-fn check_places(report: &mut Report, file: &FileArrangement) {
+fn check_places(report: &mut Report, file: &FileLayout) {
     let data = file.header.data;
     if data.size == 0 && file.place(Part::Data).is_none_or(|place| place.size == 0) {
         report.add(Severity::Warning, 48, "there are no records");

@@ -1,7 +1,7 @@
 //! The feature sections, and whether they agree with each other, with the attributes and with the records.
 
-use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::{EventType, SampleType};
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::{Event, Recording};
@@ -10,11 +10,11 @@ use super::records::{Records, Seen};
 use super::{Report, Severity, difference};
 
 /// Checks all sections.
-pub(super) fn check(report: &mut Report, recording: &Recording, arrangement: &Arrangement, records: &Records) {
+pub(super) fn check(report: &mut Report, recording: &Recording, container_layout: &ContainerLayout, records: &Records) {
     for (&id, bytes) in &recording.features {
-        let offset = match arrangement {
-            Arrangement::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
-            Arrangement::Pipe(_) => records.sections.get(&id).copied(),
+        let offset = match container_layout {
+            ContainerLayout::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
+            ContainerLayout::Pipe(_) => records.sections.get(&id).copied(),
         };
         let offset = offset.unwrap_or(0);
         let id = FeatureId(id);
@@ -26,7 +26,7 @@ pub(super) fn check(report: &mut Report, recording: &Recording, arrangement: &Ar
             }
             None => continue,
         };
-        faults(&section, bytes, recording, &records.seen, arrangement.container(), &mut |fault| match fault {
+        faults(&section, bytes, recording, &records.seen, container_layout.container(), &mut |fault| match fault {
             Fault::Encoding(error) => report.blame(&error, offset),
             Fault::Bytes(meaning) => report.add(Severity::Error, offset, format!("{id}: {meaning}")),
             Fault::Content(severity, meaning) => report.add(severity, offset, format!("{id}: {meaning}")),

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::read::{Head, RecordingReader};
 
 use crate::batch::{Batch, Intake, in_order};
@@ -137,8 +137,8 @@ impl Report {
     pub fn of(input: Input) -> Result<Self> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut report = Report::default();
-        let arrangement = reader.arrangement().clone();
-        if let Arrangement::File(file) = &arrangement {
+        let container_layout = reader.container_layout().clone();
+        if let ContainerLayout::File(file) = &container_layout {
             container::check(&mut report, file, reader.recording(), &source)?;
         }
         let mut records = Records::default();
@@ -155,7 +155,7 @@ impl Report {
             let meaning = format!("{undecoded} bytes at the end of the compressed data make no whole record");
             report.add(Severity::Error, records.last_compressed(), meaning);
         }
-        records.finish(&mut report, reader.recording(), &arrangement);
+        records.finish(&mut report, reader.recording(), &container_layout);
         Ok(report)
     }
 

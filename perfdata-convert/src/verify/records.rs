@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use perfdata_core::Recording;
-use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::FileSection;
-use perfdata_core::record::{EventIds, Glimpse, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::record::{EventIds, RawRecord, Record, RecordHeader, RecordType, SampleView};
 
 use super::{MOST, Report, Severity, difference, features};
 use crate::leftover::without_place;
@@ -68,7 +68,7 @@ impl Records {
     pub(super) fn check(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool, recording: &Recording) {
         self.note_kind(report, raw, inner);
         // Decoded and encoded again it is the same.
-        if let Some(sample) = recording.events.glimpse(raw).filter(Glimpse::is_whole) {
+        if let Some(sample) = recording.events.sample_view(raw).filter(SampleView::is_whole) {
             return self.check_whole(report, raw, &sample, recording);
         }
         let record = match Record::decode(raw, &recording.events.layout_of(raw)) {
@@ -134,7 +134,13 @@ impl Records {
     }
 
     /// Checks a SAMPLE that is only words.
-    fn check_whole(&mut self, report: &mut Report, raw: &RawRecord<'_>, sample: &Glimpse<'_>, recording: &Recording) {
+    fn check_whole(
+        &mut self,
+        report: &mut Report,
+        raw: &RawRecord<'_>,
+        sample: &SampleView<'_>,
+        recording: &Recording,
+    ) {
         Self::check_ids(report, raw, sample.event_ids(&recording.events));
         if let Some(time) = sample.time() {
             self.note_time(report, raw, Some(time));
@@ -158,7 +164,7 @@ impl Records {
     }
 
     /// Checks what can be known only at the end.
-    pub(super) fn finish(self, report: &mut Report, recording: &Recording, arrangement: &Arrangement) {
+    pub(super) fn finish(self, report: &mut Report, recording: &Recording, container_layout: &ContainerLayout) {
         if let Some(offset) = self.of_event.filter(|_| recording.events.is_empty()) {
             report.add(Severity::Error, offset, "there are no attributes, so no record can be understood");
         }
@@ -171,7 +177,7 @@ impl Records {
             let meaning = "samples of tracepoints without tracing data: perf does not show them";
             report.add(Severity::Warning, offset, meaning);
         }
-        features::check(report, recording, arrangement, &self);
+        features::check(report, recording, container_layout, &self);
     }
 }
 

@@ -6,8 +6,8 @@ use binrw::Endian;
 
 use crate::error::{Error, Result};
 use crate::read::decompress::{Decompressor, is_compressed};
-use crate::read::rounds::{Rounds, Waiting};
-use crate::read::run::{Run, Stretch};
+use crate::read::ordered_events::{OrderedEvents, Waiting};
+use crate::read::record_batch::{Chunk, RecordBatch};
 use crate::read::{PathReader, RecordRef, RecordingReader};
 use crate::record::{RawRecord, RecordType};
 use crate::recording::{Events, Recording};
@@ -26,7 +26,7 @@ use crate::recording::{Events, Recording};
 /// let mut records = perfdata_core::open(path)?.by_time();
 /// let mut last = 0;
 /// while let Some(record) = records.next()? {
-///     if let Some(time) = record.glimpse().and_then(|sample| sample.time()) {
+///     if let Some(time) = record.sample_view().and_then(|sample| sample.time()) {
 ///         assert!(time >= last);
 ///         last = time;
 ///     }
@@ -39,7 +39,7 @@ use crate::recording::{Events, Recording};
 pub struct ByTime<R = PathReader> {
     reader: RecordingReader<R>,
     zstd: Option<Decompressor>,
-    rounds: Rounds<Kept>,
+    rounds: OrderedEvents<Kept>,
     at_end: bool,
 }
 
@@ -49,7 +49,7 @@ impl<R: Read> ByTime<R> {
 
     /// The records that `reader` has not yet given.
     pub(super) fn new(reader: RecordingReader<R>) -> Self {
-        ByTime { reader, zstd: None, rounds: Rounds::new(Self::MOST), at_end: false }
+        ByTime { reader, zstd: None, rounds: OrderedEvents::new(Self::MOST), at_end: false }
     }
 
     /// The next record, and the model as it is at the end of the record's round; `None` at the end.
@@ -95,16 +95,16 @@ impl<R: Read> ByTime<R> {
         let ByTime { reader, zstd, rounds, at_end } = self;
         rounds.settle();
         while !rounds.has_next() {
-            let Some((stretch, recording)) = reader.next_stretch()? else {
+            let Some((chunk, recording)) = reader.next_chunk()? else {
                 *at_end = true;
                 rounds.finish();
                 return Ok(());
             };
-            let Stretch::Records(run) = stretch else { continue };
+            let Chunk::Records(batch) = chunk else { continue };
             let mut kept = rounds.spare();
-            kept.bytes.extend_from_slice(run.bytes());
+            kept.bytes.extend_from_slice(batch.bytes());
             rounds.add(kept);
-            for record in run.iter() {
+            for record in batch.iter() {
                 if is_compressed(record.kind) {
                     let mut inner = match zstd.take() {
                         Some(inner) => inner,
@@ -120,7 +120,7 @@ impl<R: Read> ByTime<R> {
                     continue;
                 }
                 let Some(kept) = rounds.last_mut() else { continue };
-                let at = kept.note(&record, &run);
+                let at = kept.note(&record, &batch);
                 rounds.wait(time(&record, &recording.events), at);
                 if record.kind == RecordType::FINISHED_ROUND {
                     rounds.end_round();
@@ -162,10 +162,10 @@ impl Kept {
         self.places.len().saturating_sub(1)
     }
 
-    /// Adds a record of `run`, whose bytes are the first that are kept.
+    /// Adds a record of `batch`, whose bytes are the first that are kept.
     #[inline]
-    fn note(&mut self, record: &RawRecord<'_>, run: &Run<'_>) -> usize {
-        let start = usize::try_from(record.offset.saturating_sub(run.offset())).unwrap_or(usize::MAX);
+    fn note(&mut self, record: &RawRecord<'_>, batch: &RecordBatch<'_>) -> usize {
+        let start = usize::try_from(record.offset.saturating_sub(batch.offset())).unwrap_or(usize::MAX);
         self.places.push(Place { offset: record.offset, start, len: record.bytes.len() });
         self.places.len().saturating_sub(1)
     }

@@ -8,8 +8,8 @@ use std::io::{self, Read};
 use crate::error::{Error, Problem, Result};
 use crate::header::FileSection;
 use crate::read::decompress::{Decompressor, is_compressed};
-use crate::read::mend::Mended;
-use crate::read::records::{Piece, RecordStream};
+use crate::read::records::{RecordStream, StreamItem};
+use crate::read::salvage::Mended;
 use crate::read::source::{Source, SourceReader};
 use crate::record::{RawRecord, RecordType};
 use crate::recording::{Events, Recording};
@@ -67,7 +67,7 @@ impl<S: Source> Merged<Mended<S>> {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(super) fn mended(recording: &Recording, parts: Vec<(String, Mended<S>, u64)>) -> Result<Self> {
+    pub(super) fn salvaged(recording: &Recording, parts: Vec<(String, Mended<S>, u64)>) -> Result<Self> {
         Self::of(recording, parts, true)
     }
 }
@@ -167,21 +167,21 @@ impl<R: Read> DataStream<R> {
                 return Ok(true);
             }
             match self.stream.next()? {
-                Some(Piece::Record(record)) if is_compressed(record.kind) => match &mut self.zstd {
+                Some(StreamItem::Record(record)) if is_compressed(record.kind) => match &mut self.zstd {
                     Some(zstd) => zstd.push(&record)?,
                     none => none.insert(Decompressor::of(recording)?).push(&record)?,
                 },
-                Some(Piece::Record(record)) if record.kind == RecordType::FINISHED_ROUND => {}
-                Some(Piece::Record(record)) if record.payload_len()? > 0 => {
+                Some(StreamItem::Record(record)) if record.kind == RecordType::FINISHED_ROUND => {}
+                Some(StreamItem::Record(record)) if record.payload_len()? > 0 => {
                     let what = "AUX data cannot be merged: perf record --threads does not write it";
                     let kind = format!("{} record", record.kind);
                     return Err(Error::new(kind, Problem::Unknown(what.into())).at(record.offset));
                 }
-                Some(Piece::Record(record)) => {
+                Some(StreamItem::Record(record)) => {
                     take(&record, &recording.events, &mut self.record, &mut self.time);
                     return Ok(true);
                 }
-                Some(Piece::Payload(_) | Piece::Unreadable(_)) => {}
+                Some(StreamItem::Payload(_) | StreamItem::Unreadable(_)) => {}
                 None => break,
             }
         }

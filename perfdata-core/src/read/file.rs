@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use binrw::Endian;
 
-use crate::arrangement::{FileArrangement, Part, Region};
 use crate::attr::Attr;
+use crate::container_layout::{FileLayout, Part, Region};
 use crate::error::{Error, Result};
 use crate::feature::FeatureId;
 use crate::header::{FeatureBitmap, FileHeader, FileSection, WordSize};
 use crate::layout::Layout;
 use crate::read::limits::Limits;
-use crate::read::mend::{Foreknown, Ids, Losses};
+use crate::read::salvage::{Foreknown, Ids, Losses};
 use crate::read::source::{Source, read_section};
 use crate::record::EventTypeName;
 use crate::recording::{Event, Events, Recording};
@@ -28,7 +28,7 @@ pub(super) fn read_metadata(
     source: &(impl Source + ?Sized),
     endian: Endian,
     limits: Limits,
-) -> Result<(Recording, FileArrangement)> {
+) -> Result<(Recording, FileLayout)> {
     let (mut recording, mut file, mut budget) = read_header(source, endian, limits)?;
     read_events(source, &mut recording, &mut file, &mut budget, None)?;
     read_event_types(source, &mut recording, &mut file)?;
@@ -42,7 +42,7 @@ pub(super) fn read_metadata(
 pub(super) struct Rest {
     pub(super) recording: Recording,
     /// Without what is lost: a file written by it is whole.
-    pub(super) file: FileArrangement,
+    pub(super) file: FileLayout,
     pub(super) losses: Losses,
     /// Where to look for the end of the records, if it is not known.
     pub(super) table: Option<TableSearch>,
@@ -143,7 +143,7 @@ fn largest_gap(regions: &[Region], len: u64) -> FileSection {
 /// sections that are empty where they are whole are there.
 fn keep_whole_features(
     recording: &mut Recording,
-    file: &mut FileArrangement,
+    file: &mut FileLayout,
     announced: &FeatureBitmap,
     losses: &mut Losses,
 ) {
@@ -217,11 +217,11 @@ fn read_header(
     source: &(impl Source + ?Sized),
     endian: Endian,
     limits: Limits,
-) -> Result<(Recording, FileArrangement, Budget)> {
+) -> Result<(Recording, FileLayout, Budget)> {
     let len = source.len().map_err(|e| Error::io("file", e))?;
     let header = decode_header(source, endian, len)?;
     let recording = Recording { magic: header.magic, limits, ..Recording::new(endian) };
-    let file = FileArrangement {
+    let file = FileLayout {
         words: WordSize::Bits64,
         len,
         regions: vec![Region { part: Part::Header, place: FileSection { offset: 0, size: header.size.min(len) } }],
@@ -291,7 +291,7 @@ fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> R
 fn read_events(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
-    file: &mut FileArrangement,
+    file: &mut FileLayout,
     budget: &mut Budget,
     mut losses: Option<(&mut Losses, Ids)>,
 ) -> Result<()> {
@@ -391,18 +391,14 @@ fn read_events(
     Ok(())
 }
 
-fn add_region(file: &mut FileArrangement, part: Part, place: FileSection) {
+fn add_region(file: &mut FileLayout, part: Part, place: FileSection) {
     if place.size > 0 {
         file.regions.push(Region { part, place });
     }
 }
 
 /// The names of events are of no use to any reader of today, so a damaged table of them is but a gap.
-fn read_event_types(
-    source: &(impl Source + ?Sized),
-    recording: &mut Recording,
-    file: &mut FileArrangement,
-) -> Result<()> {
+fn read_event_types(source: &(impl Source + ?Sized), recording: &mut Recording, file: &mut FileLayout) -> Result<()> {
     let place = file.header.event_types;
     let Some(bytes) = if_whole(read_section(source, place, "event_types section"))? else { return Ok(()) };
     if place.size == 0 || !bytes.len().is_multiple_of(EventTypeName::FILE_ENTRY) {
@@ -422,7 +418,7 @@ fn read_event_types(
 fn read_features(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
-    file: &mut FileArrangement,
+    file: &mut FileLayout,
     budget: &mut Budget,
 ) -> Result<()> {
     let data = file.header.data;
@@ -461,7 +457,7 @@ fn read_features(
 fn load(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
-    file: &mut FileArrangement,
+    file: &mut FileLayout,
     budget: &mut Budget,
     entries: &[(u32, FileSection)],
 ) -> Result<()> {

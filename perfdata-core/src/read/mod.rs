@@ -6,13 +6,13 @@ mod dir;
 mod file;
 mod input_file;
 mod limits;
-mod mend;
+mod ordered_events;
 mod path;
 mod pipe;
+mod record_batch;
 mod record_ref;
 mod records;
-mod rounds;
-mod run;
+mod salvage;
 mod source;
 mod tail;
 
@@ -21,13 +21,13 @@ pub use decompress::{Decompressor, is_compressed};
 pub use dir::{DataFile, Merged};
 pub use input_file::InputFile;
 pub use limits::Limits;
-pub use mend::{CompressedData, Foreknown, Ids, Left, Losses, Mended, Mending, Skipped, Survey};
 pub use path::{Directory, PathReader};
 pub use pipe::{Collector, is_metadata};
+pub use record_batch::{BatchPart, Chunk, RecordBatch, Records};
 pub use record_ref::RecordRef;
-pub use records::{Piece, RecordStream};
-pub use rounds::{Rounds, Waiting};
-pub use run::{Records, Run, RunPart, Stretch};
+pub use records::{RecordStream, StreamItem};
+pub use ordered_events::{OrderedEvents, Waiting};
+pub use salvage::{CompressedData, Foreknown, Ids, Left, Losses, Mended, Mending, Skipped, Survey};
 pub use source::{Source, SourceReader, is_zero};
 pub use tail::Tail;
 
@@ -35,7 +35,7 @@ use std::io::Read;
 
 use binrw::Endian;
 
-use crate::arrangement::{Arrangement, FileArrangement, Part, PipeArrangement};
+use crate::container_layout::{ContainerLayout, FileLayout, Part, PipeLayout};
 use crate::error::{Error, Result};
 use crate::header::{ContainerKind, FileSection, Magic, PipeHeader};
 use crate::recording::Recording;
@@ -43,7 +43,7 @@ use crate::recording::Recording;
 /// What becomes of the metadata records at the head of a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Head {
-    /// They are read when the recording is opened: the model and the arrangement say what they say.
+    /// They are read when the recording is opened: the model and the layout say what they say.
     #[default]
     Read,
     /// They pass as records like all others, and enter the model one by one.
@@ -70,7 +70,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct RecordingReader<R = PathReader> {
     recording: Recording,
-    arrangement: Arrangement,
+    container_layout: ContainerLayout,
     records: RecordStream<R>,
     collector: Collector,
 }
@@ -100,7 +100,7 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
         let data = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
         Ok(RecordingReader {
             recording,
-            arrangement: Arrangement::File(file),
+            container_layout: ContainerLayout::File(file),
             records: RecordStream::new(SourceReader::new(source, data), endian, data.offset),
             collector: Collector::default(),
         })
@@ -108,13 +108,13 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
 }
 
 impl<S: Source + Clone> RecordingReader<Mended<S>> {
-    /// Opens a recording that is cut, was never finished, or is damaged: what can be believed of it. The arrangement is
+    /// Opens a recording that is cut, was never finished, or is damaged: what can be believed of it. The layout is
     /// that of a whole recording. What must be known before the first record, as where the records of a file end whose
     /// header does not say it, a [`Survey`] finds out.
     ///
     /// # Errors
     /// As [`open`](RecordingReader::open), but of the attributes of a file it is enough that one is there.
-    pub fn mended(source: S, foreknown: Foreknown, limits: Limits) -> Result<Self> {
+    pub fn salvaged(source: S, foreknown: Foreknown, limits: Limits) -> Result<Self> {
         let Opening { recording, file, magic, place, records } = Opening::of(source, foreknown, limits)?;
         match file {
             None => {
@@ -123,7 +123,7 @@ impl<S: Source + Clone> RecordingReader<Mended<S>> {
             Some(file) => Ok(RecordingReader {
                 records: RecordStream::new(records, recording.endian, place.offset),
                 recording,
-                arrangement: Arrangement::File(file),
+                container_layout: ContainerLayout::File(file),
                 collector: Collector::default(),
             }),
         }
@@ -135,8 +135,8 @@ impl<S: Source + Clone> RecordingReader<Merged<Mended<S>>> {
     /// beside it, each with what a [`Survey`] has found out about it, by the same `limits`.
     ///
     /// # Errors
-    /// As [`mended`](RecordingReader::mended).
-    pub fn mended_directory(
+    /// As [`salvaged`](RecordingReader::salvaged).
+    pub fn salvaged_directory(
         data: (S, Foreknown),
         files: Vec<(DataFile<S>, Foreknown)>,
         limits: Limits,
@@ -148,11 +148,11 @@ impl<S: Source + Clone> RecordingReader<Merged<Mended<S>>> {
         for (DataFile { name, source }, foreknown) in files {
             parts.push((name, Mended::beside(source, &recording, foreknown)?, 0));
         }
-        let merged = Merged::mended(&recording, parts)?;
+        let merged = Merged::salvaged(&recording, parts)?;
         let records = RecordStream::new(merged, recording.endian, place.offset);
         Ok(RecordingReader {
             recording,
-            arrangement: Arrangement::File(file),
+            container_layout: ContainerLayout::File(file),
             records,
             collector: Collector::default(),
         })
@@ -167,7 +167,7 @@ fn no_header_of_a_file() -> Error {
 struct Opening<S> {
     recording: Recording,
     /// Where everything is in a file; nothing of a pipe.
-    file: Option<FileArrangement>,
+    file: Option<FileLayout>,
     magic: Magic,
     place: FileSection,
     records: Mended<S>,
@@ -199,7 +199,7 @@ impl Survey {
     /// hears how many bytes were read. Where this shows what must be known from the first record on, it is read again.
     ///
     /// # Errors
-    /// As [`RecordingReader::mended`].
+    /// As [`RecordingReader::salvaged`].
     pub fn of<S: Source + Clone>(source: &S, limits: Limits, mut seen: impl FnMut(u64)) -> Result<Self> {
         let mut foreknown = Foreknown::default();
         loop {
@@ -236,44 +236,44 @@ impl Survey {
 
 impl<S: Source + Clone> RecordingReader<Merged<SourceReader<S>>> {
     /// Opens a directory of `perf record --threads`: its `data` and the files of records beside it. The model and the
-    /// arrangement are those of `data`.
+    /// layout are those of `data`.
     ///
     /// # Errors
     /// `data` is not a recording in file mode, or a file cannot be read.
     pub fn directory(data: S, files: Vec<DataFile<S>>, limits: Limits) -> Result<Self> {
-        let RecordingReader { recording, arrangement, collector, .. } =
+        let RecordingReader { recording, container_layout, collector, .. } =
             RecordingReader::open_with(data.clone(), Options { limits, ..Options::default() })
                 .map_err(|error| error.inside("data"))?;
-        let Arrangement::File(file) = &arrangement else {
+        let ContainerLayout::File(file) = &container_layout else {
             return Err(no_header_of_a_file());
         };
         let place = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
         let merged = Merged::new(&recording, data, place, files)?;
         let records = RecordStream::new(merged, recording.endian, place.offset);
-        Ok(RecordingReader { recording, arrangement, records, collector })
+        Ok(RecordingReader { recording, container_layout, records, collector })
     }
 }
 
 impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
     /// Opens a file of records in a directory of `perf record --threads`, `beside` its `data`: the model and the
-    /// arrangement are those of `data`.
+    /// layout are those of `data`.
     ///
     /// # Errors
     /// `data` is not a recording.
     pub fn beside(data: S, beside: S, limits: Limits) -> Result<Self> {
         let options = Options { limits, ..Options::default() };
-        let RecordingReader { recording, arrangement, collector, .. } = RecordingReader::open_with(data, options)?;
+        let RecordingReader { recording, container_layout, collector, .. } = RecordingReader::open_with(data, options)?;
         let records = SourceReader::new(beside, FileSection { offset: 0, size: u64::MAX });
         let records = RecordStream::new(records, recording.endian, 0);
-        Ok(RecordingReader { recording, arrangement, records, collector })
+        Ok(RecordingReader { recording, container_layout, records, collector })
     }
 }
 
 impl<R> RecordingReader<R> {
     /// The same reader with its input wrapped, so that readers of different inputs have one type.
     pub fn map_input<T>(self, wrap: impl FnOnce(R) -> T) -> RecordingReader<T> {
-        let RecordingReader { recording, arrangement, records, collector } = self;
-        RecordingReader { recording, arrangement, records: records.map_input(wrap), collector }
+        let RecordingReader { recording, container_layout, records, collector } = self;
+        RecordingReader { recording, container_layout, records: records.map_input(wrap), collector }
     }
 }
 
@@ -307,9 +307,9 @@ impl<R: Read> RecordingReader<R> {
         let mut collector = Collector::default();
         let head = match options.head {
             Head::Read => pipe::read_head(&mut records, &mut recording, &mut collector)?,
-            Head::Pass => PipeArrangement::default(),
+            Head::Pass => PipeLayout::default(),
         };
-        Ok(RecordingReader { recording, arrangement: Arrangement::Pipe(head), records, collector })
+        Ok(RecordingReader { recording, container_layout: ContainerLayout::Pipe(head), records, collector })
     }
 
     /// The model. In a pipe it grows with metadata records that pass.
@@ -328,12 +328,12 @@ impl<R: Read> RecordingReader<R> {
     }
 
     /// How the recording stands in its container.
-    pub fn arrangement(&self) -> &Arrangement {
-        &self.arrangement
+    pub fn container_layout(&self) -> &ContainerLayout {
+        &self.container_layout
     }
 
     /// Why the records could not be read up to the end: known once [`next`](Self::next) has given
-    /// [`Piece::Unreadable`] or the end.
+    /// [`StreamItem::Unreadable`] or the end.
     pub fn damage(&self) -> Option<&Error> {
         self.records.damage()
     }
@@ -344,19 +344,19 @@ impl<R: Read> RecordingReader<R> {
         self.records.tail(&self.recording)
     }
 
-    /// The next piece of the record stream, behind the metadata at the head of a pipe; `None` at the end. A record
+    /// The next item of the record stream, behind the metadata at the head of a pipe; `None` at the end. A record
     /// comes with the model, which already knows what the record says.
     ///
     /// # Errors
     /// The input cannot be read, or a pipe has a damaged attribute late in the stream.
-    // Not an iterator: a piece borrows from the reader.
+    // Not an iterator: an item borrows from the reader.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Piece<'_, RecordRef<'_>>>> {
-        let Some(piece) = self.records.next()? else { return Ok(None) };
-        if let Arrangement::Pipe(_) = &self.arrangement {
-            self.collector.piece(&mut self.recording, &piece)?;
+    pub fn next(&mut self) -> Result<Option<StreamItem<'_, RecordRef<'_>>>> {
+        let Some(item) = self.records.next()? else { return Ok(None) };
+        if let ContainerLayout::Pipe(_) = &self.container_layout {
+            self.collector.item(&mut self.recording, &item)?;
         }
-        Ok(Some(piece.map(|raw| RecordRef::new(raw, &self.recording))))
+        Ok(Some(item.map(|raw| RecordRef::new(raw, &self.recording))))
     }
 
     /// The same records in the order of time, those in compressed records among them.
@@ -369,7 +369,7 @@ impl<R: Read> RecordingReader<R> {
         self.records.take_damage()
     }
 
-    /// Whether the next piece has been read already: a stream does not have to bring more for it.
+    /// Whether the next item has been read already: a stream does not have to bring more for it.
     pub fn has_more_at_hand(&self) -> bool {
         self.records.has_more_at_hand()
     }
@@ -379,12 +379,12 @@ impl<R: Read> RecordingReader<R> {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn next_stretch(&mut self) -> Result<Option<(Stretch<'_>, &Recording)>> {
-        let Some(stretch) = self.records.next_stretch()? else { return Ok(None) };
-        if let Arrangement::Pipe(_) = &self.arrangement {
-            self.collector.stretch(&mut self.recording, &stretch)?;
+    pub fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>> {
+        let Some(chunk) = self.records.next_chunk()? else { return Ok(None) };
+        if let ContainerLayout::Pipe(_) = &self.container_layout {
+            self.collector.chunk(&mut self.recording, &chunk)?;
         }
-        Ok(Some((stretch, &self.recording)))
+        Ok(Some((chunk, &self.recording)))
     }
 }
 

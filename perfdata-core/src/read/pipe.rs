@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use crate::arrangement::{PipeArrangement, Slot, SlotContent};
 use crate::attr::Attr;
+use crate::container_layout::{PipeLayout, Slot, SlotContent};
 use crate::error::{Error, Result};
 use crate::feature::{FeatureId, tracing};
 use crate::header::FeatureBitmap;
 use crate::layout::Layout;
-use crate::read::records::{Piece, RecordStream};
-use crate::read::run::Stretch;
+use crate::read::records::{RecordStream, StreamItem};
+use crate::read::record_batch::Chunk;
 use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
 use crate::recording::{Event, Recording};
 
@@ -168,42 +168,42 @@ impl Collector {
         Some(Slot { content: SlotContent::TracingData { pad, tail }, misc, padding })
     }
 
-    /// Enters a piece of the stream into the model, if it is metadata, and returns what the model does not say of it.
+    /// Enters an item of the stream into the model, if it is metadata, and returns what the model does not say of it.
     ///
     /// # Errors
     /// An attribute that cannot be read.
-    pub fn piece(&mut self, recording: &mut Recording, piece: &Piece<'_>) -> Result<Option<Slot>> {
-        match piece {
-            Piece::Record(raw) if is_metadata(raw.kind) => {
+    pub fn item(&mut self, recording: &mut Recording, item: &StreamItem<'_>) -> Result<Option<Slot>> {
+        match item {
+            StreamItem::Record(raw) if is_metadata(raw.kind) => {
                 self.take(recording, raw.bytes).map_err(|e| e.at(raw.offset))?;
                 self.record(recording, raw)
             }
-            Piece::Payload(bytes) => {
+            StreamItem::Payload(bytes) => {
                 let Some(Tracing { offset, .. }) = self.tracing else { return Ok(None) };
                 self.take(recording, bytes).map_err(|e| e.at(offset))?;
                 Ok(self.payload(recording, bytes))
             }
-            Piece::Record(_) => {
+            StreamItem::Record(_) => {
                 self.is_behind_head = true;
                 Ok(None)
             }
-            Piece::Unreadable(_) => Ok(None),
+            StreamItem::Unreadable(_) => Ok(None),
         }
     }
 
-    /// Enters a stretch of the stream into the model, if it is metadata.
+    /// Enters a chunk of the stream into the model, if it is metadata.
     ///
     /// # Errors
     /// An attribute that cannot be read.
-    pub fn stretch(&mut self, recording: &mut Recording, stretch: &Stretch<'_>) -> Result<()> {
-        match stretch {
+    pub fn chunk(&mut self, recording: &mut Recording, chunk: &Chunk<'_>) -> Result<()> {
+        match chunk {
             // Metadata stand alone.
-            Stretch::Records(run) => match run.iter().next() {
-                Some(first) => self.piece(recording, &Piece::Record(first)).map(drop),
+            Chunk::Records(batch) => match batch.iter().next() {
+                Some(first) => self.item(recording, &StreamItem::Record(first)).map(drop),
                 None => Ok(()),
             },
-            Stretch::Payload(bytes) => self.piece(recording, &Piece::Payload(bytes)).map(drop),
-            Stretch::Unreadable(_) => Ok(()),
+            Chunk::Payload(bytes) => self.item(recording, &StreamItem::Payload(bytes)).map(drop),
+            Chunk::Unreadable(_) => Ok(()),
         }
     }
 }
@@ -213,17 +213,17 @@ pub(super) fn read_head<R: Read>(
     stream: &mut RecordStream<R>,
     recording: &mut Recording,
     collector: &mut Collector,
-) -> Result<PipeArrangement> {
+) -> Result<PipeLayout> {
     let mut slots: Vec<Slot> = Vec::new();
     // The slot that made each feature, and its record, since a later record of the same feature replaces it.
     let mut made: BTreeMap<u32, (usize, Vec<u8>)> = BTreeMap::new();
     while collector.tracing.is_some() || stream.peek_kind()?.is_some_and(is_metadata) {
-        let Some(piece) = stream.next()? else { break };
-        if let Piece::Unreadable(_) = piece {
+        let Some(item) = stream.next()? else { break };
+        if let StreamItem::Unreadable(_) = item {
             break;
         }
-        let record = if let Piece::Record(raw) = piece { Some(raw.bytes.to_vec()) } else { None };
-        let Some(slot) = collector.piece(recording, &piece)? else { continue };
+        let record = if let StreamItem::Record(raw) = item { Some(raw.bytes.to_vec()) } else { None };
+        let Some(slot) = collector.item(recording, &item)? else { continue };
         if let (&SlotContent::Feature(id), Some(record)) = (&slot.content, record)
             && let Some((at, earlier)) = made.insert(id, (slots.len(), record))
             && let Some(old) = slots.get_mut(at)
@@ -234,5 +234,5 @@ pub(super) fn read_head<R: Read>(
         slots.push(slot);
     }
     slots.extend(collector.finish(recording));
-    Ok(PipeArrangement { slots })
+    Ok(PipeLayout { slots })
 }

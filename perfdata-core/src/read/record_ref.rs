@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use crate::error::Result;
-use crate::record::{Glimpse, RawRecord, Record, RecordType};
+use crate::record::{RawRecord, Record, RecordType, SampleView};
 use crate::recording::{Event, Recording};
 
 /// A record of a recording: its bytes, and the model that says how they are laid out. It can be used wherever a
@@ -47,8 +47,8 @@ impl<'a> RecordRef<'a> {
 
     /// The most used parts of a SAMPLE, read where they stand; `None` for other records, and where the event is unknown.
     #[inline]
-    pub fn glimpse(&self) -> Option<Glimpse<'a>> {
-        if self.raw.kind == RecordType::SAMPLE { self.recording.events.glimpse(&self.raw) } else { None }
+    pub fn sample_view(&self) -> Option<SampleView<'a>> {
+        if self.raw.kind == RecordType::SAMPLE { self.recording.events.sample_view(&self.raw) } else { None }
     }
 
     /// The record with all its fields.

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read};
 use binrw::Endian;
 
 use crate::error::{Error, Result};
-use crate::read::run::{Run, Stretch};
+use crate::read::record_batch::{Chunk, RecordBatch};
 use crate::read::tail::{Remainder, Tail};
 use crate::record::{RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
@@ -15,7 +15,7 @@ use crate::recording::Recording;
 /// The next thing in a stream of records. A [`RecordingReader`](super::RecordingReader) gives each record together with
 /// the model, as a [`RecordRef`](super::RecordRef).
 #[derive(Debug, Clone, Copy)]
-pub enum Piece<'a, R = RawRecord<'a>> {
+pub enum StreamItem<'a, R = RawRecord<'a>> {
     /// A whole record.
     Record(R),
     /// A part of what follows the last record outside its size (AUX data, tracing data).
@@ -24,13 +24,13 @@ pub enum Piece<'a, R = RawRecord<'a>> {
     Unreadable(&'a [u8]),
 }
 
-impl<'a, R> Piece<'a, R> {
-    /// The same piece, a record changed by `change`.
-    pub fn map<T>(self, change: impl FnOnce(R) -> T) -> Piece<'a, T> {
+impl<'a, R> StreamItem<'a, R> {
+    /// The same item, a record changed by `change`.
+    pub fn map<T>(self, change: impl FnOnce(R) -> T) -> StreamItem<'a, T> {
         match self {
-            Piece::Record(record) => Piece::Record(change(record)),
-            Piece::Payload(bytes) => Piece::Payload(bytes),
-            Piece::Unreadable(bytes) => Piece::Unreadable(bytes),
+            StreamItem::Record(record) => StreamItem::Record(change(record)),
+            StreamItem::Payload(bytes) => StreamItem::Payload(bytes),
+            StreamItem::Unreadable(bytes) => StreamItem::Unreadable(bytes),
         }
     }
 }
@@ -53,7 +53,7 @@ pub struct RecordStream<R> {
     remainder: Remainder,
 }
 
-/// Where in the buffer a piece is.
+/// Where in the buffer an item is.
 enum Place {
     Record { from: usize, to: usize, offset: u64 },
     Payload { from: usize, to: usize },
@@ -97,7 +97,7 @@ impl<R: Read> RecordStream<R> {
         &self.input
     }
 
-    /// Absolute offset of the next piece.
+    /// Absolute offset of the next item.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -118,21 +118,21 @@ impl<R: Read> RecordStream<R> {
         self.damage.take()
     }
 
-    /// The next piece; `None` at the end of the input.
+    /// The next item; `None` at the end of the input.
     ///
     /// # Errors
     /// The input cannot be read. What is wrong with the bytes is not an error here: see [`damage`](Self::damage).
-    // Not an iterator: a piece borrows from the stream.
+    // Not an iterator: an item borrows from the stream.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Piece<'_>>> {
+    pub fn next(&mut self) -> Result<Option<StreamItem<'_>>> {
         let endian = self.endian;
         Ok(match self.advance()? {
             None => None,
             Some(Place::Record { from, to, offset }) => {
-                Some(Piece::Record(RawRecord::first(self.slice(from, to), endian, offset)?))
+                Some(StreamItem::Record(RawRecord::first(self.slice(from, to), endian, offset)?))
             }
-            Some(Place::Payload { from, to }) => Some(Piece::Payload(self.slice(from, to))),
-            Some(Place::Unreadable { from, to }) => Some(Piece::Unreadable(self.slice(from, to))),
+            Some(Place::Payload { from, to }) => Some(StreamItem::Payload(self.slice(from, to))),
+            Some(Place::Unreadable { from, to }) => Some(StreamItem::Unreadable(self.slice(from, to))),
         })
     }
 
@@ -140,21 +140,21 @@ impl<R: Read> RecordStream<R> {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn next_stretch(&mut self) -> Result<Option<Stretch<'_>>> {
+    pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>> {
         let endian = self.endian;
         Ok(match self.advance()? {
             None => None,
             Some(Place::Record { from, to, offset }) => {
-                let (len, count) = Run::measure(self.slice(from, self.end), endian);
+                let (len, count) = RecordBatch::measure(self.slice(from, self.end), endian);
                 self.consume(len.saturating_sub(to - from));
-                Some(Stretch::Records(Run::new(self.slice(from, from + len), count, endian, offset)))
+                Some(Chunk::Records(RecordBatch::new(self.slice(from, from + len), count, endian, offset)))
             }
-            Some(Place::Payload { from, to }) => Some(Stretch::Payload(self.slice(from, to))),
-            Some(Place::Unreadable { from, to }) => Some(Stretch::Unreadable(self.slice(from, to))),
+            Some(Place::Payload { from, to }) => Some(Chunk::Payload(self.slice(from, to))),
+            Some(Place::Unreadable { from, to }) => Some(Chunk::Unreadable(self.slice(from, to))),
         })
     }
 
-    /// Takes the next piece out of the buffer.
+    /// Takes the next item out of the buffer.
     fn advance(&mut self) -> Result<Option<Place>> {
         if self.damage.is_some() {
             let Some((from, to)) = self.take_block(u64::MAX)? else { return Ok(None) };
@@ -197,7 +197,7 @@ impl<R: Read> RecordStream<R> {
         Ok(Some(record.and_then(|record| Ok((record.bytes.len(), record.payload_len()?)))))
     }
 
-    /// Whether the next piece has been read already, so that nobody has to wait for it.
+    /// Whether the next item has been read already, so that nobody has to wait for it.
     pub(super) fn has_more_at_hand(&self) -> bool {
         let bytes = self.slice(self.start, self.end);
         self.payload == 0
@@ -205,7 +205,7 @@ impl<R: Read> RecordStream<R> {
             && RecordHeader::parse(bytes, self.endian).is_some_and(|header| usize::from(header.size) <= bytes.len())
     }
 
-    /// The type of the next record, which stays where it is; `None` where the next piece is not a record.
+    /// The type of the next record, which stays where it is; `None` where the next item is not a record.
     ///
     /// # Errors
     /// The input cannot be read.

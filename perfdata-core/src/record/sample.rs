@@ -6,7 +6,7 @@ use binrw::Endian;
 use crate::attr::{ReadFormat, SampleType};
 use crate::codes::{bitfield, codes};
 use crate::layout::Layout;
-use crate::record::glimpse::halves;
+use crate::record::sample_view::halves;
 use crate::wire::{Counted, Extent, LayoutList, List, Rest, decode_words, elements, wire};
 
 wire! {
@@ -301,7 +301,7 @@ impl Layout {
             parts.0 &= SampleType::KNOWN.0 & !SampleType::AUX.0;
         }
         if parts.has(SampleType::READ) && self.read_format.unknown() != 0 {
-            parts.0 &= super::glimpse::WORDS.iter().fold(0, |all, part| all | part.0);
+            parts.0 &= super::sample_view::WORDS.iter().fold(0, |all, part| all | part.0);
         }
         parts
     }

@@ -2,6 +2,6 @@
 
 mod feature_recordings;
 mod feature_values;
-mod glimpse;
 mod header_values;
 mod records;
+mod sample_view;

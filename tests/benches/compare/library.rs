@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use perfdata_core::Events;
-use perfdata_core::read::{RecordingReader, Stretch};
+use perfdata_core::read::{Chunk, RecordingReader};
 use perfdata_core::record::{RawRecord, Record, Tid};
 
 /// Reads the recording at `path` in the way called `how`, and prints what it read, so that nothing of it is optimised
@@ -36,7 +36,7 @@ impl Sum {
     /// Samples are read where they stand, as linux-perf-data does; other records are decoded.
     fn see(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<(), Box<dyn Error>> {
         self.records += 1;
-        match events.glimpse(record) {
+        match events.sample_view(record) {
             Some(sample) => {
                 let parts = [sample.ip(), sample.time(), sample.addr(), sample.id(), sample.period()];
                 let task = sample.tid().map(|Tid { pid, tid }| (pid, tid));
@@ -66,9 +66,9 @@ impl Sum {
 fn in_file_order(path: &Path) -> Result<Sum, Box<dyn Error>> {
     let mut reader = RecordingReader::open(Arc::new(File::open(path)?))?;
     let mut sum = Sum::default();
-    while let Some((stretch, recording)) = reader.next_stretch()? {
-        let Stretch::Records(run) = stretch else { continue };
-        run.iter().try_for_each(|record| sum.see(&record, &recording.events))?;
+    while let Some((chunk, recording)) = reader.next_chunk()? {
+        let Chunk::Records(batch) = chunk else { continue };
+        batch.iter().try_for_each(|record| sum.see(&record, &recording.events))?;
     }
     Ok(sum)
 }

@@ -3,25 +3,25 @@
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
-use perfdata_core::arrangement::Arrangement;
-use perfdata_core::read::{Piece, RecordingReader};
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::read::{RecordingReader, StreamItem};
 use perfdata_core::record::{RawRecord, Record};
 use perfdata_write::{Error, FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
-/// Writes what is read, by the arrangement in which it was found, and compares.
+/// Writes what is read, by the layout in which it was found, and compares.
 pub(super) fn copy(data: &[u8]) {
     let source = Arc::new(data.to_vec());
     let Ok(mut reader) = RecordingReader::open(source.clone()) else { return };
     let recording = reader.recording().clone();
-    let written = match reader.arrangement().clone() {
-        Arrangement::File(file) => {
+    let written = match reader.container_layout().clone() {
+        ContainerLayout::File(file) => {
             let plan = FilePlan::exact(&file);
             FileWriter::begin(Cursor::new(Vec::new()), plan, &recording, &source).and_then(|mut writer| {
                 let is_whole = pass(&mut reader, &mut writer)?;
                 Ok(is_whole.then_some(writer.finish(&recording)?.into_inner()))
             })
         }
-        Arrangement::Pipe(pipe) => {
+        ContainerLayout::Pipe(pipe) => {
             PipeWriter::begin(Vec::new(), PipePlan::exact(&pipe), &recording).and_then(|mut writer| {
                 let is_whole = pass(&mut reader, &mut writer)?;
                 Ok(is_whole.then_some(writer.finish()?))
@@ -40,9 +40,9 @@ pub(super) fn copy(data: &[u8]) {
 fn pass(reader: &mut RecordingReader<impl Read>, writer: &mut dyn RecordSink) -> perfdata_write::Result<bool> {
     loop {
         let Ok(next) = reader.next() else { return Ok(false) };
-        let Some(piece) = next else { return Ok(true) };
-        writer.piece(&piece.map(|record| record.raw()))?;
-        if let Piece::Record(raw) = piece
+        let Some(item) = next else { return Ok(true) };
+        writer.item(&item.map(|record| record.raw()))?;
+        if let StreamItem::Record(raw) = item
             && let Ok(record) = raw.decode()
         {
             check(&raw, &record);

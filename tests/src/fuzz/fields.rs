@@ -4,11 +4,11 @@ use std::io::Cursor;
 use std::sync::{Arc, OnceLock};
 
 use arbitrary::{Arbitrary, Unstructured};
-use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::Attr;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{FeatureId, Section};
-use perfdata_core::read::{Piece, RecordingReader};
+use perfdata_core::read::{RecordingReader, StreamItem};
 use perfdata_core::record::{RawRecord, RecordHeader};
 use perfdata_core::wire::Wire;
 use perfdata_core::{Endian, Layout};
@@ -133,18 +133,18 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
         }
     }
     recording.events = events.into_iter().collect();
-    let arrangement = reader.arrangement().clone();
-    if plan.as_pipe || matches!(arrangement, Arrangement::Pipe(_)) {
-        let plan_of_pipe = match &arrangement {
-            Arrangement::Pipe(pipe) => PipePlan::exact(pipe),
-            Arrangement::File(_) => PipePlan::standard(&recording, PipePlan::END),
+    let container_layout = reader.container_layout().clone();
+    if plan.as_pipe || matches!(container_layout, ContainerLayout::Pipe(_)) {
+        let plan_of_pipe = match &container_layout {
+            ContainerLayout::Pipe(pipe) => PipePlan::exact(pipe),
+            ContainerLayout::File(_) => PipePlan::standard(&recording, PipePlan::END),
         };
         let mut writer = PipeWriter::begin(Vec::new(), plan_of_pipe, &recording).map_err(|e| e.to_string())?;
         records(&mut reader, plan, &mut writer)?;
         return writer.finish().map_err(|e| e.to_string());
     }
-    let plan_of_file = match &arrangement {
-        Arrangement::File(file) if recording.events.len() == file.ids.len() => FilePlan::exact(file),
+    let plan_of_file = match &container_layout {
+        ContainerLayout::File(file) if recording.events.len() == file.ids.len() => FilePlan::exact(file),
         _ => FilePlan::standard(),
     };
     let out = Cursor::new(Vec::new());
@@ -160,9 +160,9 @@ fn records(
     writer: &mut dyn RecordSink,
 ) -> Result<(), String> {
     let mut count = 0_usize;
-    while let Some(piece) = reader.next().map_err(|e| e.to_string())? {
-        let Piece::Record(raw) = piece else {
-            writer.piece(&piece.map(|record| record.raw())).map_err(|e| e.to_string())?;
+    while let Some(item) = reader.next().map_err(|e| e.to_string())? {
+        let StreamItem::Record(raw) = item else {
+            writer.item(&item.map(|record| record.raw())).map_err(|e| e.to_string())?;
             continue;
         };
         // Recordings have a few hundred records.

@@ -13,7 +13,7 @@ use perfdata_convert::{
 };
 use perfdata_core::{
     header::ContainerKind,
-    read::{Piece, RecordingReader},
+    read::{RecordingReader, StreamItem},
     record::RecordType,
 };
 use perfdata_tests::{
@@ -76,8 +76,8 @@ fn other_byte_order(recording: &Recording) -> Result<(), String> {
 fn place(bytes: &[u8], kind: RecordType, number: usize) -> (usize, usize) {
     let mut reader = RecordingReader::open(bytes.to_vec()).expect("it is read");
     let mut left = number;
-    while let Some(piece) = reader.next().expect("it is read") {
-        if let Piece::Record(record) = piece
+    while let Some(item) = reader.next().expect("it is read") {
+        if let StreamItem::Record(record) = item
             && record.kind == kind
         {
             if left == 0 {

@@ -4,7 +4,7 @@ use std::{fs, io::Write as _};
 
 use perfdata_convert::convert::{Stage, compress::Compress, decompress::Decompress};
 use perfdata_core::{
-    arrangement::Arrangement,
+    container_layout::ContainerLayout,
     feature::{Compression, CompressionType, Feature, FeatureId},
     header::ContainerKind,
     read::is_compressed,
@@ -218,7 +218,7 @@ fn a_recording_that_was_never_finished_is_decompressed() {
     let plain = Whole::read(plain.bytes()).expect("a recording");
     assert_eq!(plain.stream, record.repeat(3));
     assert!(
-        matches!(&plain.arrangement, Arrangement::File(file) if file.header.data.size == 0),
+        matches!(&plain.container_layout, ContainerLayout::File(file) if file.header.data.size == 0),
         "it is still unfinished"
     );
     // A size that is not that of what is there cannot be made right.

@@ -33,10 +33,11 @@ fn run(mut command: Command) -> (Option<i32>, String, Vec<u8>) {
 
 /// `bytes` of a recording, where its records start, and the place and size of each SAMPLE.
 fn samples(bytes: &[u8]) -> Vec<(usize, usize)> {
-    let Whole { stream, records, records_end, arrangement, .. } = Whole::read(bytes.to_vec()).expect("a recording");
-    let start = match arrangement {
-        perfdata_core::arrangement::Arrangement::File(file) => file.header.data.offset as usize,
-        perfdata_core::arrangement::Arrangement::Pipe(_) => bytes.len() - stream.len(),
+    let Whole { stream, records, records_end, container_layout, .. } =
+        Whole::read(bytes.to_vec()).expect("a recording");
+    let start = match container_layout {
+        perfdata_core::container_layout::ContainerLayout::File(file) => file.header.data.offset as usize,
+        perfdata_core::container_layout::ContainerLayout::Pipe(_) => bytes.len() - stream.len(),
     };
     let ends = records.iter().skip(1).map(|record| record.0).chain([records_end]);
     let all = records.iter().zip(ends).map(|(&(at, kind), end)| (kind.0, start + at, end - at));

@@ -23,7 +23,7 @@ use perfdata_convert::{
 use perfdata_core::{
     feature::FeatureId,
     header::ContainerKind,
-    read::{Decompressor, Piece, RecordStream, is_compressed},
+    read::{Decompressor, RecordStream, StreamItem, is_compressed},
     record::RecordType,
 };
 use perfdata_tests::{
@@ -74,8 +74,8 @@ fn bare(path: &Path, whole: &Whole) -> Vec<Vec<u8>> {
     let mut stream = RecordStream::new(file, whole.recording.endian, 0);
     let mut zstd = Decompressor::of(&whole.recording).expect("zstd");
     let mut records = Vec::new();
-    while let Some(piece) = stream.next().expect("a readable file") {
-        let Piece::Record(record) = piece else { panic!("{}: {piece:?}", path.display()) };
+    while let Some(item) = stream.next().expect("a readable file") {
+        let StreamItem::Record(record) = item else { panic!("{}: {item:?}", path.display()) };
         if !is_compressed(record.kind) {
             records.push(record.bytes.to_vec());
             continue;
@@ -169,8 +169,8 @@ fn samples_are_in_the_order_of_time() {
     recordings::check_all(&split, |recording| {
         let mut reader = open(merged(&recording.path)?.bytes()).map_err(|error| error.to_string())?;
         let (mut last, mut samples, mut back) = (0, 0, 0);
-        while let Some(piece) = reader.next().map_err(|error| error.to_string())? {
-            let Piece::Record(record) = piece else { continue };
+        while let Some(item) = reader.next().map_err(|error| error.to_string())? {
+            let StreamItem::Record(record) = item else { continue };
             if record.kind == RecordType::SAMPLE {
                 let time = record.time().ok_or("a sample without time")?;
                 samples += 1;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use perfdata_convert::convert::edit::{self, Change, Edit};
 use perfdata_convert::show::json::Json;
-use perfdata_core::arrangement::{Arrangement, Part, SlotContent};
+use perfdata_core::container_layout::{ContainerLayout, Part, SlotContent};
 use perfdata_core::feature::{FeatureId, Section, TABLE};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::wire::{Str, Wire};
@@ -32,7 +32,7 @@ fn only_the_section_changes(recording: &Recording) -> Result<(), String> {
         _ => return Ok(()),
     };
     let mut expected = Whole::read_file(&recording.path)?;
-    if let Arrangement::File(file) = &expected.arrangement
+    if let ContainerLayout::File(file) = &expected.container_layout
         && (file.overlaps() || file.unexplained || expected.records.iter().any(|(_, kind)| kind.0 == 80))
     {
         return Ok(());
@@ -71,15 +71,15 @@ fn only_the_section_changes(recording: &Recording) -> Result<(), String> {
 
 /// Sections stand behind the data by number; in a pipe before the record that ends them, which has a higher number.
 fn in_order(whole: &Whole) -> Result<(), String> {
-    let ids: Vec<u64> = match &whole.arrangement {
-        Arrangement::File(file) => {
+    let ids: Vec<u64> = match &whole.container_layout {
+        ContainerLayout::File(file) => {
             let sections = file.regions.iter().filter_map(|region| match region.part {
                 Part::Feature(id) => Some(u64::from(id)),
                 _ => None,
             });
             sections.collect()
         }
-        Arrangement::Pipe(head) => {
+        ContainerLayout::Pipe(head) => {
             let records = head.slots.iter().filter_map(|slot| match slot.content {
                 SlotContent::Feature(id) => Some(u64::from(id)),
                 SlotContent::EndOfFeatures(id) => Some(id),

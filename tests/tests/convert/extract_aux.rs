@@ -13,7 +13,7 @@ use std::{
 
 use perfdata_core::{
     header::ContainerKind,
-    read::Piece,
+    read::StreamItem,
     record::{Body, RawRecord, Record, RecordType},
 };
 use perfdata_tests::{
@@ -179,13 +179,13 @@ fn check_sideband(recording: &Path, sideband: &Path) {
     let (mut expected, mut in_aux) = (Vec::new(), false);
     while let Some(piece) = reader.next().expect("a sound recording") {
         match piece {
-            Piece::Record(record) => {
+            StreamItem::Record(record) => {
                 in_aux = record.kind == RecordType::AUXTRACE;
                 if !in_aux {
                     expected.extend_from_slice(record.bytes);
                 }
             }
-            Piece::Payload(bytes) if !in_aux => expected.extend_from_slice(bytes),
+            StreamItem::Payload(bytes) if !in_aux => expected.extend_from_slice(bytes),
             _ => {}
         }
     }

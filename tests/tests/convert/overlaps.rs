@@ -17,7 +17,7 @@ use perfdata_convert::diff;
 use perfdata_convert::io::Input;
 use perfdata_convert::verify::{Report, Severity};
 use perfdata_core::Version;
-use perfdata_core::arrangement::Part;
+use perfdata_core::container_layout::Part;
 use perfdata_core::feature::{self, FeatureId};
 use perfdata_core::header::FileSection;
 use perfdata_core::read::Limits;

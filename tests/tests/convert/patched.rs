@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use perfdata_core::arrangement::{Arrangement, Part};
+use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::header::FileSection;
 use perfdata_tests::convert::Whole;
 
@@ -18,8 +18,8 @@ pub struct Patched {
 
 impl Patched {
     pub fn new(bytes: Vec<u8>) -> Self {
-        let Whole { arrangement, .. } = Whole::read(bytes.clone()).expect("a recording");
-        let Arrangement::File(file) = arrangement else { panic!("it is no file") };
+        let Whole { container_layout, .. } = Whole::read(bytes.clone()).expect("a recording");
+        let ContainerLayout::File(file) = container_layout else { panic!("it is no file") };
         let table = file.place(Part::FeatureTable).expect("a table").offset as usize;
         let entries = file.table.iter().enumerate().map(|(at, entry)| (entry.0, table + 16 * at)).collect();
         let mut places: HashMap<_, _> = file.regions.iter().map(|region| (region.part, region.place)).collect();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use perfdata_core::{
     Recording as Model,
-    arrangement::{Arrangement, FileArrangement, Part},
     attr::{BranchSampleType, SampleType},
+    container_layout::{ContainerLayout, FileLayout, Part},
     feature::{Feature, FeatureId},
     header::ContainerKind,
     record::RecordType,
@@ -74,7 +74,7 @@ fn nothing_is_lost(recording: &Recording) -> Result<(), String> {
     }
     let pipe = Whole::read_file(&recording.path)?;
     let file = Whole::read(to_file(recording)?.bytes()).map_err(|error| error.to_string())?;
-    let Arrangement::File(places) = &file.arrangement else { return Err("the output is no file".into()) };
+    let ContainerLayout::File(places) = &file.container_layout else { return Err("the output is no file".into()) };
 
     events_are_the_same(&pipe.recording, &file.recording)?;
     features_are_the_same(&pipe, &file.recording)?;
@@ -141,7 +141,7 @@ fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
 
 /// Header, ids, attributes, records, feature table, sections by number, and nothing between (tools/perf/util/header.c,
 /// perf_session__do_write_header); ids and attributes behind the records where they came behind them.
-fn parts_stand_as_perf_writes_them(places: &FileArrangement, events: usize) -> Result<(), String> {
+fn parts_stand_as_perf_writes_them(places: &FileLayout, events: usize) -> Result<(), String> {
     let parts: Vec<Part> = places.regions.iter().map(|region| region.part).collect();
     let rank = |part: &Part| match *part {
         Part::Header => Some((0, 0)),
@@ -189,7 +189,7 @@ fn records_are_the_same(pipe: &Whole, file: &Whole) -> Result<(), String> {
     Ok(())
 }
 
-fn index_names_the_aux_data(places: &FileArrangement, file: &Whole) -> Result<(), String> {
+fn index_names_the_aux_data(places: &FileLayout, file: &Whole) -> Result<(), String> {
     let data = places.place(Part::Data).map_or(0, |place| place.offset);
     let there: Vec<(u64, u64)> = file
         .records

@@ -13,9 +13,9 @@ use perfdata_convert::{
 };
 use perfdata_core::{
     Endian,
-    arrangement::Arrangement,
+    container_layout::ContainerLayout,
     feature::FeatureId,
-    read::{Decompressor, Head, Options, Piece, RecordingReader, is_compressed, is_metadata},
+    read::{Decompressor, Head, Options, RecordingReader, StreamItem, is_compressed, is_metadata},
     record::{RecordHeader, RecordType},
 };
 use perfdata_tests::skipped;
@@ -83,9 +83,9 @@ fn items(bytes: &[u8]) -> Vec<Item> {
         RecordingReader::open_with(source, Options { head: Head::Pass, ..Options::default() }).expect("a recording");
     let mut items: Vec<Item> = Vec::new();
     let mut zstd = None;
-    while let Some(piece) = reader.next().expect("it can be read") {
-        match piece {
-            Piece::Record(record) => {
+    while let Some(item) = reader.next().expect("it can be read") {
+        match item {
+            StreamItem::Record(record) => {
                 let (start, end) = (record.offset, record.offset + record.bytes.len() as u64);
                 if is_compressed(record.kind) {
                     let stream = zstd.get_or_insert_with(|| Decompressor::of(record.recording()).expect("a decoder"));
@@ -99,12 +99,12 @@ fn items(bytes: &[u8]) -> Vec<Item> {
                     items.push(Item { start, end, compressed: false, bytes: record.bytes.to_vec() });
                 }
             }
-            Piece::Payload(bytes) => {
+            StreamItem::Payload(bytes) => {
                 let last = items.last_mut().expect("a payload has a record");
                 last.bytes.extend_from_slice(bytes);
                 last.end += bytes.len() as u64;
             }
-            Piece::Unreadable(_) => {}
+            StreamItem::Unreadable(_) => {}
         }
     }
     items
@@ -117,9 +117,9 @@ fn contents(items: &[Item]) -> Vec<&[u8]> {
 /// Where the first attribute ends.
 fn end_of_first_attribute(bytes: &[u8]) -> u64 {
     let reader = open(bytes.to_vec()).expect("a recording");
-    match reader.arrangement() {
-        Arrangement::File(file) => file.header.attrs.offset + file.header.attr_size,
-        Arrangement::Pipe(_) => {
+    match reader.container_layout() {
+        ContainerLayout::File(file) => file.header.attrs.offset + file.header.attr_size,
+        ContainerLayout::Pipe(_) => {
             items(bytes).iter().find(|item| item.bytes.contains(&64)).map_or(u64::MAX, |item| item.end)
         }
     }
@@ -142,7 +142,7 @@ fn check_cut(bench: &Bench, whole: &[u8], all: &[Item], first_attr: u64, cut: u6
         return Err(at(format!("{} records are left of {}", found.len(), wanted.len())));
     }
     let original = open(whole.to_vec()).map_err(|error| error.to_string())?;
-    if let Arrangement::File(file) = original.arrangement() {
+    if let ContainerLayout::File(file) = original.container_layout() {
         let left = open(recovered).map_err(|error| error.to_string())?;
         for (id, place) in file.table.iter().filter(|(_, place)| place.size > 0 && place.offset + place.size <= cut) {
             if left.recording().features.get(id) != original.recording().features.get(id) {
@@ -390,9 +390,9 @@ impl Patient {
         let all: Vec<Item> = items(&whole);
         let reader = open(whole.clone()).map_err(|error| error.to_string())?;
         let endian = reader.recording().endian;
-        let attrs_are_last = match reader.arrangement() {
-            Arrangement::File(file) => file.header.attrs.offset > file.header.data.offset,
-            Arrangement::Pipe(_) => false,
+        let attrs_are_last = match reader.container_layout() {
+            ContainerLayout::File(file) => file.header.attrs.offset > file.header.data.offset,
+            ContainerLayout::Pipe(_) => false,
         };
         let behind_metadata =
             |item: &&Item| RecordHeader::parse(&item.bytes, endian).is_some_and(|header| !is_metadata(header.kind));
@@ -662,9 +662,9 @@ fn records_in_front_of_their_attributes_are_told_apart() {
     let bench = Bench::new();
     for name in ["6.12-x86_64-pipe-injected", "7.2-x86_64-pipe-injected", "6.1-s390x-pipe-injected"] {
         let whole = fs::read(fixture(name).path).expect("a fixture");
-        let attrs_are_last = match open(whole.clone()).expect("a recording").arrangement() {
-            Arrangement::File(file) => file.header.attrs.offset > file.header.data.offset,
-            Arrangement::Pipe(_) => false,
+        let attrs_are_last = match open(whole.clone()).expect("a recording").container_layout() {
+            ContainerLayout::File(file) => file.header.attrs.offset > file.header.data.offset,
+            ContainerLayout::Pipe(_) => false,
         };
         if !attrs_are_last {
             continue;

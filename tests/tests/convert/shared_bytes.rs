@@ -13,7 +13,7 @@ use perfdata_convert::convert::decompress::Decompress;
 use perfdata_convert::convert::edit::{Change, Edit};
 use perfdata_convert::convert::swap::{Swap, Target, Unknown};
 use perfdata_convert::error::Result;
-use perfdata_core::arrangement::{Arrangement, Part};
+use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::record::RecordType;
@@ -120,9 +120,9 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
     in_parallel(&cases, |(name, bytes)| {
         let path = folder.path().join(name.replace([' ', '(', ')'], "-"));
         fs::write(&path, bytes).expect("a file");
-        let has_lost = Whole::read(bytes.clone()).is_ok_and(|whole| match whole.arrangement {
-            Arrangement::File(file) => file.lost_sections().next().is_some(),
-            Arrangement::Pipe(_) => false,
+        let has_lost = Whole::read(bytes.clone()).is_ok_and(|whole| match whole.container_layout {
+            ContainerLayout::File(file) => file.lost_sections().next().is_some(),
+            ContainerLayout::Pipe(_) => false,
         });
         // Without the section that cannot be read perf looks for the build ids on its own machine.
         let all = [Question::Header, Question::Script, Question::BuildIds];
@@ -253,7 +253,7 @@ fn a_section_that_is_not_there_is_repaired() {
         assert_eq!(found.iter().any(|feature| feature.0 == id), is_there, "{args:?}");
         found.retain(|feature| feature.0 != id);
         assert_eq!(found, others, "{args:?}");
-        let Arrangement::File(file) = Whole::read_file(&output).expect("a recording").arrangement else {
+        let ContainerLayout::File(file) = Whole::read_file(&output).expect("a recording").container_layout else {
             panic!("{args:?}: a file stays one")
         };
         assert_eq!(file.lost_sections().count(), 0, "{args:?}");
@@ -263,7 +263,9 @@ fn a_section_that_is_not_there_is_repaired() {
     // Kept as it is by other changes, and named where it cannot be.
     let (status, said) = run(folder.path(), &["--drop", "HOSTNAME"]);
     assert_eq!(status, Some(0), "{said}");
-    let Arrangement::File(file) = Whole::read_file(&output).expect("a recording").arrangement else { panic!("a file") };
+    let ContainerLayout::File(file) = Whole::read_file(&output).expect("a recording").container_layout else {
+        panic!("a file")
+    };
     let lost: Vec<_> = file.lost_sections().map(|(id, _)| id).collect();
     assert_eq!(lost, [id]);
     let (status, said) = run(folder.path(), &["--to", "pipe"]);
@@ -282,8 +284,8 @@ fn a_lost_section_that_is_made_anew_has_one_entry() {
     let (status, said) = run(folder.path(), &[&["--build-ids=all", "--compress=1"] as &[&str], &known].concat());
     assert_eq!(status, Some(0), "{said}");
     let output = folder.path().join("out.data");
-    let Whole { recording, arrangement, .. } = Whole::read_file(&output).expect("a recording");
-    let Arrangement::File(file) = arrangement else { panic!("a file stays one") };
+    let Whole { recording, container_layout, .. } = Whole::read_file(&output).expect("a recording");
+    let ContainerLayout::File(file) = container_layout else { panic!("a file stays one") };
     let mut entries: Vec<u32> = file.table.iter().map(|entry| entry.0).collect();
     let count = entries.len();
     entries.dedup();

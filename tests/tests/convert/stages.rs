@@ -119,7 +119,7 @@ fn check_payloads(path: &Path, whole: &Whole) {
         let (made, none) = made(path, Some(to), vec![without(RecordType::AUXTRACE)]);
         check_clean(&made, &name);
         assert_eq!(count(&none, RecordType::AUXTRACE), 0, "{name}");
-        if whole.arrangement.container() == to {
+        if whole.container_layout.container() == to {
             assert!(others(whole, RecordType::AUXTRACE) == none.stream, "{name}");
         }
         let (made, some) = self::made(path, Some(to), vec![without_most(RecordType::AUXTRACE, 2)]);
@@ -241,7 +241,7 @@ impl Stage for Rename {
         CompressedRecords::AsTheyAre
     }
 
-    fn begin(&mut self, recording: &mut Model, _: &mut perfdata_core::arrangement::Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Model, _: &mut perfdata_core::container_layout::ContainerLayout) -> Result<()> {
         recording.features.remove(&FeatureId::CPUDESC.0);
         Ok(recording.set_feature(FeatureId::OSRELEASE, Feature::OsRelease(Str::new(self.begin)))?)
     }

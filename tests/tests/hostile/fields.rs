@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use perfdata_convert::show::paths::Paths;
 use perfdata_core::{
     Endian, Layout, Recording,
-    arrangement::{Arrangement, FileArrangement, Part},
     attr::Attr,
+    container_layout::{ContainerLayout, FileLayout, Part},
     describe::{Describe, Leaf, Style},
     feature::{FeatureId, Section},
     header::{FileHeader, FileSection},
-    read::{Head, Options, Piece, RecordingReader},
+    read::{Head, Options, RecordingReader, StreamItem},
     record::{RawRecord, Record, RecordHeader, RecordType},
     wire::Wire,
 };
@@ -38,7 +38,7 @@ pub fn spots(bytes: &[u8]) -> Vec<Spot> {
     let mut found = Found::default();
     let Ok(reader) = convert::open(bytes.to_vec()) else { return Vec::new() };
     let model = reader.recording().clone();
-    if let Arrangement::File(file) = reader.arrangement() {
+    if let ContainerLayout::File(file) = reader.container_layout() {
         found.of_file(bytes, file, &model);
     }
     // From the start: a pipe's metadata are records, too.
@@ -47,8 +47,8 @@ pub fn spots(bytes: &[u8]) -> Vec<Spot> {
     else {
         return found.spots;
     };
-    while let Ok(Some(piece)) = records.next() {
-        if let Piece::Record(raw) = piece {
+    while let Ok(Some(item)) = records.next() {
+        if let StreamItem::Record(raw) = item {
             found.of_record(&raw, &model);
         }
     }
@@ -88,7 +88,7 @@ impl Found {
         );
     }
 
-    fn of_file(&mut self, bytes: &[u8], file: &FileArrangement, recording: &Recording) {
+    fn of_file(&mut self, bytes: &[u8], file: &FileLayout, recording: &Recording) {
         let endian = recording.endian;
         if let Ok((header, _)) = FileHeader::decode(bytes, endian, Layout::default()) {
             self.of_value("file header", 0, &header);

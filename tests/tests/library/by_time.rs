@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Cursor;
 
-use perfdata_core::read::{ByTime, Decompressor, Piece, RecordingReader, is_compressed};
+use perfdata_core::read::{ByTime, Decompressor, RecordingReader, StreamItem, is_compressed};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Events};
 use perfdata_tests::generate::{Generator, Mix};
@@ -26,8 +26,8 @@ fn in_order(bytes: &[u8]) -> perfdata_core::Result<Vec<Timed>> {
     let mut reader = RecordingReader::open(bytes)?;
     let mut inner = Decompressor::of(reader.recording())?;
     let mut records = Vec::new();
-    while let Some(piece) = reader.next()? {
-        let Piece::Record(record) = piece else { continue };
+    while let Some(item) = reader.next()? {
+        let StreamItem::Record(record) = item else { continue };
         let recording = record.recording();
         if is_compressed(record.kind) {
             inner.push(&record)?;

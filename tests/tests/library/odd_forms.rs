@@ -4,7 +4,7 @@ use std::fs;
 
 use perfdata_core::{
     Endian,
-    arrangement::{Arrangement, Part},
+    container_layout::{ContainerLayout, Part},
     feature::FeatureId,
     header::{Magic, WordSize},
     wire::Wire,
@@ -70,7 +70,7 @@ fn features_are_read() {
             let section = section.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(section.encode(whole.recording.endian).expect("it was read"), written[0].1, "{name}");
         }
-        let Arrangement::File(found) = &whole.arrangement else { panic!("{name}: not read as a file") };
+        let ContainerLayout::File(found) = &whole.container_layout else { panic!("{name}: not read as a file") };
         let is_32 = found.words == WordSize::Bits32;
         assert_eq!(is_32, file.big && file.word == 4, "{name}");
     });
@@ -80,7 +80,7 @@ fn features_are_read() {
 fn records_are_found() {
     check(|name, file, whole| {
         assert_eq!(whole.stream, file.data, "{name}");
-        let Arrangement::File(found) = &whole.arrangement else { panic!("{name}: not read as a file") };
+        let ContainerLayout::File(found) = &whole.container_layout else { panic!("{name}: not read as a file") };
         let place = found.place(Part::Data).map_or(file.data_offset(), |place| place.offset);
         assert_eq!(place, file.data_offset(), "{name}");
     });

@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 use perfdata_convert::{convert::Stage, error::Result};
 use perfdata_core::{
     Event, Events, Recording as Model,
-    arrangement::Arrangement,
+    container_layout::ContainerLayout,
     feature::{Feature, FeatureId},
     header,
     wire::Str,
@@ -139,7 +139,7 @@ fn set(model: &mut Model, id: FeatureId, value: Feature) {
 struct Change(fn(&mut Model));
 
 impl Stage for Change {
-    fn begin(&mut self, model: &mut Model, _: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, model: &mut Model, _: &mut ContainerLayout) -> Result<()> {
         (self.0)(model);
         Ok(())
     }

@@ -103,7 +103,7 @@ impl Hits {
     }
 
     fn sample(&mut self, record: &RawRecord<'_>, events: &Events) {
-        let Some(sample) = events.glimpse(record) else { return };
+        let Some(sample) = events.sample_view(record) else { return };
         let place = (CpuMode::of(record.misc), sample.tid().map_or(0, |tid| tid.pid));
         self.moments.push_sample(at(sample.time()), place, sample.ip(), sample.callchain());
     }

@@ -24,9 +24,9 @@ pub use sysroot::Sysroot;
 
 use std::collections::HashSet;
 
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{BuildIdEntry, Feature, FeatureId, Section};
-use perfdata_core::read::{Run, Stretch, is_compressed};
+use perfdata_core::read::{Chunk, RecordBatch, is_compressed};
 use perfdata_core::record::{
     Body, BuildId, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId, RawRecord, Record, RecordType,
 };
@@ -207,9 +207,9 @@ impl Stage for BuildIds {
 
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
         let Some(mut reader) = source.reopen()? else { return Ok(()) };
-        let mut watch = Watch::new(self.select, recording, reader.arrangement())?;
-        while let Some((stretch, _)) = reader.next_stretch()? {
-            watch.stretch(&stretch)?;
+        let mut watch = Watch::new(self.select, recording, reader.container_layout())?;
+        while let Some((chunk, _)) = reader.next_chunk()? {
+            watch.chunk(&chunk)?;
         }
         // A pipe may say only at its end where it was recorded.
         self.resolver.learn(watch.model());
@@ -217,8 +217,8 @@ impl Stage for BuildIds {
         Ok(())
     }
 
-    fn begin(&mut self, recording: &mut Recording, arrangement: &mut Arrangement) -> Result<()> {
-        self.is_pipe = matches!(arrangement, Arrangement::Pipe(_));
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+        self.is_pipe = matches!(container_layout, ContainerLayout::Pipe(_));
         self.endian = recording.endian;
         match (self.place, self.ahead.take()) {
             (Place::Table, Some(seen)) => {
@@ -233,7 +233,7 @@ impl Stage for BuildIds {
                 if self.names.is_none() {
                     self.resolver.learn(recording);
                 }
-                self.watch = Some(Watch::new(self.select, recording, arrangement)?);
+                self.watch = Some(Watch::new(self.select, recording, container_layout)?);
             }
         }
         Ok(())
@@ -244,14 +244,14 @@ impl Stage for BuildIds {
         !self.first.is_empty() || (is_rewritten && self.watch.is_some())
     }
 
-    fn records(&mut self, run: &Run<'_>, next: &mut Link<'_>) -> Result<()> {
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
         if let Some(watch) = self.watch.as_mut().filter(|_| self.place == Place::Table) {
-            watch.stretch(&Stretch::Records(*run))?;
+            watch.chunk(&Chunk::Records(*batch))?;
             if self.first.is_empty() {
-                return next.records(run);
+                return next.records(batch);
             }
         }
-        each_part(self, run, next)
+        each_part(self, batch, next)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -263,7 +263,7 @@ impl Stage for BuildIds {
         let Some(mut watch) = self.watch.take() else { return next.record(record) };
         let rewritten = match self.place {
             Place::Table => {
-                watch.stretch(&Stretch::Records(Run::of(record)))?;
+                watch.chunk(&Chunk::Records(RecordBatch::of(record)))?;
                 None
             }
             Place::Mmap2 if is_compressed(record.kind) => {
@@ -283,7 +283,7 @@ impl Stage for BuildIds {
 
     fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         if let Some(watch) = &mut self.watch {
-            watch.stretch(&Stretch::Payload(bytes))?;
+            watch.chunk(&Chunk::Payload(bytes))?;
         }
         next.payload(bytes)
     }

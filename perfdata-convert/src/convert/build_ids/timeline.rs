@@ -1,6 +1,6 @@
 //! Samples and changes of mappings in the order of time.
 
-use perfdata_core::read::{Rounds, Waiting};
+use perfdata_core::read::{OrderedEvents, Waiting};
 use perfdata_core::record::CpuMode;
 
 use perfdata_session::Change;
@@ -32,11 +32,11 @@ pub trait Sink {
 
 /// Puts moments into order.
 #[derive(Debug)]
-pub struct Timeline(Rounds<Moments>);
+pub struct Timeline(OrderedEvents<Moments>);
 
 impl Default for Timeline {
     fn default() -> Self {
-        Timeline(Rounds::new(MOST))
+        Timeline(OrderedEvents::new(MOST))
     }
 }
 

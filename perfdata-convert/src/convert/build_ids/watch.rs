@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use perfdata_core::arrangement::Arrangement;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::{Collector, Stretch};
+use perfdata_core::read::{Chunk, Collector};
 use perfdata_core::record::{Body, BuildId, CpuMode, RawRecord, Record, RecordType};
 use perfdata_core::{Events, Recording};
 use perfdata_session::{Dso, DsoKind, Machine};
@@ -32,33 +32,33 @@ pub struct Seen {
 }
 
 impl Watch {
-    /// A walk over `recording`, in the container that `arrangement` tells, which looks for the objects that `select`
+    /// A walk over `recording`, in the container that the layout tells, which looks for the objects that `select`
     /// says.
     ///
     /// # Errors
     /// A BUILD_ID section that cannot be read.
-    pub fn new(select: Select, recording: &Recording, arrangement: &Arrangement) -> Result<Self> {
+    pub fn new(select: Select, recording: &Recording, container_layout: &ContainerLayout) -> Result<Self> {
         let mut told = HashSet::new();
         if let Some(section) = recording.feature(FeatureId::BUILD_ID)
             && let Section { value: Feature::BuildIds(ids), .. } = section?
         {
             told.extend(ids.0.iter().map(|entry| told_by(entry.header.misc, &entry.build_id)));
         }
-        let collector = matches!(arrangement, Arrangement::Pipe(_)).then(Collector::behind_head);
+        let collector = matches!(container_layout, ContainerLayout::Pipe(_)).then(Collector::behind_head);
         Ok(Watch { hits: Hits::new(select, recording.limits), model: recording.clone(), collector, told })
     }
 
-    /// Looks at a stretch of the stream.
+    /// Looks at a chunk of the stream.
     ///
     /// # Errors
     /// A record that cannot be read, though it must be.
-    pub fn stretch(&mut self, stretch: &Stretch<'_>) -> Result<()> {
+    pub fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         if let Some(collector) = &mut self.collector {
-            collector.stretch(&mut self.model, stretch)?;
+            collector.chunk(&mut self.model, chunk)?;
         }
-        let Stretch::Records(run) = stretch else { return Ok(()) };
+        let Chunk::Records(batch) = chunk else { return Ok(()) };
         let events = &self.model.events;
-        for record in run.iter() {
+        for record in batch.iter() {
             if record.kind == RecordType::HEADER_BUILD_ID {
                 self.told.extend(told_by_record(&record, events)?);
             }

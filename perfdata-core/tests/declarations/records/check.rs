@@ -1,7 +1,7 @@
 //! What must hold for every record that can be decoded.
 
 use perfdata_core::describe::{Describe, Style, WireSize};
-use perfdata_core::record::{Body, Glimpse, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets};
+use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets, SampleView};
 use perfdata_core::{Endian, Error, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,17 +19,17 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, E
     let raw = RawRecord::first(bytes, endian, 0)?;
     let mut swapped = b"before".to_vec();
     let offsets = SampleOffsets::of(layout);
-    let glimpse = (raw.kind == RecordType::SAMPLE).then(|| offsets.look(&raw));
-    let is_swapped = glimpse.is_some() && offsets.swap_into(&raw, &mut swapped);
-    assert_eq!(glimpse.is_some_and(|glimpse| glimpse.is_whole()), is_swapped);
+    let sample_view = (raw.kind == RecordType::SAMPLE).then(|| offsets.look(&raw));
+    let is_swapped = sample_view.is_some() && offsets.swap_into(&raw, &mut swapped);
+    assert_eq!(sample_view.is_some_and(|sample_view| sample_view.is_whole()), is_swapped);
     let record =
         Record::decode(&raw, layout).inspect_err(|e| assert!(!is_swapped, "{e}, but swapped:\n{bytes:02x?}"))?;
     let mut again = Vec::with_capacity(bytes.len());
     record.encode_into(&mut again, endian).expect("what was decoded is encoded");
     assert!(again == bytes, "written as it was read:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}");
 
-    if let (Body::Sample(sample), Some(glimpse)) = (&record.body, glimpse) {
-        seen_as_decoded(sample, &glimpse, layout);
+    if let (Body::Sample(sample), Some(sample_view)) = (&record.body, sample_view) {
+        seen_as_decoded(sample, &sample_view, layout);
     }
 
     let mut size = WireSize::default();
@@ -58,24 +58,24 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, E
 }
 
 /// Checks that a look at a sample sees what decoding gives. Behind parts that are not known it sees nothing.
-fn seen_as_decoded(sample: &Sample, glimpse: &Glimpse<'_>, layout: &Layout) {
+fn seen_as_decoded(sample: &Sample, sample_view: &SampleView<'_>, layout: &Layout) {
     let words = |sample: &Sample| {
         let Sample { identifier, ip, time, addr, id, stream_id, period, .. } = sample;
         [*identifier, *ip, *time, *addr, *id, *stream_id, *period]
     };
     let seen = [
-        glimpse.identifier(),
-        glimpse.ip(),
-        glimpse.time(),
-        glimpse.addr(),
-        glimpse.id(),
-        glimpse.stream_id(),
-        glimpse.period(),
+        sample_view.identifier(),
+        sample_view.ip(),
+        sample_view.time(),
+        sample_view.addr(),
+        sample_view.id(),
+        sample_view.stream_id(),
+        sample_view.period(),
     ];
     assert_eq!(seen, words(sample));
-    assert_eq!(glimpse.tid(), sample.tid);
-    assert_eq!(glimpse.cpu(), sample.cpu.as_ref().map(|cpu| cpu.cpu));
+    assert_eq!(sample_view.tid(), sample.tid);
+    assert_eq!(sample_view.cpu(), sample.cpu.as_ref().map(|cpu| cpu.cpu));
     if layout.sample_type.unknown() == 0 && layout.read_format.unknown() == 0 {
-        assert!(glimpse.callchain().eq(sample.callchain.iter().flat_map(|chain| chain.iter().copied())));
+        assert!(sample_view.callchain().eq(sample.callchain.iter().flat_map(|chain| chain.iter().copied())));
     }
 }

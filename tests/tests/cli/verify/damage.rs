@@ -11,7 +11,7 @@ use perfdata_convert::{
     verify::{Finding, Report, Severity},
 };
 use perfdata_core::{
-    arrangement::{Arrangement, FileArrangement, Part},
+    container_layout::{ContainerLayout, FileLayout, Part},
     feature::FeatureId,
     read::RecordingReader,
 };
@@ -68,15 +68,15 @@ fn find(bytes: &[u8], severity: Severity, offset: u64, meaning: &str) {
     assert!(found, "{severity:?} {offset:#x} {meaning}: {:#x?}", report.findings);
 }
 
-fn arrangement(bytes: &[u8]) -> FileArrangement {
-    match RecordingReader::open(bytes.to_vec()).expect("it is a recording").arrangement() {
-        Arrangement::File(file) => file.clone(),
-        Arrangement::Pipe(_) => panic!("a file"),
+fn container_layout(bytes: &[u8]) -> FileLayout {
+    match RecordingReader::open(bytes.to_vec()).expect("it is a recording").container_layout() {
+        ContainerLayout::File(file) => file.clone(),
+        ContainerLayout::Pipe(_) => panic!("a file"),
     }
 }
 
 fn place(bytes: &[u8], part: Part) -> usize {
-    let place = arrangement(bytes).place(part).unwrap_or_else(|| panic!("no {part:?}"));
+    let place = container_layout(bytes).place(part).unwrap_or_else(|| panic!("no {part:?}"));
     usize::try_from(place.offset).expect("a small file")
 }
 
@@ -174,7 +174,7 @@ fn places() {
     let second = table + 16;
     find(&with(second, attrs as u64), Error, attrs as u64, "feature BUILD_ID and the attributes share bytes");
     // With nothing behind it.
-    let table = arrangement(&sound).table;
+    let table = container_layout(&sound).table;
     let (last, place_of_last) = table.last().expect("there are features");
     let size = second + 16 * (table.len() - 2) + 8;
     let meaning = format!("feature {}: 1099511627776 bytes, more than the file has", FeatureId(*last));

@@ -10,7 +10,7 @@ use perfdata_convert::{
     verify::{Report, Severity},
 };
 use perfdata_core::{
-    arrangement::{Arrangement, FileArrangement, Part},
+    container_layout::{ContainerLayout, FileLayout, Part},
     read::RecordingReader,
 };
 use perfdata_tests::{
@@ -141,9 +141,10 @@ fn the_other_byte_order_is_as_sound() {
 }
 
 /// A file that is in order, and where its parts are.
-fn sound() -> (Vec<u8>, FileArrangement) {
+fn sound() -> (Vec<u8>, FileLayout) {
     let bytes = fs::read(recordings::fixture("7.2-x86_64-file-g").path).expect("a fixture");
-    let Arrangement::File(file) = RecordingReader::open(bytes.clone()).expect("it is read").arrangement().clone()
+    let ContainerLayout::File(file) =
+        RecordingReader::open(bytes.clone()).expect("it is read").container_layout().clone()
     else {
         panic!("not a file");
     };

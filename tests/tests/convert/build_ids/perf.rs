@@ -9,8 +9,8 @@ use perfdata_convert::convert::Stage;
 use perfdata_convert::convert::build_ids::{Place, Select};
 use perfdata_convert::error::Result;
 use perfdata_core::Recording as Model;
-use perfdata_core::arrangement::Arrangement;
 use perfdata_core::attr::SampleType;
+use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
@@ -165,7 +165,7 @@ fn pipes_as_files() {
 struct Forget;
 
 impl Stage for Forget {
-    fn begin(&mut self, recording: &mut Model, _: &mut Arrangement) -> Result<()> {
+    fn begin(&mut self, recording: &mut Model, _: &mut ContainerLayout) -> Result<()> {
         recording.features.remove(&FeatureId::BUILD_ID.0);
         Ok(())
     }

@@ -125,8 +125,8 @@ impl SampleOffsets {
 
     /// A look at `sample`.
     #[inline]
-    pub fn look<'a>(&'a self, sample: &RawRecord<'a>) -> Glimpse<'a> {
-        Glimpse { sample: *sample, offsets: self }
+    pub fn look<'a>(&'a self, sample: &RawRecord<'a>) -> SampleView<'a> {
+        SampleView { sample: *sample, offsets: self }
     }
 
     /// The place of a part of one word.
@@ -170,12 +170,12 @@ fn read_words(format: ReadFormat) -> (usize, usize) {
 /// A SAMPLE that is not decoded: what is asked for is read where it stands. A part that the event's attribute does not
 /// name is `None`, and so is one that the record ends before.
 #[derive(Debug, Clone, Copy)]
-pub struct Glimpse<'a> {
+pub struct SampleView<'a> {
     sample: RawRecord<'a>,
     offsets: &'a SampleOffsets,
 }
 
-impl<'a> Glimpse<'a> {
+impl<'a> SampleView<'a> {
     #[inline]
     fn word(&self, part: SampleType) -> Option<u64> {
         self.sample.word(self.offsets.place(part)?)

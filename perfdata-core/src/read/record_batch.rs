@@ -8,40 +8,40 @@ use crate::read::pipe::is_metadata;
 use crate::record::{RawRecord, RecordHeader, RecordType};
 
 /// Whole records, one behind the other as in the input. One that says something about the recording as a whole, or
-/// has a payload behind it, is in a run of its own.
+/// has a payload behind it, is in a batch of its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Run<'a> {
+pub struct RecordBatch<'a> {
     bytes: &'a [u8],
     count: usize,
     offset: u64,
     endian: Endian,
 }
 
-/// A stretch of a record stream.
+/// A chunk of a record stream.
 #[derive(Debug, Clone, Copy)]
-pub enum Stretch<'a> {
+pub enum Chunk<'a> {
     /// Whole records.
-    Records(Run<'a>),
+    Records(RecordBatch<'a>),
     /// A part of what follows the last record outside its size (AUX data, tracing data).
     Payload(&'a [u8]),
     /// Bytes that are no records, from a damaged place up to the end.
     Unreadable(&'a [u8]),
 }
 
-impl<'a> Run<'a> {
+impl<'a> RecordBatch<'a> {
     /// The records at the start of `bytes`, whose first byte has the absolute offset `offset`, up to one that must be
-    /// in a run of its own, is not whole, or is none. There may be no record at all.
+    /// in a batch of its own, is not whole, or is none. There may be no record at all.
     pub fn first(bytes: &'a [u8], endian: Endian, offset: u64) -> Self {
         let (len, count) = Self::measure(bytes, endian);
         Self::new(bytes.get(..len).unwrap_or_default(), count, endian, offset)
     }
 
-    /// A run of `count` records that take all of `bytes`.
+    /// A batch of `count` records that take all of `bytes`.
     pub(super) fn new(bytes: &'a [u8], count: usize, endian: Endian, offset: u64) -> Self {
-        Run { bytes, count, offset, endian }
+        RecordBatch { bytes, count, offset, endian }
     }
 
-    /// Bytes and records of the run at the start of `bytes`.
+    /// Bytes and records of the batch at the start of `bytes`.
     pub(super) fn measure(bytes: &[u8], endian: Endian) -> (usize, usize) {
         let (mut len, mut count) = (0, 0);
         while let Some(header) = RecordHeader::parse(bytes.get(len..).unwrap_or_default(), endian) {
@@ -64,7 +64,7 @@ impl<'a> Run<'a> {
     /// One record.
     #[inline]
     pub fn of(record: &RawRecord<'a>) -> Self {
-        Run { bytes: record.bytes, count: 1, offset: record.offset, endian: record.endian }
+        RecordBatch { bytes: record.bytes, count: 1, offset: record.offset, endian: record.endian }
     }
 
     /// All bytes of the records.
@@ -100,9 +100,9 @@ impl<'a> Run<'a> {
         Records { bytes: self.bytes, offset: self.offset, endian: self.endian }
     }
 
-    /// Takes the first part out of the run: a record of a type that is `wanted`, or all up to the next such record.
+    /// Takes the first part out of the batch: a record of a type that is `wanted`, or all up to the next such record.
     #[inline]
-    pub fn take_part(&mut self, wanted: impl Fn(RecordType) -> bool) -> Option<RunPart<'a>> {
+    pub fn take_part(&mut self, wanted: impl Fn(RecordType) -> bool) -> Option<BatchPart<'a>> {
         let (mut len, mut count) = (0, 0);
         for record in self.iter() {
             if wanted(record.kind) {
@@ -110,18 +110,18 @@ impl<'a> Run<'a> {
                     break;
                 }
                 self.take(record.bytes.len(), 1);
-                return Some(RunPart::Wanted(record));
+                return Some(BatchPart::Wanted(record));
             }
             len += record.bytes.len();
             count += 1;
         }
-        (count > 0).then(|| RunPart::Others(self.take(len, count)))
+        (count > 0).then(|| BatchPart::Others(self.take(len, count)))
     }
 
     /// Takes out the first `count` records, which have `len` bytes.
     fn take(&mut self, len: usize, count: usize) -> Self {
         let (head, tail) = self.bytes.split_at_checked(len).unwrap_or((self.bytes, &[]));
-        let taken = Run { bytes: head, count, ..*self };
+        let taken = RecordBatch { bytes: head, count, ..*self };
         self.bytes = tail;
         self.count = self.count.saturating_sub(count);
         self.offset = self.offset.saturating_add(head.len() as u64);
@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl<'a> IntoIterator for Run<'a> {
+impl<'a> IntoIterator for RecordBatch<'a> {
     type Item = RawRecord<'a>;
     type IntoIter = Records<'a>;
     fn into_iter(self) -> Records<'a> {
@@ -137,13 +137,13 @@ impl<'a> IntoIterator for Run<'a> {
     }
 }
 
-/// Whether a record is in a run of its own: what comes next may depend on it, or a file has what it says elsewhere.
+/// Whether a record is in a batch of its own: what comes next may depend on it, or a file has what it says elsewhere.
 #[inline]
 pub(super) fn stands_alone(kind: RecordType) -> bool {
     matches!(kind, RecordType::AUXTRACE | RecordType::HEADER_BUILD_ID) || is_metadata(kind)
 }
 
-/// The records of a run.
+/// The records of a batch.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     bytes: &'a [u8],
@@ -165,13 +165,13 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// A part of a run.
+/// A part of a batch.
 #[derive(Debug, Clone, Copy)]
-pub enum RunPart<'a> {
+pub enum BatchPart<'a> {
     /// A record that was asked for.
     Wanted(RawRecord<'a>),
     /// Records that were not.
-    Others(Run<'a>),
+    Others(RecordBatch<'a>),
 }
 
 #[cfg(test)]
@@ -191,8 +191,8 @@ mod tests {
         Ok(bytes)
     }
 
-    fn first(bytes: &[u8]) -> Run<'_> {
-        Run::first(bytes, Endian::Big, 100)
+    fn first(bytes: &[u8]) -> RecordBatch<'_> {
+        RecordBatch::first(bytes, Endian::Big, 100)
     }
 
     #[test]
@@ -217,22 +217,22 @@ mod tests {
         use RecordType as T;
         let list = [(T::COMM, 16), (T::SAMPLE, 24), (T::COMM, 16), (T::COMM, 24), (T::SAMPLE, 8)];
         let bytes = records(&list)?;
-        let run = first(&bytes);
+        let batch = first(&bytes);
         for wanted in [T::COMM, T::SAMPLE, T::EXIT] {
             let (mut found, mut kinds) = (Vec::new(), Vec::new());
-            let mut rest = run;
+            let mut rest = batch;
             while let Some(part) = rest.take_part(|kind| kind == wanted) {
                 let of_part: Vec<_> = match part {
-                    RunPart::Wanted(record) => vec![record],
-                    RunPart::Others(run) => {
-                        assert_eq!(run.len(), run.iter().count());
-                        run.iter().collect()
+                    BatchPart::Wanted(record) => vec![record],
+                    BatchPart::Others(batch) => {
+                        assert_eq!(batch.len(), batch.iter().count());
+                        batch.iter().collect()
                     }
                 };
                 found.extend(of_part.iter().map(|record| (record.offset, record.bytes.len())));
-                kinds.extend(of_part.iter().map(|record| (record.kind, matches!(part, RunPart::Wanted(_)))));
+                kinds.extend(of_part.iter().map(|record| (record.kind, matches!(part, BatchPart::Wanted(_)))));
             }
-            let expected: Vec<_> = run.iter().map(|record| (record.offset, record.bytes.len())).collect();
+            let expected: Vec<_> = batch.iter().map(|record| (record.offset, record.bytes.len())).collect();
             assert_eq!(found, expected);
             assert!(kinds.iter().all(|&(kind, is_wanted)| is_wanted == (kind == wanted)));
         }

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Problem, Result};
 use crate::read::decompress::Decompressor;
-use crate::read::mend::evidence::{Evidence, Verdict};
-use crate::read::mend::report::CompressedData;
+use crate::read::salvage::evidence::{Evidence, Verdict};
+use crate::read::salvage::report::CompressedData;
 use crate::record::RawRecord;
 use crate::recording::Recording;
 

@@ -131,7 +131,7 @@ pub struct Survey {
     /// The model, of a file without what is lost.
     pub recording: Recording,
     /// What was found.
-    pub mending: Mending,
+    pub salvaging: Mending,
     /// What is known of the compressed records.
     pub compressed: CompressedData,
     /// The first and the last time of SAMPLE records.

@@ -4,9 +4,9 @@ use crate::attr::SampleType;
 use crate::error::{Error, Problem};
 use crate::feature::{FeatureId, SampleTime, Section};
 use crate::layout::Layout;
-use crate::read::mend::report::{Foreknown, Ids};
+use crate::read::salvage::report::{Foreknown, Ids};
 use crate::record::{
-    Body, CpuMode, EventIds, Glimpse, HeaderFeature, RawRecord, Record, RecordHeader, RecordType, TABLE,
+    Body, CpuMode, EventIds, HeaderFeature, RawRecord, Record, RecordHeader, RecordType, SampleView, TABLE,
 };
 use crate::recording::Recording;
 
@@ -130,7 +130,7 @@ impl Evidence {
         if raw.kind == RecordType::SAMPLE
             && is_regular(raw)
             && !self.before.without_events
-            && let Some(sample) = recording.events.glimpse(raw).filter(Glimpse::is_whole)
+            && let Some(sample) = recording.events.sample_view(raw).filter(SampleView::is_whole)
         {
             let events = &recording.events;
             let ids = sample.event_ids(events);

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use perfdata_core::error::Problem;
 use perfdata_core::header::Magic;
 
-use crate::advice;
 use crate::cli::{Cli, limits};
 use crate::error::{Error, Step};
 use crate::foreign::{self, Foreign};
 use crate::io::Input;
 use crate::messages::Messages;
 use crate::shell;
+use crate::suggestions;
 
 /// A command line, for what to say when it fails.
 pub struct Given {
@@ -67,7 +67,7 @@ impl Given {
         }
         match (error.step(), input) {
             (Some(Step::Add(options)), _) => return (None, self.with(options)),
-            (Some(Step::Recover), Some(input)) => return (None, Some(advice::recover(input))),
+            (Some(Step::Recover), Some(input)) => return (None, Some(suggestions::recover(input))),
             _ => {}
         }
         match (error, input) {

@@ -52,7 +52,7 @@ pub struct Region {
 
 /// The places of everything in a file.
 #[derive(Debug, Clone)]
-pub struct FileArrangement {
+pub struct FileLayout {
     /// The header as found.
     pub header: FileHeader,
     /// Of which words the feature bitmap is made.
@@ -71,7 +71,7 @@ pub struct FileArrangement {
     pub unexplained: bool,
 }
 
-impl FileArrangement {
+impl FileLayout {
     /// The place of `part`.
     pub fn place(&self, part: Part) -> Option<FileSection> {
         self.regions.iter().find(|region| region.part == part).map(|region| region.place)
@@ -242,26 +242,26 @@ impl SlotContent {
 
 /// The head of a pipe: metadata records before the first other one.
 #[derive(Debug, Clone, Default)]
-pub struct PipeArrangement {
+pub struct PipeLayout {
     /// The records, in order.
     pub slots: Vec<Slot>,
 }
 
 /// How the recording stood in its container.
 #[derive(Debug, Clone)]
-pub enum Arrangement {
+pub enum ContainerLayout {
     /// In a file.
-    File(FileArrangement),
+    File(FileLayout),
     /// In a pipe.
-    Pipe(PipeArrangement),
+    Pipe(PipeLayout),
 }
 
-impl Arrangement {
+impl ContainerLayout {
     /// The container.
     pub fn container(&self) -> ContainerKind {
         match self {
-            Arrangement::File(_) => ContainerKind::File,
-            Arrangement::Pipe(_) => ContainerKind::Pipe,
+            ContainerLayout::File(_) => ContainerKind::File,
+            ContainerLayout::Pipe(_) => ContainerKind::Pipe,
         }
     }
 
@@ -269,8 +269,8 @@ impl Arrangement {
     /// or cut, does not; a pipe has no such number.
     pub fn is_finished(&self) -> bool {
         match self {
-            Arrangement::File(file) => file.place(Part::Data).is_none_or(|data| data.size == file.header.data.size),
-            Arrangement::Pipe(_) => true,
+            ContainerLayout::File(file) => file.place(Part::Data).is_none_or(|data| data.size == file.header.data.size),
+            ContainerLayout::Pipe(_) => true,
         }
     }
 }

@@ -33,7 +33,7 @@ pub trait Waiting: Default {
 /// Of one moment, what comes first in the stream is first. The memory is bounded: where rounds are missing or very
 /// long, the older half of what waits goes first, and is in order as far as can be known by then, as in perf itself.
 #[derive(Debug)]
-pub struct Rounds<P> {
+pub struct OrderedEvents<P> {
     /// Parts of the stream, the first of them with the number `first`, and how many of their items wait.
     parts: VecDeque<(P, usize)>,
     first: usize,
@@ -49,10 +49,10 @@ pub struct Rounds<P> {
     spare: Option<P>,
 }
 
-impl<P: Waiting> Rounds<P> {
+impl<P: Waiting> OrderedEvents<P> {
     /// Keeps parts of `most` bytes, and one more.
     pub fn new(most: usize) -> Self {
-        Rounds {
+        OrderedEvents {
             parts: VecDeque::new(),
             first: 0,
             order: Vec::new(),
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    fn add(rounds: &mut Rounds<Vec<u64>>, times: impl IntoIterator<Item = u64>) {
+    fn add(rounds: &mut OrderedEvents<Vec<u64>>, times: impl IntoIterator<Item = u64>) {
         rounds.add(times.into_iter().collect());
         for at in 0..rounds.last().map_or(0, Vec::len) {
             let time = rounds.last().and_then(|times| times.get(at)).copied();
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    fn ready(rounds: &mut Rounds<Vec<u64>>) -> Vec<u64> {
+    fn ready(rounds: &mut OrderedEvents<Vec<u64>>) -> Vec<u64> {
         let mut all = Vec::new();
         while let Some((part, at)) = rounds.next() {
             all.extend(part.get(at));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_round_is_complete_with_the_one_behind_it() {
-        let mut rounds = Rounds::new(usize::MAX);
+        let mut rounds = OrderedEvents::new(usize::MAX);
         add(&mut rounds, [30, 31, 10]);
         add(&mut rounds, [20]);
         rounds.end_round();
@@ -244,7 +244,7 @@ mod tests {
     /// Nor do a few whose time lies far ahead keep all that came with them.
     #[test]
     fn a_stream_without_rounds_does_not_fill_the_memory() {
-        let mut rounds = Rounds::new(8000);
+        let mut rounds = OrderedEvents::new(8000);
         let mut all = Vec::new();
         for part in 0..100 {
             add(&mut rounds, (part * 100..(part + 1) * 100).chain([u64::MAX - 100 + part]));

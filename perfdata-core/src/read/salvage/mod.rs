@@ -21,7 +21,7 @@ use crate::layout::Layout;
 use crate::read::decompress::is_compressed;
 use crate::read::file::TableSearch;
 use crate::read::pipe::{Collector, is_metadata};
-use crate::read::records::Piece;
+use crate::read::records::StreamItem;
 use crate::read::source::Source;
 use crate::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use crate::recording::Recording;
@@ -60,7 +60,7 @@ pub struct Mended<S> {
     evidence: Evidence,
     table: Option<TableSearch>,
     zstd: Zstd,
-    mending: Mending,
+    salvaging: Mending,
 }
 
 /// An attribute's record without the ids in it; nothing where it cannot be read.
@@ -132,7 +132,7 @@ impl<S: Source> Mended<S> {
             evidence: Evidence::new(foreknown),
             table,
             zstd: Zstd::default(),
-            mending: Mending { losses, ..Mending::default() },
+            salvaging: Mending { losses, ..Mending::default() },
         })
     }
 
@@ -153,10 +153,10 @@ impl<S: Source> Mended<S> {
                 break;
             }
         }
-        let Self { model, evidence, mending, zstd, end, .. } = self;
+        let Self { model, evidence, salvaging, zstd, end, .. } = self;
         let mut foreknown = evidence.foreknown(&model);
-        foreknown.end = foreknown.end.or(mending.losses.end_of_records.then_some(end));
-        Ok(Survey { samples: evidence.samples(), compressed: zstd.data(), recording: model, mending, foreknown })
+        foreknown.end = foreknown.end.or(salvaging.losses.end_of_records.then_some(end));
+        Ok(Survey { samples: evidence.samples(), compressed: zstd.data(), recording: model, salvaging, foreknown })
     }
 
     /// Decides about more bytes.
@@ -177,7 +177,7 @@ impl<S: Source> Mended<S> {
             match self.step(at)? {
                 Step::Keep(total) => self.ready = self.ready.saturating_add(total),
                 Step::Skip(to, why) => {
-                    self.mending.skip(FileSection { offset: at, size: to.saturating_sub(at) }, why);
+                    self.salvaging.skip(FileSection { offset: at, size: to.saturating_sub(at) }, why);
                     if self.ready == 0 { self.here = to } else { self.jump = Some(to) }
                 }
                 Step::End => self.end = at,
@@ -189,7 +189,7 @@ impl<S: Source> Mended<S> {
     /// Bytes of the records from `at` on that need no close look, each with one behind it that is as it should be:
     /// nearly all of a recording.
     fn sure(&mut self, at: u64) -> Result<u64> {
-        let Self { blocks, source, evidence, model, mending, here, end, .. } = self;
+        let Self { blocks, source, evidence, model, salvaging, here, end, .. } = self;
         let bytes = blocks.near.get(source, at, LARGEST, *here, *end)?;
         let (mut len, mut count) = (0_usize, 0_u64);
         // Up to where it is known what follows, and what was known there.
@@ -220,8 +220,8 @@ impl<S: Source> Mended<S> {
         }
         (len, count, *evidence) = settled;
         if count > 0 {
-            mending.left.records = mending.left.records.saturating_add(count);
-            mending.believe();
+            salvaging.left.records = salvaging.left.records.saturating_add(count);
+            salvaging.believe();
         }
         Ok(len as u64)
     }
@@ -287,7 +287,7 @@ impl<S: Source> Mended<S> {
 
     /// Believes the record at `at`, unless it is compressed and cannot be decoded.
     fn keep(&mut self, at: u64, look: Look) -> Result<Step> {
-        let Self { blocks, source, evidence, model, collector, zstd, here, end, mending, searched, .. } = self;
+        let Self { blocks, source, evidence, model, collector, zstd, here, end, salvaging, searched, .. } = self;
         let bytes = blocks.near.get(source, at, look.size as u64, *here, *end)?;
         let raw = RawRecord::first(bytes, model.endian, at)?;
         if is_compressed(raw.kind)
@@ -307,7 +307,7 @@ impl<S: Source> Mended<S> {
                 Some(bytes) => RawRecord { bytes, ..raw },
                 None => raw,
             };
-            if let Err(why) = collector.piece(model, &Piece::Record(taken)) {
+            if let Err(why) = collector.item(model, &StreamItem::Record(taken)) {
                 return Ok(Step::Skip(at.saturating_add(look.total), why));
             }
             let mut behind = at.saturating_add(look.size as u64);
@@ -317,7 +317,7 @@ impl<S: Source> Mended<S> {
                     break;
                 }
                 behind = behind.saturating_add(<[u8]>::len(payload) as u64);
-                collector.piece(model, &Piece::Payload(payload))?;
+                collector.item(model, &StreamItem::Payload(payload))?;
             }
             // Those that were there before; to look at all of them for each attribute would take the square of their number.
             if evidence.has_lost_ids() && model.events.first().is_some_and(|event| !event.ids.is_empty()) {
@@ -327,11 +327,11 @@ impl<S: Source> Mended<S> {
             *searched = None;
         }
         evidence.learn(&raw, model, &look.judgement);
-        mending.left.records = mending.left.records.saturating_add(1);
+        salvaging.left.records = salvaging.left.records.saturating_add(1);
         if raw.kind == RecordType::AUXTRACE {
-            mending.left.auxtrace.push(FileSection { offset: at, size: look.size as u64 });
+            salvaging.left.auxtrace.push(FileSection { offset: at, size: look.size as u64 });
         }
-        mending.believe();
+        salvaging.believe();
         self.has_odd_sizes |= is_compressed(look.kind) || !look.size.is_multiple_of(8);
         Ok(Step::Keep(look.total))
     }

@@ -15,7 +15,7 @@ const WAITING: usize = 2;
 
 /// A file that a thread of its own writes when it becomes large, so that nobody waits for the system to take the
 /// bytes. Where the system starts none, the calling thread writes. What goes wrong is told by a later call; by [`flush`](Write::flush) at the latest, which waits for all.
-pub struct Behind<'a> {
+pub struct BackgroundWriter<'a> {
     file: &'a File,
     written: u64,
     thread: Option<Thread>,
@@ -30,10 +30,10 @@ struct Thread {
     handle: JoinHandle<io::Result<()>>,
 }
 
-impl<'a> Behind<'a> {
+impl<'a> BackgroundWriter<'a> {
     /// Writes to `file`, from where it stands.
     pub fn new(file: &'a File) -> Self {
-        Behind { file, written: 0, thread: None, is_alone: false }
+        BackgroundWriter { file, written: 0, thread: None, is_alone: false }
     }
 
     /// Writes by `write` to `file`, and waits until all of it is there.
@@ -41,7 +41,7 @@ impl<'a> Behind<'a> {
     /// # Errors
     /// Those of `write`, and the operating system's.
     pub fn write_all<T>(file: &'a File, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
-        let mut behind = Behind::new(file);
+        let mut behind = BackgroundWriter::new(file);
         let result = write(&mut behind)?;
         behind.flush().map_err(Error::io("output"))?;
         Ok(result)
@@ -73,7 +73,7 @@ fn work(mut file: File, queue: &Receiver<Vec<u8>>, done: &Sender<Vec<u8>>) -> io
     Ok(())
 }
 
-impl Write for Behind<'_> {
+impl Write for BackgroundWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.written = self.written.saturating_add(bytes.len() as u64);
         if self.thread.is_none() && !self.is_alone && self.written >= WORTH {
@@ -97,7 +97,7 @@ impl Write for Behind<'_> {
     }
 }
 
-impl Seek for Behind<'_> {
+impl Seek for BackgroundWriter<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.settle()?;
         // Few bytes follow.
@@ -106,7 +106,7 @@ impl Seek for Behind<'_> {
     }
 }
 
-impl Drop for Behind<'_> {
+impl Drop for BackgroundWriter<'_> {
     fn drop(&mut self) {
         // Who wants to know has flushed.
         let _ = self.settle();
@@ -128,7 +128,7 @@ mod tests {
     fn check(is_alone: bool) {
         let mut file = tempfile::tempfile().expect("a temporary file");
         let block: Vec<u8> = (0..1 << 20).map(|at: u32| at as u8).collect();
-        let mut behind = Behind::new(&file);
+        let mut behind = BackgroundWriter::new(&file);
         behind.is_alone = is_alone;
         for _ in 0..10 {
             behind.write_all(&block).expect("room");
@@ -146,9 +146,9 @@ mod tests {
     #[test]
     fn a_full_disk_is_noticed() {
         let full = File::options().write(true).open("/dev/full").expect("Linux has it");
-        let mut behind = Behind::new(&full);
+        let mut behind = BackgroundWriter::new(&full);
         behind.written = WORTH;
-        let write = |behind: &mut Behind<'_>| (0..8).try_for_each(|_| behind.write_all(&[0; 1024]));
+        let write = |behind: &mut BackgroundWriter<'_>| (0..8).try_for_each(|_| behind.write_all(&[0; 1024]));
         let result = write(&mut behind).and_then(|()| behind.flush());
         assert_eq!(result.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
     }
