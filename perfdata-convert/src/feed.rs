@@ -83,7 +83,7 @@ impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
         self.passed = self.passed.saturating_add(len);
         // A name of an event that is not there is no news yet.
         let is_name = record.kind == RecordType::EVENT_UPDATE;
-        let is_news = |id| recording.events.by_id(id).is_some();
+        let is_news = |id| recording.events.of_id(id).is_some();
         if is_metadata(record.kind) || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id))) {
             self.metadata = self.metadata.saturating_add(len);
             self.is_fresh = false;

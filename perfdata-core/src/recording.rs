@@ -171,16 +171,17 @@ impl Events {
         self.into_vec().into_iter().map(|event| Event { ids: Vec::new(), ..event }).collect()
     }
 
-    /// The event that has the id, or any event for 0, which records of the time before the recording carry.
-    pub fn by_id(&self, id: u64) -> Option<usize> {
-        match self.with_id(id) {
+    /// The event that has the id, or any event for 0, which records of the time before the recording carry
+    /// (tools/perf/util/evlist.c, evlist__id2evsel).
+    pub fn of_id(&self, id: u64) -> Option<usize> {
+        match self.of_id_strict(id) {
             None if id == 0 && !self.0.list.is_empty() => Some(0),
             found => found,
         }
     }
 
-    /// The first event that has the id.
-    pub fn with_id(&self, id: u64) -> Option<usize> {
+    /// The first event that has the id (evlist__id2evsel_strict).
+    pub fn of_id_strict(&self, id: u64) -> Option<usize> {
         self.0.by_id.get(&id).copied()
     }
 
@@ -210,11 +211,11 @@ impl Events {
         {
             return Some(0);
         }
-        self.by_id(self.id_of(record)?)
+        self.of_id(self.id_of(record)?)
     }
 
     /// Whether records of all events have the same layout, so that it does not matter whose a record is.
-    pub fn agree(&self) -> bool {
+    pub fn have_one_layout(&self) -> bool {
         self.0.forms.len() <= 1
     }
 

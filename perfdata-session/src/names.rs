@@ -94,7 +94,7 @@ impl EventNames {
         }
         self.fresh_bytes = 0;
         for (id, name) in self.fresh.drain(..) {
-            match events.by_id(id) {
+            match events.of_id(id) {
                 Some(at) => drop(self.updated.insert(at, name)),
                 None => self.early.insert(id, name),
             }

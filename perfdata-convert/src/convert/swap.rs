@@ -137,7 +137,7 @@ impl Swap {
 
     /// The record, or why its meaning is in doubt. Under `keep` only a record that cannot be read at all is.
     fn decode(&self, raw: &RawRecord<'_>, events: &Events) -> Result<Record, String> {
-        if raw.kind == RecordType::SAMPLE && events.of_record(raw).is_none() && !events.agree() {
+        if raw.kind == RecordType::SAMPLE && events.of_record(raw).is_none() && !events.have_one_layout() {
             return Err("its event is not known".into());
         }
         let record = Record::decode(raw, &events.layout_of(raw)).map_err(|e| e.to_string())?;

@@ -234,7 +234,7 @@ impl ToFile {
 pub(super) fn check_ids(events: &Events) -> Result<()> {
     for (at, event) in events.iter().enumerate() {
         for &id in &event.ids {
-            if let Some(other) = events.with_id(id).filter(|&other| other != at) {
+            if let Some(other) = events.of_id_strict(id).filter(|&other| other != at) {
                 let what = format!("the attribute of event {at}: {}", taken(id, other));
                 return Err(Error::Refused(what));
             }
@@ -249,7 +249,7 @@ fn taken(id: u64, event: usize) -> String {
 
 /// The refusal of an attribute that comes behind records of other events: in a file it would be there before them.
 fn late(record: &RawRecord<'_>, event: &Event, model: &Recording) -> Error {
-    let known = event.ids.iter().find_map(|&id| Some((id, model.events.with_id(id)?)));
+    let known = event.ids.iter().find_map(|&id| Some((id, model.events.of_id_strict(id)?)));
     let other = known.and_then(|(id, at)| Some((id, at, model.events.get(at)?)));
     let what = match other.filter(|(.., other)| *other != event) {
         Some((id, at, _)) => taken(id, at),

@@ -41,7 +41,7 @@ impl Side {
         let described = self.described.get_or_insert_with(|| DescribedNames::of(recording));
         match described.get(id) {
             Some(described) => described == name,
-            None => recording.events.by_id(id).is_some(),
+            None => recording.events.of_id(id).is_some(),
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) fn salvaged_reader(
     let data: (Arc<InputFile>, _) = (directory.data().clone(), told.next().unwrap_or_default());
     if !directory.is_split() {
         let reader = RecordingReader::salvaged(data.0, data.1, limits).map_err(|error| error.inside("data"))?;
-        return Ok(reader.map_input(|file| meter.of(Stream::Mended(Box::new(file)))));
+        return Ok(reader.map_input(|file| meter.of(Stream::Salvaged(Box::new(file)))));
     }
     let files = directory.files().iter().cloned().zip(told).collect();
     let reader = RecordingReader::salvaged_directory(data, files, limits)?;

@@ -297,7 +297,7 @@ impl Input {
             }
             Kind::Damaged(file, foreknown) => {
                 let reader = RecordingReader::salvaged(file.clone(), foreknown, limits)?;
-                let reader = reader.map_input(|file| meter.clone().of(Stream::Mended(Box::new(file))));
+                let reader = reader.map_input(|file| meter.clone().of(Stream::Salvaged(Box::new(file))));
                 Ok((reader, InputSource { place: Place::File(file), limits, meter }))
             }
             Kind::DamagedDirectory(directory, foreknown) => {

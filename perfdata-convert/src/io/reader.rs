@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use perfdata_core::read::{InputFile, Mended, Merged, PathReader, SourceReader};
+use perfdata_core::read::{InputFile, Merged, PathReader, Salvaged, SourceReader};
 
 /// Sees how far an input has been read.
 pub trait Watch: Send + Sync {
@@ -55,9 +55,9 @@ pub(super) enum Stream {
     /// What can be read only once.
     Other(Box<dyn Read + Send>),
     /// What can be believed of a damaged file.
-    Mended(Box<Mended<Arc<InputFile>>>),
+    Salvaged(Box<Salvaged<Arc<InputFile>>>),
     /// What can be believed of the files of a damaged directory.
-    MendedFiles(Box<Merged<Mended<Arc<InputFile>>>>),
+    MendedFiles(Box<Merged<Salvaged<Arc<InputFile>>>>),
 }
 
 impl Read for InputReader {
@@ -65,7 +65,7 @@ impl Read for InputReader {
         let read = match &mut self.stream {
             Stream::File(file) => file.read(buf)?,
             Stream::Path(files) => files.read(buf)?,
-            Stream::Mended(file) => file.read(buf)?,
+            Stream::Salvaged(file) => file.read(buf)?,
             Stream::MendedFiles(files) => files.read(buf)?,
             Stream::Other(stream) => {
                 let read = stream.read(buf)?;

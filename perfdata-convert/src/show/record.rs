@@ -83,7 +83,7 @@ impl<'a> Shown<'a> {
 
     /// The place of the event that has the id. Records of what was before the recording have id 0 and no event.
     fn event_of(&self, id: u64) -> Option<usize> {
-        self.recording.events.by_id(id).filter(|_| id != 0)
+        self.recording.events.of_id(id).filter(|_| id != 0)
     }
 
     /// Tells `visitor` the fields, without the record's header.

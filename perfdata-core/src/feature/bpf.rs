@@ -8,7 +8,7 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 use crate::codes::{bitfield, flags};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::layout::Layout;
-use crate::wire::{Chars, Counted, Element, Extent, Rest, Room, elements, read_list, wire};
+use crate::wire::{Bounded, Chars, Counted, Element, Extent, Rest, elements, read_list, wire};
 
 flags! {
     /// Which arrays follow a program's description, `enum bpf_prog_info_array` of tools/perf/util/bpf-utils.h.
@@ -189,8 +189,8 @@ impl BinRead for BpfInfo {
         if len < BpfProgInfo::MIN_SIZE {
             return read_list(reader, endian, u64::from(len)).map(BpfInfo::Opaque);
         }
-        Room::read_options(reader, endian, (u64::from(len), Layout::default()))
-            .map(|Room(info)| BpfInfo::Known(Box::new(info)))
+        Bounded::read_options(reader, endian, (u64::from(len), Layout::default()))
+            .map(|Bounded(info)| BpfInfo::Known(Box::new(info)))
     }
 }
 

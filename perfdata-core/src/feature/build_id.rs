@@ -8,7 +8,7 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 use crate::describe::{Describe, Style, Visitor, WireSize};
 use crate::layout::Layout;
 use crate::record::{Body, BuildId, CpuMode, Record, RecordHeader, RecordType};
-use crate::wire::{LayoutToEnd, Room, Text, Wire, until_nul, wire};
+use crate::wire::{Bounded, LayoutToEnd, Text, Wire, until_nul, wire};
 
 wire! {
     /// A file and its build id, in the form of a record.
@@ -17,7 +17,7 @@ wire! {
         pub header: RecordHeader,
         /// The file.
         #[br(args(u64::from(header.size).saturating_sub(RecordHeader::SIZE as u64), layout))]
-        pub build_id: Room<BuildId>,
+        pub build_id: Bounded<BuildId>,
     }
 }
 
@@ -39,7 +39,7 @@ impl BuildIdEntry {
         let mut size = WireSize(RecordHeader::SIZE);
         build_id.describe("", Style::Plain, &mut size);
         let size = u16::try_from(size.0).ok()?;
-        Some(BuildIdEntry { header: RecordHeader { kind: RecordType(0), misc, size }, build_id: Room(build_id) })
+        Some(BuildIdEntry { header: RecordHeader { kind: RecordType(0), misc, size }, build_id: Bounded(build_id) })
     }
 
     /// The HEADER_BUILD_ID record that says the same in a pipe. Its size is a multiple of 8, on which perf 7.2 insists,

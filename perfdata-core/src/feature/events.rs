@@ -6,14 +6,14 @@ use crate::attr::Attr;
 use crate::describe::{Describe, Style, WireSize};
 use crate::layout::Layout;
 use crate::recording::Events;
-use crate::wire::{LayoutList, List, Room, Str, elements, wire};
+use crate::wire::{Bounded, LayoutList, List, Str, elements, wire};
 
 wire! {
     /// One event.
     pub struct EventDesc(layout) {
         /// Its attribute.
         #[br(args(u64::from(layout.attr_room), layout))]
-        pub attr: Room<Attr>,
+        pub attr: Bounded<Attr>,
         /// Number of ids.
         pub nr_ids: u32,
         /// Its name, as on the command line.
@@ -53,7 +53,7 @@ impl EventDescs {
     /// whose first id, which [`by_first_id`](Self::by_first_id) finds, is the event's.
     pub fn of_event(&self, by_first_id: &HashMap<u64, usize>, events: &Events, at: usize) -> Option<&EventDesc> {
         let event = events.get(at)?;
-        let is_owner = |id: &u64| events.with_id(*id) == Some(at);
+        let is_owner = |id: &u64| events.of_id_strict(*id) == Some(at);
         let is_its = |desc: &&EventDesc| match (desc.ids.first(), event.ids.first()) {
             (Some(id), Some(first)) => id == first || is_owner(id),
             _ => true,
@@ -77,7 +77,7 @@ impl EventDescs {
         let events = events.into_iter().map(|(attr, name, ids)| {
             let same_size = size(&attr) == Some(attr_size);
             let nr_ids = u32::try_from(ids.len()).ok()?;
-            same_size.then_some(EventDesc { attr: Room(attr), nr_ids, name, ids: List(ids) })
+            same_size.then_some(EventDesc { attr: Bounded(attr), nr_ids, name, ids: List(ids) })
         });
         Some(EventDescs { nr, attr_size, events: LayoutList(events.collect::<Option<_>>()?) })
     }

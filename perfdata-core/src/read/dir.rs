@@ -9,7 +9,7 @@ use crate::error::{Error, Problem, Result};
 use crate::header::FileSection;
 use crate::read::decompress::{Decompressor, is_compressed};
 use crate::read::records::{RecordStream, StreamItem};
-use crate::read::salvage::Mended;
+use crate::read::salvage::Salvaged;
 use crate::read::source::{Source, SourceReader};
 use crate::record::{RawRecord, RecordType};
 use crate::recording::{Events, Recording};
@@ -61,13 +61,13 @@ impl<S: Source> Merged<SourceReader<S>> {
     }
 }
 
-impl<S: Source> Merged<Mended<S>> {
+impl<S: Source> Merged<Salvaged<S>> {
     /// The same of what can be believed of damaged files: `parts` are their names, their records, and the offset of the
     /// first of these.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(super) fn salvaged(recording: &Recording, parts: Vec<(String, Mended<S>, u64)>) -> Result<Self> {
+    pub(super) fn salvaged(recording: &Recording, parts: Vec<(String, Salvaged<S>, u64)>) -> Result<Self> {
         Self::of(recording, parts, true)
     }
 }

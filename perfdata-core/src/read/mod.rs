@@ -21,13 +21,13 @@ pub use decompress::{Decompressor, is_compressed};
 pub use dir::{DataFile, Merged};
 pub use input_file::InputFile;
 pub use limits::Limits;
+pub use ordered_events::{OrderedEvents, Waiting};
 pub use path::{Directory, PathReader};
 pub use pipe::{Collector, is_metadata};
 pub use record_batch::{BatchPart, Chunk, RecordBatch, Records};
 pub use record_ref::RecordRef;
 pub use records::{RecordStream, StreamItem};
-pub use ordered_events::{OrderedEvents, Waiting};
-pub use salvage::{CompressedData, Foreknown, Ids, Left, Losses, Mended, Mending, Skipped, Survey};
+pub use salvage::{CompressedData, Foreknown, Ids, Left, Losses, Salvaged, Salvaging, Skipped, Survey};
 pub use source::{Source, SourceReader, is_zero};
 pub use tail::Tail;
 
@@ -107,7 +107,7 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
     }
 }
 
-impl<S: Source + Clone> RecordingReader<Mended<S>> {
+impl<S: Source + Clone> RecordingReader<Salvaged<S>> {
     /// Opens a recording that is cut, was never finished, or is damaged: what can be believed of it. The layout is
     /// that of a whole recording. What must be known before the first record, as where the records of a file end whose
     /// header does not say it, a [`Survey`] finds out.
@@ -130,7 +130,7 @@ impl<S: Source + Clone> RecordingReader<Mended<S>> {
     }
 }
 
-impl<S: Source + Clone> RecordingReader<Merged<Mended<S>>> {
+impl<S: Source + Clone> RecordingReader<Merged<Salvaged<S>>> {
     /// Opens a directory whose files are cut or damaged: what can be believed of its `data` and of the files of records
     /// beside it, each with what a [`Survey`] has found out about it, by the same `limits`.
     ///
@@ -146,7 +146,7 @@ impl<S: Source + Clone> RecordingReader<Merged<Mended<S>>> {
         let Some(file) = file else { return Err(no_header_of_a_file()) };
         let mut parts = vec![("data".into(), records, place.offset)];
         for (DataFile { name, source }, foreknown) in files {
-            parts.push((name, Mended::beside(source, &recording, foreknown)?, 0));
+            parts.push((name, Salvaged::beside(source, &recording, foreknown)?, 0));
         }
         let merged = Merged::salvaged(&recording, parts)?;
         let records = RecordStream::new(merged, recording.endian, place.offset);
@@ -170,7 +170,7 @@ struct Opening<S> {
     file: Option<FileLayout>,
     magic: Magic,
     place: FileSection,
-    records: Mended<S>,
+    records: Salvaged<S>,
 }
 
 impl<S: Source + Clone> Opening<S> {
@@ -189,7 +189,7 @@ impl<S: Source + Clone> Opening<S> {
             (recording, Some(file), place, table, losses)
         };
         let collector = file.is_none().then(Collector::default);
-        let records = Mended::new(source, place, (recording.clone(), collector), table, losses, foreknown)?;
+        let records = Salvaged::new(source, place, (recording.clone(), collector), table, losses, foreknown)?;
         Ok(Opening { recording, file, magic, place, records })
     }
 }
@@ -224,7 +224,7 @@ impl Survey {
         };
         let mut foreknown = Foreknown { ids: known(Ids::Unclear), ..Foreknown::default() };
         loop {
-            let survey = Mended::beside(source.clone(), &main.recording, foreknown)?.survey(&mut seen)?;
+            let survey = Salvaged::beside(source.clone(), &main.recording, foreknown)?.survey(&mut seen)?;
             let next = Foreknown { ids: known(survey.foreknown.ids), ..survey.foreknown };
             if next == foreknown {
                 return Ok(survey);

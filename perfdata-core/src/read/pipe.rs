@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::feature::{FeatureId, tracing};
 use crate::header::FeatureBitmap;
 use crate::layout::Layout;
-use crate::read::records::{RecordStream, StreamItem};
 use crate::read::record_batch::Chunk;
+use crate::read::records::{RecordStream, StreamItem};
 use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
 use crate::recording::{Event, Recording};
 
@@ -135,7 +135,7 @@ impl Collector {
     /// each output. At the head of a stream, two events without ids may be alike.
     fn repeated(&mut self, event: &Event, recording: &Recording) -> Option<usize> {
         let at = match event.ids.first() {
-            Some(&id) => recording.events.with_id(id)?,
+            Some(&id) => recording.events.of_id_strict(id)?,
             // All of them are sent again, in their order.
             None if self.is_behind_head => {
                 [self.next_again, 0].into_iter().find(|&at| recording.events.get(at) == Some(event))?

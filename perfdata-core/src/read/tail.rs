@@ -1,7 +1,7 @@
 //! What a record stream ends with that is no whole record: the start of a record, perf's own messages, or damage.
 
 use crate::error::{Error, Problem};
-use crate::read::salvage::{Foreknown, Mended};
+use crate::read::salvage::{Foreknown, Salvaged};
 use crate::read::source::is_zero;
 use crate::record::RecordHeader;
 use crate::recording::Recording;
@@ -61,7 +61,7 @@ fn is_start(bytes: &[u8], recording: &Recording) -> bool {
 
 /// Whether there are records among `bytes`, as `recover` would find them.
 fn has_records(bytes: &[u8], recording: &Recording) -> bool {
-    let survey = Mended::beside(bytes, recording, Foreknown::default()).and_then(|rest| rest.survey(|_| ()));
+    let survey = Salvaged::beside(bytes, recording, Foreknown::default()).and_then(|rest| rest.survey(|_| ()));
     survey.is_ok_and(|survey| survey.salvaging.left.records > 0)
 }
 

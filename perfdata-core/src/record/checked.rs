@@ -22,7 +22,7 @@ impl Record {
             _ if first.attr.flags.sample_id_all() == 0 => return Some(0),
             _ => self.sample_id.as_ref().and_then(|trailer| trailer.identifier.or(trailer.id)),
         };
-        events.by_id(id?)
+        events.of_id(id?)
     }
 
     /// The record's bytes, as [`encode`](Self::encode) gives them, if a reader takes them apart into the same record.
@@ -34,7 +34,9 @@ impl Record {
     pub fn encode_for(&self, events: &Events, endian: Endian) -> Result<Vec<u8>> {
         let layout = match self.event(events) {
             Some(event) => events.get(event).map(|event| Layout::of_attr(&event.attr)).unwrap_or_default(),
-            None if events.agree() => events.first().map(|event| Layout::of_attr(&event.attr)).unwrap_or_default(),
+            None if events.have_one_layout() => {
+                events.first().map(|event| Layout::of_attr(&event.attr)).unwrap_or_default()
+            }
             None => {
                 return Err(self.wrong(
                     "id",

@@ -259,7 +259,7 @@ pub struct EventIds {
 impl EventIds {
     #[inline]
     fn add(&mut self, id: u64, events: &Events) {
-        match events.by_id(id) {
+        match events.of_id(id) {
             None => self.unknown = Some(id),
             Some(_) => self.known |= id != 0,
         }

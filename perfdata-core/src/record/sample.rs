@@ -239,7 +239,7 @@ wire! {
 wire! {
     /// A copy of the top of the user stack (3.7).
     pub struct StackUser {
-        /// Room of the copy in bytes.
+        /// Size of the copy in bytes.
         pub size: u64,
         /// The room. Only `dyn_size` bytes of it are the stack, the rest is old ring-buffer content.
         #[br(args_raw = Extent::Bytes(size))]

@@ -161,22 +161,22 @@ pub(crate) fn read_exact<R: Read + Seek>(reader: &mut R, len: u64, remaining: u6
 
 /// A structure in a room of given size: it ends where the room ends, whatever lies behind.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Room<T>(pub T);
+pub struct Bounded<T>(pub T);
 
-impl<T> Deref for Room<T> {
+impl<T> Deref for Bounded<T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.0
     }
 }
 
-impl<T> DerefMut for Room<T> {
+impl<T> DerefMut for Bounded<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-impl<T: Wire> BinRead for Room<T> {
+impl<T: Wire> BinRead for Bounded<T> {
     /// Bytes of the room, and the structure's layout.
     type Args<'a> = (u64, Layout);
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, layout): (u64, Layout)) -> BinResult<Self> {
@@ -185,7 +185,7 @@ impl<T: Wire> BinRead for Room<T> {
         let bytes = read_exact(reader, len, remaining)?;
         let invalid = |err| binrw::Error::Custom { pos, err: Box::new(err) };
         match T::decode(&bytes, endian, Layout { len, ..layout }) {
-            Ok((value, used)) if used == bytes.len() => Ok(Room(value)),
+            Ok((value, used)) if used == bytes.len() => Ok(Bounded(value)),
             Ok((_, used)) => {
                 Err(invalid(Error::invalid(T::NAME, "size", len.to_string(), format!("{used}, its content")).at(0)))
             }
@@ -194,14 +194,14 @@ impl<T: Wire> BinRead for Room<T> {
     }
 }
 
-impl<T: Wire> BinWrite for Room<T> {
+impl<T: Wire> BinWrite for Bounded<T> {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         self.0.write_options(writer, endian, ())
     }
 }
 
-impl<T: Describe> Describe for Room<T> {
+impl<T: Describe> Describe for Bounded<T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         self.0.describe(name, style, v);
     }

@@ -324,7 +324,9 @@ fn control_c_on_a_terminal() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    let producer = "(trap 'tail -c +5001 in; exit' INT; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
+    // It takes some time, so that the message comes while the stream does.
+    let producer =
+        "(trap 'sleep 1; tail -c +5001 in; exit' INT; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -o out; echo status $?");
     let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
     let ready = folder.path().join("ready");

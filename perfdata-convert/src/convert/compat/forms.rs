@@ -98,7 +98,7 @@ impl Forms {
         match raw.kind {
             RecordType::SAMPLE if self.any_samples => match self.from.of_record(raw) {
                 Some(event) => self.samples.get(event) == Some(&true),
-                None => !self.from.agree() || self.samples.first() == Some(&true),
+                None => !self.from.have_one_layout() || self.samples.first() == Some(&true),
             },
             RecordType::SAMPLE => false,
             RecordType::MMAP2 => self.others || !self.knows(raw.kind) || raw.misc & !self.known_misc(raw.kind) != 0,
@@ -114,7 +114,7 @@ impl Forms {
     /// The layout of `raw` as it comes and as it goes; nothing where it is not known whose record it is.
     pub(super) fn layouts(&self, raw: &RawRecord<'_>) -> Option<(Layout, Layout)> {
         let event = self.from.of_record(raw);
-        if event.is_none() && raw.kind == RecordType::SAMPLE && !self.from.agree() {
+        if event.is_none() && raw.kind == RecordType::SAMPLE && !self.from.have_one_layout() {
             return None;
         }
         let to = self.to.get(event.unwrap_or(0)).map(|event| Layout::of_attr(&event.attr)).unwrap_or_default();

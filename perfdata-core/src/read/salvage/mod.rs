@@ -10,7 +10,7 @@ mod inner;
 mod report;
 mod search;
 
-pub use report::{CompressedData, Foreknown, Ids, Left, Losses, Mending, Skipped, Survey};
+pub use report::{CompressedData, Foreknown, Ids, Left, Losses, Salvaging, Skipped, Survey};
 
 use std::io::{self, Read};
 
@@ -33,7 +33,7 @@ use search::Searched;
 
 /// The records of a file or pipe that can be believed, as a stream.
 #[derive(Debug)]
-pub struct Mended<S> {
+pub struct Salvaged<S> {
     source: S,
     blocks: Blocks,
     /// The last place that is known to be the start of a record: where the last search began.
@@ -60,7 +60,7 @@ pub struct Mended<S> {
     evidence: Evidence,
     table: Option<TableSearch>,
     zstd: Zstd,
-    salvaging: Mending,
+    salvaging: Salvaging,
 }
 
 /// An attribute's record without the ids in it; nothing where it cannot be read.
@@ -101,7 +101,7 @@ const BATCH: u64 = 64 << 10;
 /// The most bytes that a record can have.
 const LARGEST: u64 = u16::MAX as u64;
 
-impl<S: Source> Mended<S> {
+impl<S: Source> Salvaged<S> {
     /// The records at `place`. Of a pipe, `model` is empty and learns by a `collector`; a file of which nobody knows
     /// where its records end has a `table` to be looked for.
     pub(super) fn new(
@@ -113,7 +113,7 @@ impl<S: Source> Mended<S> {
         foreknown: Foreknown,
     ) -> Result<Self> {
         let len = source.len().map_err(|e| Error::io("file", e))?;
-        Ok(Mended {
+        Ok(Salvaged {
             source,
             blocks: Blocks::new(),
             base: place.offset,
@@ -132,7 +132,7 @@ impl<S: Source> Mended<S> {
             evidence: Evidence::new(foreknown),
             table,
             zstd: Zstd::default(),
-            salvaging: Mending { losses, ..Mending::default() },
+            salvaging: Salvaging { losses, ..Salvaging::default() },
         })
     }
 
@@ -364,7 +364,7 @@ impl<S: Source> Mended<S> {
     }
 }
 
-impl<S: Source> Read for Mended<S> {
+impl<S: Source> Read for Salvaged<S> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.ready == 0 {
             self.advance().map_err(io::Error::other)?;

@@ -33,7 +33,7 @@ pub struct Losses {
 
 /// What was found in the records.
 #[derive(Debug, Default)]
-pub struct Mending {
+pub struct Salvaging {
     /// What was skipped, ascending; the first of them, if there are many.
     pub skipped: Vec<Skipped>,
     /// Number of skipped ranges that are not in the list.
@@ -62,7 +62,7 @@ pub struct Left {
 /// Skipped ranges that are remembered with place and reason.
 const MOST: usize = 1000;
 
-impl Mending {
+impl Salvaging {
     pub(super) fn skip(&mut self, place: FileSection, why: Error) {
         self.bytes = self.bytes.saturating_add(place.size);
         if self.open
@@ -131,7 +131,7 @@ pub struct Survey {
     /// The model, of a file without what is lost.
     pub recording: Recording,
     /// What was found.
-    pub salvaging: Mending,
+    pub salvaging: Salvaging,
     /// What is known of the compressed records.
     pub compressed: CompressedData,
     /// The first and the last time of SAMPLE records.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use binrw::Endian;
 
 use super::evidence::{Verdict, find_header};
-use super::{Judgement, Look, Mended, NoRecord};
+use super::{Judgement, Look, NoRecord, Salvaged};
 use crate::error::Result;
 use crate::read::pipe::is_metadata;
 use crate::read::source::Source;
@@ -38,7 +38,7 @@ const LAST_OF_HEADER: u64 = RecordHeader::SIZE as u64 - 1;
 /// Times that the bytes of a recording, and some mebibytes more, are looked at before it is too much.
 const PATIENCE: u64 = 16;
 
-impl<S: Source> Mended<S> {
+impl<S: Source> Salvaged<S> {
     /// The first place inside of the record at `at`, which ends at `next`, where a record starts that was taken into it
     /// by a wrong size.
     pub(super) fn hidden(&mut self, at: u64, next: u64, chain: Option<&Chain>) -> Result<Option<u64>> {
