@@ -192,8 +192,17 @@ impl Default for Lookups {
 impl Lookups {
     /// Answers that are kept, a power of two.
     const SIZE: usize = 4096;
-    /// Addresses whose answers share a place: a page's.
+    /// Addresses whose answers share a place: those of 1 MiB, so that a large mapping has few, and those of a page, so that
+    /// small ones do not take each other's.
+    const REGION: u32 = 20;
     const PAGE: u32 = 12;
+
+    #[inline]
+    fn place<T>(&self, space: &Space<T>, part: u64) -> Option<&Cell<Answer>> {
+        // Multiplied by the golden ratio, so that neighbours and versions spread.
+        let hash = (part ^ space.version.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.answers.get(usize::try_from(hash).unwrap_or(0) & (Self::SIZE - 1))
+    }
 
     /// The ID, by `id`, of what [`Space::find`] says of `address`.
     #[inline]
@@ -203,21 +212,19 @@ impl Lookups {
         address: u64,
         id: impl FnOnce(T) -> MappingId,
     ) -> Option<MappingId> {
-        let page = address >> Self::PAGE;
-        // Multiplied by the golden ratio, so that neighbours and versions spread.
-        let hash = (page ^ space.version.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let place = usize::try_from(hash).unwrap_or(0) & (Self::SIZE - 1);
-        let answer = self.answers.get(place)?;
-        let known = answer.get();
-        if known.version == space.version && known.start <= address && address < known.end {
-            return known.mapping;
+        let places = [address >> Self::REGION, address >> Self::PAGE].map(|part| self.place(space, part));
+        for known in places.into_iter().flatten().map(Cell::get) {
+            if known.version == space.version && known.start <= address && address < known.end {
+                return known.mapping;
+            }
         }
         let (range, mapping) = match space.find(address) {
             Some((range, what)) => (range, Some(id(what))),
             // Of a gap only the address itself is known.
             None => (address..address.saturating_add(1), None),
         };
-        answer.set(Answer { version: space.version, start: range.start, end: range.end, mapping });
+        let answer = Answer { version: space.version, start: range.start, end: range.end, mapping };
+        places.into_iter().flatten().for_each(|place| place.set(answer));
         mapping
     }
 }
