@@ -115,13 +115,13 @@ fn at_top(arg: Arg) -> Arg {
 /// How much to say, for all commands.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct MessageArgs {
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say what was read and written; -vv: also how many records of which type
+    /// Show what was read and written; -vv adds the number of records by type
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// Write long reports to the terminal without $PAGER (less)
+    /// Do not show long reports with $PAGER (default: less)
     #[arg(long, global = true, hide_short_help = true)]
     pub no_pager: bool,
 }
@@ -194,57 +194,57 @@ impl Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Convert a recording; without options, an exact copy
+    /// Convert a recording; without options, copy it exactly
     #[command(after_long_help = examples::CONVERT)]
     Convert(ConvertArgs),
-    /// Turn a pipe stream (perf record -o -) into a seekable file
+    /// Convert a pipe stream (perf record -o -) to a seekable file
     #[command(after_long_help = examples::PIPE2FILE)]
     Pipe2file(ConvertArgs),
-    /// Turn a file into a pipe stream, for tools that read one
+    /// Convert a file to a pipe stream
     #[command(after_long_help = examples::FILE2PIPE)]
     File2pipe(ConvertArgs),
-    /// Add build ids, by the words of perf inject
+    /// Add build IDs; accepts perf inject's options
     ///
-    /// From standard input to standard output if nothing else is said.
+    /// Reads standard input and writes standard output by default.
     #[command(after_long_help = examples::INJECT)]
     Inject(InjectArgs),
-    /// Say what is in a recording
+    /// Show what a recording contains
     ///
-    /// What was recorded when, where the samples are and what was lost; events with their attributes, feature sections, and
-    /// how many records of which type. -v adds the words of the header, and fields that are 0.
+    /// Shows the command line and date, samples by event, CPU and comm, lost records, events with their attributes, feature
+    /// sections, and the number of records by type. -v adds the raw header fields and fields that are 0.
     #[command(after_long_help = examples::INFO)]
     Info(InfoArgs),
     /// Show every record with all its fields
     ///
-    /// Those in compressed records, too.
+    /// Includes the contents of compressed records.
     #[command(after_long_help = examples::DUMP)]
     Dump(DumpArgs),
-    /// Check that a recording is whole and consistent
+    /// Check that a recording is complete and consistent
     ///
-    /// And that writing it again gives the same bytes.
-    #[command(after_help = "Exit status: 0 nothing is wrong; 1 something is; 2 usage or I/O.")]
+    /// Also checks that reading and writing it gives the same bytes.
+    #[command(after_help = "Exit status: 0 no errors found; 1 errors found; 2 usage or I/O error.")]
     #[command(after_long_help = examples::VERIFY)]
     Verify(VerifyArgs),
-    /// Make a good recording out of one that is damaged
+    /// Repair a truncated, unfinished or corrupt recording
     ///
-    /// One that is cut, was never finished, or has damaged bytes. What is left out is listed.
+    /// Keeps all intact records and reports what is lost.
     #[command(after_long_help = examples::RECOVER)]
     Recover(RecoverArgs),
-    /// Say what differs between two recordings
+    /// Show the differences between two recordings
     ///
-    /// Whatever containers and byte orders they have.
-    #[command(after_help = "Exit status: 0 nothing differs; 1 something does; 2 trouble.")]
+    /// Containers and byte orders may differ.
+    #[command(after_help = "Exit status: 0 no differences; 1 differences found; 2 error.")]
     #[command(after_long_help = examples::DIFF)]
     Diff(DiffArgs),
-    /// Take out AUX data: Intel PT, Arm SPE, CoreSight …
+    /// Extract AUX data: Intel PT, Arm SPE, CoreSight …
     ///
-    /// A file of raw bytes for each CPU or thread, and an index for decoders.
+    /// Writes a file of raw bytes for each CPU or thread, and an index for decoders.
     #[command(after_long_help = examples::EXTRACT_AUX)]
     ExtractAux(ExtractAuxArgs),
-    /// Print the manual page of perfconv, or of a command
+    /// Show the manual page of perfconv or of a command
     #[command(after_long_help = examples::MAN)]
     Man(ManArgs),
-    /// Print what makes a shell complete perfconv's words
+    /// Generate shell completions
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions(CompletionsArgs),
 }
@@ -252,7 +252,7 @@ pub enum Command {
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// The command to explain; without it, perfconv
+    /// The command; without it, perfconv
     pub command: Option<String>,
 }
 
@@ -269,19 +269,19 @@ pub struct InfoArgs {
     /// Recordings to read.
     #[command(flatten)]
     pub input: InputArgs,
-    /// One JSON object instead of text
+    /// Write one JSON object instead of text
     #[arg(long, group = "form")]
     pub json: bool,
     /// Draw the layout to scale, as wide as the terminal
     #[arg(long, group = "form")]
     pub map: bool,
-    /// Write a page for a browser: layout, tables and charts
+    /// Write an HTML page with layout, tables and charts
     #[arg(long, value_name = "FILE", group = "form")]
     pub html: Option<PathBuf>,
     /// Overwrite FILE if it exists
     #[arg(short, long, requires = "html")]
     pub force: bool,
-    /// Be done before the output is on the disk: a crash of the machine may lose it
+    /// Do not wait until the output is on the disk; a system crash may lose it
     #[arg(long, requires = "html", hide_short_help = true)]
     pub no_sync: bool,
 }
@@ -289,11 +289,11 @@ pub struct InfoArgs {
 /// A container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Container {
-    /// A seekable file, as perf record makes it
+    /// A seekable file, as perf record writes
     File,
-    /// A stream, as perf record -o - makes it
+    /// A stream, as perf record -o - writes
     Pipe,
-    /// A directory with what perf record --threads and --kcore put into one
+    /// A directory, as perf record --threads and --kcore write
     #[value(alias = "directory")]
     Dir,
 }
@@ -318,7 +318,7 @@ pub enum ByteOrder {
     /// Most significant byte first (s390x, SPARC, big-endian MIPS and POWER)
     #[value(aliases = ["be", "big-endian"])]
     Big,
-    /// That of this machine
+    /// The byte order of this machine
     Native,
 }
 
@@ -327,7 +327,7 @@ const CONVERSIONS: &str = "Conversions";
 /// Heading of the options about single feature sections.
 const FEATURES: &str = "Feature sections";
 /// Heading of the options about build ids.
-const BUILD_IDS: &str = "Build ids";
+const BUILD_IDS: &str = "Build IDs";
 
 /// Arguments of everything that makes a recording out of a recording.
 #[derive(Debug, Args)]
@@ -341,25 +341,25 @@ pub struct ConvertArgs {
     /// Overwrite OUTPUT if it exists
     #[arg(short, long)]
     pub force: bool,
-    /// Be done before the output is on the disk: a crash of the machine may lose it
+    /// Do not wait until the output is on the disk; a system crash may lose it
     #[arg(long, hide_short_help = true)]
     pub no_sync: bool,
-    /// Container of OUTPUT; without it, that of INPUT, and a file for a directory
+    /// Container of OUTPUT [default: as INPUT; a file if INPUT is a directory]
     #[arg(long, value_name = "CONTAINER", help_heading = CONVERSIONS)]
     pub to: Option<Container>,
-    /// Write the byte order that INPUT does not have
+    /// Write the opposite byte order of INPUT
     #[arg(long, conflicts_with = "endian", help_heading = CONVERSIONS)]
     pub swap_endian: bool,
     /// Write this byte order
     #[arg(long, value_name = "ORDER", help_heading = CONVERSIONS)]
     pub endian: Option<ByteOrder>,
-    /// Write the records of `perf record -z` plain, in the order of the stream
+    /// Decompress the records of `perf record -z`
     #[arg(long, help_heading = CONVERSIONS)]
     pub decompress: bool,
     /// Compress the records as `perf record -z` does
     ///
-    /// Also those that are compressed at another level. perf reads the result since 6.15; with --compat, the release that
-    /// is named there.
+    /// Records that are compressed at another level are compressed again. perf 6.15 and newer read the result; with
+    /// --compat, the named release does.
     #[arg(
         long,
         value_name = "LEVEL",
@@ -373,41 +373,41 @@ pub struct ConvertArgs {
     pub compress: Option<i32>,
     /// Merge deferred callchains into their samples
     ///
-    /// Those of `perf record --call-graph fp,defer`. A stream is stored until its end is known. --compat below 6.19 merges
-    /// them as well, in files.
+    /// Applies to `perf record --call-graph fp,defer`. A stream is stored until it ends. For files, --compat below 6.19
+    /// does this by itself.
     #[arg(long, help_heading = CONVERSIONS)]
     pub merge_deferred: bool,
-    /// What to do with what nobody knows how to convert
+    /// How to handle unknown content that must be converted
     ///
-    /// Records, features and fields whose meaning a conversion needs, and which are not known.
+    /// Applies to records, features and fields that perfconv does not know, if the conversion depends on their meaning.
     #[arg(long, value_name = "WHAT", default_value = "error", help_heading = CONVERSIONS)]
     pub unknown: Unknown,
-    /// Make OUTPUT readable for perf VERSION, such as 6.1
+    /// Write a recording that perf VERSION can read, such as 6.1
     #[arg(long, value_name = "VERSION", value_parser = release, help_heading = CONVERSIONS)]
     pub compat: Option<Version>,
-    /// Set a feature section (repeatable): text, a number, or JSON as info prints it
+    /// Set a feature section (repeatable) to text, a number, or JSON as printed by info
     #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = FEATURES)]
     pub set: Vec<(String, String)>,
     /// Set a feature section to the bytes of FILE (repeatable)
     #[arg(long, value_name = "NAME=FILE", value_parser = named, help_heading = FEATURES)]
     pub set_raw: Vec<(String, String)>,
-    /// Leave a feature section out (repeatable): its name or number
+    /// Remove a feature section (repeatable), by name or number
     #[arg(long, value_name = "NAME", help_heading = FEATURES)]
     pub drop: Vec<String>,
-    /// Add the build ids of the objects that samples hit, or of all that are mapped
+    /// Add the build IDs of the objects that samples hit, or of all mapped objects
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "hit")]
     #[arg(help_heading = BUILD_IDS)]
     pub build_ids: Option<Select>,
-    /// Put them into the MMAP2 records, in place of inodes
+    /// Store them in the MMAP2 records instead of inodes
     #[arg(long, help_heading = BUILD_IDS)]
     pub mmap2_build_ids: bool,
-    /// Look for objects and debug files in this folder, not on this machine
+    /// Search this directory for objects and debug files instead of this machine
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = BUILD_IDS)]
     pub sysroot: Option<PathBuf>,
-    /// Build ids told: "ID PATH" pairs between commas, or file://PATH of what perf buildid-list wrote
+    /// Known build IDs: "ID PATH" pairs separated by commas, or file://PATH with the output of perf buildid-list
     #[arg(long, value_name = "LIST", help_heading = BUILD_IDS)]
     pub known_build_ids: Option<String>,
-    /// The image of the recording's kernel
+    /// The kernel image of the recording
     #[arg(long, value_name = "FILE", help_heading = BUILD_IDS)]
     pub vmlinux: Option<PathBuf>,
 }
@@ -418,13 +418,13 @@ pub struct DumpArgs {
     /// Recording to read.
     #[command(flatten)]
     pub input: InputArg,
-    /// A JSON object for each record, one a line
+    /// Write one JSON object per record and line
     #[arg(long)]
     pub json: bool,
-    /// Show the bytes of each field, and those of everything around the records
+    /// Show the bytes of each field, and of the parts outside the records
     #[arg(long)]
     pub hex: bool,
-    /// Show samples only, with the thread's name at that time, and what is mapped at each address of the callchain
+    /// Show only samples, with the comm at that time and the mapped file of each callchain address
     #[arg(long, conflicts_with_all = ["hex", "types"])]
     pub resolved: bool,
     /// Show only records of these types (repeatable), such as MMAP2 or sample,comm
@@ -441,7 +441,7 @@ pub struct VerifyArgs {
     /// Recordings to read.
     #[command(flatten)]
     pub input: InputArgs,
-    /// One JSON object instead of text
+    /// Write one JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -452,7 +452,7 @@ pub struct RecoverArgs {
     /// The recordings, and what becomes of what is recovered.
     #[command(flatten)]
     pub convert: ConvertArgs,
-    /// Refuse a recording with records behind damaged bytes
+    /// Refuse a recording with intact records after corrupt bytes
     #[arg(long)]
     pub strict: bool,
 }
@@ -462,18 +462,18 @@ pub struct RecoverArgs {
 pub struct DiffArgs {
     /// A recording
     pub a: PathBuf,
-    /// Another one
+    /// The recording to compare with
     pub b: PathBuf,
-    /// A JSON object for each difference, one a line
+    /// Write one JSON object per difference and line
     #[arg(long)]
     pub json: bool,
-    /// Say nothing: the exit status tells whether anything differs
+    /// Print nothing; the exit status is the result
     #[arg(long, conflicts_with_all = ["json", "stat", "limit"])]
     pub brief: bool,
-    /// Numbers alone: what differs in features and events, and records by type
+    /// Show only numbers: differences in features and events, records by type
     #[arg(long, conflicts_with = "limit")]
     pub stat: bool,
-    /// Show N differences of features, of events and of records, 0 for all [default: 100; all with --json]
+    /// Show up to N differences of features, events and records each; 0 for all [default: 100; all with --json]
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
 }
@@ -484,16 +484,16 @@ pub struct ExtractAuxArgs {
     /// Recording to read.
     #[command(flatten)]
     pub input: InputArg,
-    /// Directory to make
+    /// Directory to create
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
-    /// Write the recording without AUX data, too
+    /// Also write the recording without AUX data
     #[arg(long, value_name = "FILE")]
     pub sideband: Option<PathBuf>,
-    /// Replace DIR, if perfconv made it, and overwrite FILE
+    /// Replace DIR if perfconv created it, and overwrite FILE
     #[arg(short, long)]
     pub force: bool,
-    /// Be done before the output is on the disk: a crash of the machine may lose it
+    /// Do not wait until the output is on the disk; a system crash may lose it
     #[arg(long, hide_short_help = true)]
     pub no_sync: bool,
 }

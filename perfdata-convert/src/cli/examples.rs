@@ -1,26 +1,26 @@
-//! What stands at the end of `--help`: examples, which a test reads.
+//! The examples at the end of `--help`. A test reads them.
 
 /// Of `perfconv`.
 pub const TOP: &str = "\
 Examples:
-  What is this, and what can be done with it?
+  Show what a recording contains and which conversions are useful:
     perfconv perf.data
-  A stream becomes a file, while it is recorded:
+  Convert a stream to a file while it is recorded:
     perf record -o - -- make | perfconv pipe2file - -o perf.data
-  A recording of a big-endian machine becomes one of this machine:
+  Convert a recording of a big-endian machine to the byte order of this one:
     perfconv --endian native s390x.data -o here.data
-  A recording of perf record -z, for a tool that does not decompress:
+  Decompress a recording of perf record -z for tools that cannot:
     perfconv --decompress perf.data -o plain.data
-  A recording of a new perf, for perf 6.1:
+  Convert a recording of a newer perf for perf 6.1:
     perfconv --compat 6.1 perf.data -o old.data
 
 Exit status:
-  0  done
-  1  the input is bad or the conversion was refused, and nothing was written
-  2  usage or I/O
+  0  success
+  1  the input is invalid or the conversion was refused; nothing was written
+  2  usage or I/O error
 
-Inputs are never changed, and an output appears when it is complete. Messages go to standard error; reports and -o - \
-to standard output. Colours are for terminals only, and NO_COLOR turns them off.";
+perfconv never changes its inputs. An output file appears only when it is complete. Messages go to standard error; \
+reports and -o - go to standard output. Colours are used only on terminals; NO_COLOR turns them off.";
 
 /// Of `perfconv convert`.
 pub const CONVERT: &str = "\
@@ -31,7 +31,7 @@ Examples:
     perfconv convert --set HOSTNAME=somewhere --drop CMDLINE perf.data -o shown.data
     perfconv convert --build-ids --sysroot /mnt/target perf.data -o with-ids.data
 
-Exit status: 0 done; 1 bad input or refused, nothing written; 2 usage or I/O.";
+Exit status: 0 success; 1 invalid input or refused, nothing written; 2 usage or I/O error.";
 
 /// Of `perfconv pipe2file`.
 pub const PIPE2FILE: &str = "\
@@ -74,7 +74,7 @@ Examples:
     perfconv verify perf.data
     perfconv verify --json perf.data | jq .findings
 
-Exit status: 0 nothing is wrong; 1 something is; 2 usage or I/O.";
+Exit status: 0 no errors found; 1 errors found; 2 usage or I/O error.";
 
 /// Of `perfconv diff`.
 pub const DIFF: &str = "\
@@ -83,7 +83,7 @@ Examples:
     perfconv diff --stat before.data after.data
     perfconv diff -q before.data after.data
 
-Exit status: 0 nothing differs; 1 something does; 2 trouble.";
+Exit status: 0 no differences; 1 differences found; 2 error.";
 
 /// Of `perfconv recover`.
 pub const RECOVER: &str = "\

@@ -12,34 +12,34 @@ pub struct InjectArgs {
     /// Recording to read.
     #[command(flatten)]
     pub input: InputArg,
-    /// Recording to write, over one that exists; - is standard output, and then a pipe
+    /// Recording to write, even if it exists; - is standard output, which receives a pipe stream
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// Add the build ids of the objects that samples hit
+    /// Add the build IDs of the objects that samples hit
     #[arg(short, long)]
     pub build_ids: bool,
-    /// Add the build ids of all objects that are mapped
+    /// Add the build IDs of all mapped objects
     #[arg(long)]
     pub buildid_all: bool,
-    /// Put the build ids of the objects that samples hit into their MMAP2 records; no record is dropped
+    /// Store the build IDs of the objects that samples hit in their MMAP2 records; drop no record
     #[arg(short = 'B', long)]
     pub mmap2_buildids: bool,
-    /// Put the build ids of all objects that are mapped into their MMAP2 records
+    /// Store the build IDs of all mapped objects in their MMAP2 records
     #[arg(long)]
     pub mmap2_buildid_all: bool,
-    /// Look for objects and debug files in this folder, not on this machine (not in perf)
+    /// Search this directory for objects and debug files instead of this machine (not in perf)
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
-    /// Build ids told: "ID PATH" pairs between commas, or file://PATH of what perf buildid-list wrote
+    /// Known build IDs: "ID PATH" pairs separated by commas, or file://PATH with the output of perf buildid-list
     #[arg(long, value_name = "LIST")]
     pub known_build_ids: Option<String>,
-    /// The image of the recording's kernel
+    /// The kernel image of the recording
     #[arg(short = 'k', long, value_name = "FILE")]
     pub vmlinux: Option<PathBuf>,
-    /// Nothing: whose file INPUT is makes no difference here
+    /// No effect: perfconv does not check the owner of INPUT
     #[arg(short, long)]
     pub force: bool,
-    /// Be done before the output is on the disk: a crash of the machine may lose it
+    /// Do not wait until the output is on the disk; a system crash may lose it
     #[arg(long, hide_short_help = true)]
     pub no_sync: bool,
     /// Options of `perf inject` that are not here.

@@ -69,7 +69,7 @@ fn arguments(help: &'static str) -> [Arg; 2] {
     let path = || clap::value_parser!(PathBuf);
     let by_place = Arg::new(BY_PLACE).value_name("INPUT").help(help).value_parser(path());
     let by_option = Arg::new(BY_OPTION).short('i').long("input").value_name("FILE").value_parser(path());
-    let by_option = by_option.help("INPUT, as perf's commands take it").conflicts_with(BY_PLACE);
+    let by_option = by_option.help("Same as INPUT, for perf's syntax").conflicts_with(BY_PLACE);
     [by_place, by_option].map(|arg| arg.value_hint(ValueHint::AnyPath))
 }
 
@@ -100,7 +100,7 @@ impl FromArgMatches for InputArg {
 
 impl Args for InputArg {
     fn augment_args(command: clap::Command) -> clap::Command {
-        command.args(arguments("Recording to read; - is standard input [default: what is piped, or perf.data]"))
+        command.args(arguments("Recording to read; - is standard input [default: piped standard input, or perf.data]"))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -121,7 +121,7 @@ impl FromArgMatches for InputArgs {
 
 impl Args for InputArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
-        let help = "Recordings to read; - is standard input [default: what is piped, or perf.data]";
+        let help = "Recordings to read; - is standard input [default: piped standard input, or perf.data]";
         command.args(arguments(help).map(several))
     }
 

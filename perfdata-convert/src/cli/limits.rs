@@ -7,14 +7,14 @@ use perfdata_core::read::Limits;
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Most bytes that one compressed record may decode to [default: as the recording says, or 64M]
+    /// Maximum decompressed size of one record [default: the recording's value, or 64M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = size, hide_short_help = true)]
     pub max_decompressed: Option<u64>,
-    /// Largest window of compressed data, 2^LOG bytes, which are held in memory [default: 27]
+    /// Maximum window of compressed data, 2^LOG bytes of memory [default: 27]
     #[arg(long, global = true, value_name = "LOG", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(10..=31))]
     pub max_window_log: Option<u32>,
-    /// Most bytes of attributes, ids, names and feature sections, and of what is mapped, in memory [default: 256M]
+    /// Maximum memory for attributes, IDs, names, feature sections and mappings [default: 256M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = size, hide_short_help = true)]
     pub max_metadata: Option<u64>,
 }

@@ -21,9 +21,9 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Unknown {
-    /// Keep its bytes as they are, under a converted header
+    /// Keep the bytes unchanged, with a converted header
     Keep,
-    /// Leave it out
+    /// Remove it
     Drop,
     /// Refuse the conversion
     #[default]

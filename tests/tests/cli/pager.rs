@@ -127,7 +127,7 @@ fn a_manual_page_is_shown_on_a_terminal() {
     let folder = folder();
     let run = |commands: &str| on_a_terminal(folder.path(), commands);
     let Some((status, said)) = run("MANPAGER=cat perfconv man info") else { return };
-    assert!(status == Some(0) && said.contains("Say what is in a recording") && !said.contains(".SH"), "{said}");
+    assert!(status == Some(0) && said.contains("Show what a recording contains") && !said.contains(".SH"), "{said}");
     // Without man it is the long help.
     let (status, said) = run("PATH=${PATH%%:*} perfconv man info").expect("as before");
     assert!(status == Some(0) && said.contains("Usage: perfconv info") && !said.contains(".SH"), "{said}");

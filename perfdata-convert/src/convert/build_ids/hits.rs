@@ -14,10 +14,10 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Select {
-    /// Those that a sample falls into, by its instruction pointer or its callchain
+    /// Objects that a sample hits with its instruction pointer or its callchain
     #[default]
     Hit,
-    /// All that are mapped to be executed
+    /// All objects with an executable mapping
     All,
 }
 
