@@ -33,9 +33,9 @@ use crate::messages::{Messages, Verbosity};
 #[command(name = "perfconv", version, max_term_width = 100, subcommand_negates_reqs = true)]
 #[command(disable_version_flag = true)]
 #[command(override_usage = "\
-    perfconv FILE                        what it is, and what can be done with it\n       \
-    perfconv [OPTIONS] INPUT -o OUTPUT   convert; without options, an exact copy\n       \
-    perfconv COMMAND …                   perfconv COMMAND -h says more")]
+    perfconv FILE                        show what it contains and how to convert it\n       \
+    perfconv [OPTIONS] INPUT -o OUTPUT   convert; without options, copy exactly\n       \
+    perfconv COMMAND …                   see perfconv COMMAND -h")]
 #[command(after_help = after_short_help(), after_long_help = examples::TOP)]
 #[command(mut_args(at_top))]
 pub struct Cli {
