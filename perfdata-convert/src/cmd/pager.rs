@@ -70,12 +70,14 @@ impl Pager {
         if env::var_os("LESS").is_none() {
             command.env("LESS", OPTIONS);
         }
+        // Before it runs: a signal may come with its first instruction.
+        IS_OPEN.store(true, Ordering::Relaxed);
         match command.stdin(Stdio::piped()).spawn() {
-            Ok(child) => {
-                IS_OPEN.store(true, Ordering::Relaxed);
-                Pager::Open(child)
+            Ok(child) => Pager::Open(child),
+            Err(_) => {
+                IS_OPEN.store(false, Ordering::Relaxed);
+                Pager::Missing(io::stdout())
             }
-            Err(_) => Pager::Missing(io::stdout()),
         }
     }
 }
