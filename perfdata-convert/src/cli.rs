@@ -153,7 +153,7 @@ impl Cli {
             let given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
             let stray = command.get_arguments().filter(|arg| !arg.is_global_set()).find(given).map(Arg::to_string);
             if let Some(stray) = stray {
-                let what = format!("'{stray}' stands before the command '{name}'; its place is behind");
+                let what = format!("'{stray}' precedes the command '{name}' and must follow it");
                 return Err(command.error(ErrorKind::ArgumentConflict, what));
             }
         }
@@ -500,7 +500,7 @@ pub struct ExtractAuxArgs {
 
 /// Takes `NAME=VALUE` apart.
 fn named(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("no = behind the name")?;
+    let (name, value) = text.split_once('=').ok_or("no = after the name")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

@@ -254,7 +254,7 @@ fn what_is_nearly_right_is_recognised() {
         (&["--set", "hostnam=x", &input, "-o", "/dev/null"], "did you mean HOSTNAME?"),
         (&["--drop", "CMDLIN", &input, "-o", "/dev/null"], "did you mean CMDLINE?"),
         (&["dump", "--type", "mmap22", &input], "did you mean MMAP2?"),
-        (&["-o", "x", "info", &input], "its place is behind"),
+        (&["-o", "x", "info", &input], "must follow it"),
     ] {
         let (status, stdout, stderr) = perfconv(args);
         assert_eq!((status, stdout.as_str()), (Some(2), ""), "{args:?}: {stderr}");

@@ -217,6 +217,33 @@ fn every_word_of_the_command_line_is_explained() {
     assert!(missing.is_empty(), "not explained: {missing:?}");
 }
 
+/// Words that perf's manual pages do not use for the thing: CONTRIBUTING.md lists what to use in their place.
+const AVOIDED: &[&str] = &["behind", "stands", "room", "tells", "told", "bears", "believed", "anew", "whoever"];
+
+/// How often they may be there all the same, in the list itself for one.
+const TOLERATED: usize = 12;
+
+#[test]
+fn words_to_avoid_are_rare() {
+    let root = recordings::root();
+    let snapshots = root.join("tests/snapshots");
+    let mut files = documents().expect("docs/ can be read");
+    files.extend([root.join("CHANGELOG.md"), snapshots.join("errors.txt")]);
+    let help = fs::read_dir(snapshots.join("help")).expect("a folder");
+    files.extend(help.map(|entry| entry.expect("an entry").path()));
+    let mut found = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).expect("a text");
+        for (number, line) in text.lines().enumerate() {
+            let words = line.split(|c: char| !c.is_alphabetic()).map(str::to_lowercase);
+            let avoided = words.filter(|word| AVOIDED.contains(&word.as_str()));
+            found.extend(avoided.map(|word| format!("{}:{}: {word}", file.display(), number + 1)));
+        }
+    }
+    assert!(found.len() > 3, "CONTRIBUTING.md has them: {found:?}");
+    assert!(found.len() <= TOLERATED, "{}", found.join("\n"));
+}
+
 /// GitHub and crates.io show no error for a link that leads nowhere.
 #[test]
 fn links_between_documents_lead_somewhere() {
