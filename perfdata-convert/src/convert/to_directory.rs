@@ -78,8 +78,8 @@ fn convert_into(
     };
     let main = conversion()?;
     if directory.is_split() && main.stages.iter().any(|stage| stage.requirements().all_records) {
-        let what = "build ids and compression need all records in one stream, and these are in several files of a \
-                    directory: --to file makes one of them";
+        let what = "build IDs, compression and merging callchains need all records in one stream, but this directory \
+                    has several data files: use --to file";
         return Err(Error::Refused(what.into()));
     }
     let mut summary = main.run_on(input.data(&directory), place("data")?)?;
