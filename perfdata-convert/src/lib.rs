@@ -2,14 +2,13 @@
 //!
 //! ```text
 //!     Input ──► RecordingReader ──► Stage ──► Stage ──► FileWriter or PipeWriter ──► Output
-//!               file or pipe        one conversion each                               appears when it is complete
+//!               file or pipe        one conversion each                               appears when complete
 //! ```
 //!
-//! A [`Conversion`](convert::Conversion) is a choice of stages and of the container to write; there is one loop over the
-//! records. A conversion of one's own is a [`Stage`](convert::Stage): it sees the model before the first record, then each
-//! record, and the model again at the end. What it does not change it hands on. The driver does the rest: compressed
-//! records are opened for the stage and compressed again behind it, what follows a record outside its size goes with the
-//! record, and the index of AUX data and the times of the samples are brought up to date.
+//! A [`Conversion`](convert::Conversion) consists of stages and the container to write. A custom conversion implements
+//! [`Stage`](convert::Stage): it receives the model before the first record, then each record, and the model again at the
+//! end, and forwards unchanged records. The driver decompresses records before the stage and compresses them again after
+//! it, drops the payload of a dropped record, and updates the AUXTRACE index and the sample times.
 //!
 //! ```
 //! use perfdata_convert::convert::{Conversion, Link, Stage};
@@ -17,7 +16,7 @@
 //! use perfdata_core::record::{RawRecord, RecordType};
 //! use std::path::Path;
 //!
-//! /// Leaves out the records of one type.
+//! /// Drops the records of one type.
 //! struct Without(RecordType);
 //!
 //! impl Stage for Without {
@@ -40,8 +39,8 @@
 //!
 //! # Features
 //!
-//! - `cli` (default): the command, with its options ([`cli`]), subcommands ([`cmd`]), messages and progress bar. Without it
-//!   the library needs neither clap nor anything of terminals.
+//! - `cli` (default): the command with its options ([`cli`]), subcommands ([`cmd`]), messages and progress bar. Without
+//!   this feature, the library depends neither on clap nor on terminals.
 
 pub mod aux_data;
 mod batch;

@@ -1,5 +1,5 @@
-//! What the bytes of a Linux `perf.data` mean: every header, attribute, feature section and record as a declared
-//! structure for reading and writing, and readers of recordings.
+//! Declares every header, attribute, feature section and record of Linux `perf.data` for reading and writing, and reads
+//! recordings.
 //!
 //! # A recording
 //!
@@ -19,16 +19,17 @@
 //!       └───────────────────┘
 //! ```
 //!
-//! With `perf record --threads` it is a directory: a file, and beside it files of bare records.
+//! `perf record --threads` writes a directory: a file, and further files that contain only records.
 //!
-//! Whatever holds it, a [`Recording`] is the model: byte order, [`Events`] (attributes with their ids) and feature
-//! sections. [`RecordingReader`](read::RecordingReader) gives it at once, and the records one by one. What neither says but
-//! an exact copy needs, it keeps as a [`ContainerLayout`](container_layout::ContainerLayout).
+//! In all containers, [`Recording`] is the model: byte order, [`Events`] (attributes with their IDs) and feature sections.
+//! [`RecordingReader`](read::RecordingReader) returns the model at once and the records one by one. It keeps everything
+//! else that an exact copy needs, such as offsets and padding, as a
+//! [`ContainerLayout`](container_layout::ContainerLayout).
 //!
 //! # Reading
 //!
-//! [`open`] opens a file, a pipe stream in a file, or a directory. [`by_time`](read::RecordingReader::by_time) gives all
-//! records in the order of time, those that `perf record -z` compressed among them:
+//! [`open`] opens a file, a pipe stream in a file, or a directory. [`by_time`](read::RecordingReader::by_time) returns all
+//! records in time order, including records compressed by `perf record -z`:
 //!
 //! ```
 //! use perfdata_core::record::Body;
@@ -48,8 +49,8 @@
 //! # }
 //! ```
 //!
-//! Without `by_time` the records come as they stand in the recording, compressed ones inside COMPRESSED records, which
-//! a [`Decompressor`](read::Decompressor) opens:
+//! Without `by_time`, records are returned in file order. Compressed records are inside COMPRESSED records, which a
+//! [`Decompressor`](read::Decompressor) decompresses:
 //!
 //! ```
 //! use perfdata_core::feature::{Feature, FeatureId};
@@ -67,7 +68,7 @@
 //!
 //! let mut samples = 0;
 //! while let Some(item) = reader.next()? {
-//!     // AUX data and tracing data are no records.
+//!     // AUX data and tracing data are not records.
 //!     let StreamItem::Record(record) = item else { continue };
 //!     if record.kind == RecordType::SAMPLE
 //!         && let Body::Sample(sample) = record.decode()?.body
@@ -87,27 +88,28 @@
 //!
 //! # Three ways to look at a record
 //!
-//! - [`RawRecord`](record::RawRecord): its bytes, borrowed. Copying one costs what copying bytes costs.
-//! - A few words at known places: [`Events::of_record`], [`Events::sample_time`].
-//! - [`Record`](record::Record): all fields. Encoding it gives the same bytes, for every record that decodes.
+//! - [`RawRecord`](record::RawRecord): its bytes, borrowed. Copying it costs as much as copying bytes.
+//! - Single words at known offsets: [`Events::of_record`], [`Events::sample_time`];
+//!   [`SampleView`](record::SampleView) for the parts of a sample.
+//! - [`Record`](record::Record): all fields. Encoding it gives the same bytes, for every record that can be decoded.
 //!
-//! [`Describe`](describe::Describe) walks the fields of any value, with names and sizes, so that a printer or a comparison
-//! knows no structure.
+//! [`Describe`](describe::Describe) visits the fields of any value, with names and sizes. Printers and comparisons use it
+//! and know no particular structure.
 //!
-//! # What holds everywhere
+//! # Guarantees
 //!
-//! - The byte order is a value, [`Endian`], not a type: one program reads recordings of both.
-//! - What is not known is kept: unknown types, longer structures, reserved fields, padding.
-//! - Input is not trusted: lengths are compared with what is there before anything is allocated. Nothing panics.
-//! - An [`Error`] says where (absolute offset, structure, field), what was found and what was expected.
-//! - Numbers in brackets, like (5.7), are the Linux release that a thing came with.
+//! - The byte order is a value, [`Endian`], not a type: one program reads recordings of both byte orders.
+//! - Unknown content is preserved: unknown types, longer structures, reserved fields, padding.
+//! - Input is not trusted: lengths are compared with the available bytes before memory is allocated. Nothing panics.
+//! - An [`Error`] contains the absolute offset, structure and field, what was found and what was expected.
+//! - Numbers in parentheses, such as (5.7), are the Linux release that introduced something.
 //!
 //! # Features and versions
 //!
-//! There are no cargo features. Of other crates' types only [`Endian`] and the traits `BinRead` and `BinWrite` of binrw are
-//! part of the interface: the structures implement them, so that they can be parts of structures that are declared with
-//! binrw elsewhere. A new incompatible binrw is a breaking change here. Enums that grow with perf are
-//! `#[non_exhaustive]`; a structure that gains a field is a breaking change, unless `..Default::default()` fills it.
+//! There are no cargo features. The interface contains only [`Endian`] and the traits `BinRead` and `BinWrite` of other
+//! crates (binrw): the structures implement them and can therefore be fields of other binrw structures. An incompatible
+//! release of binrw is a breaking change of this crate. Enums that grow with perf are `#[non_exhaustive]`. A new field in a
+//! structure is a breaking change, unless `..Default::default()` initialises it.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -146,7 +148,7 @@ pub use version::Version;
 /// [`RecordingReader::open_path`](read::RecordingReader::open_path) does it with options.
 ///
 /// # Errors
-/// There is nothing, or it is not a recording, or its header or attributes are damaged.
+/// The file does not exist, is not a recording, or its header or attributes are corrupt.
 pub fn open(path: impl AsRef<std::path::Path>) -> Result<read::RecordingReader> {
     read::RecordingReader::open_path(path, read::Options::default())
 }

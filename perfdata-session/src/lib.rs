@@ -1,5 +1,5 @@
-//! What the records of a Linux `perf.data` say together: who ran, what was mapped, and what a sample hit, in perf's words
-//! (machine, thread, map, DSO).
+//! Resolves the samples of Linux `perf.data` recordings: follows threads, mappings and DSOs over time, as perf's
+//! `struct machine`, `thread`, `maps` and `dso` do.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,39 +21,39 @@
 //! # }
 //! ```
 //!
-//! # What is in it
+//! # Contents
 //!
 //! - [`open`] and [`Samples`]: the samples of a recording in the order of time, whatever holds it.
 //! - [`Session`]: the state at one moment, for programs that read records themselves.
-//! - [`AddressSpaces`], fed by [`Change`], and [`Threads`]: the parts of a session that say what is mapped where, and who
-//!   runs, for programs that want to know only that. [`EventNames`] does the same for the names of events.
+//! - [`AddressSpaces`], updated by [`Change`], and [`Threads`]: the mappings and the threads of a session, for programs that
+//!   need only these. [`EventNames`] contains the names of events.
 //! - [`Sample`]: event with its name, time, CPU, thread, name, weight, [`frames`](Sample::frames) and
-//!   [`branches`](Sample::branches) of a sample. It borrows; asking allocates nothing, but to remember a
+//!   [`branches`](Sample::branches) of a sample. It borrows from the session. Resolving allocates memory only for a
 //!   mapping that is hit for the first time.
-//! - [`ThreadId`], [`CommId`], [`MappingId`], [`DsoId`]: small numbers, so that a program can keep columns of numbers, and
-//!   the tables of the session beside them. [`Stacks`] does the same for callchains.
+//! - [`ThreadId`], [`CommId`], [`MappingId`], [`DsoId`]: small numbers, so that programs can store columns of integers
+//!   together with the tables of the session. [`Stacks`] does the same for callchains.
 //!
-//! # What it follows
+//! # Supported records
 //!
-//! - Threads by COMM, FORK and EXIT: a thread has its parent's name until it gets another. Thread IDs are used again.
-//! - Mappings by MMAP and MMAP2: a newer mapping takes its addresses from older ones. A forked process has its parent's; a
-//!   new program (COMM with the flag EXEC, 3.16) begins without any. perf only lays the new ones over the old:
-//!   [`Frame::before_exec`] says where that finds something.
-//! - The kernel: its image with the relocation symbol, modules, BPF programs and other code that comes and goes
-//!   (KSYMBOL), guests. BPF_EVENT tells the numbers of programs, TEXT_POKE is counted.
-//! - Build IDs of MMAP2 records, else of the recording's table, the order that perf has.
-//! - Namespaces and cgroups; which thread runs on a CPU (SWITCH), for samples that do not say it.
-//! - User callchains that come later (CALLCHAIN_DEFERRED), joined to their samples.
+//! - Threads: COMM, FORK and EXIT. A thread inherits the name of its parent. Thread IDs may be reused.
+//! - Mappings: MMAP and MMAP2. A new mapping replaces older ones at its addresses. A forked process inherits the mappings of
+//!   its parent. A new program (COMM with the flag EXEC, 3.16) starts without mappings; perf keeps the old ones:
+//!   [`Frame::before_exec`] contains the mapping that perf finds.
+//! - The kernel: its image with the relocation symbol, modules, guests, and BPF programs and other code that is added and
+//!   removed (KSYMBOL). BPF_EVENT contains the IDs of programs. TEXT_POKE records are counted.
+//! - Build IDs: from MMAP2 records, otherwise from the BUILD_ID section, in the precedence of perf.
+//! - Namespaces and cgroups; SWITCH records, for samples without thread ID.
+//! - Deferred user callchains (CALLCHAIN_DEFERRED), joined to their samples.
 //!
-//! # Times and sizes
+//! # Units
 //!
-//! Times are nanoseconds on the recording's clock, addresses and sizes bytes. Whatever is mapped outside of the recording's
-//! time is what perf wrote of it before the first sample.
+//! Times are nanoseconds on the clock of the recording. Addresses and sizes are bytes. perf writes records for mappings
+//! that existed before the recording started.
 //!
-//! # What holds everywhere
+//! # Guarantees
 //!
-//! Input is not trusted: nothing panics, the work for a record does not grow with those before it but by a logarithm, and
-//! memory is bounded by the recording's [`Limits`](perfdata_core::read::Limits).
+//! Input is not trusted: nothing panics, the work per record grows at most logarithmically with the number of records
+//! before it, and the recording's [`Limits`](perfdata_core::read::Limits) bound the memory.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -95,7 +95,7 @@ pub use thread::{Comms, Thread, Threads};
 /// The samples of the recording at `path`: a file in file mode or pipe mode, a directory, or a stream.
 ///
 /// # Errors
-/// There is nothing, or it is not a recording, or its header or attributes are damaged.
+/// The file does not exist, is not a recording, or its header or attributes are corrupt.
 pub fn open(path: impl AsRef<std::path::Path>) -> perfdata_core::Result<Samples> {
     Samples::open(path)
 }

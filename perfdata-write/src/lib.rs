@@ -1,4 +1,4 @@
-//! Putting a Linux `perf.data` recording down: as a seekable file or as a pipe stream.
+//! Writes Linux `perf.data` recordings as seekable files or as pipe streams.
 //!
 //! ```text
 //!     Recording ─────────┐
@@ -7,10 +7,10 @@
 //!     plan ──────┘
 //! ```
 //!
-//! A writer takes the model ([`Recording`](perfdata_core::Recording)) and then the records as a stream ([`RecordSink`]).
-//! In which order and where things stand is a plan ([`FilePlan`], [`PipePlan`]): the one of `perf record`, or that of an
-//! existing recording, which makes the output byte-identical as long as nothing was changed. Whatever depends on places,
-//! from the header to the index of AUX data, is written last.
+//! A writer takes the model ([`Recording`](perfdata_core::Recording)) and then a stream of records ([`RecordSink`]). A plan
+//! ([`FilePlan`], [`PipePlan`]) determines the order and the offsets of the parts. It follows either `perf record` or an
+//! existing recording; in the second case, the output is byte-identical if nothing was changed. Everything that depends on
+//! offsets, from the header to the AUXTRACE index, is written last.
 //!
 //! ```
 //! use perfdata_core::attr::{Attr, EventType, SampleType, SoftwareEvent};
@@ -21,7 +21,7 @@
 //! use std::io::Cursor;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A recording in the byte order of s390x, on whatever machine this runs.
+//! // A recording in the byte order of s390x, on any machine.
 //! let mut recording = Recording::new(Endian::Big);
 //! let attr = Attr {
 //!     kind: EventType::SOFTWARE,
@@ -43,7 +43,7 @@
 //!     sample_id: None,
 //! };
 //! writer.write(&record)?;
-//! // What a reader would not understand is an error here: the event's `sample_type` has TIME.
+//! // A sample that does not match its event is an error: `sample_type` has TIME.
 //! let untimed = Sample { ip: Some(0x1000), ..Sample::default() };
 //! assert!(writer.write(&Record { body: Body::Sample(untimed), ..record }).is_err());
 //! let file = writer.finish(&recording)?.into_inner();
