@@ -250,6 +250,15 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 .map(|(id, was)| (id, FileSection { offset: self.moved(was.offset), ..was })),
         );
         table.sort_by_key(|entry| entry.0);
+        // Readers recognise the table by an entry that points behind it. In a damaged file the sections that are left
+        // may be empty ones, whose entries point anywhere.
+        let table_start = self.placed.get(&Part::FeatureTable).map_or(self.here, |place| place.offset);
+        let is_behind = |place: &FileSection| (table_start..=self.here).contains(&place.offset);
+        if !table.iter().any(|(_, place)| is_behind(place))
+            && let Some((_, empty)) = table.iter_mut().find(|(_, place)| place.size == 0)
+        {
+            empty.offset = self.here;
+        }
         table
     }
 

@@ -18,9 +18,9 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::record::RecordType;
 use perfdata_tests::convert::{Converted, Whole, convert, perfconv};
-use perfdata_tests::is_thorough;
 use perfdata_tests::perf::{self, Perf, Question};
 use perfdata_tests::recordings::{fixture, in_parallel};
+use perfdata_tests::{is_thorough, synth};
 
 use crate::patched::Patched;
 
@@ -366,4 +366,31 @@ fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
     assert!(said.contains("feature BUILD_ID cannot be read"), "{said}");
     assert!(!folder.path().join("out.data").exists());
     assert_eq!(run(folder.path(), &["--drop", "BUILD_ID"]).0, Some(0));
+}
+
+/// The end of the records says where the table is. Where it is wrong, the table is other bytes: what points into the
+/// file by chance is kept, and the output's table is found again.
+#[test]
+fn a_table_of_empty_sections_is_found_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let base = Patched::new(synth::file::kitchen_sink(false));
+    let mut converted = 0;
+    for (&part, place) in &base.places {
+        let Part::Feature(_) = part else { continue };
+        let data = FileSection { offset: place.offset + place.size / 2, size: 4 };
+        let bytes = base.with(Part::Data, data).expect("the header says where the records are");
+        let before = Whole::read(bytes.clone()).expect("a recording");
+        let ContainerLayout::File(file) = before.container_layout else { panic!("it is no file") };
+        placed(folder.path(), &bytes);
+        let (status, said) = run(folder.path(), &["convert", "--compat", "7.2"]);
+        if status != Some(0) {
+            assert_eq!(status, Some(1), "{part}: {said}");
+            continue;
+        }
+        let after = Whole::read_file(&folder.path().join("out.data")).expect("a recording");
+        let ContainerLayout::File(made) = after.container_layout else { panic!("it is no file") };
+        assert!(file.unexplained || !made.unexplained, "{part}: {said}");
+        converted += 1;
+    }
+    assert!(converted > 3, "{converted}");
 }
