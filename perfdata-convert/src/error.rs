@@ -1,16 +1,18 @@
-//! Why a command failed, and with which exit status.
+//! Why an operation failed, and what makes it possible.
 
 use std::io;
 use std::path::PathBuf;
 
 use perfdata_core::error::Problem;
+use perfdata_core::feature::FeatureId;
 
+use crate::convert::swap::Unknown;
 use crate::foreign::Foreign;
 
 /// Result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a command failed.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,7 +25,7 @@ pub enum Error {
     /// The conversion cannot be done right, so it is not done.
     #[error("{0}")]
     Refused(String),
-    /// The command line asks for something that cannot be.
+    /// The arguments ask for something impossible.
     #[error("{0}")]
     Usage(String),
     /// One of two recordings cannot be compared.
@@ -50,24 +52,36 @@ pub enum Error {
         /// What is wrong with it.
         source: Box<Error>,
     },
-    /// An error that can be got around.
+    /// An error for which a solution is known.
     #[error("{source}")]
     Avoidable {
-        /// What is wrong.
+        /// The error.
         source: Box<Error>,
-        /// How it goes.
+        /// The solution.
         step: Step,
     },
 }
 
-/// What leads past an error.
+/// What makes an operation possible that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// The same command with these options.
-    Add(String),
-    /// Saving what can be read of the input, first.
+    /// Recover the input first: [`recover`](crate::convert::recover).
     Recover,
+    /// Overwrite the output: `force` of [`Output::create`](crate::io::Output::create).
+    Overwrite,
+    /// Drop a feature section: [`Change::Drop`](crate::convert::edit::Change::Drop).
+    DropFeature(FeatureId),
+    /// Set a feature section from its bytes: [`Change::SetRaw`](crate::convert::edit::Change::SetRaw).
+    SetBytes(FeatureId),
+    /// Decide what happens to unknown content. The value preserves as much as possible.
+    Decide(Unknown),
+    /// Decompress the records: [`Decompress`](crate::convert::decompress::Decompress).
+    Decompress,
+    /// Merge deferred callchains: [`MergeDeferred`](crate::convert::merge_deferred::MergeDeferred).
+    MergeDeferred,
+    /// A solution that only the caller knows, in its own words.
+    Other(String),
 }
 
 impl Error {
@@ -77,18 +91,18 @@ impl Error {
         move |source| Error::Io { path, source }
     }
 
-    /// The same error with the step that leads past it.
+    /// Adds the solution to the error.
     #[must_use]
     pub fn with_step(self, step: Step) -> Error {
         Error::Avoidable { source: Box::new(self), step }
     }
 
-    /// For `map_err` and the like: a refusal, and the options with which it is none.
-    pub fn refused_without(what: impl Into<String>, options: impl Into<String>) -> Error {
-        Error::Refused(what.into()).with_step(Step::Add(options.into()))
+    /// A refusal, and what makes the operation possible.
+    pub(crate) fn refused_without(what: impl Into<String>, step: Step) -> Error {
+        Error::Refused(what.into()).with_step(step)
     }
 
-    /// For `map_err`: records that cannot be read are left out by `perfconv recover`.
+    /// For `map_err`: recovering the input discards records that cannot be read.
     #[must_use]
     pub(crate) fn of_records(self) -> Error {
         match self {
@@ -99,7 +113,7 @@ impl Error {
         }
     }
 
-    /// The step that leads past the error, if one is known.
+    /// Returns the solution, if one is known.
     pub fn step(&self) -> Option<&Step> {
         match self {
             Error::Avoidable { step, .. } => Some(step),
@@ -117,14 +131,15 @@ impl Error {
         }
     }
 
-    /// 1: the input is bad or the conversion was refused; 2: usage, or the operating system.
-    pub fn exit_code(&self) -> u8 {
+    /// Returns whether the content of the input is the reason: it is corrupt, or the conversion refuses it. Otherwise
+    /// the arguments or the operating system are.
+    pub fn is_refusal(&self) -> bool {
         match self {
-            Error::Read(e) if e.is_io() => 2,
-            Error::Write(perfdata_write::Error::Io { .. }) => 2,
-            Error::Read(_) | Error::Write(_) | Error::Refused(_) => 1,
-            Error::Usage(_) | Error::Compared { .. } | Error::Io { .. } => 2,
-            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => source.exit_code(),
+            Error::Read(error) => !error.is_io(),
+            Error::Write(error) => !matches!(error, perfdata_write::Error::Io { .. }),
+            Error::Refused(_) => true,
+            Error::Usage(_) | Error::Compared { .. } | Error::Io { .. } => false,
+            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => source.is_refusal(),
         }
     }
 

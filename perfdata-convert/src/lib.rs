@@ -1,4 +1,4 @@
-//! Conversions of Linux `perf.data` recordings, and the `perfconv` command.
+//! Conversions of Linux `perf.data` recordings, and reports about them.
 //!
 //! ```text
 //!     Input ──► RecordingReader ──► Stage ──► Stage ──► FileWriter or PipeWriter ──► Output
@@ -36,18 +36,9 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! # Features
-//!
-//! - `cli` (default): the command with its options ([`cli`]), subcommands ([`cmd`]), messages and progress bar. Without
-//!   this feature, the library depends neither on clap nor on terminals.
 
 pub mod aux_data;
 mod batch;
-#[cfg(feature = "cli")]
-pub mod cli;
-#[cfg(feature = "cli")]
-pub mod cmd;
 pub mod convert;
 pub mod count;
 pub mod diff;
@@ -57,14 +48,12 @@ pub mod foreign;
 pub mod interrupt;
 pub mod io;
 pub mod leftover;
-#[cfg(feature = "cli")]
-pub mod messages;
-#[cfg(feature = "cli")]
-pub mod progress;
+// Shared with the command, not part of the interface.
+#[doc(hidden)]
 pub mod shell;
 pub mod show;
+#[doc(hidden)]
 pub mod suggest;
-pub mod suggestions;
 pub mod verify;
 pub mod walk;
 

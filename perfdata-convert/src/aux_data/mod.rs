@@ -19,8 +19,10 @@ use perfdata_core::attr::SampleType;
 use perfdata_core::record::{Auxtrace, AuxtraceInfo, Body, IdIndex, RawRecord, Record, RecordType, TimeConv};
 use perfdata_core::{Layout, Recording};
 
+use crate::convert::without_aux::WithoutAux;
+use crate::convert::{Conversion, Stage};
 use crate::error::{Error, Result};
-use crate::io::Input;
+use crate::io::{Input, Output, OutputDirectory};
 use crate::leftover::Leftover;
 use crate::walk::{Item, walk};
 use arrange::Offsets;
@@ -87,6 +89,36 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
         extraction.damage.push(leftover.to_string());
     }
     extraction.finish(reader.recording())
+}
+
+/// Extracts the AUX data of `input` into `directory`, and writes the recording without them to `sideband` if there is one.
+/// Both become visible together.
+///
+/// # Errors
+/// As [`extract`]; or `sideband` cannot be written. There is no output then.
+pub fn extract_to(input: Input, directory: OutputDirectory, sideband: Option<Output>) -> Result<Report> {
+    let Some(sideband) = sideband else {
+        let report = directory.write(|folder| extract(input, folder))?;
+        directory.finish()?;
+        return Ok(report);
+    };
+    let input = input.into_seekable()?;
+    let again = input.again();
+    let mut report = directory.write(|folder| extract(input, folder))?;
+    if let Some(input) = again {
+        let stages: Vec<Box<dyn Stage>> = vec![Box::new(WithoutAux::default())];
+        let conversion = Conversion { stages, to: None };
+        let (complete, summary) = sideband.complete(|file| conversion.run_into(input, file))?;
+        if complete.is_direct() {
+            // It may take its time.
+            complete.publish()?;
+            directory.finish()?;
+        } else {
+            directory.finish_beside(complete)?;
+        }
+        report.notes.splice(0..0, summary.notes);
+    }
+    Ok(report)
 }
 
 struct Extraction {

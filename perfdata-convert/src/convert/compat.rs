@@ -23,7 +23,7 @@ use perfdata_core::{Endian, Event, Events, Layout, Recording, Version};
 use super::swap::Unknown;
 use super::to_file::has_attrs;
 use super::{CompressedRecords, Link, Requirements, Stage};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::show::text::escaped;
 use forms::Forms;
 
@@ -101,10 +101,7 @@ impl Compat {
     fn drops(&self, what: impl FnOnce() -> String) -> Result<()> {
         match self.unknown {
             Unknown::Drop => Ok(()),
-            Unknown::Keep | Unknown::Error => {
-                let what = format!("{}; --unknown drop leaves it out", what());
-                Err(Error::refused_without(what, "--unknown drop"))
-            }
+            Unknown::Keep | Unknown::Error => Err(Error::refused_without(what(), Step::Decide(Unknown::Drop))),
         }
     }
 

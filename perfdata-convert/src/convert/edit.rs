@@ -12,7 +12,7 @@ use perfdata_core::{Endian, Layout, Recording};
 use serde_json::Value;
 
 use super::{CompressedRecords, Link, Requirements, Stage, from_json};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::suggest;
 
 /// What becomes of a section.
@@ -125,7 +125,7 @@ fn feature_called(name: &str) -> Result<FeatureId> {
     FeatureId::by_name(name).or_else(number).ok_or_else(|| {
         Error::Usage(match suggest::nearest(name, TABLE.iter().map(|info| info.name)) {
             Some(near) => format!("no feature is called {name}; did you mean {near}?"),
-            None => format!("no feature is called {name}: a name as in perfconv info, or a number from 1 to 255"),
+            None => format!("no feature is called {name}: expected a name, or a number from 1 to 255"),
         })
     })
 }
@@ -144,7 +144,12 @@ pub fn section(id: FeatureId, value: &str, recording: &Recording) -> Result<Vec<
         Some(Leaves { is_text: true, .. }) => serde_json::from_str(value).map_or_else(|_| text(), Value::String),
         _ => serde_json::from_str(value).unwrap_or_else(|_| text()),
     };
-    from_json::section(id, &json, recording.endian, &layout).map_err(|why| Error::Usage(format!("--set {id}: {why}")))
+    from_json::section(id, &json, recording.endian, &layout).map_err(|why| {
+        let error = Error::Usage(format!("feature {id}: {why}"));
+        // These have no form as JSON.
+        let is_bytes = id == FeatureId::TRACING_DATA || id.info().is_none();
+        if is_bytes { error.with_step(Step::SetBytes(id)) } else { error }
+    })
 }
 
 /// The fields of the shortest section of feature `id` that is all zeros.
@@ -191,6 +196,10 @@ mod tests {
         }
     }
 
+    fn step(id: FeatureId, value: &str) -> Option<Step> {
+        section(id, value, &Recording::new(Endian::Little)).err().and_then(|error| error.step().cloned())
+    }
+
     #[test]
     fn values_become_sections() {
         let little = |id, value| bytes(id, value, Endian::Little);
@@ -210,24 +219,24 @@ mod tests {
     #[test]
     fn what_is_no_value_is_named() {
         let why = |id, value| bytes(id, value, Endian::Little);
-        assert_eq!(why(FeatureId::CLN_SIZE, "0x100000000"), "--set CLN_SIZE: 0x100000000 is no number of 32 bits");
-        assert_eq!(why(FeatureId::NRCPUS, r#"{"online": 2}"#), "--set NRCPUS: available is missing");
-        assert_eq!(why(FeatureId::NRCPUS, r#"{"cpus": 2}"#), "--set NRCPUS: it has no field cpus");
-        assert_eq!(why(FeatureId::CMDLINE, "perf"), "--set CMDLINE: it is no list");
-        assert_eq!(why(FeatureId::CPU_TOPOLOGY, "[]"), "--set CPU_TOPOLOGY: it is no object");
+        assert_eq!(why(FeatureId::CLN_SIZE, "0x100000000"), "feature CLN_SIZE: 0x100000000 is no number of 32 bits");
+        assert_eq!(why(FeatureId::NRCPUS, r#"{"online": 2}"#), "feature NRCPUS: available is missing");
+        assert_eq!(why(FeatureId::NRCPUS, r#"{"cpus": 2}"#), "feature NRCPUS: it has no field cpus");
+        assert_eq!(why(FeatureId::CMDLINE, "perf"), "feature CMDLINE: it is no list");
+        assert_eq!(why(FeatureId::CPU_TOPOLOGY, "[]"), "feature CPU_TOPOLOGY: it is no object");
         assert_eq!(
             why(FeatureId::CLOCK_DATA, r#"{"version": 1, "clock": "sundial"}"#),
-            "--set CLOCK_DATA: sundial is no value of clock"
+            "feature CLOCK_DATA: sundial is no value of clock"
         );
         let node = r#"[{"node": 0, "mem_total": 1, "mem_free": 1, "cpus": "0", "dogs": 1}]"#;
-        assert_eq!(why(FeatureId::NUMA_TOPOLOGY, node), "--set NUMA_TOPOLOGY: it has no field dogs");
-        let no_list = "--set BUILD_ID: it is no list of build ids, as info --json prints one";
+        assert_eq!(why(FeatureId::NUMA_TOPOLOGY, node), "feature NUMA_TOPOLOGY: it has no field dogs");
+        let no_list = "feature BUILD_ID: it is no list of build IDs";
         assert_eq!(why(FeatureId::BUILD_ID, "x"), no_list);
-        assert_eq!(why(FeatureId::BUILD_ID, r#"["x"]"#), "--set BUILD_ID: build id 0 has no header with a size");
+        assert_eq!(why(FeatureId::BUILD_ID, r#"["x"]"#), "feature BUILD_ID: build id 0 has no header with a size");
         let short = r#"[{"header": {"size": 7}}]"#;
-        assert_eq!(why(FeatureId::BUILD_ID, short), "--set BUILD_ID: build id 0: 7 is no size of a record");
-        assert!(why(FeatureId::TRACING_DATA, "{}").contains("--set-raw TRACING_DATA=FILE"));
-        assert!(why(FeatureId(60), "1").contains("--set-raw 60=FILE"));
+        assert_eq!(why(FeatureId::BUILD_ID, short), "feature BUILD_ID: build id 0: 7 is no size of a record");
+        assert_eq!(step(FeatureId::TRACING_DATA, "{}"), Some(Step::SetBytes(FeatureId::TRACING_DATA)));
+        assert_eq!(step(FeatureId(60), "1"), Some(Step::SetBytes(FeatureId(60))));
         assert!(Edit::new([("HOST".to_owned(), Change::Drop)]).is_err());
         assert!(Edit::new([("hostname".to_owned(), Change::Drop), ("3".to_owned(), Change::Drop)]).is_err());
     }

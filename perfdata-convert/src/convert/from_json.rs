@@ -26,10 +26,10 @@ const MOST_STEPS: usize = 4096;
 /// Why there is none.
 pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &Layout) -> Result<Vec<u8>, String> {
     if id == FeatureId::TRACING_DATA {
-        return Err("its numbers have a byte order of their own; --set-raw TRACING_DATA=FILE takes its bytes".into());
+        return Err("its numbers have a byte order of their own".into());
     }
     if id.info().is_none() {
-        return Err(format!("nobody knows its fields; --set-raw {id}=FILE takes its bytes"));
+        return Err("nobody knows its fields".into());
     }
     // Where pieces of a word stand is the same in text and bytes in this order only.
     const BUILT: Endian = Endian::Little;
@@ -79,7 +79,7 @@ fn seed(id: FeatureId, json: &Value) -> Result<Vec<u8>, String> {
     if id != FeatureId::BUILD_ID {
         return Ok(bytes);
     }
-    let entries = json.as_array().ok_or("it is no list of build ids, as info --json prints one")?;
+    let entries = json.as_array().ok_or("it is no list of build IDs")?;
     for (at, entry) in entries.iter().enumerate() {
         let size = entry.pointer("/header/size").ok_or_else(|| format!("build id {at} has no header with a size"))?;
         let fits = |&size: &u16| usize::from(size) >= RecordHeader::SIZE;

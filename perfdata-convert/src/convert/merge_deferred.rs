@@ -205,7 +205,7 @@ impl Stage for MergeDeferred {
         let Some(mut reader) = source.reopen()? else {
             let what = "the user part of its callchains is in records of its own (CALLCHAIN_DEFERRED), which can be merged \
                         only in a file: store the stream first";
-            return Err(Error::Refused(what.into()).with_step(Step::Add("--merge-deferred".into())));
+            return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
         };
         let mut chains = Chains::new(recording.limits);
         let mut decompressor = None;

@@ -120,10 +120,9 @@ fn cannot_be_kept(id: u32, place: FileSection, bytes: &[u8], recording: &Recordi
     };
     let (id, FileSection { offset, size }) = (FeatureId(id), place);
     let what = format!(
-        "at offset {offset:#x}: feature {id} ({size} bytes) cannot be read: {why}; nor can it be kept as it is: \
-         --drop {id} leaves it out"
+        "at offset {offset:#x}: feature {id} ({size} bytes) cannot be read: {why}; nor can it be kept as it is"
     );
-    Error::refused_without(what, format!("--drop {id}"))
+    Error::refused_without(what, Step::DropFeature(id))
 }
 
 /// The bytes of a section, as far as they are in the file.

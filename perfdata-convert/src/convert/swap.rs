@@ -15,11 +15,10 @@ use perfdata_write::Compressor;
 
 use super::decompress::check_end;
 use super::{CompressedRecords, Link, Requirements, Stage};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 
 /// What to do with what cannot be converted with certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Unknown {
     /// Keep the bytes unchanged, with a converted header
     Keep,
@@ -80,10 +79,8 @@ impl Swap {
             Unknown::Drop => Ok(false),
             Unknown::Error => {
                 let place = offset.map(|at| format!("at offset {at:#x}: ")).unwrap_or_default();
-                let what = format!(
-                    "{place}{what} cannot be converted to the other byte order: {why}; --unknown keep or --unknown drop decides"
-                );
-                Err(Error::refused_without(what, "--unknown keep"))
+                let what = format!("{place}{what} cannot be converted to the other byte order: {why}");
+                Err(Error::refused_without(what, Step::Decide(Unknown::Keep)))
             }
         }
     }

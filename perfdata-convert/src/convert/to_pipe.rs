@@ -11,7 +11,7 @@ use perfdata_core::{Endian, Layout, Recording};
 use super::event_names::DescribedNames;
 use super::to_file::check_ids;
 use super::{CompressedRecords, Link, Requirements, Stage};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 
 /// Sections that a file has again when it is made from the pipe: two flags that the attributes and records tell, and
 /// the places of records in the file.
@@ -88,11 +88,14 @@ impl Stage for ToPipe {
     }
 }
 
-/// A section that a pipe cannot hold can be left out: says so.
+/// A section that a pipe cannot hold can be dropped: adds this to the error.
 pub(super) fn with_way_out(error: perfdata_write::Error) -> Error {
     match error {
         perfdata_write::Error::TooLarge { ref name, .. } | perfdata_write::Error::Section { ref name, .. } => {
-            Error::refused_without(format!("{error}; --drop {name} leaves the section out"), format!("--drop {name}"))
+            match FeatureId::by_name(name).or_else(|| name.parse().ok().map(FeatureId)) {
+                Some(id) => Error::from(error).with_step(Step::DropFeature(id)),
+                None => error.into(),
+            }
         }
         other => other.into(),
     }

@@ -41,8 +41,7 @@ impl Output {
         let output = |kind| Output { kind, replaces: force, syncs: true, is_part: false };
         if path.as_os_str() == STANDARD {
             if io::stdout().is_terminal() {
-                let what =
-                    "standard output is a terminal, which shows no recordings: -o FILE, or a pipe to who reads it";
+                let what = "standard output is a terminal, which shows no recordings: write to a file or a pipe";
                 return Err(Error::Usage(what.into()));
             }
             if stdout_is_input(input) {
@@ -64,8 +63,8 @@ impl Output {
             }
             _ if is_input(&target, input) => return Err(input_stays(path)),
             Ok(_) if !force => {
-                let what = format!("{} exists; --force overwrites it", path.display());
-                return Err(Error::Usage(what).with_step(Step::Add("--force".into())));
+                let what = format!("{} exists", path.display());
+                return Err(Error::Usage(what).with_step(Step::Overwrite));
             }
             _ => {}
         }
@@ -156,7 +155,6 @@ pub(crate) enum Complete {
 
 impl Complete {
     /// Whether it goes to what is there already, and cannot be taken back.
-    #[cfg(feature = "cli")]
     pub fn is_direct(&self) -> bool {
         matches!(self, Complete::Direct { .. })
     }
@@ -258,6 +256,6 @@ fn of_file(error: Error, at: impl FnOnce(io::Error) -> Error) -> Error {
 
 /// The error of a target that was not there at first.
 pub(super) fn appeared(target: &Path) -> Error {
-    let what = format!("{} appeared in the meantime, and stays as it is; --force overwrites it", target.display());
-    Error::Usage(what).with_step(Step::Add("--force".into()))
+    let what = format!("{} appeared in the meantime, and stays as it is", target.display());
+    Error::Usage(what).with_step(Step::Overwrite)
 }

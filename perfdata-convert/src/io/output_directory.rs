@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::new_file::{exchange, folder_of, rename, sync_folder};
-#[cfg(feature = "cli")]
 use super::output::{Complete, Named};
 use super::output::{Output, appeared};
 use super::same::{input_stays, is_input, is_within, resolved};
@@ -47,8 +46,8 @@ impl OutputDirectory {
             // With the directory goes all that is in it.
             _ if is_input(path, input) || is_within(input, path) => return Err(input_stays(path)),
             Ok(_) if !force => {
-                let what = format!("{} exists; --force replaces it", path.display());
-                return Err(Error::Usage(what).with_step(Step::Add("--force".into())));
+                let what = format!("{} exists", path.display());
+                return Err(Error::Usage(what).with_step(Step::Overwrite));
             }
             Ok(_) => all_ours(path, &is_ours)?,
             Err(_) => {}
@@ -111,7 +110,6 @@ impl OutputDirectory {
     ///
     /// # Errors
     /// As [`finish`](Self::finish), and those of [`Complete::publish`].
-    #[cfg(feature = "cli")]
     pub(crate) fn finish_beside(self, other: Complete) -> Result<()> {
         let mut named = None;
         self.finish_with(|| {
@@ -195,7 +193,7 @@ fn all_ours(path: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     for entry in fs::read_dir(path).map_err(Error::io(path))? {
         let found = entry.map_err(Error::io(path))?.path();
         if !is_ours(&found) {
-            let what = format!("{} is none of what perfconv writes: the directory stays", found.display());
+            let what = format!("{} was not written by a conversion: the directory stays", found.display());
             return Err(Error::Usage(what));
         }
     }

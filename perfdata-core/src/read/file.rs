@@ -518,8 +518,13 @@ fn find_table(
             .map(|entry| FileSection::decode(entry, endian, Layout::default()).map(|(section, _)| section));
         let Ok(entries) = entries.collect::<Result<Vec<_>>>() else { return Ok(None) };
         let behind = |s: &FileSection| s.offset >= offset && s.offset <= len;
-        // One believable entry is enough where a file was cut, or is damaged; records taken for a table have none.
-        let believable = entries.first().is_none_or(behind) || (is_said && entries.iter().any(behind));
+        // One entry of a section behind the table is enough where a file was cut, or is damaged; records taken for a
+        // table have none. An empty section may have any offset, also by chance.
+        let mut sections = entries.iter().filter(|section| section.size > 0).peekable();
+        let believable = match is_said && sections.peek().is_some() {
+            true => sections.any(behind),
+            false => entries.first().is_none_or(behind),
+        };
         Ok(believable.then(|| (words, ids.into_iter().zip(entries).collect::<Vec<_>>())))
     };
     let first = read(WordSize::Bits64)?;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::{CommandFactory, error::ErrorKind};
-use perfdata_convert::cli::Cli;
+use perfconv::cli::Cli;
 use perfdata_tests::{convert, perf, recordings, skipped, snapshot, synth};
 
 /// Lines that a screen has room for.

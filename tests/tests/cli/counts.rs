@@ -109,7 +109,7 @@ fn containers_agree(recording: &Recording) -> Result<(), String> {
     let convert = |path: &Path, to| -> Result<Option<Converted>, String> {
         match convert(path, Some(to), Vec::new()) {
             Ok(converted) => Ok(Some(converted)),
-            Err(error) if error.exit_code() == 1 => Ok(None),
+            Err(error) if error.is_refusal() => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     };

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use clap::Parser;
-use perfdata_convert::{cli::Cli, cmd};
+use perfconv::{cli::Cli, cmd};
 use perfdata_tests::{recordings, snapshot};
 
 /// What stands in front of a command of an example.

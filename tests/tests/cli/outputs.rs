@@ -162,7 +162,7 @@ fn foreign_files_in_a_directory_block() {
             fs::write(out.join(name), "precious").expect("a temporary file");
             let done = run.finish();
             assert_eq!(done.status.code(), Some(2), "{name}: {}", said(&done));
-            assert!(said(&done).contains("is none of what perfconv writes"), "{name}: {}", said(&done));
+            assert!(said(&done).contains("was not written by a conversion"), "{name}: {}", said(&done));
             assert_eq!(fs::read(out.join(name)).expect("it stays"), b"precious", "{name}");
             assert!(fs::read(out.join("data")).expect("it stays") == data);
             assert_eq!(names(folder.path()), ["out"], "{name}");

@@ -602,7 +602,7 @@ fn the_directory_appears_whole_or_not_at_all() {
     assert!(run(&place("input"), &place("aux"), &["-f"]).status.success());
     assert_eq!(names(&place("aux")), ["index.json", "intel-pt-cpu0.aux"]);
     fs::write(place("aux/mine"), "").expect("a temporary file");
-    failed(&run(&place("input"), &place("aux"), &["-f"]), 2, "mine is none of what perfconv writes");
+    failed(&run(&place("input"), &place("aux"), &["-f"]), 2, "mine was not written by a conversion");
     // Nothing of a run that fails late is left, and the old directory stays.
     fs::remove_file(place("aux/mine")).expect("a temporary file");
     failed(&run(&none, &place("aux"), &["-f"]), 1, "no AUX data");

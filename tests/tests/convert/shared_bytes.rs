@@ -133,7 +133,7 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
             match run(&path) {
                 Err(error) => {
                     counts.lock().expect("no thread failed").0 += 1;
-                    if error.exit_code() != 1 {
+                    if !error.is_refusal() {
                         faults.lock().expect("no thread failed").push(format!("{name}, {conversion}: {error}"));
                     }
                 }
@@ -368,29 +368,19 @@ fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
     assert_eq!(run(folder.path(), &["--drop", "BUILD_ID"]).0, Some(0));
 }
 
-/// The end of the records says where the table is. Where it is wrong, the table is other bytes: what points into the
-/// file by chance is kept, and the output's table is found again.
+/// The end of the records says where the table is. Where it is wrong, other bytes are in the place of the table.
 #[test]
-fn a_table_of_empty_sections_is_found_again() {
+fn other_bytes_are_not_taken_for_the_table() {
     let folder = tempfile::tempdir().expect("a folder");
     let base = Patched::new(synth::file::kitchen_sink(false));
-    let mut converted = 0;
     for (&part, place) in &base.places {
         let Part::Feature(_) = part else { continue };
         let data = FileSection { offset: place.offset + place.size / 2, size: 4 };
         let bytes = base.with(Part::Data, data).expect("the header says where the records are");
-        let before = Whole::read(bytes.clone()).expect("a recording");
-        let ContainerLayout::File(file) = before.container_layout else { panic!("it is no file") };
+        let is_cut = data.offset + data.size > bytes.len() as u64;
         placed(folder.path(), &bytes);
         let (status, said) = run(folder.path(), &["convert", "--compat", "7.2"]);
-        if status != Some(0) {
-            assert_eq!(status, Some(1), "{part}: {said}");
-            continue;
-        }
-        let after = Whole::read_file(&folder.path().join("out.data")).expect("a recording");
-        let ContainerLayout::File(made) = after.container_layout else { panic!("it is no file") };
-        assert!(file.unexplained || !made.unexplained, "{part}: {said}");
-        converted += 1;
+        let is_refused = status == Some(1) && said.contains("there is no table of them");
+        assert!(is_cut || is_refused, "{part}: {said}");
     }
-    assert!(converted > 3, "{converted}");
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use clap::CommandFactory;
-use perfdata_convert::cli::Cli;
+use perfconv::cli::Cli;
 use perfdata_tests::skipped;
 use perfdata_tests::{convert, perf, recordings};
 

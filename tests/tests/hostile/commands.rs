@@ -7,7 +7,9 @@ use std::{
 };
 
 use clap::CommandFactory;
-use perfdata_convert::{cli::Cli, cmd, error::Error};
+use perfconv::cli::Cli;
+use perfconv::cmd;
+use perfdata_convert::error::Error;
 use perfdata_tests::fuzz;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 

@@ -70,8 +70,10 @@ fn windows_can_check_out_every_file() {
         "fixtures",
         "fuzz/fuzz_targets",
         "packaging",
+        "perfconv",
         "perfdata-convert",
         "perfdata-core",
+        "perfdata-session",
         "perfdata-write",
         "tests",
     ] {

@@ -12,7 +12,6 @@ use crate::error::Result;
 
 /// Which objects get a build id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Select {
     /// Objects that a sample hits with its instruction pointer or its callchain
     #[default]

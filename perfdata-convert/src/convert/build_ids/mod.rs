@@ -35,7 +35,7 @@ use perfdata_core::{Endian, Events, Recording};
 use perfdata_session::{BuildId as Id, Dso, Machine, Mapped};
 
 use super::{CompressedRecords, Link, ReadsAhead, Requirements, Stage, each_part};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::leftover::without_place;
 use notes::Notes;
@@ -166,8 +166,8 @@ fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
     }
     // Of what would stand behind bytes that cannot be read nobody would read anything.
     let unreadable = |why: String| {
-        let what = format!("feature BUILD_ID cannot be read: {why}; a first run with --drop BUILD_ID leaves it out");
-        Err(Error::refused_without(what, "--drop BUILD_ID"))
+        let what = format!("feature BUILD_ID cannot be read: {why}");
+        Err(Error::refused_without(what, Step::DropFeature(FeatureId::BUILD_ID)))
     };
     let has_pid = match recording.feature(FeatureId::BUILD_ID) {
         Some(Ok(Section { tail, .. })) if !tail.is_empty() => {
@@ -267,8 +267,8 @@ impl Stage for BuildIds {
                 None
             }
             Place::Mmap2 if is_compressed(record.kind) => {
-                let what = "the MMAP2 records are compressed: --decompress lets them carry build ids";
-                return Err(Error::refused_without(what, "--decompress"));
+                let what = "the MMAP2 records are compressed: build IDs cannot be added to them";
+                return Err(Error::refused_without(what, Step::Decompress));
             }
             Place::Mmap2 => self.rewrite(record, watch.events())?,
         };

@@ -132,11 +132,11 @@ impl Resolver {
             return Ok(id);
         }
         self.released(&VMLINUX, |_| true).ok_or_else(|| match (&self.release, self.own_kernel) {
-            (None, _) => "the recording does not say of which release it is; --vmlinux tells its image".into(),
+            (None, _) => "the recording does not contain its release, and no kernel image was given".into(),
             (Some(release), false) => {
-                format!("it is release {release}, of which no image is found; --vmlinux tells it")
+                format!("no image of release {release} was found, and none was given")
             }
-            (Some(_), true) => "the running kernel does not tell it".into(),
+            (Some(_), true) => "the running kernel does not report it".into(),
         })
     }
 

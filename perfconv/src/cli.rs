@@ -1,11 +1,13 @@
 //! The command line: its definition gives parsing, help, manual page and completions.
 
+mod choices;
 mod examples;
 mod inject;
 mod input;
 pub mod limits;
 mod words;
 
+pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
 pub use limits::LimitArgs;
@@ -16,17 +18,12 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{
-    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
-};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 
 use perfdata_core::Version;
-use perfdata_core::header::ContainerKind;
 
-use crate::convert::build_ids::Select;
-use crate::convert::compress::Compress;
-use crate::convert::swap::Unknown;
 use crate::messages::{Messages, Verbosity};
+use perfdata_convert::convert::compress::Compress;
 
 /// Read, write and convert Linux perf.data recordings without losing a byte.
 #[derive(Debug, Parser)]
@@ -286,42 +283,6 @@ pub struct InfoArgs {
     pub no_sync: bool,
 }
 
-/// A container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Container {
-    /// A seekable file, as perf record writes
-    File,
-    /// A stream, as perf record -o - writes
-    Pipe,
-    /// A directory, as perf record --threads and --kcore write
-    #[value(alias = "directory")]
-    Dir,
-}
-
-impl Container {
-    /// The container of one output; nothing for a directory, which has several.
-    pub fn kind(self) -> Option<ContainerKind> {
-        match self {
-            Container::File => Some(ContainerKind::File),
-            Container::Pipe => Some(ContainerKind::Pipe),
-            Container::Dir => None,
-        }
-    }
-}
-
-/// A byte order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ByteOrder {
-    /// Least significant byte first (x86, ARM, RISC-V, POWER with ppc64le)
-    #[value(aliases = ["le", "little-endian"])]
-    Little,
-    /// Most significant byte first (s390x, SPARC, big-endian MIPS and POWER)
-    #[value(aliases = ["be", "big-endian"])]
-    Big,
-    /// The byte order of this machine
-    Native,
-}
-
 /// Heading of what is changed in all of a recording.
 const CONVERSIONS: &str = "Conversions";
 /// Heading of the options about single feature sections.
@@ -381,7 +342,7 @@ pub struct ConvertArgs {
     ///
     /// Applies to records, features and fields that perfconv does not know, if the conversion depends on their meaning.
     #[arg(long, value_name = "WHAT", default_value = "error", help_heading = CONVERSIONS)]
-    pub unknown: Unknown,
+    pub unknown: UnknownContent,
     /// Write a recording that perf VERSION can read, such as 6.1
     #[arg(long, value_name = "VERSION", value_parser = release, help_heading = CONVERSIONS)]
     pub compat: Option<Version>,
@@ -397,7 +358,7 @@ pub struct ConvertArgs {
     /// Add the build IDs of the objects that samples hit, or of all mapped objects
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "hit")]
     #[arg(help_heading = BUILD_IDS)]
-    pub build_ids: Option<Select>,
+    pub build_ids: Option<Objects>,
     /// Store them in the MMAP2 records instead of inodes
     #[arg(long, help_heading = BUILD_IDS)]
     pub mmap2_build_ids: bool,

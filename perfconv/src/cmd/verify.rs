@@ -6,10 +6,10 @@ use super::{Outcome, Several, open, print};
 use perfdata_core::read::Limits;
 
 use crate::cli::VerifyArgs;
-use crate::error::Result;
 use crate::messages::Verbosity;
-use crate::show::input_name as shown;
-use crate::verify::Report;
+use perfdata_convert::Result;
+use perfdata_convert::show::input_name as shown;
+use perfdata_convert::verify::Report;
 
 /// Checks the recording by `args`.
 pub fn run(args: &VerifyArgs, out: &mut dyn Write, limits: Limits, inputs: &Several<'_>) -> Result<Outcome> {

@@ -5,11 +5,13 @@ use super::{open, output_or_standard};
 use perfdata_core::read::Limits;
 
 use crate::cli::{Container, RecoverArgs};
-use crate::convert::recover::{Recovery, convert_recovered, convert_recovered_to_directory, recover, recover_and};
-use crate::convert::{Conversion, to_directory};
-use crate::error::Result;
-use crate::io::{Output, OutputDirectory};
 use crate::messages::Messages;
+use perfdata_convert::Result;
+use perfdata_convert::convert::recover::{
+    Recovery, convert_recovered, convert_recovered_to_directory, recover, recover_and,
+};
+use perfdata_convert::convert::{Conversion, to_directory};
+use perfdata_convert::io::{Output, OutputDirectory};
 
 /// Recovers the recording by `args`.
 pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()> {

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
-use perfdata_convert::cli::Cli;
-use perfdata_convert::cmd::diagnostics::Given;
-use perfdata_convert::cmd::{self, signals};
-use perfdata_convert::messages::Messages;
+use perfconv::cli::Cli;
+use perfconv::cmd::diagnostics::{Given, exit_code};
+use perfconv::cmd::{self, signals};
+use perfconv::messages::Messages;
 use perfdata_convert::{Error, Result};
 
 /// Bytes of a report that are gathered before they go to standard output.
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Err(e) if e.is_broken_pipe() => ExitCode::SUCCESS,
         Err(e) => {
             given.explain(&e, messages);
-            ExitCode::from(e.exit_code())
+            ExitCode::from(exit_code(&e))
         }
     }
 }
@@ -62,7 +62,7 @@ fn explain(said: &clap::Error) -> ExitCode {
     match report(|out| out.write_all(text.as_bytes()).map_err(Error::io("standard output"))) {
         Err(e) if !e.is_broken_pipe() => {
             Messages::default().error(&e);
-            ExitCode::from(e.exit_code())
+            ExitCode::from(exit_code(&e))
         }
         _ => ExitCode::SUCCESS,
     }

@@ -8,11 +8,11 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::record::RecordType;
 use perfdata_core::{Endian, Version};
 
-use crate::convert::compress::Compress;
-use crate::shell;
-use crate::show::endian_name;
-use crate::show::overview::Overview;
-use crate::show::text::escaped;
+use perfdata_convert::convert::compress::Compress;
+use perfdata_convert::shell;
+use perfdata_convert::show::endian_name;
+use perfdata_convert::show::overview::Overview;
+use perfdata_convert::show::text::escaped;
 
 /// Something that can be done.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,12 +10,12 @@ use super::{Outcome, Several, open, print};
 use perfdata_core::read::Limits;
 
 use crate::cli::InfoArgs;
-use crate::error::{Error, Result};
-use crate::io::Output;
 use crate::messages::{Messages, Verbosity};
-use crate::show::overview::Overview;
-use crate::show::survey::Survey;
-use crate::show::{input_name, map, page};
+use perfdata_convert::io::Output;
+use perfdata_convert::show::overview::Overview;
+use perfdata_convert::show::survey::Survey;
+use perfdata_convert::show::{input_name, map, page};
+use perfdata_convert::{Error, Result};
 
 /// The width of a map that goes into a file.
 const WIDTH: u16 = 80;

@@ -6,9 +6,9 @@ use perfdata_core::read::Limits;
 
 use super::Outcome;
 use crate::cli::DiffArgs;
-use crate::diff::Diff;
-use crate::error::Result;
 use crate::messages::{Messages, Verbosity};
+use perfdata_convert::Result;
+use perfdata_convert::diff::Diff;
 
 /// Compares the recordings by `args`.
 pub fn run(args: &DiffArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {

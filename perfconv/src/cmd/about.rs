@@ -6,10 +6,10 @@ use std::path::Path;
 use super::{Outcome, open, print};
 use perfdata_core::read::Limits;
 
-use crate::error::Result;
 use crate::messages::Messages;
-use crate::show::overview::Overview;
 use crate::suggestions;
+use perfdata_convert::Result;
+use perfdata_convert::show::overview::Overview;
 
 /// Says what the recording at `input` is.
 pub fn run(input: &Path, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {

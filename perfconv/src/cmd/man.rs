@@ -9,7 +9,7 @@ use clap_mangen::roff::{Roff, roman};
 
 use super::{STANDARD_OUTPUT, pager, print};
 use crate::cli::{Cli, ManArgs, nearest_command};
-use crate::error::{Error, Result};
+use perfdata_convert::{Error, Result};
 
 /// Shows the page of perfconv, or of one of its commands, on a terminal; writes it for who stores it elsewhere.
 pub fn run(args: &ManArgs, out: &mut dyn Write, may_page: bool) -> Result<()> {

@@ -6,10 +6,10 @@ use perfdata_core::read::Limits;
 
 use super::open_unseen;
 use crate::cli::DumpArgs;
-use crate::error::Result;
 use crate::messages::Messages;
-use crate::show::dump::{Dump, Dumped};
-use crate::show::resolved::Resolved;
+use perfdata_convert::Result;
+use perfdata_convert::show::dump::{Dump, Dumped};
+use perfdata_convert::show::resolved::Resolved;
 
 /// Shows the records by `args`.
 pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {

@@ -8,8 +8,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory};
 
 use super::Cli;
-use crate::shell;
-use crate::suggest;
+use perfdata_convert::shell;
+use perfdata_convert::suggest;
 
 /// The subcommand that is nearly called `name`.
 pub fn nearest_command(name: &str) -> Option<String> {

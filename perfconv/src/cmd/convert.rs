@@ -11,20 +11,20 @@ use perfdata_core::version::Version;
 
 use super::{open, output_or_standard};
 use crate::cli::{ByteOrder, Container, ConvertArgs};
-use crate::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
-use crate::convert::compat::Compat;
-use crate::convert::compress::Compress;
-use crate::convert::decompress::Decompress;
-use crate::convert::edit::{Change, Edit};
-use crate::convert::merge_deferred::MergeDeferred;
-use crate::convert::swap::{Swap, Target};
-use crate::convert::tally::Tally;
-use crate::convert::{Conversion, Form, Stage, Summary, to_directory};
-use crate::error::{Error, Result, Step};
-use crate::io::{Output, OutputDirectory, read_at_most};
 use crate::messages::{Messages, Verbosity};
-use crate::show::endian_name;
 use crate::suggestions;
+use perfdata_convert::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
+use perfdata_convert::convert::compat::Compat;
+use perfdata_convert::convert::compress::Compress;
+use perfdata_convert::convert::decompress::Decompress;
+use perfdata_convert::convert::edit::{Change, Edit};
+use perfdata_convert::convert::merge_deferred::MergeDeferred;
+use perfdata_convert::convert::swap::{Swap, Target};
+use perfdata_convert::convert::tally::Tally;
+use perfdata_convert::convert::{Conversion, Form, Stage, Summary, to_directory};
+use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::io::{Output, OutputDirectory, read_at_most};
+use perfdata_convert::show::endian_name;
 
 /// Converts by `args`; `to` is the container that the command's name asks for.
 pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: Messages) -> Result<()> {
@@ -104,7 +104,7 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
         stages.push(Box::new(build_ids));
     }
     if let Some(version) = args.compat {
-        stages.push(Box::new(Compat::new(version).deciding(args.unknown)));
+        stages.push(Box::new(Compat::new(version).deciding(args.unknown.into())));
     }
     let order = args.endian.map(|order| match order {
         ByteOrder::Little => Target::Order(Endian::Little),
@@ -112,7 +112,7 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
         ByteOrder::Native => Target::Order(Endian::NATIVE),
     });
     if let Some(target) = order.or(args.swap_endian.then_some(Target::Other)) {
-        stages.push(Box::new(Swap::new(target, args.unknown)));
+        stages.push(Box::new(Swap::new(target, args.unknown.into())));
     }
     let changes = changes(args, limits)?;
     if !changes.is_empty() {
@@ -154,13 +154,13 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
         return match sources.iter().find(|(_, given)| *given) {
             Some((option, _)) => {
                 let what = format!("{option} says where build ids come from: --build-ids asks for them");
-                Err(Error::Usage(what).with_step(Step::Add("--build-ids".into())))
+                Err(Error::Usage(what).with_step(Step::Other("--build-ids".into())))
             }
             None => Ok(None),
         };
     }
     let resolver = resolver(args.known_build_ids.as_deref(), args.sysroot.as_deref(), args.vmlinux.as_deref())?;
-    Ok(Some(BuildIds::new(args.build_ids.unwrap_or_default(), place, resolver)))
+    Ok(Some(BuildIds::new(args.build_ids.map(Into::into).unwrap_or_default(), place, resolver)))
 }
 
 /// Where build ids come from. What is named must be there: with a mistake in its name none would be found.

@@ -22,7 +22,9 @@ use signal_hook::iterator::Signals;
 
 use super::{pager, system};
 use crate::messages::Messages;
-use crate::{interrupt, progress};
+use perfdata_convert::interrupt;
+
+use crate::progress;
 
 /// Those that let a stream come to its end first.
 const ASKING: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];

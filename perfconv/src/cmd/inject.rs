@@ -8,11 +8,11 @@ use perfdata_core::read::Limits;
 use super::convert::{report, resolver, warn_of_unfinished};
 use super::open;
 use crate::cli::InjectArgs;
-use crate::convert::build_ids::{BuildIds, Place, Select};
-use crate::convert::{Conversion, Stage};
-use crate::error::{Error, Result};
-use crate::io::Output;
 use crate::messages::Messages;
+use perfdata_convert::convert::build_ids::{BuildIds, Place, Select};
+use perfdata_convert::convert::{Conversion, Stage};
+use perfdata_convert::io::Output;
+use perfdata_convert::{Error, Result};
 
 /// Copies the recording, with the build ids that `args` ask for. Like perf it writes a pipe to standard output, and a
 /// file to everything else.

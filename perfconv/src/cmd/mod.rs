@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 use perfdata_core::read::Limits;
 
 use crate::cli::{Cli, Command, Container};
-use crate::error::{Error, Result, Step};
-use crate::io::Input;
 use crate::messages::{Messages, Verbosity};
 use crate::progress::Progress;
 use crate::suggestions;
+use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::io::Input;
 
-use diagnostics::Given;
+use diagnostics::{Given, exit_code};
 
 /// What a command that went well has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn run_paged(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
 /// Runs the command, whose report goes to `out`.
 ///
 /// # Errors
-/// What the command could not do; see [`Error::exit_code`].
+/// What the command could not do; see [`exit_code`].
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
     if cli.inputs().is_some_and(<[PathBuf]>::is_empty) {
         let what = "no input: there is no perf.data in this folder, and nothing is piped into standard input";
@@ -137,7 +137,7 @@ impl<'a> Several<'a> {
                 Err(error) => {
                     out.flush().map_err(Error::io(STANDARD_OUTPUT))?;
                     self.given.explain_of(Some(path), &error, self.messages);
-                    Outcome::Failed(error.exit_code())
+                    Outcome::Failed(exit_code(&error))
                 }
             };
             worst = if outcome.exit_code() > worst.exit_code() { outcome } else { worst };
@@ -158,7 +158,7 @@ fn output_or_standard<'a>(named: Option<&'a Path>, input: &Path) -> Result<&'a P
         None if !io::stdout().is_terminal() => Ok(Path::new("-")),
         None => {
             let what = "no output: -o OUTPUT names it, and standard output is a terminal";
-            Err(Error::Usage(what.into()).with_step(Step::Add(format!("-o {}", suggestions::output_of(input)))))
+            Err(Error::Usage(what.into()).with_step(Step::Other(format!("-o {}", suggestions::output_of(input)))))
         }
     }
 }

@@ -12,7 +12,7 @@ use perfdata_core::{feature, record};
 
 use super::print;
 use crate::cli::{Cli, CompletionsArgs};
-use crate::error::Result;
+use perfdata_convert::Result;
 
 /// Writes the script for a shell.
 pub fn run(args: &CompletionsArgs, out: &mut dyn Write) -> Result<()> {

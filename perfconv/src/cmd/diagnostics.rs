@@ -9,12 +9,13 @@ use perfdata_core::error::Problem;
 use perfdata_core::header::Magic;
 
 use crate::cli::{Cli, limits};
-use crate::error::{Error, Step};
-use crate::foreign::{self, Foreign};
-use crate::io::Input;
 use crate::messages::Messages;
-use crate::shell;
 use crate::suggestions;
+use perfdata_convert::convert::swap::Unknown;
+use perfdata_convert::error::{Error, Step};
+use perfdata_convert::foreign::{self, Foreign};
+use perfdata_convert::io::Input;
+use perfdata_convert::shell;
 
 /// A command line, for what to say when it fails.
 pub struct Given {
@@ -39,11 +40,12 @@ impl Given {
 
     /// The same of one of several inputs.
     pub(super) fn explain_of(&self, input: Option<&Path>, error: &Error, messages: Messages) {
+        let solution = error.step().and_then(solution).map_or_else(String::new, |solution| format!("; {solution}"));
         match input {
-            Some(input) if error.exit_code() == 1 || error.of_input().is_some() => {
-                messages.error(format_args!("{}: {error}", shown(input)))
+            Some(input) if error.is_refusal() || error.of_input().is_some() => {
+                messages.error(format_args!("{}: {error}{solution}", shown(input)))
             }
-            _ => messages.error(error),
+            _ => messages.error(format_args!("{error}{solution}")),
         }
         let (note, next) = self.beyond(error, input);
         if let Some(note) = note {
@@ -66,8 +68,10 @@ impl Given {
             _ => {}
         }
         match (error.step(), input) {
-            (Some(Step::Add(options)), _) => return (None, self.with(options)),
             (Some(Step::Recover), Some(input)) => return (None, Some(suggestions::recover(input))),
+            (Some(step), _) if options(step).is_some() => {
+                return (None, options(step).and_then(|options| self.with(&options)));
+            }
             _ => {}
         }
         match (error, input) {
@@ -142,6 +146,39 @@ impl Given {
         });
         ["perfconv".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// The options that a solution consists of.
+fn options(step: &Step) -> Option<String> {
+    match step {
+        Step::Overwrite => Some("--force".into()),
+        Step::DropFeature(id) => Some(format!("--drop {id}")),
+        Step::Decide(Unknown::Keep) => Some("--unknown keep".into()),
+        Step::Decide(Unknown::Drop) => Some("--unknown drop".into()),
+        Step::Decompress => Some("--decompress".into()),
+        Step::MergeDeferred => Some("--merge-deferred".into()),
+        Step::Other(options) => Some(options.clone()),
+        _ => None,
+    }
+}
+
+/// The solution as part of the message.
+fn solution(step: &Step) -> Option<String> {
+    let option = options(step).unwrap_or_default();
+    Some(match step {
+        Step::Overwrite => format!("{option} overwrites it"),
+        Step::DropFeature(_) | Step::Decide(Unknown::Drop) => format!("{option} leaves it out"),
+        Step::SetBytes(id) => format!("--set-raw {id}=FILE takes its bytes"),
+        Step::Decide(_) => "--unknown keep or --unknown drop decides".into(),
+        Step::Decompress => format!("{option} makes it possible"),
+        _ => return None,
+    })
+}
+
+/// The exit status after an error: 1 if the content of the input is the reason; 2 for the command line and the operating
+/// system.
+pub fn exit_code(error: &Error) -> u8 {
+    if error.is_refusal() { 1 } else { 2 }
 }
 
 /// What stands before the name in a word that names `input`, if it does: nothing, or an option.

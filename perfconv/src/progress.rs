@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::io::Watch;
+use perfdata_convert::io::Watch;
 
 /// Work that takes less time is not worth a bar.
 const PATIENCE: Duration = Duration::from_secs(1);

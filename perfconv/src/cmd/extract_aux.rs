@@ -5,13 +5,11 @@ use std::path::Path;
 use super::open;
 use perfdata_core::read::Limits;
 
-use crate::aux_data::{EXTENSION, INDEX, extract};
 use crate::cli::ExtractAuxArgs;
-use crate::convert::without_aux::WithoutAux;
-use crate::convert::{Conversion, Stage};
-use crate::error::{Error, Result};
-use crate::io::{Output, OutputDirectory};
 use crate::messages::Messages;
+use perfdata_convert::aux_data::{EXTENSION, INDEX, extract_to};
+use perfdata_convert::io::{Output, OutputDirectory};
+use perfdata_convert::{Error, Result};
 
 /// Takes the AUX data out by `args`.
 pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<()> {
@@ -27,28 +25,7 @@ pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<
     }
     let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;
     let sideband = sideband.map(|sideband| sideband.synced(!args.no_sync));
-    let mut input = open(&args.input, limits, messages)?;
-    let mut again = None;
-    if sideband.is_some() {
-        input = input.into_seekable()?;
-        again = input.again();
-    }
-    let report = directory.write(|folder| extract(input, folder))?;
-    if let (Some(output), Some(input)) = (sideband, again) {
-        let stages: Vec<Box<dyn Stage>> = vec![Box::new(WithoutAux::default())];
-        let conversion = Conversion { stages, to: None };
-        let (complete, summary) = output.complete(|file| conversion.run_into(input, file))?;
-        if complete.is_direct() {
-            // It may take its time.
-            complete.publish()?;
-            directory.finish()?;
-        } else {
-            directory.finish_beside(complete)?;
-        }
-        summary.notes.iter().for_each(|note| messages.note(note));
-    } else {
-        directory.finish()?;
-    }
+    let report = extract_to(open(&args.input, limits, messages)?, directory, sideband)?;
     report.notes.iter().for_each(|note| messages.note(note));
     let files = if report.queues == 1 { "file" } else { "files" };
     messages.summary(format_args!("{} {files}, {} bytes of AUX data", report.queues, report.bytes));
