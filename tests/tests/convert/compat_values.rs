@@ -91,6 +91,9 @@ fn an_older_perf_reads_the_values_that_a_newer_one_does() {
             if !is_thorough() && !(name + at).is_multiple_of(step) {
                 continue;
             }
+            if recording.crashes_perf_6_1() && old.version.to_string() == "6.1" {
+                continue;
+            }
             let release: Version = old.version.to_string().parse().expect("a release");
             let Some(before) = raw_values(newest, &recording.path, release) else { continue };
             let stage = Compat::new(release).deciding(Unknown::Drop);
