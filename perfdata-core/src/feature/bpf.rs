@@ -1,4 +1,4 @@
-//! BPF programs that ran during the recording and their types (tools/perf/util/bpf-event.c,
+//! BPF programs loaded during the recording, and their types (tools/perf/util/bpf-event.c,
 //! `perf_event__synthesize_one_bpf_prog`; util/bpf-utils.c, `get_bpf_prog_info_linear`).
 
 use std::io::{Read, Seek, Write};
@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::wire::{Bounded, Chars, Counted, Element, Extent, Rest, elements, read_list, wire};
 
 flags! {
-    /// Which arrays follow a program's description, `enum bpf_prog_info_array` of tools/perf/util/bpf-utils.h.
+    /// Arrays that follow a program's description, `enum bpf_prog_info_array` of tools/perf/util/bpf-utils.h.
     pub struct BpfArraySet: u64 {
         since "5.1" {
         0 JITED_INSNS "JITED_INSNS", 1 XLATED_INSNS "XLATED_INSNS", 2 MAP_IDS "MAP_IDS", 3 JITED_KSYMS "JITED_KSYMS",
@@ -30,106 +30,107 @@ bitfield! {
 }
 
 wire! {
-    /// `struct bpf_prog_info` of include/uapi/linux/bpf.h: 208 bytes at first, 216 since 5.12, 224 since 5.16, 232
-    /// since 6.0. In place of pointers to arrays it has their offsets in the data behind it.
+    /// `struct bpf_prog_info` of include/uapi/linux/bpf.h: initially 208 bytes, 216 since 5.12, 224 since 5.16, 232
+    /// since 6.0. Instead of pointers to arrays it contains their offsets in the data that follows.
     pub struct BpfProgInfo(layout) {
-        /// Kind of the program, `enum bpf_prog_type`.
+        /// Program type, `enum bpf_prog_type`.
         pub kind: u32,
-        /// Its id.
+        /// Program ID.
         pub id: u32,
-        /// Hash of its instructions.
+        /// Hash of the instructions.
         pub tag: [u8; 8],
-        /// Bytes of machine code.
+        /// Size of the machine code in bytes.
         pub jited_prog_len: u32,
-        /// Bytes of BPF code.
+        /// Size of the BPF code in bytes.
         pub xlated_prog_len: u32,
-        /// Where the machine code is.
+        /// Offset of the machine code.
         pub jited_prog_insns: u64 as Hex,
-        /// Where the BPF code is.
+        /// Offset of the BPF code.
         pub xlated_prog_insns: u64 as Hex,
-        /// When it was loaded, in nanoseconds since the machine started.
+        /// Load time in nanoseconds since boot.
         pub load_time: u64 as Time,
-        /// User who loaded it.
+        /// User who loaded the program.
         pub created_by_uid: u32,
-        /// Number of map ids.
+        /// Number of map IDs.
         pub nr_map_ids: u32,
-        /// Where they are.
+        /// Offset of the map IDs.
         pub map_ids: u64 as Hex,
-        /// Its name.
+        /// Name.
         pub name: Chars<16>,
-        /// Network device that runs it, or 0.
+        /// Network device to which the program is offloaded, or 0.
         pub ifindex: u32,
-        /// Switches.
+        /// Flags.
         pub flags: BpfProgFlags,
         /// Network namespace of the device: device number of its link in /proc.
         pub netns_dev: u64 as Hex,
-        /// And inode number.
+        /// Network namespace of the device: inode number of its link in /proc.
         pub netns_ino: u64,
-        /// Number of addresses.
+        /// Number of function addresses.
         pub nr_jited_ksyms: u32,
-        /// Number of lengths.
+        /// Number of function lengths.
         pub nr_jited_func_lens: u32,
-        /// Where the addresses are.
+        /// Offset of the function addresses.
         pub jited_ksyms: u64 as Hex,
-        /// Where the lengths are.
+        /// Offset of the function lengths.
         pub jited_func_lens: u64 as Hex,
-        /// Id of its types in the BPF_BTF section, or 0.
+        /// ID of the program's types in the BPF_BTF section, or 0.
         pub btf_id: u32,
-        /// Bytes of each function's record: 8.
+        /// Size of each function's record in bytes: 8.
         pub func_info_rec_size: u32,
-        /// Where the functions are.
+        /// Offset of the functions.
         pub func_info: u64 as Hex,
         /// Number of functions.
         pub nr_func_info: u32,
         /// Number of source lines.
         pub nr_line_info: u32,
-        /// Where the source lines are.
+        /// Offset of the source lines.
         pub line_info: u64 as Hex,
-        /// Where the source lines' addresses are.
+        /// Offset of the addresses of source lines.
         pub jited_line_info: u64 as Hex,
-        /// Number of these addresses.
+        /// Number of addresses of source lines.
         pub nr_jited_line_info: u32,
-        /// Bytes of each source line's record: 16.
+        /// Size of each source line's record in bytes: 16.
         pub line_info_rec_size: u32,
-        /// Bytes of each such address: 8.
+        /// Size of each address of a source line in bytes: 8.
         pub jited_line_info_rec_size: u32,
         /// Number of tags.
         pub nr_prog_tags: u32,
-        /// Where the tags are.
+        /// Offset of the tags.
         pub prog_tags: u64 as Hex,
-        /// Nanoseconds that it ran.
+        /// Total run time in nanoseconds.
         pub run_time_ns: u64,
-        /// How often it ran.
+        /// Number of runs.
         pub run_cnt: u64,
-        /// How often it was not run, because it was running already (5.12).
+        /// Number of runs that were skipped because the program was already running (5.12).
         #[br(if(layout.len >= 216))]
         pub recursion_misses: Option<u64>,
-        /// Instructions that the verifier looked at (5.16).
+        /// Number of instructions processed by the verifier (5.16).
         #[br(if(layout.len >= 224))]
         pub verified_insns: Option<u32>,
-        /// Id of the types of what it is attached to (6.0; padding before).
+        /// ID of the BTF object of the attach target (6.0; padding before).
         #[br(if(layout.len >= 224))]
         pub attach_btf_obj_id: Option<u32>,
-        /// Id of that among these types (6.0).
+        /// ID of the attach target's type in that BTF object (6.0).
         #[br(if(layout.len >= 232))]
         pub attach_btf_id: Option<u32>,
         /// Padding.
         #[br(if(layout.len >= 232))]
         pub padding: Option<u32> as Pad,
-        /// What this version of the library has no name for.
+        /// Fields that this version of the library does not know.
         #[br(args_raw = Extent::ToEnd)]
         pub tail: Rest as Opaque,
     }
 }
 
 impl BpfProgInfo {
-    /// Bytes of the oldest form that is known.
+    /// Size in bytes of the oldest known form.
     const MIN_SIZE: u32 = 208;
 
-    /// How many elements each array in `arrays` has, and how many bytes of filling behind them, if the arrays fill
-    /// `data_len` bytes in the one way that can be told without doubt: in order, each where the description says, of
-    /// elements of known size. perf 6 fills up each array to a multiple of 8 bytes, the ones before only the last.
-    /// (The kernel is asked twice, for the sizes and for the arrays; in between a program may have changed.)
+    /// Returns the number of elements of each array in `arrays` and the number of padding bytes after it. Returns
+    /// `None` unless the arrays fill `data_len` bytes in the only unambiguous way: in order, each at the offset in the
+    /// description, with elements of known size. perf 6 pads each array to a multiple of 8 bytes, earlier versions pad
+    /// only the last one. (perf queries the kernel twice, for the sizes and for the arrays; a program may change in
+    /// between.)
     fn spans(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfSpans> {
         let slots = [
             (self.jited_prog_insns, self.jited_prog_len, 1, 1),
@@ -145,7 +146,7 @@ impl BpfProgInfo {
         let mut spans = BpfSpans::default();
         let mut end = 0_u64;
         let mut last: Option<&mut BpfSpan> = None;
-        // From the end of one array to the next, or to the end of all.
+        // Padding from the end of one array to the next, or to the end of the data.
         let fill = |last: Option<&mut BpfSpan>, end: u64, next: u64| {
             let filling = next.checked_sub(end).filter(|&filling| filling < 8)?;
             match last {
@@ -176,14 +177,14 @@ impl BpfProgInfo {
 /// The description of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BpfInfo {
-    /// One with all known fields.
+    /// A description with all known fields.
     Known(Box<BpfProgInfo>),
-    /// One of a size that is not known.
+    /// A description of unknown size.
     Opaque(Vec<u8>),
 }
 
 impl BinRead for BpfInfo {
-    /// Its size in bytes.
+    /// Size of the description in bytes.
     type Args<'a> = (u32,);
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len,): (u32,)) -> BinResult<Self> {
         if len < BpfProgInfo::MIN_SIZE {
@@ -213,12 +214,12 @@ impl Describe for BpfInfo {
     }
 }
 
-/// An array, and what fills it up to the next one.
+/// An array and the padding up to the next one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Padded<T> {
     /// The elements.
     pub items: Vec<T>,
-    /// The filling, less than 8 bytes.
+    /// Padding, less than 8 bytes.
     pub padding: Vec<u8>,
 }
 
@@ -249,41 +250,41 @@ impl<T: Element> Describe for Padded<T> {
 }
 
 wire! {
-    /// Where a function begins, `struct bpf_func_info`.
+    /// Start of a function, `struct bpf_func_info`.
     pub struct BpfFuncInfo {
-        /// Number of its first instruction.
+        /// Index of its first instruction.
         pub insn_off: u32,
-        /// Its type.
+        /// Type ID.
         pub type_id: u32,
     }
 }
 
 wire! {
-    /// Where a source line begins, `struct bpf_line_info`.
+    /// Start of a source line, `struct bpf_line_info`.
     pub struct BpfLineInfo {
-        /// Number of its first instruction.
+        /// Index of its first instruction.
         pub insn_off: u32,
-        /// File: offset of its name in the types' strings.
+        /// File name: offset in the string section of the types.
         pub file_name_off: u32,
-        /// Text: offset in the types' strings.
+        /// Text of the line: offset in the string section of the types.
         pub line_off: u32,
-        /// Line in the upper 22 bits, column in the lower 10.
+        /// Line in the upper 22 bits, column in the lower 10 bits.
         pub line_col: u32 as Hex,
     }
 }
 
 elements!(BpfFuncInfo, BpfLineInfo, [u8; 8]);
 
-/// How long an array is.
+/// Length of an array.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BpfSpan {
-    /// Elements.
+    /// Number of elements.
     count: u64,
-    /// Bytes behind them, in front of the next array.
+    /// Number of padding bytes between this array and the next.
     filling: u64,
 }
 
-/// How long each array is, by the bit of [`BpfArraySet`]; nothing where there is no array.
+/// Length of each array, indexed by the bit of [`BpfArraySet`]; `None` for absent arrays.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BpfSpans([Option<BpfSpan>; 9]);
 
@@ -307,16 +308,16 @@ wire! {
         /// Machine code.
         #[br(if(spans.has(BpfArraySet::JITED_INSNS)), args(spans.of(BpfArraySet::JITED_INSNS)))]
         pub jited_insns: Option<Padded<u8>>,
-        /// BPF code: `struct bpf_insn`, whose numbers and bit-fields stay in the order of the recording machine.
+        /// BPF code: `struct bpf_insn`, whose numbers and bit-fields keep the byte order of the recording machine.
         #[br(if(spans.has(BpfArraySet::XLATED_INSNS)), args(spans.of(BpfArraySet::XLATED_INSNS)))]
         pub xlated_insns: Option<Padded<u8>>,
-        /// Ids of the maps that it uses.
+        /// IDs of the maps used by the program.
         #[br(if(spans.has(BpfArraySet::MAP_IDS)), args(spans.of(BpfArraySet::MAP_IDS)))]
         pub map_ids: Option<Padded<u32>>,
-        /// Address of each function's machine code.
+        /// Address of the machine code of each function.
         #[br(if(spans.has(BpfArraySet::JITED_KSYMS)), args(spans.of(BpfArraySet::JITED_KSYMS)))]
         pub jited_ksyms: Option<Padded<u64>> as Hex,
-        /// Bytes of each function's machine code.
+        /// Size of the machine code of each function in bytes.
         #[br(if(spans.has(BpfArraySet::JITED_FUNC_LENS)), args(spans.of(BpfArraySet::JITED_FUNC_LENS)))]
         pub jited_func_lens: Option<Padded<u32>>,
         /// Functions.
@@ -325,26 +326,26 @@ wire! {
         /// Source lines.
         #[br(if(spans.has(BpfArraySet::LINE_INFO)), args(spans.of(BpfArraySet::LINE_INFO)))]
         pub line_info: Option<Padded<BpfLineInfo>>,
-        /// Address of each source line's machine code.
+        /// Address of the machine code of each source line.
         #[br(if(spans.has(BpfArraySet::JITED_LINE_INFO)), args(spans.of(BpfArraySet::JITED_LINE_INFO)))]
         pub jited_line_info: Option<Padded<u64>> as Hex,
-        /// Hash of each function's instructions.
+        /// Hash of the instructions of each function.
         #[br(if(spans.has(BpfArraySet::PROG_TAGS)), args(spans.of(BpfArraySet::PROG_TAGS)))]
         pub prog_tags: Option<Padded<[u8; 8]>>,
     }
 }
 
-/// What lies behind the description of a program.
+/// The data after a program's description.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BpfData {
-    /// Its arrays.
+    /// The arrays.
     Arrays(Box<BpfArrays>),
     /// Bytes that the description does not explain.
     Opaque(Vec<u8>),
 }
 
 impl BinRead for BpfData {
-    /// Size in bytes, and the length of each array where that is known.
+    /// Size in bytes, and the length of each array if known.
     type Args<'a> = (u32, Option<BpfSpans>);
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, spans): Self::Args<'_>) -> BinResult<Self> {
         match spans {
@@ -378,11 +379,11 @@ impl Describe for BpfData {
 wire! {
     /// A BPF program, `struct perf_bpil` of tools/perf/util/bpf-utils.h.
     pub struct BpfProgram {
-        /// Bytes of the description.
+        /// Size of the description in bytes.
         pub info_len: u32,
-        /// Bytes of the arrays.
+        /// Size of the arrays in bytes.
         pub data_len: u32,
-        /// Which arrays there are.
+        /// Arrays that are present.
         pub arrays: BpfArraySet,
         /// The description.
         #[br(args(info_len))]
@@ -403,12 +404,12 @@ impl BpfInfo {
 }
 
 wire! {
-    /// Types of a BPF program, of the kernel or of a module. They tell their byte order themselves, in their first two
-    /// bytes, which are the number 0xeb9f.
+    /// Types of a BPF program, of the kernel or of a module. They contain their own byte order in the first two bytes,
+    /// the number 0xeb9f.
     pub struct Btf {
-        /// Their id.
+        /// BTF ID.
         pub id: u32,
-        /// The types.
+        /// BTF data.
         pub data: Counted<u32, u8>,
     }
 }

@@ -1,4 +1,4 @@
-//! Build ids of the files that samples hit (`dsos__write_buildid_table` in util/build-id.c; read by
+//! Build IDs of the files hit by samples (`dsos__write_buildid_table` in util/build-id.c; read by
 //! `perf_header__read_build_ids`).
 
 use std::io::{Cursor, Seek, Write};
@@ -11,26 +11,28 @@ use crate::record::{Body, BuildId, CpuMode, Record, RecordHeader, RecordType};
 use crate::wire::{Bounded, LayoutToEnd, Text, Wire, until_nul, wire};
 
 wire! {
-    /// A file and its build id, in the form of a record.
+    /// A file and its build ID, formatted as a record.
     pub struct BuildIdEntry(layout) {
         /// Type 0 (other tools also write HEADER_BUILD_ID), CPU mode, size of the entry.
         pub header: RecordHeader,
-        /// The file.
+        /// File name and build ID.
         #[br(args(u64::from(header.size).saturating_sub(RecordHeader::SIZE as u64), layout))]
         pub build_id: Bounded<BuildId>,
     }
 }
 
 impl BuildIdEntry {
-    /// An entry for `build_id` in the form of perf 6.12: with the name in a room of 8, 16, … bytes. Nothing if the name
-    /// is too long for an entry. Of `misc`, the record's header, the CPU mode and the flag of a valid size count.
+    /// Returns an entry for `build_id` in the form of perf 6.12: the name is padded to 8, 16, … bytes. Returns `None`
+    /// if the name is too long for an entry. `misc` is the word of the record header, of which perf uses only the CPU
+    /// mode and the flag for a valid build ID size.
     pub fn new(misc: u16, build_id: BuildId) -> Option<Self> {
         let filename = Text::padded(build_id.filename.text(), 8);
         Self::of_record(misc, BuildId { filename, ..build_id })
     }
 
-    /// The entry that says what a HEADER_BUILD_ID record says in a pipe; the name keeps its room, down to a multiple of
-    /// 8 (before 6.12 that is one of 64). Nothing if the name is too long for an entry.
+    /// Returns the entry that corresponds to a HEADER_BUILD_ID record of a pipe. The padding of the name is kept,
+    /// rounded down to a multiple of 8 bytes (before 6.12, a multiple of 64). Returns `None` if the name is too long
+    /// for an entry.
     pub fn of_record(misc: u16, mut build_id: BuildId) -> Option<Self> {
         let Text(name) = &mut build_id.filename;
         let needed = until_nul(name).len().saturating_add(1);
@@ -42,8 +44,8 @@ impl BuildIdEntry {
         Some(BuildIdEntry { header: RecordHeader { kind: RecordType(0), misc, size }, build_id: Bounded(build_id) })
     }
 
-    /// The HEADER_BUILD_ID record that says the same in a pipe. Its size is a multiple of 8, on which perf 7.2 insists,
-    /// so the name has a room that is 4 bytes longer than in a section.
+    /// Returns the HEADER_BUILD_ID record for a pipe that corresponds to this entry. perf 7.2 requires a record size
+    /// that is a multiple of 8, so the field of the name is 4 bytes longer than in a section.
     pub fn to_record(&self) -> Record {
         let RecordHeader { misc, .. } = self.header;
         let mut build_id = BuildId::clone(&self.build_id);
@@ -58,19 +60,19 @@ impl BuildIdEntry {
         Record { kind: RecordType::HEADER_BUILD_ID, misc, body, tail: Vec::new(), sample_id: None }
     }
 
-    /// Bytes in front of the name.
+    /// Size in bytes of everything before the name.
     const FIXED: usize = RecordHeader::SIZE + 28;
 }
 
-/// The build ids, the kernel's first.
+/// The build IDs, the kernel's first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BuildIds(pub Vec<BuildIdEntry>);
 
 impl Wire for BuildIds {
     const NAME: &'static str = "BuildIds";
 
-    /// Before 2.6.35 entries had no process id. Nothing says so, but the kernel's entry, read with one, then
-    /// lacks the first four letters of its name.
+    /// Before 2.6.35, entries had no process ID. Nothing marks this form, but if the kernel's entry is read as if it
+    /// had a process ID, its name lacks the first four letters.
     fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: Layout) -> BinResult<Self> {
         let start = reader.position();
         let mut read = |build_id_without_pid| {

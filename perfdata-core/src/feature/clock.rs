@@ -4,8 +4,8 @@ use crate::codes::codes;
 use crate::wire::wire;
 
 wire! {
-    /// Times of the first and the last sample; both 0 in a recorded pipe, where the section is written before any
-    /// sample.
+    /// Times of the first and the last sample. Both are 0 in a recorded pipe, because perf writes the section before
+    /// any sample.
     pub struct SampleTime {
         /// Nanoseconds on the recording's clock.
         pub first: u64 as Time,
@@ -30,13 +30,13 @@ codes! {
 }
 
 wire! {
-    /// One moment on two clocks, so that the recording's times can be shown as times of day.
+    /// One moment on two clocks, for conversion of the recording's times to times of day.
     pub struct ClockData {
-        /// Form of the section: 1.
+        /// Version of the section: 1.
         pub version: u32,
         /// The recording's clock.
         pub clock: ClockId,
-        /// Time of day: nanoseconds since 1970 (UTC).
+        /// Time of day in nanoseconds since 1970 (UTC).
         pub wall_clock: u64 as Time,
         /// The same moment in nanoseconds on the recording's clock.
         pub clock_time: u64 as Time,

@@ -1,10 +1,10 @@
-//! How the recording's data is compressed.
+//! Compression of the recording's data.
 
 use crate::codes::codes;
 use crate::wire::wire;
 
 codes! {
-    /// Method of compression, `enum perf_compress_type` of tools/perf/util/env.h.
+    /// Compression algorithm, `enum perf_compress_type` of tools/perf/util/env.h.
     pub struct CompressionType: u32 {
         0 NONE "none",
         1 ZSTD "zstd",
@@ -12,17 +12,17 @@ codes! {
 }
 
 wire! {
-    /// Parameters of the COMPRESSED and COMPRESSED2 records. perf stat writes the section, too, all zeros.
+    /// Parameters of the COMPRESSED and COMPRESSED2 records. perf stat also writes this section, filled with zeros.
     pub struct Compression {
-        /// Form of the section: 0.
+        /// Version of the section: 0.
         pub version: u32,
-        /// Method.
+        /// Compression algorithm.
         pub kind: CompressionType,
-        /// Level that `record -z` was given, or 1.
+        /// Compression level given to `record -z`, or 1.
         pub level: u32,
-        /// Size before divided by size after compression, rounded to a whole number.
+        /// Size before compression divided by size after it, rounded to an integer.
         pub ratio: u32,
-        /// Bytes of a ring buffer: a compressed record never holds more.
+        /// Size of a ring buffer in bytes, the maximum uncompressed size of a compressed record.
         pub mmap_len: u32,
     }
 }

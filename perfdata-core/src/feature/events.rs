@@ -1,4 +1,4 @@
-//! The events: their names, their groups, their AUX data.
+//! Events: names, groups, AUX data.
 
 use std::collections::HashMap;
 
@@ -11,25 +11,25 @@ use crate::wire::{Bounded, LayoutList, List, Str, elements, wire};
 wire! {
     /// One event.
     pub struct EventDesc(layout) {
-        /// Its attribute.
+        /// Attribute.
         #[br(args(u64::from(layout.attr_room), layout))]
         pub attr: Bounded<Attr>,
-        /// Number of ids.
+        /// Number of IDs.
         pub nr_ids: u32,
-        /// Its name, as on the command line.
+        /// Name, as on the command line.
         pub name: Str,
-        /// Its ids, one for each CPU and task that it was opened for.
+        /// IDs, one for each CPU and task for which the event was opened.
         #[br(args(u64::from(nr_ids)))]
         pub ids: List<u64> as Id,
     }
 }
 
 wire! {
-    /// Events with names and ids, in the order of the recording's attributes.
+    /// Events with names and IDs, in the order of the recording's attributes.
     pub struct EventDescs {
         /// Number of events.
         pub nr: u32,
-        /// Bytes of each attribute.
+        /// Size of each attribute in bytes.
         pub attr_size: u32,
         /// The events.
         #[br(args(u64::from(nr), Layout { attr_room: attr_size, ..Layout::default() }))]
@@ -38,7 +38,7 @@ wire! {
 }
 
 impl EventDescs {
-    /// The places of the entries by their first ids.
+    /// Returns the index of each entry, keyed by the first ID of the entry.
     pub fn by_first_id(&self) -> HashMap<u64, usize> {
         let mut places = HashMap::new();
         for (at, desc) in self.events.iter().enumerate() {
@@ -49,8 +49,9 @@ impl EventDescs {
         places
     }
 
-    /// The entry of the event at `at` of a recording: that at the same place, unless its ids say otherwise, or the first
-    /// whose first id, which [`by_first_id`](Self::by_first_id) finds, is the event's.
+    /// Returns the entry of the event at index `at` of a recording: the entry at the same index, unless its IDs belong
+    /// to another event; otherwise the first entry whose first ID is an ID of the event.
+    /// [`by_first_id`](Self::by_first_id) returns the map for this search.
     pub fn of_event(&self, by_first_id: &HashMap<u64, usize>, events: &Events, at: usize) -> Option<&EventDesc> {
         let event = events.get(at)?;
         let is_owner = |id: &u64| events.of_id_strict(*id) == Some(at);
@@ -64,7 +65,7 @@ impl EventDescs {
         })
     }
 
-    /// The section for events with these attributes, names and ids, or nothing if the attributes differ in size or
+    /// Returns the section for events with these attributes, names and IDs; `None` if the attributes differ in size or
     /// there are too many.
     pub fn new(events: Vec<(Attr, Str, Vec<u64>)>) -> Option<Self> {
         let size = |attr: &Attr| {
@@ -84,13 +85,13 @@ impl EventDescs {
 }
 
 wire! {
-    /// A group of events. Its members are the leader and those that follow it.
+    /// A group of events: the leader and the events that follow it.
     pub struct GroupDesc {
-        /// Its name, or `{anon_group}`.
+        /// Name, or `{anon_group}`.
         pub name: Str,
-        /// The leader's place among the recording's attributes, from 0.
+        /// Index of the leader in the recording's attributes, from 0.
         pub leader_idx: u32,
-        /// Number of events with the leader.
+        /// Number of events including the leader.
         pub nr_members: u32,
     }
 }
@@ -98,9 +99,9 @@ wire! {
 wire! {
     /// An AUXTRACE record in this file.
     pub struct AuxtraceIndexEntry {
-        /// Offset of the record in the file in bytes.
+        /// Offset of the record in the file, in bytes.
         pub file_offset: u64 as Hex,
-        /// Bytes of the record without the AUX data behind it: 48.
+        /// Size of the record in bytes, without the AUX data that follows it: 48.
         pub size: u64,
     }
 }

@@ -1,8 +1,9 @@
-//! Feature sections: what a recording says of the machine, the events and itself, each section under a number.
+//! Feature sections: descriptions of the machine, the events and the recording, each identified by a number.
 //!
-//! In a file they stand behind the data section, one after the other in the order of the feature table; in a pipe each
-//! that perf can send so is the payload of a HEADER_FEATURE record. All are lines of one table, `features!` in
-//! `table.rs`. perf writes and reads them in tools/perf/util/header.c, by a pair `write_*` and `process_*` for each.
+//! In a file they follow the data section, in the order of the feature table. In a pipe, a HEADER_FEATURE record
+//! contains each section that perf can send this way. All features are lines of one table, `features!` in `table.rs`.
+//! perf writes and reads them in tools/perf/util/header.c, with a pair of functions `write_*` and `process_*` for each
+//! feature.
 
 mod bpf;
 mod build_id;
@@ -36,20 +37,21 @@ use crate::version::Version;
 /// One feature section with all its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
-    /// Which feature, and so which variant of `value`.
+    /// The feature, which determines the variant of `value`.
     pub id: FeatureId,
     /// The fields.
     pub value: Feature,
-    /// Bytes behind the last known field: padding of the pipe record that held the section, or a newer form of it.
+    /// Bytes after the last known field: padding of the pipe record that contained the section, or fields of a newer
+    /// form.
     pub tail: Vec<u8>,
 }
 
 impl Section {
     /// Decodes `bytes`, the whole section of feature `id`. CPU_TOPOLOGY needs `nr_cpus_available` of `layout`, which
-    /// stands in NRCPUS.
+    /// the NRCPUS section contains.
     ///
     /// # Errors
-    /// A section too short for its fields, or counts beyond its end; offsets are relative to `bytes`.
+    /// Fails if the section is too short for its fields or a count exceeds its end. Offsets are relative to `bytes`.
     pub fn decode(id: FeatureId, bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Self> {
         let layout = Layout { len: bytes.len() as u64, ..*layout };
         let (value, used) = Feature::decode(id, bytes, endian, layout)?;
@@ -59,14 +61,14 @@ impl Section {
     /// Appends the section's bytes to `out`.
     ///
     /// # Errors
-    /// A list too long for its count, a string too long for its room.
+    /// Fails if a list is too long for its count or a string is too long for its field.
     pub fn encode_into(&self, out: &mut Vec<u8>, endian: Endian) -> Result<()> {
         self.value.encode_into(out, endian).map_err(|e| self.id.blame(e))?;
         out.extend_from_slice(&self.tail);
         Ok(())
     }
 
-    /// The section's bytes.
+    /// Returns the section's bytes.
     ///
     /// # Errors
     /// As [`encode_into`](Self::encode_into).
@@ -89,30 +91,31 @@ impl Describe for Section {
 }
 
 impl FeatureId {
-    /// The first number without a name. perf ends the features in a pipe with an empty HEADER_FEATURE record that
-    /// bears this number, as the perf that wrote it knew it.
+    /// The first number without a name. perf ends the features in a pipe with an empty HEADER_FEATURE record whose
+    /// `feat_id` is the first number unknown to that version of perf.
     pub const END: FeatureId = FeatureId(match TABLE.last() {
         Some(info) => info.id.0 + 1,
         None => 1,
     });
 
-    /// The number that ends the features in a pipe of perf `version`: the first that it does not know.
+    /// Returns the number that ends the features in a pipe of perf `version`: the first that this version does not
+    /// know.
     pub fn end_in(version: Version) -> Self {
         TABLE.iter().find(|info| !version.has(info.since)).map_or(Self::END, |info| info.id)
     }
 
-    /// The line of the table.
+    /// Returns the feature's line of the table.
     pub fn info(self) -> Option<&'static FeatureInfo> {
         TABLE.binary_search_by_key(&self, |info| info.id).ok().and_then(|at| TABLE.get(at))
     }
 
-    /// The feature called `name`, in capitals or not.
+    /// Returns the feature called `name`, regardless of case.
     pub fn by_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|info| info.name.eq_ignore_ascii_case(name)).map(|info| info.id)
     }
 
-    /// Length in bytes of the section of this feature at the start of `bytes`, where the section's own counts tell it
-    /// and nothing is behind it but the zeros that fill a pipe record up to a multiple of 8.
+    /// Returns the length in bytes of this feature's section at the start of `bytes`, if the section's own counts
+    /// determine it and only the zeros follow that pad a pipe record to a multiple of 8 bytes.
     pub fn exact_len(self, bytes: &[u8], endian: Endian, layout: &Layout) -> Option<usize> {
         if self == Self::BUILD_ID {
             return None;

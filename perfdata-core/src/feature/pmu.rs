@@ -5,9 +5,9 @@ use crate::wire::{Counted, Str, elements, wire};
 wire! {
     /// Name of an event type.
     pub struct PmuMapping {
-        /// The type, as in attributes.
+        /// Event type, as in attributes.
         pub kind: u32,
-        /// The PMU's name in /sys/bus/event_source/devices.
+        /// PMU name in /sys/bus/event_source/devices.
         pub name: Str,
     }
 }
@@ -15,9 +15,9 @@ wire! {
 wire! {
     /// A capability of a PMU: a file in its `caps` directory in sysfs.
     pub struct PmuCap {
-        /// The file's name.
+        /// File name.
         pub name: Str,
-        /// Its content.
+        /// File content.
         pub value: Str,
     }
 }
@@ -27,7 +27,7 @@ wire! {
     pub struct PmuCaps {
         /// The capabilities.
         pub caps: Counted<u32, PmuCap>,
-        /// The PMU's name.
+        /// PMU name.
         pub pmu: Str,
     }
 }
@@ -35,9 +35,9 @@ wire! {
 wire! {
     /// A core PMU of a hybrid processor.
     pub struct HybridPmu {
-        /// The PMU's name: `cpu_core`, `cpu_atom`.
+        /// PMU name: `cpu_core`, `cpu_atom`.
         pub pmu: Str,
-        /// Its CPUs as a list: `0-15`.
+        /// CPUs as a list: `0-15`.
         pub cpus: Str,
     }
 }

@@ -1,25 +1,25 @@
-//! The machine and the program as a whole: CPUs, machine code.
+//! The machine and the profiled program: CPUs, ELF machine.
 
 use crate::codes::codes;
 use crate::wire::wire;
 
 wire! {
-    /// A section that is there or not, and empty.
+    /// A section without content that is either present or absent.
     pub struct Flag {}
 }
 
 wire! {
-    /// Number of CPUs. Readers before 4.4 exchanged the two in their listings; the file never changed.
+    /// Number of CPUs. perf before 4.4 swapped the two numbers in its output; the file format did not change.
     pub struct NrCpus {
-        /// CPUs that the machine can have: the highest present number plus 1.
+        /// Number of possible CPUs: the highest number of a present CPU plus 1.
         pub available: u32,
-        /// CPUs that run.
+        /// Number of online CPUs.
         pub online: u32,
     }
 }
 
 codes! {
-    /// Machine code, `e_machine` of an ELF file (include/uapi/linux/elf-em.h).
+    /// Instruction set, `e_machine` of an ELF file (include/uapi/linux/elf-em.h).
     pub struct ElfMachine: u32 {
         0 NONE "none",
         2 SPARC "sparc",
@@ -45,11 +45,11 @@ codes! {
 }
 
 wire! {
-    /// Machine code that was profiled.
+    /// ELF machine of the profiled code.
     pub struct EMachine {
         /// Processor family.
         pub e_machine: ElfMachine,
-        /// Variant, `e_flags` of an ELF file; 0 where perf could not tell.
+        /// Variant, `e_flags` of an ELF file; 0 if perf could not determine it.
         pub e_flags: u32 as Hex,
     }
 }

@@ -9,23 +9,23 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::wire::{Counted, Str, Wire};
 
-/// What the table says of one feature.
+/// One line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureInfo {
-    /// The number: the bit in a file's header, the `feat_id` in a pipe.
+    /// Number: the bit in a file's header, the `feat_id` in a pipe.
     pub id: FeatureId,
     /// Name as in tools/perf/util/header.h, without `HEADER_`.
     pub name: &'static str,
     /// The first release of perf that writes it.
     pub since: &'static str,
-    /// Whether perf sends it through a pipe in a HEADER_FEATURE record.
+    /// Whether perf writes it to a pipe as a HEADER_FEATURE record.
     pub in_pipe: bool,
-    /// Whether perf takes it from a HEADER_FEATURE record.
+    /// Whether perf reads it from a HEADER_FEATURE record.
     pub from_pipe: bool,
 }
 
-/// Makes the number, the value enum and all dispatch from one line per feature. `pipe` says whether perf sends it in a
-/// HEADER_FEATURE record: `yes`, `no`, or no but it is `taken` from one.
+/// Generates the number, the value enum and all dispatch from one line per feature. `pipe` is `yes` if perf writes the
+/// feature as a HEADER_FEATURE record, `taken` if perf only reads it from such a record, otherwise `no`.
 macro_rules! features {
     (@sent yes) => { true };
     (@sent $other:ident) => { false };
@@ -39,7 +39,7 @@ macro_rules! features {
             }
         }
 
-        /// Every known feature, ascending.
+        /// All known features, ascending.
         pub const TABLE: &[FeatureInfo] = &[$(FeatureInfo {
             id: FeatureId($number),
             name: stringify!($constant),
@@ -48,19 +48,19 @@ macro_rules! features {
             from_pipe: features!(@taken $pipe),
         }),*];
 
-        /// The fields of a feature section, by number.
+        /// The fields of a feature section, by feature number.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Feature {
             $($(#[$meta])* #[doc = concat!("Feature ", stringify!($number), ", since perf ", $since, ".")] $variant($value),)*
-            /// A section of no bytes where there should be some: perf had nothing to write into it.
+            /// A section without any bytes for a feature that should have some: perf had nothing to write.
             Empty,
-            /// A feature that this version does not know.
+            /// A feature that this version of the library does not know.
             Unknown(Vec<u8>),
         }
 
         impl Feature {
-            /// Decodes the section of feature `id`; also returns the bytes used.
+            /// Decodes the section of feature `id`; also returns the number of bytes used.
             pub(super) fn decode(id: FeatureId, bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
                 match id.0 {
                     $($number => <$value>::decode(bytes, endian, layout).map(|(value, used)| (Feature::$variant(value), used)),)*
@@ -92,43 +92,43 @@ macro_rules! features {
 }
 
 features! {
-    /// Tracepoint formats and what else trace-cmd would store (`write_tracing_data`).
+    /// Tracepoint formats and the other data that trace-cmd stores (`write_tracing_data`).
     1 TRACING_DATA TracingData(TracingData) since "2.6.33" pipe no,
-    /// Build ids of the files that samples hit (`write_build_id`).
+    /// Build IDs of the files hit by samples (`write_build_id`).
     2 BUILD_ID BuildIds(BuildIds) since "2.6.33" pipe no,
-    /// The machine's name (`write_hostname`).
+    /// Host name (`write_hostname`).
     3 HOSTNAME Hostname(Str) since "3.2" pipe yes,
-    /// Release of its kernel, as `uname -r` says it (`write_osrelease`).
+    /// Kernel release, as shown by `uname -r` (`write_osrelease`).
     4 OSRELEASE OsRelease(Str) since "3.2" pipe yes,
     /// Version of perf (`write_version`).
     5 VERSION Version(Str) since "3.2" pipe yes,
-    /// Architecture, as `uname -m` says it (`write_arch`).
+    /// Architecture, as shown by `uname -m` (`write_arch`).
     6 ARCH Arch(Str) since "3.2" pipe yes,
     /// Number of CPUs (`write_nrcpus`).
     7 NRCPUS NrCpus(NrCpus) since "3.2" pipe yes,
-    /// Name of the processor for people (`write_cpudesc`).
+    /// Name of the processor for display (`write_cpudesc`).
     8 CPUDESC CpuDesc(Str) since "3.2" pipe yes,
-    /// Name of the processor for perf's tables of events (`write_cpuid`).
+    /// Identifier of the processor that selects perf's event tables (`write_cpuid`).
     9 CPUID CpuId(Str) since "3.2" pipe yes,
     /// Memory of the machine in kB (`write_total_mem`).
     10 TOTAL_MEM TotalMem(u64) since "3.2" pipe yes,
-    /// Path of perf and its arguments, from the subcommand on (`write_cmdline`).
+    /// Path of perf and its arguments, starting with the subcommand (`write_cmdline`).
     11 CMDLINE CmdLine(Counted<u32, Str>) since "3.2" pipe yes,
-    /// Events with names and ids (`write_event_desc`).
+    /// Events with names and IDs (`write_event_desc`).
     12 EVENT_DESC EventDescs(EventDescs) since "3.2" pipe yes,
     /// Which CPUs share a package, a die or a core (`write_cpu_topology`).
     13 CPU_TOPOLOGY CpuTopology(CpuTopology) since "3.2" pipe yes,
     /// Memory and CPUs of each NUMA node (`write_numa_topology`).
     14 NUMA_TOPOLOGY NumaTopology(Counted<u32, NumaNode>) since "3.2" pipe yes,
-    /// A flag: samples have branch stacks (`write_branch_stack`).
+    /// Flag: samples contain branch stacks (`write_branch_stack`).
     15 BRANCH_STACK BranchStack(Flag) since "3.4" pipe no,
     /// Names of the event types from 6 on (`write_pmu_mappings`).
     16 PMU_MAPPINGS PmuMappings(Counted<u32, PmuMapping>) since "3.7" pipe yes,
     /// Groups of events (`write_group_desc`).
     17 GROUP_DESC GroupDescs(Counted<u32, GroupDesc>) since "3.9" pipe yes,
-    /// Where in the file the AUXTRACE records are (`write_auxtrace`; util/auxtrace.c, `auxtrace_index__write`).
+    /// Offsets of the AUXTRACE records in the file (`write_auxtrace`; util/auxtrace.c, `auxtrace_index__write`).
     18 AUXTRACE AuxtraceIndex(Counted<u64, AuxtraceIndexEntry>) since "4.2" pipe no,
-    /// A flag: the data are STAT records (`write_stat`).
+    /// Flag: the data section contains STAT records (`write_stat`).
     19 STAT Stat(Flag) since "4.5" pipe no,
     /// Caches of the processors (`write_cache`).
     20 CACHE Cache(CacheTopology) since "4.6" pipe taken,
@@ -136,15 +136,15 @@ features! {
     21 SAMPLE_TIME SampleTime(SampleTime) since "4.16" pipe yes,
     /// Which memory blocks belong to which node (`write_mem_topology`).
     22 MEM_TOPOLOGY MemTopology(MemTopology) since "4.17" pipe yes,
-    /// Resolution in nanoseconds of the clock that `record -k` chose (`write_clockid`).
+    /// Resolution in nanoseconds of the clock selected by `record -k` (`write_clockid`).
     23 CLOCKID ClockResolution(u64) since "4.20" pipe yes,
-    /// Form of the directory that holds the recording: 1 with `data.N` files (`write_dir_format`).
+    /// Format of the directory that contains the recording: 1 with `data.N` files (`write_dir_format`).
     24 DIR_FORMAT DirFormat(u64) since "5.1" pipe no,
-    /// BPF programs that ran (`write_bpf_prog_info`).
+    /// BPF programs loaded during the recording (`write_bpf_prog_info`).
     25 BPF_PROG_INFO BpfProgInfo(Counted<u32, BpfProgram>) since "5.1" pipe yes,
-    /// Types of the BPF programs (`write_bpf_btf`).
+    /// BTF: type information of the BPF programs (`write_bpf_btf`).
     26 BPF_BTF BpfBtf(Counted<u32, Btf>) since "5.1" pipe yes,
-    /// How COMPRESSED records are compressed (`write_compressed`).
+    /// Compression of COMPRESSED records (`write_compressed`).
     27 COMPRESSED Compressed(Compression) since "5.2" pipe yes,
     /// Capabilities of the PMU called `cpu` (`write_cpu_pmu_caps`).
     28 CPU_PMU_CAPS CpuPmuCaps(Counted<u32, PmuCap>) since "5.8" pipe yes,
@@ -152,18 +152,18 @@ features! {
     29 CLOCK_DATA ClockData(ClockData) since "5.9" pipe yes,
     /// Which CPUs belong to which core PMU of a hybrid processor (`write_hybrid_topology`).
     30 HYBRID_TOPOLOGY HybridTopology(Counted<u32, HybridPmu>) since "5.14" pipe taken,
-    /// Capabilities of PMUs: of a hybrid processor's core PMUs, since 5.19 of all (`write_pmu_caps`).
+    /// Capabilities of PMUs: the core PMUs of a hybrid processor, since 5.19 all PMUs (`write_pmu_caps`).
     31 PMU_CAPS PmuCaps(Counted<u32, PmuCaps>) since "5.14" pipe yes,
     /// Scheduler domains of each CPU (`write_cpu_domain_info`).
     32 CPU_DOMAIN_INFO CpuDomainInfo(CpuDomainInfo) since "7.0" pipe yes,
-    /// Machine code that was profiled (`write_e_machine`).
+    /// ELF machine of the profiled code (`write_e_machine`).
     33 E_MACHINE EMachine(EMachine) since "7.0" pipe yes,
     /// Size of a cache line in bytes (`write_cln_size`).
     34 CLN_SIZE CacheLineSize(u32) since "7.0" pipe yes,
 }
 
 impl FeatureId {
-    /// `error` with this feature as the structure that it is about.
+    /// Sets this feature as the structure that `error` is about.
     pub(super) fn blame(self, error: Error) -> Error {
         match self.name() {
             Some(name) => error.structure(name),

@@ -1,8 +1,8 @@
-//! Tracing data: what trace-cmd and perf store so that the payload of tracepoints can be read
-//! (tools/perf/util/trace-event-info.c, `tracing_data_get`; read by util/trace-event-read.c).
+//! Tracing data: stored by trace-cmd and perf to decode the payload of tracepoints (tools/perf/util/trace-event-info.c,
+//! `tracing_data_get`; read by util/trace-event-read.c).
 //!
-//! It has a byte order of its own, told in its header, which stays as it is when the recording's changes. Its length is
-//! told nowhere.
+//! Its header contains its own byte order, which stays the same when the recording is converted to another byte order.
+//! Its length is not stored anywhere.
 
 use std::borrow::Cow;
 use std::io::{Read, Seek, Write};
@@ -23,7 +23,7 @@ codes! {
     }
 }
 
-/// Bytes that are always the same: the argument.
+/// Constant bytes; the argument is the expected value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<const N: usize>(pub [u8; N]);
 
@@ -55,22 +55,22 @@ impl<const N: usize> Describe for Word<N> {
 }
 
 wire! {
-    /// The beginning (`tracing_data_header`).
+    /// Header (`tracing_data_header`).
     pub struct TracingHeader {
         /// `17 08 44`, then `tracing`.
         #[br(args(b"\x17\x08\x44tracing"))]
         pub magic: Word<10>,
         /// `0.5`, since 4.16 `0.6`.
         pub version: CStr,
-        /// Byte order of all numbers behind it.
+        /// Byte order of all numbers that follow.
         pub byte_order: ByteOrder,
-        /// Bytes of a `long` of the recording perf.
+        /// Size of a `long` in bytes in the perf that recorded.
         pub long_size: u8,
     }
 }
 
 impl TracingHeader {
-    /// Byte order of what follows.
+    /// Returns the byte order of the data that follows.
     fn endian(&self) -> Option<Endian> {
         match self.byte_order {
             ByteOrder::LITTLE => Some(Endian::Little),
@@ -79,13 +79,13 @@ impl TracingHeader {
         }
     }
 
-    /// Whether command names come last.
+    /// Returns whether command names follow at the end.
     fn has_saved_cmdlines(&self) -> bool {
         self.version.to_string().parse::<f32>().is_ok_and(|version| version >= 0.6)
     }
 }
 
-/// A file of tracefs with its size in front, as a number of type `C`.
+/// A file of tracefs, preceded by its size as a number of type `C`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct File<C>(pub Counted<C, u8>);
 
@@ -113,11 +113,11 @@ impl<C: Count> Describe for File<C> {
 impl<C: Count> Element for File<C> {}
 
 wire! {
-    /// The events of one subsystem that the recording has (`record_event_files`).
+    /// The recorded events of one subsystem (`record_event_files`).
     pub struct EventSystem {
-        /// The subsystem: `sched`.
+        /// Subsystem: `sched`.
         pub name: CStr,
-        /// The `format` file of each event.
+        /// `format` file of each event.
         pub formats: Counted<u32, File<u64>>,
     }
 }
@@ -125,23 +125,23 @@ wire! {
 elements!(EventSystem);
 
 wire! {
-    /// All behind the beginning.
+    /// Everything after the header.
     pub struct TracingBody(saved_cmdlines: bool) {
-        /// Bytes of a page of the recording machine.
+        /// Page size of the recording machine in bytes.
         pub page_size: u32,
-        /// The word `header_page`.
+        /// The string `header_page`.
         #[br(args(b"header_page\0"))]
         pub header_page_name: Word<12>,
         /// `events/header_page`: layout of a ring-buffer page (`record_header_files`).
         pub header_page: File<u64>,
-        /// The word `header_event`.
+        /// The string `header_event`.
         #[br(args(b"header_event\0"))]
         pub header_event_name: Word<13>,
         /// `events/header_event`: layout of a ring-buffer event.
         pub header_event: File<u64>,
-        /// `format` files of events of ftrace itself (`record_ftrace_files`); none in practice.
+        /// `format` files of ftrace's own events (`record_ftrace_files`); empty in practice.
         pub ftrace_formats: Counted<u32, File<u64>>,
-        /// The other events.
+        /// The other events, by subsystem.
         pub systems: Counted<u32, EventSystem>,
         /// /proc/kallsyms; empty since 4.5 (`record_proc_kallsyms`).
         pub kallsyms: File<u32>,
@@ -153,12 +153,12 @@ wire! {
     }
 }
 
-/// Tracing data as a whole.
+/// Complete tracing data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TracingData {
-    /// The beginning, with the byte order of the rest.
+    /// Header, which contains the byte order of the body.
     pub header: TracingHeader,
-    /// The rest.
+    /// Everything after the header.
     pub body: TracingBody,
 }
 
@@ -167,7 +167,7 @@ impl BinRead for TracingData {
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
         let header = TracingHeader::read_options(reader, endian, ())?;
         let Some(own) = header.endian() else {
-            // In front of the size of a long.
+            // The byte order precedes the size of a long.
             let pos = reader.stream_position()?.saturating_sub(2);
             return Err(invalid(pos, format!("byte order {}", header.byte_order), "0 or 1"));
         };
@@ -195,10 +195,10 @@ impl Describe for TracingData {
 
 wire_plain!(TracingData);
 
-/// Length in bytes of the tracing data at the start of `bytes`, which may go on behind it.
+/// Returns the length in bytes of the tracing data at the start of `bytes`. Other bytes may follow it.
 ///
 /// # Errors
-/// Tracing data that is malformed or longer than `bytes`; offsets are relative to `bytes`.
+/// Fails if the tracing data is malformed or longer than `bytes`. Offsets are relative to `bytes`.
 pub fn len(bytes: &[u8]) -> Result<usize> {
     TracingData::decode(bytes, Endian::Little, Layout::default()).map(|(_, len)| len)
 }
