@@ -1,4 +1,5 @@
-//! `struct perf_event_attr`: what an event is and what its samples hold (include/uapi/linux/perf_event.h).
+//! `struct perf_event_attr`: the definition of an event and the content of its samples
+//! (include/uapi/linux/perf_event.h).
 
 use std::cmp::Ordering;
 
@@ -12,7 +13,7 @@ use crate::version::Version;
 use crate::wire::{Extent, Rest, Wire, wire};
 
 codes! {
-    /// Kind of an event, `enum perf_type_id`; 6 and above are PMUs, named in the PMU_MAPPINGS feature.
+    /// Event type, `enum perf_type_id`; 6 and above are PMUs, named in the PMU_MAPPINGS feature.
     pub struct EventType: u32 {
         0 HARDWARE "hardware",
         1 SOFTWARE "software",
@@ -20,14 +21,14 @@ codes! {
         3 HW_CACHE "hw-cache",
         4 RAW "raw",
         5 BREAKPOINT "breakpoint",
-        // Not the kernel's, but perf's, for samples that it makes of AUX data (tools/perf/util/event.h,
+        // Defined by perf, not by the kernel, for samples that perf synthesizes from AUX data (tools/perf/util/event.h,
         // `PERF_TYPE_SYNTH`).
         0x8000_0000 SYNTH "synth",
     }
 }
 
 codes! {
-    /// `config` of a hardware event, `enum perf_hw_id`, with the name that perf gives it.
+    /// `config` of a hardware event, `enum perf_hw_id`, with perf's name for it.
     pub struct HardwareEvent: u64 {
         0 CPU_CYCLES "cycles",
         1 INSTRUCTIONS "instructions",
@@ -43,7 +44,7 @@ codes! {
 }
 
 codes! {
-    /// `config` of a software event, `enum perf_sw_ids`, with the name that perf gives it.
+    /// `config` of a software event, `enum perf_sw_ids`, with perf's name for it.
     pub struct SoftwareEvent: u64 {
         0 CPU_CLOCK "cpu-clock",
         1 TASK_CLOCK "task-clock",
@@ -61,7 +62,7 @@ codes! {
 }
 
 flags! {
-    /// What a SAMPLE holds, `enum perf_event_sample_format`.
+    /// Content of a SAMPLE, `enum perf_event_sample_format`.
     pub struct SampleType: u64 {
         since "2.6.31" {
             0 IP "IP", 1 TID "TID", 2 TIME "TIME", 3 ADDR "ADDR", 4 READ "READ", 5 CALLCHAIN "CALLCHAIN", 6 ID "ID",
@@ -104,7 +105,7 @@ flags! {
 }
 
 flags! {
-    /// What a read value holds, `enum perf_event_read_format`.
+    /// Content of a read value, `enum perf_event_read_format`.
     pub struct ReadFormat: u64 {
         since "2.6.31" {
             0 TOTAL_TIME_ENABLED "TOTAL_TIME_ENABLED", 1 TOTAL_TIME_RUNNING "TOTAL_TIME_RUNNING", 2 ID "ID",
@@ -117,7 +118,7 @@ flags! {
 }
 
 flags! {
-    /// Which branches a branch stack holds and in what form, `enum perf_branch_sample_type`.
+    /// Selection and format of the branches in a branch stack, `enum perf_branch_sample_type`.
     pub struct BranchSampleType: u64 {
         since "3.4" {
             0 USER "USER", 1 KERNEL "KERNEL", 2 HV "HV", 3 ANY "ANY", 4 ANY_CALL "ANY_CALL",
@@ -157,15 +158,15 @@ flags! {
 }
 
 bitfield! {
-    /// The flags word of an attribute (byte 40), in little-endian bit numbering whatever the recording's order.
+    /// The flags word of an attribute (byte 40), in little-endian bit numbering for both byte orders.
     pub struct AttrFlags: mirrored u64 {
-        /// The event starts switched off.
+        /// The event starts disabled.
         disabled 0 1 since "2.6.31",
         /// Children inherit the event.
         inherit 1 1 since "2.6.31",
         /// Must always be on the PMU.
         pinned 2 1 since "2.6.31",
-        /// Only group on the PMU.
+        /// Its group must be the only one on the PMU.
         exclusive 3 1 since "2.6.31",
         /// Does not count user space.
         exclude_user 4 1 since "2.6.31",
@@ -175,25 +176,25 @@ bitfield! {
         exclude_hv 6 1 since "2.6.31",
         /// Does not count while idle.
         exclude_idle 7 1 since "2.6.31",
-        /// MMAP records for executable mappings.
+        /// Writes MMAP records for executable mappings.
         mmap 8 1 since "2.6.31",
-        /// COMM records.
+        /// Writes COMM records.
         comm 9 1 since "2.6.31",
         /// `sample_period` is a frequency in Hz.
         freq 10 1 since "2.6.31",
         /// Counts per task.
         inherit_stat 11 1 since "2.6.31",
-        /// Switched on by exec.
+        /// exec enables the event.
         enable_on_exec 12 1 since "2.6.31",
-        /// FORK and EXIT records.
+        /// Writes FORK and EXIT records.
         task 13 1 since "2.6.31",
-        /// `wakeup` is a number of bytes, not of events.
+        /// `wakeup` is a number of bytes instead of events.
         watermark 14 1 since "2.6.32",
-        /// How near the sampled address must be: 0 anywhere to 3 exact.
+        /// Permitted skid of the sampled address: from 0 (arbitrary) to 3 (none).
         precise_ip 15 2 since "2.6.35",
-        /// MMAP records for data mappings, too.
+        /// Also writes MMAP records for data mappings.
         mmap_data 17 1 since "2.6.36",
-        /// Kernel records other than SAMPLE end with a trailer.
+        /// Kernel records other than SAMPLE end with a `sample_id` trailer.
         sample_id_all 18 1 since "2.6.38",
         /// Does not count the host.
         exclude_host 19 1 since "3.2",
@@ -203,45 +204,45 @@ bitfield! {
         exclude_callchain_kernel 21 1 since "3.7",
         /// Callchains without the user part.
         exclude_callchain_user 22 1 since "3.7",
-        /// MMAP2 instead of MMAP.
+        /// Writes MMAP2 instead of MMAP records.
         mmap2 23 1 since "3.16",
-        /// COMM records of an exec are marked.
+        /// COMM records caused by exec are marked.
         comm_exec 24 1 since "3.16",
-        /// `clockid` says which clock times are of.
+        /// `clockid` selects the clock of the times.
         use_clockid 25 1 since "4.1",
-        /// SWITCH records.
+        /// Writes SWITCH records.
         context_switch 26 1 since "4.3",
-        /// The ring buffer is written from end to start.
+        /// The kernel writes the ring buffer from end to start.
         write_backward 27 1 since "4.7",
-        /// NAMESPACES records.
+        /// Writes NAMESPACES records.
         namespaces 28 1 since "4.12",
-        /// KSYMBOL records.
+        /// Writes KSYMBOL records.
         ksymbol 29 1 since "5.1",
-        /// BPF_EVENT records.
+        /// Writes BPF_EVENT records.
         bpf_event 30 1 since "5.1",
-        /// Sends its data to the AUX event.
+        /// The event writes its data to the AUX event.
         aux_output 31 1 since "5.4",
-        /// CGROUP records.
+        /// Writes CGROUP records.
         cgroup 32 1 since "5.7",
-        /// TEXT_POKE records.
+        /// Writes TEXT_POKE records.
         text_poke 33 1 since "5.9",
-        /// MMAP2 records carry build ids.
+        /// MMAP2 records contain build IDs.
         build_id 34 1 since "5.12",
         /// Only threads inherit the event.
         inherit_thread 35 1 since "5.13",
-        /// Removed by exec.
+        /// exec removes the event.
         remove_on_exec 36 1 since "5.13",
-        /// SIGTRAP on overflow.
+        /// An overflow raises SIGTRAP.
         sigtrap 37 1 since "5.13",
-        /// User callchains arrive later, in CALLCHAIN_DEFERRED records.
+        /// User callchains follow later, in CALLCHAIN_DEFERRED records.
         defer_callchain 38 1 since "6.19",
-        /// This event carries the deferred callchains.
+        /// This event writes the deferred callchains.
         defer_output 39 1 since "6.19",
     }
 }
 
 bitfield! {
-    /// What an event does to the AUX trace (byte 116, since 6.13).
+    /// Effect of an event on the AUX trace (byte 116, since 6.13).
     pub struct AuxAction: mirrored u32 {
         /// The trace starts paused.
         aux_start_paused 0 1 since "6.13",
@@ -253,65 +254,65 @@ bitfield! {
 }
 
 wire! {
-    /// `struct perf_event_attr`. What a shorter, older form does not have is `None`; what a longer, newer one has
-    /// more is kept in `tail`. The default is a cycle counter of the oldest form.
+    /// `struct perf_event_attr`. Fields that a shorter, older form lacks are `None`; `tail` preserves the additional
+    /// fields of a longer, newer form. The default is a cycle counter of the oldest form.
     #[derive(Default)]
     pub struct Attr(layout) {
-        /// Kind of the event.
+        /// Event type.
         pub kind: EventType,
-        /// Size of the attribute in bytes as its writer knew it; 0 stands for 64. Who makes one gives it the fields that
-        /// this size holds, and no others.
+        /// Size of the attribute in bytes as its writer knew it; 0 means 64. A new attribute must set exactly the
+        /// fields within this size.
         pub size: u32,
-        /// Event number within its kind; a tracepoint's id.
+        /// Event number within its type; a tracepoint's ID.
         pub config: u64 as Hex,
-        /// Events between two samples or, with the flag `freq`, samples per second.
+        /// Number of events between two samples or, with the flag `freq`, samples per second.
         pub sample_period: u64,
-        /// What its samples hold.
+        /// Content of its samples.
         pub sample_type: SampleType,
-        /// What its read values hold.
+        /// Content of its read values.
         pub read_format: ReadFormat,
-        /// Switches.
+        /// Flags.
         pub flags: AttrFlags,
-        /// Wake the reader after this many events or, with the flag `watermark`, bytes.
+        /// Number of events or, with the flag `watermark`, bytes after which the kernel wakes up the reader.
         pub wakeup: u32,
         /// Breakpoint type, `HW_BREAKPOINT_*`.
         pub bp_type: u32,
-        /// Breakpoint address, or second configuration word of a PMU, or a pointer to a probe's name.
+        /// Breakpoint address, second configuration word of a PMU, or a pointer to a probe's name.
         pub config1: u64 as Hex,
         /// Breakpoint length, third configuration word, or a probe's offset (2.6.33).
         #[br(if(layout.attr_has(size, 72)))]
         pub config2: Option<u64> as Hex,
-        /// Which branches to record (3.4).
+        /// Branches to record (3.4).
         #[br(if(layout.attr_has(size, 80)))]
         pub branch_sample_type: Option<BranchSampleType>,
         /// Mask of user registers in samples (3.7).
         #[br(if(layout.attr_has(size, 88)))]
         pub sample_regs_user: Option<u64> as Hex,
-        /// Bytes of user stack in samples (3.7).
+        /// Size of the user stack in samples, in bytes (3.7).
         #[br(if(layout.attr_has(size, 92)))]
         pub sample_stack_user: Option<u32>,
         /// Clock of the times, with the flag `use_clockid` (4.1).
         #[br(if(layout.attr_has(size, 96)))]
         pub clockid: Option<i32>,
-        /// Mask of registers at the interrupt in samples (3.19).
+        /// Mask of interrupt registers in samples (3.19).
         #[br(if(layout.attr_has(size, 104)))]
         pub sample_regs_intr: Option<u64> as Hex,
-        /// Wake the reader after this many bytes of AUX data (4.1).
+        /// Number of bytes of AUX data after which the kernel wakes up the reader (4.1).
         #[br(if(layout.attr_has(size, 108)))]
         pub aux_watermark: Option<u32>,
-        /// Most frames in a callchain (4.8).
+        /// Maximum number of frames in a callchain (4.8).
         #[br(if(layout.attr_has(size, 110)))]
         pub sample_max_stack: Option<u16>,
         /// Reserved.
         #[br(if(layout.attr_has(size, 112)))]
         pub reserved_2: Option<u16>,
-        /// Bytes of AUX data in a sample (5.5).
+        /// Size of the AUX data in a sample, in bytes (5.5).
         #[br(if(layout.attr_has(size, 116)))]
         pub aux_sample_size: Option<u32>,
-        /// What the event does to the AUX trace (6.13; reserved before).
+        /// Effect of the event on the AUX trace (6.13; reserved before).
         #[br(if(layout.attr_has(size, 120)))]
         pub aux_action: Option<AuxAction>,
-        /// User's value for SIGTRAP (5.13).
+        /// User-defined value for SIGTRAP (5.13).
         #[br(if(layout.attr_has(size, 128)))]
         pub sig_data: Option<u64> as Hex,
         /// Fourth configuration word of a PMU (6.3).
@@ -320,13 +321,13 @@ wire! {
         /// Fifth configuration word of a PMU (6.18).
         #[br(if(layout.attr_has(size, 144)))]
         pub config4: Option<u64> as Hex,
-        /// What this version of the library has no name for.
+        /// Fields that this version of the library does not know.
         #[br(args_raw = Extent::UpTo(layout.attr_end(size)))]
         pub tail: Rest as Opaque,
     }
 }
 
-/// Every size that the attribute has had, and the release that brought it (include/uapi/linux/perf_event.h,
+/// Every size that the attribute has had, and the release that introduced it (include/uapi/linux/perf_event.h,
 /// PERF_ATTR_SIZE_VER0 and the others).
 pub const SIZES: &[(u32, &str)] = &[
     (64, "2.6.31"),
@@ -341,19 +342,19 @@ pub const SIZES: &[(u32, &str)] = &[
     (144, "6.18"),
 ];
 
-/// The release that brought `sample_max_stack`, into room that the attribute had before. What else came so goes with a
-/// flag.
+/// The release that introduced `sample_max_stack`, in bytes that the attribute already had. The other fields introduced
+/// this way depend on a flag.
 const MAX_STACK_SINCE: &str = "4.8";
 
 impl Attr {
-    /// Bytes of the attribute that `version` knows.
+    /// Returns the size in bytes of the attribute that `version` knows.
     pub fn size_in(version: Version) -> u32 {
         SIZES.iter().rev().find(|(_, since)| version.has(since)).map_or(Self::MIN_SIZE, |(size, _)| *size)
     }
 
-    /// The attribute without the flags that `version` does not know, and without the values that stand for nothing then or
-    /// speak of the recorder's work only; its size is the same. Where records say by a part which event they belong to, or
-    /// have weights, they do so by the older part.
+    /// Returns the attribute without the flags that `version` does not know, and without values that are then
+    /// meaningless or concern only the work of the recorder. Its size does not change. If `version` does not know the
+    /// newer part of a sample for the event ID or for weights, the older part is set instead.
     #[must_use]
     pub fn known_in(&self, version: Version) -> Attr {
         let mut attr = self.clone();
@@ -390,10 +391,10 @@ impl Attr {
         attr
     }
 
-    /// The attribute in the form of `size` bytes, or as it is where it is not longer.
+    /// Returns the attribute in the form of `size` bytes, or unchanged if it is not longer than that.
     ///
     /// # Errors
-    /// A field beyond `size` that is not 0.
+    /// Fails if a field beyond `size` is not 0.
     pub fn cut_to(&self, size: u32) -> Result<Attr> {
         let bytes = self.encode(Endian::Little)?;
         let kept = size as usize;
@@ -409,12 +410,12 @@ impl Attr {
         Ok(attr)
     }
 
-    /// The attribute as a pipe holds it: with as many bytes as its own `size` says, since nothing else says where it ends.
-    /// A file gives it room, which may be more: zeros are left out, and for anything else `size` grows, as perf inject
-    /// has it grow (tools/perf/util/header.c, perf_session__do_write_header).
+    /// Returns the attribute in the form for a pipe: with as many bytes as its own `size`, because nothing else marks
+    /// its end. In a file, the space for an attribute may be larger. Excess zeros are dropped; for any other excess
+    /// bytes `size` grows, as in perf inject (tools/perf/util/header.c, perf_session__do_write_header).
     ///
     /// # Errors
-    /// A `size` of more bytes than there are.
+    /// Fails if `size` exceeds the available bytes.
     pub fn self_sized(&self) -> Result<Attr> {
         let mut len = WireSize::default();
         self.describe("", Style::Plain, &mut len);
@@ -429,28 +430,28 @@ impl Attr {
         }
     }
 
-    /// Bytes of the oldest form (Linux 2.6.31).
+    /// Size in bytes of the oldest form (Linux 2.6.31).
     pub const MIN_SIZE: u32 = 64;
-    /// Bytes of the newest form that is known by name (Linux 6.18).
+    /// Size in bytes of the newest form whose fields are all known (Linux 6.18).
     pub const KNOWN_SIZE: u32 = 144;
 
-    /// Bytes that the attribute's own `size` claims.
+    /// Returns the size in bytes according to the attribute's own `size`.
     pub fn own_size(&self) -> u32 {
         if self.size == 0 { Self::MIN_SIZE } else { self.size }
     }
 
-    /// Clock ticks between samples, or nothing where the event samples by frequency.
+    /// Returns the number of events between two samples, or `None` if the event samples by frequency.
     pub fn period(&self) -> Option<u64> {
         (self.flags.freq() == 0).then_some(self.sample_period)
     }
 
-    /// Samples per second, or nothing where the event samples by period.
+    /// Returns the samples per second, or `None` if the event samples by period.
     pub fn frequency(&self) -> Option<u64> {
         (self.flags.freq() == 1).then_some(self.sample_period)
     }
 }
 
-/// Finds the first field from an offset on that is not 0.
+/// Finds the first nonzero field at or after an offset.
 struct FieldBeyond<'a> {
     bytes: &'a [u8],
     from: usize,
@@ -473,7 +474,7 @@ impl Visitor for FieldBeyond<'_> {
 }
 
 impl Layout {
-    /// Where an attribute that says `size` ends: at the room that its container gives it, else at its own size.
+    /// Returns the end of an attribute with `size`: the space provided by its container, otherwise its own size.
     fn attr_end(&self, size: u32) -> u64 {
         u64::from(match (self.attr_room, size) {
             (0, 0) => Attr::MIN_SIZE,

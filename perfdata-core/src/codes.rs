@@ -1,6 +1,6 @@
-//! Numbers with names: codes (one of), flags (any of) and C bit-fields (several small numbers in a word).
+//! Named numbers: codes (one of several), flags (any combination) and C bit-fields (several small numbers in a word).
 //!
-//! Each is a newtype over the word, so that every value found in a file survives; known values print their name.
+//! Each is a newtype over the word and preserves every value of a file; known values print their name.
 
 /// Declares a number that is one of several codes: `pub struct EventType: u32 { 0 HARDWARE "hardware", … }`.
 macro_rules! codes {
@@ -13,10 +13,10 @@ macro_rules! codes {
         impl $name {
             $($(#[$cmeta])* #[doc = concat!("Code ", stringify!($value), ".")] pub const $constant: Self = Self($value);)*
 
-            /// Every code that has a name, with it.
+            /// All codes that have a name, with the name.
             pub const NAMES: &'static [(u64, &'static str)] = &[$(($value, $text)),*];
 
-            /// The name of the code, if it has one.
+            /// Returns the name of the code, if it has one.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($text),)*
@@ -43,8 +43,8 @@ macro_rules! codes {
 }
 pub(crate) use codes;
 
-/// Declares a word of flags whose *number* is the same in both byte orders, by the release that brought them:
-/// `pub struct SampleType: u64 { since "2.6.31" { 0 IP "IP", … } since "3.4" { … } }`.
+/// Declares a word of flags whose *number* is the same in both byte orders, grouped by the release that introduced
+/// them: `pub struct SampleType: u64 { since "2.6.31" { 0 IP "IP", … } since "3.4" { … } }`.
 macro_rules! flags {
     ($(#[$meta:meta])* pub struct $name:ident: $word:ty {
         $(since $since:literal { $($(#[$cmeta:meta])* $bit:literal $constant:ident $text:literal),* $(,)? })*
@@ -59,28 +59,28 @@ macro_rules! flags {
                 pub const $constant: Self = Self(1 << $bit);)*)*
             /// All bits that have a name.
             pub const KNOWN: Self = Self(0 $($(| 1 << $bit)*)*);
-            /// Every flag, ascending.
+            /// All flags, ascending.
             pub const FIELDS: &'static [$crate::describe::Field] =
                 &[$($($crate::describe::Field { bit: $bit, width: 1, name: $text, since: $since }),*),*];
 
-            /// This word without the flags that `version` does not know; those without a name are known to none.
+            /// Returns this word without the flags that `version` does not know; no version knows flags without a name.
             pub fn known_in(self, version: $crate::version::Version) -> Self {
-                // A field of this word is no wider than it.
+                // A field of this word fits into the word.
                 Self(self.0 & $crate::describe::Field::known_in(Self::FIELDS, version) as $word)
             }
 
-            /// Whether all bits of `flags` are set.
+            /// Returns whether all bits of `flags` are set.
             #[inline]
             pub const fn has(self, flags: Self) -> bool {
                 self.0 & flags.0 == flags.0
             }
 
-            /// The set bits that have no name.
+            /// Returns the set bits that have no name.
             pub const fn unknown(self) -> $word {
                 self.0 & !Self::KNOWN.0
             }
 
-            /// The names of the set bits, ascending.
+            /// Returns the names of the set bits, ascending.
             pub fn names(self) -> impl Iterator<Item = &'static str> {
                 Self::FIELDS.iter().filter(move |f| self.0 >> f.bit & 1 == 1).map(|f| f.name)
             }
@@ -103,13 +103,13 @@ macro_rules! flags {
 pub(crate) use flags;
 
 /// Declares a word of small fields: `pub struct AttrFlags: mirrored u64 { disabled 0 1 since "2.6.31", precise_ip 15 2
-/// since "2.6.35", … }` with the first bit (as little-endian machines number them), the width and the release of each.
+/// since "2.6.35", … }` with the first bit (in little-endian numbering), the width and the release of each.
 ///
 /// A C compiler fills a word of bit-fields from the least significant bit on little-endian machines and from the most
-/// significant one on big-endian machines. The value kept here is always in little-endian numbering; reading and
-/// writing move each field *as a whole*, so a field of two bits does not come out reversed. Undeclared bits are
-/// taken for fields of one bit each. A few words are declared twice in the kernel's header, once for each byte
-/// order, so that the number is the same: `numeric` instead of `mirrored`.
+/// significant bit on big-endian machines. The value stored here is always in little-endian numbering. Reading and
+/// writing move each field *as a whole*, so the bits of a two-bit field are not reversed. Undeclared bits are treated
+/// as fields of one bit each. The kernel's header declares a few words twice, once for each byte order, so that the
+/// number is the same: `numeric` instead of `mirrored`.
 macro_rules! bitfield {
     (@mirrored mirrored) => { true };
     (@mirrored numeric) => { false };
@@ -119,7 +119,7 @@ macro_rules! bitfield {
         pub struct $name(pub $word);
 
         impl $name {
-            /// Every field, ascending.
+            /// All fields, ascending.
             pub const FIELDS: &'static [$crate::describe::Field] =
                 &[$($crate::describe::Field { bit: $bit, width: $width, name: stringify!($field), since: $since }),*];
 
@@ -135,8 +135,8 @@ macro_rules! bitfield {
                 }
             )*
 
-            /// This word with the field called `name` set to `value`; nothing where there is no such field or
-            /// no room for the value.
+            /// Returns this word with the field called `name` set to `value`; `None` if there is no such field or
+            /// `value` does not fit into it.
             #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn with(self, name: &str, value: $word) -> Option<Self> {
                 let &$crate::describe::Field { bit, width, .. } = Self::FIELDS.iter().find(|f| f.name == name)?;
@@ -144,20 +144,22 @@ macro_rules! bitfield {
                 (value <= mask).then_some(Self(self.0 & !(mask << bit) | value << bit))
             }
 
-            /// This word without the fields that `version` does not know; bits of no field are known to none.
+            /// Returns this word without the fields that `version` does not know; no version knows bits outside all
+            /// fields.
             pub fn known_in(self, version: $crate::version::Version) -> Self {
-                // A field of this word is no wider than it.
+                // A field of this word fits into the word.
                 Self(self.0 & $crate::describe::Field::known_in(Self::FIELDS, version) as $word)
             }
 
-            /// The set bits that belong to no field.
+            /// Returns the set bits that belong to no field.
             #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn unknown(self) -> $word {
                 let known = Self::FIELDS.iter().fold(0, |all, f| all | (<$word>::MAX >> (<$word>::BITS - f.width)) << f.bit);
                 self.0 & !known
             }
 
-            /// The number on the wire, as a machine of byte order `endian` reads it; its own inverse.
+            /// Returns the number on the wire, as read by a machine of byte order `endian`. The function is its own
+            /// inverse.
             #[inline]
             #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn to_wire(self, endian: binrw::Endian) -> $word {
@@ -176,7 +178,7 @@ macro_rules! bitfield {
                 word
             }
 
-            /// The fields of a word that a machine of byte order `endian` wrote.
+            /// Returns the fields of a word written by a machine of byte order `endian`.
             #[inline]
             #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn from_wire(word: $word, endian: binrw::Endian) -> Self {
@@ -223,7 +225,7 @@ mod tests {
     use binrw::Endian;
 
     bitfield! {
-        /// One single bit, one field across a byte border, one wide field.
+        /// A single bit, a field that crosses a byte boundary, a wide field.
         pub struct Sample: mirrored u32 { single 0 1 since "3.4", pair 7 2 since "4.1", wide 16 16 since "6.0" }
     }
 

@@ -1,28 +1,28 @@
-//! Where everything stands in a container: what a recording's model does not say, but an exact copy needs.
+//! Offsets and padding in a container: the data outside the recording's model that an exact copy needs.
 
 use std::fmt;
 
 use crate::feature::FeatureId;
 use crate::header::{ContainerKind, FileHeader, FileSection, WordSize};
 
-/// A thing in a file that has a place of its own.
+/// A part of a file with its own location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// The header.
     Header,
-    /// The ids of one event, by its place in the list.
+    /// The IDs of one event, by its index in the list.
     Ids(usize),
-    /// The attributes, each with the place of its ids.
+    /// The attributes, each with the location of its IDs.
     Attrs,
-    /// Names of events.
+    /// Event names.
     EventTypes,
     /// The records.
     Data,
-    /// The places of the feature sections.
+    /// The locations of the feature sections.
     FeatureTable,
     /// One feature section, by its number.
     Feature(u32),
-    /// Bytes that nothing points at.
+    /// Bytes to which no offset points.
     Gap,
 }
 
@@ -41,44 +41,44 @@ impl fmt::Display for Part {
     }
 }
 
-/// A part and its place.
+/// A part and its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// What it is.
+    /// The part.
     pub part: Part,
-    /// Where it stands.
+    /// Its location.
     pub place: FileSection,
 }
 
-/// The places of everything in a file.
+/// The locations of all parts of a file.
 #[derive(Debug, Clone)]
 pub struct FileLayout {
-    /// The header as found.
+    /// The header as read.
     pub header: FileHeader,
-    /// Of which words the feature bitmap is made.
+    /// Size of the words of the feature bitmap.
     pub words: WordSize,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub len: u64,
-    /// Every part that is there and takes room, and the records even if there are none, by offset. Gaps fill the rest
-    /// of the file; only parts of a damaged file overlap.
+    /// All parts that are present and not empty, and the records even if there are none, by offset. Gaps cover the rest
+    /// of the file; parts overlap only in a corrupt file.
     pub regions: Vec<Region>,
-    /// The place of each event's ids as found, also where there are none.
+    /// The location of each event's IDs as read, even if there are none.
     pub ids: Vec<FileSection>,
-    /// The entries of the feature table as found, ascending by number. Without table (a recording that was never
-    /// finished, a cut file) there are none.
+    /// The entries of the feature table as read, ascending by number. Empty if there is no table (an unfinished
+    /// recording, a truncated file).
     pub table: Vec<(u32, FileSection)>,
-    /// Bits of the bitmap that no table explains.
+    /// Whether the bitmap has bits set although no table was found.
     pub unexplained: bool,
 }
 
 impl FileLayout {
-    /// The place of `part`.
+    /// Returns the location of `part`.
     pub fn place(&self, part: Part) -> Option<FileSection> {
         self.regions.iter().find(|region| region.part == part).map(|region| region.place)
     }
 
-    /// Whether two parts share bytes, as in files that perf inject damages, or the records, of which there are none,
-    /// have their place in front of the header.
+    /// Returns whether two parts share bytes, as in files that perf inject corrupts, or the location of empty records
+    /// precedes the header.
     pub fn overlaps(&self) -> bool {
         self.regions.first().is_some_and(|first| first.part == Part::Data)
             || self.regions.windows(2).any(|pair| match pair {
@@ -87,10 +87,10 @@ impl FileLayout {
             })
     }
 
-    /// The parts that share bytes, in pairs, by offset.
+    /// Returns the pairs of parts that share bytes, by offset.
     pub fn shared(&self) -> impl Iterator<Item = (Region, Region)> + '_ {
         let parts = self.regions.iter().filter(|region| region.part != Part::Gap && region.place.size > 0);
-        // Of those before, one alone reaches farthest.
+        // It is enough to compare with the part that ends last.
         parts
             .scan(None::<Region>, |farthest, &region| {
                 let before = farthest.filter(|before| before.place.overlaps(&region.place));
@@ -102,8 +102,8 @@ impl FileLayout {
             .flatten()
     }
 
-    /// The first two parts other than feature sections that share bytes: neither can be written without changing the
-    /// other. Records of which there are none, but whose place is inside of the header, are such a part, too.
+    /// Returns the first two parts other than feature sections that share bytes: neither can be written without
+    /// changing the other. This includes empty records whose location is inside the header.
     pub fn conflict(&self) -> Option<(Region, Region)> {
         let parts = self.regions.iter().filter(|region| !matches!(region.part, Part::Gap | Part::Feature(_)));
         let mut farthest = None::<Region>;
@@ -123,14 +123,14 @@ impl FileLayout {
         }
     }
 
-    /// The feature sections, by number, that the table tells of but that cannot be read: they are outside of the file,
-    /// or what stands there belongs to another part.
+    /// Returns the feature sections, by number, that have an entry in the table but cannot be read: they are outside
+    /// the file, or their bytes belong to another part.
     pub fn lost_sections(&self) -> impl Iterator<Item = (u32, FileSection)> + '_ {
         let is_there = |id: u32| self.regions.iter().any(|region| region.part == Part::Feature(id));
         self.table.iter().copied().filter(move |(id, place)| place.size > 0 && !is_there(*id))
     }
 
-    /// The first part that has bytes of `place`.
+    /// Returns the first part that shares bytes with `place`.
     pub fn part_at(&self, place: &FileSection) -> Option<Part> {
         let parts = self.regions.iter().filter(|region| region.part != Part::Gap);
         parts.clone().find(|region| region.place.overlaps(place)).map(|region| region.part)
@@ -159,50 +159,50 @@ impl FileLayout {
     }
 }
 
-/// One metadata record at the head of a pipe: what the model does not say of it.
+/// One metadata record at the start of a pipe: the data outside the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
-    /// What it holds.
+    /// Content of the record.
     pub content: SlotContent,
     /// `misc` of its header.
     pub misc: u16,
-    /// Bytes behind the content: padding.
+    /// Padding after the content.
     pub padding: Vec<u8>,
 }
 
-/// What a metadata record holds.
+/// Content of a metadata record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SlotContent {
-    /// An attribute, by its place in the list.
+    /// An attribute, by its index in the list.
     Attr(usize),
     /// A feature section, by its number.
     Feature(u32),
-    /// The empty last feature record, with the number that it carries.
+    /// The empty last feature record, with its feature number.
     EndOfFeatures(u64),
     /// The tracing data (feature 1), and whether the record has the padding of perf 6.0.
     TracingData {
-        /// The padding word, where there is one.
+        /// The padding word, if present.
         pad: Option<u32>,
-        /// Bytes of the record behind that.
+        /// Bytes of the record after the padding word.
         tail: Vec<u8>,
     },
-    /// The build ids (feature 2), each in a HEADER_BUILD_ID record. No pipe is read as this: a later reader finds the
-    /// records in the stream.
+    /// The build IDs (feature 2), each in a HEADER_BUILD_ID record. Readers of pipes do not produce this: they return
+    /// the records with the rest of the stream.
     BuildIds,
-    /// A name of an event, by its place in the list.
+    /// An event name, by its index in the list.
     EventType(usize),
-    /// A whole record that a later one made void.
+    /// A complete record that a later one replaced.
     Verbatim(Vec<u8>),
 }
 
 impl Slot {
-    /// A record without padding.
+    /// Returns a record without padding.
     pub fn new(content: SlotContent) -> Self {
         Slot { content, misc: 0, padding: Vec::new() }
     }
 
-    /// The record that holds the `section` of a feature. Nothing for those that perf takes from a file only, and for
-    /// empty ones: perf takes a record without a section for the end of the features.
+    /// Returns the record that contains the `section` of a feature. Returns `None` for features that perf reads only
+    /// from a file, and for empty sections: perf treats a record without a section as the end of the features.
     pub fn of_feature(id: FeatureId, section: &[u8]) -> Option<Self> {
         let slot = match id {
             FeatureId::TRACING_DATA => {
@@ -216,7 +216,7 @@ impl Slot {
         (!section.is_empty()).then_some(slot)
     }
 
-    /// The feature section that it holds.
+    /// Returns the feature whose section the record contains.
     pub fn feature(&self) -> Option<FeatureId> {
         match self.content {
             SlotContent::Feature(id) => Some(FeatureId(id)),
@@ -228,7 +228,7 @@ impl Slot {
 }
 
 impl SlotContent {
-    /// Where it stands among the others: ascending in the pipes of today's perf.
+    /// Returns the sort key for the order of records in pipes written by current perf.
     pub fn order(&self) -> impl Ord {
         match self {
             SlotContent::Attr(_) | SlotContent::EventType(_) | SlotContent::Verbatim(_) => (0, 0),
@@ -240,14 +240,14 @@ impl SlotContent {
     }
 }
 
-/// The head of a pipe: metadata records before the first other one.
+/// The start of a pipe: the metadata records before the first other record.
 #[derive(Debug, Clone, Default)]
 pub struct PipeLayout {
     /// The records, in order.
     pub slots: Vec<Slot>,
 }
 
-/// How the recording stood in its container.
+/// Layout of the recording in its container.
 #[derive(Debug, Clone)]
 pub enum ContainerLayout {
     /// In a file.
@@ -257,7 +257,7 @@ pub enum ContainerLayout {
 }
 
 impl ContainerLayout {
-    /// The container.
+    /// Returns the container.
     pub fn container(&self) -> ContainerKind {
         match self {
             ContainerLayout::File(_) => ContainerKind::File,
@@ -265,8 +265,8 @@ impl ContainerLayout {
         }
     }
 
-    /// Whether the header says truly how many bytes of records there are. That of a recording that was never finished,
-    /// or cut, does not; a pipe has no such number.
+    /// Returns whether the size of the data section in the header is correct. It is wrong if the recording is
+    /// unfinished or truncated; a pipe has no such size.
     pub fn is_finished(&self) -> bool {
         match self {
             ContainerLayout::File(file) => file.place(Part::Data).is_none_or(|data| data.size == file.header.data.size),

@@ -1,12 +1,12 @@
-//! Looking at a value field by field: the one walk behind text, JSON, hex views and comparisons.
+//! Visits the fields of a value: the common basis of text, JSON, hex views and comparisons.
 //!
-//! Every wire type tells a [`Visitor`] its fields in file order, each with its name, its meaning and the
-//! number of bytes that it takes on the wire. The walk is generated from the declaration itself (see the
-//! `wire!` macro), so that there is no second list of fields.
+//! Every wire type passes its fields to a [`Visitor`] in file order, each with its name, its meaning and its size in
+//! bytes on the wire. The declaration generates this code (see the `wire!` macro), so there is no second list of
+//! fields.
 
 use crate::version::Version;
 
-/// How a number wants to be shown. Written behind the field's type in its declaration: `addr: u64 as Hex`.
+/// Presentation of a number, declared after the field's type: `addr: u64 as Hex`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// A decimal number.
@@ -18,15 +18,15 @@ pub enum Style {
     Callchain,
     /// Nanoseconds on the recording's clock.
     Time,
-    /// An event id, which readers resolve to the event's name.
+    /// An event ID, which readers resolve to the event's name.
     Id,
     /// A process, thread or CPU number: all ones means "none" and is shown as -1.
     Pid,
-    /// Bytes that are text up to the first NUL.
+    /// Text bytes up to the first NUL.
     Text,
-    /// Bytes that only fill room.
+    /// Padding bytes.
     Pad,
-    /// Bytes or words of unknown meaning: their right form in the other byte order is unknown, too.
+    /// Bytes or words of unknown meaning, whose form in the other byte order is therefore unknown as well.
     Opaque,
 }
 
@@ -39,31 +39,31 @@ pub enum Leaf<'a> {
     Int(i64),
     /// A floating point number.
     Float(f64),
-    /// The number of elements that follow, or of bytes: derivable, so of interest only beside the bytes.
+    /// The number of elements or bytes that follow: can be derived, so relevant only next to the bytes.
     Count(u64),
-    /// A value from a list of names, which comes last; the name is absent when the value is not in the list.
+    /// A value from a list of names (the last field); the name is `None` if the value is not in the list.
     Code(u64, Option<&'static str>, &'static [(u64, &'static str)]),
     /// A word of named bits and small fields; [`set_fields`] lists those that are not 0.
     Flags {
         /// The word, in little-endian bit numbering.
         word: u64,
-        /// The pieces that have a name.
+        /// The named fields.
         fields: &'static [Field],
-        /// Whether the pieces stand at other bits in the other byte order.
+        /// Whether the fields are at other bits in the other byte order.
         mirrored: bool,
     },
-    /// Text up to the first NUL; what fills the room behind is on the wire, too, but not shown.
+    /// Text up to the first NUL; the padding after it is on the wire, too, but is not shown.
     Text(&'a [u8]),
-    /// Bytes that are the same in both byte orders: build ids, code, stacks, payloads with an order of their own.
+    /// Bytes that are the same in both byte orders: build IDs, code, stacks, payloads with their own byte order.
     Bytes(&'a [u8]),
-    /// Filling, preserved but without a meaning.
+    /// Padding, preserved but without meaning.
     Pad(&'a [u8]),
     /// Bytes of unknown meaning.
     Opaque(&'a [u8]),
 }
 
 impl<'a> Leaf<'a> {
-    /// Raw bytes in the given style.
+    /// Returns a leaf of raw bytes in the given style.
     pub fn raw(bytes: &'a [u8], style: Style) -> Self {
         match style {
             Style::Text => Leaf::Text(bytes),
@@ -73,19 +73,19 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// Whether the value cannot be converted to the other byte order with certainty. Zeros always can.
+    /// Returns whether the value cannot be converted to the other byte order with certainty. Zeros always can.
     pub fn is_opaque(&self) -> bool {
         match self {
             Leaf::Opaque(bytes) => bytes.iter().any(|&b| b != 0),
             Leaf::Uint(value, Style::Opaque) => *value != 0,
-            // Where a piece of several bits goes is known only if it is known to be one.
+            // The new position of a bit is known only if the width of its field is known.
             Leaf::Flags { word, fields, mirrored: true } => unknown_bits(*word, fields) != 0,
             _ => false,
         }
     }
 }
 
-/// A named piece of a word of flags.
+/// A named field in a word of flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     /// Lowest bit.
@@ -94,29 +94,30 @@ pub struct Field {
     pub width: u32,
     /// Name.
     pub name: &'static str,
-    /// The first release of kernel or perf that sets it.
+    /// The first release of the kernel or perf that sets it.
     pub since: &'static str,
 }
 
 impl Field {
-    /// The bits of the pieces in `fields` that `version` knows.
+    /// Returns the bits of those `fields` that `version` knows.
     pub fn known_in(fields: &[Field], version: Version) -> u64 {
         let known = fields.iter().filter(|field| version.has(field.since));
         known.fold(0, |all, field| all | field.mask() << field.bit)
     }
 
-    /// As many ones as the piece has bits.
+    /// Returns the field's mask, shifted to bit 0.
     fn mask(&self) -> u64 {
         u64::MAX.checked_shr(u64::BITS.saturating_sub(self.width)).unwrap_or(0)
     }
 
-    /// The piece's value in `word`.
+    /// Returns the field's value in `word`.
     pub fn of(&self, word: u64) -> u64 {
         word >> self.bit & self.mask()
     }
 }
 
-/// Name and value of every piece of `word` that is not 0; bits without a name come last, in place, as `unknown`.
+/// Returns name and value of every nonzero field of `word`; bits without a name come last, in their position, as
+/// `unknown`.
 pub fn set_fields(word: u64, fields: &'static [Field]) -> impl Iterator<Item = (&'static str, u64)> {
     let named = fields.iter().map(move |f| (f.name, f.of(word)));
     named.chain([("unknown", unknown_bits(word, fields))]).filter(|&(_, value)| value != 0)
@@ -126,7 +127,7 @@ fn unknown_bits(word: u64, fields: &[Field]) -> u64 {
     fields.iter().fold(word, |rest, f| rest & !(f.mask() << f.bit))
 }
 
-/// The kernel's name of a field: its `type` is called `kind` here, `type` being a word of Rust.
+/// Returns the kernel's name of a field: a field `type` is called `kind` here, because `type` is a Rust keyword.
 pub const fn field_name(name: &str) -> &str {
     match name.as_bytes() {
         b"kind" => "type",
@@ -136,15 +137,16 @@ pub const fn field_name(name: &str) -> &str {
 
 /// Receives the fields of a value in file order.
 pub trait Visitor {
-    /// A structure begins; its fields follow up to [`end`](Self::end). Elements of lists have an empty name.
+    /// Starts a structure; its fields follow up to [`end`](Self::end). Elements of lists have an empty name.
     fn begin(&mut self, name: &'static str);
-    /// A list of `len` elements begins; they follow up to [`end`](Self::end).
+    /// Starts a list of `len` elements, which follow up to [`end`](Self::end).
     fn begin_list(&mut self, name: &'static str, len: usize);
-    /// The structure or list that was begun last is complete.
+    /// Ends the structure or list that was started last.
     fn end(&mut self);
-    /// One value that takes `size` bytes on the wire.
+    /// Visits one value that takes `size` bytes on the wire.
     fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>);
-    /// A list of numbers of 8 bytes: the same as the list and its elements, one by one, for who can take them together.
+    /// Visits a list of 8-byte numbers. Equivalent to the list and its elements one by one, for visitors that can
+    /// process them together.
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
         self.begin_list(name, words.len());
         words.iter().for_each(|&word| self.leaf("", size_of::<u64>(), Leaf::Uint(word, style)));
@@ -152,13 +154,13 @@ pub trait Visitor {
     }
 }
 
-/// A value that can be walked.
+/// A value whose fields can be visited.
 pub trait Describe {
-    /// Tells `visitor` this value under the name that its container gives it.
+    /// Passes this value to `visitor` under the name that its container gives it.
     fn describe(&self, name: &'static str, style: Style, visitor: &mut dyn Visitor);
 }
 
-/// Adds up the wire sizes of the leaves: the encoded length of a value without encoding it.
+/// Adds up the wire sizes of the leaves, which gives the encoded length of a value without encoding it.
 #[derive(Debug, Default)]
 pub struct WireSize(pub usize);
 
@@ -174,17 +176,16 @@ impl Visitor for WireSize {
     }
 }
 
-/// A piece of a value whose right form in the other byte order is not known.
+/// A part of a value whose form in the other byte order is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opaque {
-    /// Name of the field with the names of what it is in, outermost first: `attr.tail`.
+    /// Name of the field, preceded by the names of the enclosing structures, outermost first: `attr.tail`.
     pub field: String,
-    /// Where it starts, in bytes from the start of the value.
+    /// Offset in bytes from the start of the value.
     pub offset: usize,
 }
 
-/// The first piece of `value` that is not certain to be right when it is decoded in one byte order and encoded in the
-/// other.
+/// Returns the first part of `value` that might be wrong after decoding in one byte order and encoding in the other.
 pub fn opaque<T: Describe + ?Sized>(value: &T) -> Option<Opaque> {
     let mut finder = OpaqueFinder::default();
     value.describe("", Style::Plain, &mut finder);
@@ -255,7 +256,7 @@ impl<const N: usize> Describe for [u8; N] {
     }
 }
 
-/// An absent part takes no room and is not shown.
+/// An absent part has no bytes and is not shown.
 impl<T: Describe> Describe for Option<T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         if let Some(value) = self {

@@ -1,5 +1,5 @@
-//! The one error type of this crate: where in the input, in which structure and field, and what was
-//! found there against what was expected.
+//! The only error type of this crate: the offset in the input, the structure and field, what was found and what was
+//! expected.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::io;
 
 use crate::describe::field_name;
 
-/// Result of every fallible function of this crate.
+/// Result of all fallible functions of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an input could not be read, or a value not be written.
+/// The reason why an input could not be read or a value could not be written.
 ///
 /// Small (one pointer), so that `Result` stays cheap on the paths that run once per record.
 pub struct Error(Box<Inner>);
@@ -22,46 +22,46 @@ struct Inner {
     problem: Problem,
 }
 
-/// What is wrong, and so who is at fault.
+/// The kind of problem, which also determines its cause.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The operating system refused to read, seek or write.
+    /// A read, seek or write of the operating system failed.
     Io(io::Error),
-    /// The input ends before the structure does; sizes in bytes.
+    /// The input ends before the structure does. Sizes in bytes.
     Truncated {
-        /// Bytes that the structure needs from the offset on.
+        /// Bytes that the structure needs, counted from the offset.
         needed: u64,
-        /// Bytes that are there.
+        /// Available bytes.
         available: u64,
     },
     /// A value that the format does not allow.
     Invalid {
-        /// What stands in the input.
+        /// Value in the input.
         found: Cow<'static, str>,
-        /// What may stand there.
+        /// Permitted values.
         expected: Cow<'static, str>,
     },
-    /// A value above the limit that the reader was given, for instance what a compressed record may grow to.
+    /// A value above a limit given to the reader, for example the size of decompressed data.
     Limit {
-        /// What the input asks for, if it says that.
+        /// The value in the input, if the input contains it.
         found: Option<u64>,
-        /// The limit's name, that of a field of [`Limits`](crate::read::Limits).
+        /// Name of the limit: a field of [`Limits`](crate::read::Limits).
         name: &'static str,
-        /// The most that is granted.
+        /// Value of the limit.
         limit: u64,
     },
-    /// The meaning of these bytes is not known, and the operation needs it.
+    /// The operation needs the meaning of these bytes, which is unknown.
     Unknown(Cow<'static, str>),
 }
 
 impl Error {
-    /// An error of `structure` with nothing said of the place yet.
+    /// Returns an error of `structure` without an offset and a field.
     pub fn new(structure: impl Into<Cow<'static, str>>, problem: Problem) -> Self {
         Error(Box::new(Inner { offset: None, structure: structure.into(), field: None, problem }))
     }
 
-    /// A value that the format does not allow.
+    /// Returns an error for a value that the format does not allow.
     pub fn invalid(
         structure: impl Into<Cow<'static, str>>,
         field: impl Into<Cow<'static, str>>,
@@ -71,12 +71,12 @@ impl Error {
         Error::new(structure, Problem::Invalid { found: found.into(), expected: expected.into() }).field(field)
     }
 
-    /// An input that ends too early.
+    /// Returns an error for an input that ends too early.
     pub fn truncated(structure: impl Into<Cow<'static, str>>, needed: u64, available: u64) -> Self {
         Error::new(structure, Problem::Truncated { needed, available })
     }
 
-    /// A failed system call while `structure` was read or written.
+    /// Returns an error for a system call that failed while `structure` was read or written.
     pub fn io(structure: impl Into<Cow<'static, str>>, error: io::Error) -> Self {
         Error::new(structure, Problem::Io(error))
     }
@@ -88,7 +88,7 @@ impl Error {
         self
     }
 
-    /// Adds `base` to an offset that was relative to it so far.
+    /// Adds `base` to an offset that is relative to it.
     #[must_use]
     pub fn within(mut self, base: u64) -> Self {
         self.0.offset = Some(self.0.offset.unwrap_or(0).saturating_add(base));
@@ -102,37 +102,36 @@ impl Error {
         self
     }
 
-    /// Replaces the structure, for instance by the name of the record that it is part of.
+    /// Replaces the structure, for example with the name of the record that contains it.
     #[must_use]
     pub fn structure(mut self, structure: impl Into<Cow<'static, str>>) -> Self {
         self.0.structure = structure.into();
         self
     }
 
-    /// Says which file of a directory the offset is in.
+    /// Adds the file of a directory to which the offset refers.
     #[must_use]
     pub fn inside(mut self, file: &str) -> Self {
         self.0.structure = format!("{file}: {}", self.0.structure).into();
         self
     }
 
-    /// Absolute offset in the input in bytes, where one is known.
+    /// Returns the absolute offset in the input in bytes, if known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// What is wrong.
+    /// Returns the problem.
     pub fn problem(&self) -> &Problem {
         &self.0.problem
     }
 
-    /// Whether the operating system, not the input, is the cause.
+    /// Returns whether the cause is the operating system, not the input.
     pub fn is_io(&self) -> bool {
         matches!(self.0.problem, Problem::Io(_))
     }
 
-    /// Translates what binrw says about `structure`, whose bytes begin at offset 0 of the reader and
-    /// number `len`.
+    /// Translates binrw's error about `structure`, whose `len` bytes begin at offset 0 of the reader.
     pub(crate) fn from_binrw(structure: &'static str, len: u64, error: binrw::Error) -> Self {
         let field = innermost_field(&error);
         let error = match error {
@@ -145,7 +144,7 @@ impl Error {
             }
             binrw::Error::Custom { pos, err } => {
                 match err.downcast::<Error>().map_err(|err| err.downcast::<WireError>()) {
-                    // A structure within the structure knows more about it.
+                    // The error of an inner structure is more precise.
                     Ok(part) => return part.within(pos),
                     Err(Ok(err)) => Error::new(structure, err.problem()).at(pos),
                     Err(Err(_)) => Error::new(structure, Problem::Unknown("malformed".into())).at(pos),
@@ -162,7 +161,7 @@ impl Error {
     }
 }
 
-/// What the hand-written parts of the wire types report through binrw.
+/// Errors that the hand-written parts of the wire types report through binrw.
 #[derive(Debug)]
 pub(crate) enum WireError {
     Short { needed: u64, available: u64 },
@@ -187,8 +186,8 @@ impl fmt::Display for WireError {
     }
 }
 
-/// binrw names the field in the text of its backtrace's frames only, innermost first. Fields of tuple structs, which
-/// it calls `self_0`, mean the field that holds them.
+/// Returns the innermost field. binrw names it only in the text of its backtrace's frames, innermost first. For fields
+/// of tuple structs, which binrw calls `self_0`, the field that contains the tuple struct is returned.
 fn innermost_field(error: &binrw::Error) -> Option<String> {
     let binrw::Error::Backtrace(backtrace) = error else { return None };
     backtrace.frames.iter().find_map(|frame| match frame {

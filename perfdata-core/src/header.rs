@@ -8,7 +8,7 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::wire::{elements, wire};
 
-/// The magic number, which tells the version of the format and, from version 2 on, the byte order.
+/// The magic number, which identifies the version of the format and, from version 2 on, the byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Magic {
     /// `PERFFILE` (before Linux 3.4): a string, the same in both byte orders.
@@ -19,7 +19,7 @@ pub enum Magic {
 }
 
 impl Magic {
-    /// The magic at the start of `bytes` with the byte order that it tells, if it does.
+    /// Returns the magic at the start of `bytes`, with the byte order if the magic identifies it.
     pub fn recognise(bytes: &[u8]) -> Option<(Magic, Option<Endian>)> {
         match bytes.first_chunk()? {
             b"PERFFILE" => Some((Magic::V1, None)),
@@ -29,7 +29,7 @@ impl Magic {
         }
     }
 
-    /// The 8 bytes in a file of byte order `endian`.
+    /// Returns the 8 bytes in a file of byte order `endian`.
     pub fn bytes(self, endian: Endian) -> &'static [u8; 8] {
         match (self, endian) {
             (Magic::V1, _) => b"PERFFILE",
@@ -65,7 +65,7 @@ impl Describe for Magic {
 }
 
 wire! {
-    /// A place in the file.
+    /// Location of a section in the file.
     #[derive(Copy, Eq, Default)]
     pub struct FileSection {
         /// Absolute offset in bytes.
@@ -77,33 +77,33 @@ wire! {
 elements!(FileSection);
 
 impl FileSection {
-    /// Bytes of a section's description.
+    /// Size of a section's description in bytes.
     pub const SIZE: u64 = 16;
 
-    /// Whether the two sections have a byte in common.
+    /// Returns whether the two sections share a byte.
     pub fn overlaps(&self, other: &FileSection) -> bool {
         let holds = |a: &FileSection, b: &FileSection| b.offset.checked_sub(a.offset).is_some_and(|at| at < a.size);
         self.size > 0 && other.size > 0 && (holds(self, other) || holds(other, self))
     }
 
-    /// The offset behind the section; nothing where it is beyond all numbers.
+    /// Returns the offset of the end of the section; `None` if it overflows.
     pub fn end(&self) -> Option<u64> {
         self.offset.checked_add(self.size)
     }
 }
 
 wire! {
-    /// 256 bits, one for each feature section. The recorder's `unsigned long`s: on big-endian machines the place of
-    /// a bit depends on their size, which the file does not tell.
+    /// 256 bits, one for each feature section, stored as the recorder's `unsigned long`s. On big-endian machines the
+    /// position of a bit depends on the size of `unsigned long`, which the file does not contain.
     #[derive(Copy, Eq, Default)]
     pub struct FeatureBitmap {
-        /// The 64-bit words as numbers of the recording's byte order.
+        /// The 64-bit words in the recording's byte order.
         pub words: [Hex64; 4],
     }
 }
 
 wire! {
-    /// A word shown in hexadecimal.
+    /// A word displayed in hexadecimal.
     #[derive(Copy, Eq, Default)]
     pub struct Hex64 {
         /// The word.
@@ -111,10 +111,10 @@ wire! {
     }
 }
 
-/// Size of the recorder's `unsigned long`, of which a bitmap is made.
+/// Size of the recorder's `unsigned long`, the word of the bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WordSize {
-    /// 32-bit big-endian machines; elsewhere it makes no difference.
+    /// 32-bit big-endian machines; on other machines the size makes no difference.
     Bits32,
     /// All others.
     #[default]
@@ -122,10 +122,10 @@ pub enum WordSize {
 }
 
 impl FeatureBitmap {
-    /// Bits of the map.
+    /// Number of bits.
     pub const BITS: u32 = 256;
 
-    /// The bitmap with the given features.
+    /// Returns the bitmap of the given features.
     pub fn of(features: impl IntoIterator<Item = u32>, words: WordSize) -> Self {
         let mut map = FeatureBitmap::default();
         for feature in features {
@@ -136,14 +136,15 @@ impl FeatureBitmap {
         map.exchange(words)
     }
 
-    /// The set bits, ascending.
+    /// Returns the set bits, ascending.
     pub fn features(&self, words: WordSize) -> impl Iterator<Item = u32> {
         let map = self.exchange(words);
         (0..Self::BITS)
             .filter(move |bit| map.words.get(*bit as usize / 64).is_some_and(|w| w.value >> (bit % 64) & 1 == 1))
     }
 
-    /// Two 32-bit words read as one big-endian 64-bit word stand in the wrong order.
+    /// Exchanges the halves of each word: two 32-bit words that are read as one big-endian 64-bit word are in the wrong
+    /// order.
     fn exchange(self, words: WordSize) -> Self {
         match words {
             WordSize::Bits64 => self,
@@ -163,26 +164,26 @@ wire! {
     pub struct FileHeader {
         /// Version of the format.
         pub magic: Magic,
-        /// Bytes of this header.
+        /// Must always be on the PMU.
         pub size: u64,
-        /// Bytes of one entry in `attrs`: an attribute and the place of its ids.
+        /// Its group must be the only one on the PMU.
         pub attr_size: u64,
         /// The attributes.
         pub attrs: FileSection,
         /// The records; the table of the feature sections follows them.
         pub data: FileSection,
-        /// Names of events (before 3.12).
+        /// Event names (before 3.12).
         pub event_types: FileSection,
-        /// Which feature sections there are. Absent before 2.6.32.
+        /// Feature sections that are present. Absent before 2.6.32.
         #[br(if(size >= FileHeader::SIZE))]
         pub features: Option<FeatureBitmap>,
     }
 }
 
 impl FileHeader {
-    /// Bytes of a header with a feature bitmap.
+    /// Size in bytes of a header with a feature bitmap.
     pub const SIZE: u64 = 104;
-    /// Bytes of a header without (before Linux 2.6.32).
+    /// Size in bytes of a header without a feature bitmap (before Linux 2.6.32).
     pub const OLD_SIZE: u64 = 72;
 }
 
@@ -191,22 +192,22 @@ wire! {
     pub struct PipeHeader {
         /// Version of the format.
         pub magic: Magic,
-        /// Bytes of this header.
+        /// Size of this header in bytes.
         pub size: u64,
     }
 }
 
 impl PipeHeader {
-    /// Bytes of the header.
+    /// Size of the header in bytes.
     pub const SIZE: u64 = 16;
 }
 
-/// How a recording is laid out.
+/// Container of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContainerKind {
-    /// A header that points at attributes, records and features.
+    /// A header that contains the offsets of attributes, records and features.
     File,
-    /// A stream of records, metadata among them.
+    /// A stream of records that includes the metadata.
     Pipe,
 }
 
@@ -220,12 +221,12 @@ impl fmt::Display for ContainerKind {
 }
 
 impl ContainerKind {
-    /// Bytes that [`recognise`](Self::recognise) needs.
+    /// Number of bytes that [`recognise`](Self::recognise) needs.
     pub const SNIFF: usize = 24;
 
-    /// Container and byte order of a recording that starts with `bytes`; `None` where it is not a recording.
+    /// Returns the container and byte order of a recording that starts with `bytes`; `None` if it is not a recording.
     ///
-    /// Version 1 does not tell its byte order; the one in which the header's size is a believable number is it.
+    /// The magic of version 1 does not identify the byte order. It is the one in which the header's size is valid.
     pub fn recognise(bytes: &[u8]) -> Option<(ContainerKind, Endian)> {
         let (_, told) = Magic::recognise(bytes)?;
         let size = *bytes.get(8..)?.first_chunk::<8>()?;

@@ -1,4 +1,4 @@
-//! The model: what a recording says, whatever container holds it.
+//! The model: the content of a recording, independent of its container.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::layout::Layout;
 use crate::read::Limits;
 use crate::record::{EventTypeName, RawRecord, RecordType, SampleOffsets, SampleView};
 
-/// An attribute with the ids of its instances (one for each CPU or task).
+/// An attribute with the IDs of its instances (one for each CPU or task).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// The attribute.
     pub attr: Attr,
-    /// Event ids.
+    /// Event IDs.
     pub ids: Vec<u64>,
 }
 
-/// Everything about a recording that is not a record of what happened.
+/// Everything in a recording except the records of what happened.
 #[derive(Debug, Clone)]
 pub struct Recording {
     /// Byte order of every number.
@@ -32,17 +32,17 @@ pub struct Recording {
     pub magic: Magic,
     /// The events, in the recorder's order.
     pub events: Events,
-    /// Names of events (before 3.12).
+    /// Event names (before 3.12).
     pub event_types: Vec<EventTypeName>,
-    /// Feature sections by number: their bytes in the recording's byte order. A map, since their order in a file is
-    /// that of the numbers.
+    /// Feature sections by number: their bytes in the recording's byte order. A map suffices, because a file orders
+    /// them by number.
     pub features: BTreeMap<u32, Vec<u8>>,
-    /// How far a reader goes with what the recording asks for; no part of what it says.
+    /// Limits on what the recording may request from a reader; not part of the recording's content.
     pub limits: Limits,
 }
 
 impl Recording {
-    /// A recording without events and features.
+    /// Returns a recording without events and features.
     pub fn new(endian: Endian) -> Self {
         Recording {
             endian,
@@ -54,7 +54,7 @@ impl Recording {
         }
     }
 
-    /// NRCPUS.available, on which the form of CPU_TOPOLOGY depends; 0 where it is not known.
+    /// Returns NRCPUS.available, which determines the form of CPU_TOPOLOGY; 0 if unknown.
     pub fn nr_cpus_available(&self) -> u32 {
         match self.feature(FeatureId::NRCPUS) {
             Some(Ok(Section { value: Feature::NrCpus(cpus), .. })) => cpus.available,
@@ -62,20 +62,20 @@ impl Recording {
         }
     }
 
-    /// The section of a feature, decoded; `None` where there is none.
+    /// Decodes the section of a feature; returns `None` if the recording does not have it.
     ///
     /// # Errors
-    /// A section that is damaged; offsets are relative to it.
+    /// Fails if the section is corrupt. Offsets are relative to the section.
     pub fn feature(&self, id: FeatureId) -> Option<Result<Section>> {
         let bytes = self.features.get(&id.0)?;
         let nr_cpus_available = if id == FeatureId::NRCPUS { 0 } else { self.nr_cpus_available() };
         Some(Section::decode(id, bytes, self.endian, &Layout { nr_cpus_available, ..Layout::default() }))
     }
 
-    /// Replaces, or adds, the section of a feature.
+    /// Replaces or adds the section of a feature.
     ///
     /// # Errors
-    /// A value that cannot be encoded.
+    /// Fails if the value cannot be encoded.
     pub fn set_feature(&mut self, id: FeatureId, value: Feature) -> Result<()> {
         let bytes = Section { id, value, tail: Vec::new() }.encode(self.endian)?;
         self.features.insert(id.0, bytes);
@@ -83,25 +83,25 @@ impl Recording {
     }
 }
 
-/// The events, and which of them a record belongs to. A copy is the same events until one of the two changes.
+/// The events, and the assignment of records to them. Copies share the events until one of them changes.
 ///
-/// Their names are not here: the feature EVENT_DESC has them, in a pipe EVENT_UPDATE and HEADER_EVENT_TYPE records, and
-/// of a recording without these perf makes some up from the attributes. `EventNames` in `perfdata-session`
-/// does all of this.
+/// Names of events are elsewhere: in the feature EVENT_DESC or, in a pipe, in EVENT_UPDATE and HEADER_EVENT_TYPE
+/// records. For recordings without these, perf derives names from the attributes. `EventNames` in `perfdata-session`
+/// implements all of this.
 #[derive(Debug, Clone, Default)]
 pub struct Events(Arc<Table>);
 
 #[derive(Debug, Clone, Default)]
 struct Table {
     list: Vec<Event>,
-    /// The forms of records, and the place of each event's: events that stand side by side and have the same share one.
+    /// Record forms, and the index of the form of each event: adjacent events with equal forms share one.
     forms: Vec<Form>,
     form_of: Vec<usize>,
     by_id: HashMap<u64, usize, RandomState>,
     position: IdPosition,
 }
 
-/// How the records of an event are laid out.
+/// Layout of the records of an event.
 #[derive(Debug, Clone)]
 struct Form {
     layout: Layout,
@@ -114,18 +114,19 @@ impl Table {
     }
 }
 
-/// Where records carry their event id, by the first attribute's `sample_type`; perf demands that all agree.
+/// Position of the event ID in records, according to the first attribute's `sample_type`; perf requires all attributes
+/// to agree.
 #[derive(Debug, Clone, Copy, Default)]
 struct IdPosition {
-    /// Bytes from the start of a SAMPLE.
+    /// Offset in bytes from the start of a SAMPLE.
     in_sample: Option<usize>,
-    /// Bytes from the end of another kernel record.
+    /// Offset in bytes from the end of another kernel record.
     from_end: Option<usize>,
 }
 
 impl IdPosition {
     fn of(attr: &Attr) -> Self {
-        // The header or, from the end, the id itself, and the parts between.
+        // The record header (or, from the end, the ID itself) and the words between.
         let at = |parts: &[SampleType]| {
             let between = parts.iter().filter(|&&part| attr.sample_type.has(part)).count();
             Some(between.saturating_add(1).saturating_mul(8))
@@ -144,7 +145,7 @@ impl IdPosition {
 }
 
 impl Events {
-    /// Adds an event behind the others.
+    /// Appends an event.
     pub fn push(&mut self, event: Event) {
         let Table { list, forms, form_of, by_id, position } = Arc::make_mut(&mut self.0);
         if list.is_empty() {
@@ -161,18 +162,18 @@ impl Events {
         list.push(event);
     }
 
-    /// The events, for changing them: give the result to `Events::from_iter`.
+    /// Returns the events for modification; pass the result to `Events::from_iter`.
     pub fn into_vec(self) -> Vec<Event> {
         Arc::unwrap_or_clone(self.0).list
     }
 
-    /// The events without their ids, which only one event alone can do without.
+    /// Returns the events without their IDs. Only a single event works without IDs.
     pub fn without_ids(self) -> Self {
         self.into_vec().into_iter().map(|event| Event { ids: Vec::new(), ..event }).collect()
     }
 
-    /// The event that has the id, or any event for 0, which records of the time before the recording carry
-    /// (tools/perf/util/evlist.c, evlist__id2evsel).
+    /// Returns the event with this ID. For ID 0, returns the first event if no event has this ID: records about the
+    /// time before the recording have ID 0 (tools/perf/util/evlist.c, evlist__id2evsel).
     pub fn of_id(&self, id: u64) -> Option<usize> {
         match self.of_id_strict(id) {
             None if id == 0 && !self.0.list.is_empty() => Some(0),
@@ -180,17 +181,17 @@ impl Events {
         }
     }
 
-    /// The first event that has the id (evlist__id2evsel_strict).
+    /// Returns the first event with this ID (evlist__id2evsel_strict).
     pub fn of_id_strict(&self, id: u64) -> Option<usize> {
         self.0.by_id.get(&id).copied()
     }
 
-    /// Whether any event has ids.
+    /// Returns whether any event has IDs.
     pub fn have_ids(&self) -> bool {
         !self.0.by_id.is_empty()
     }
 
-    /// The id that `record` carries.
+    /// Returns the event ID in `record`.
     pub fn id_of(&self, record: &RawRecord<'_>) -> Option<u64> {
         if record.kind == RecordType::SAMPLE {
             record.word(self.0.position.in_sample?)
@@ -201,8 +202,8 @@ impl Events {
         }
     }
 
-    /// The event that `record` belongs to (tools/perf/util/evlist.c, evlist__event2evsel): its place in the list.
-    /// `None` where the id is not known, or there are no events.
+    /// Returns the index of the event that `record` belongs to (tools/perf/util/evlist.c, evlist__event2evsel); `None`
+    /// if the ID is unknown or there are no events.
     pub fn of_record(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.0.forms.first()?;
         if self.0.list.len() == 1
@@ -214,13 +215,13 @@ impl Events {
         self.of_id(self.id_of(record)?)
     }
 
-    /// Whether records of all events have the same layout, so that it does not matter whose a record is.
+    /// Returns whether records of all events have the same layout, in which case the event of a record does not matter.
     pub fn have_one_layout(&self) -> bool {
         self.0.forms.len() <= 1
     }
 
-    /// The place of a SAMPLE's event in the list, and a look at the sample without decoding it; `None` for other records,
-    /// and where the event is not known.
+    /// Returns the index of a SAMPLE's event and a view of the sample, without decoding it; `None` for other records
+    /// and for unknown events.
     #[inline]
     pub fn look<'a>(&'a self, record: &RawRecord<'a>) -> Option<(usize, SampleView<'a>)> {
         if record.kind != RecordType::SAMPLE {
@@ -230,28 +231,28 @@ impl Events {
         Some((event, self.0.form(event)?.offsets.look(record)))
     }
 
-    /// A look at a SAMPLE without decoding it; `None` for other records, and where the event is not known.
+    /// Returns a view of a SAMPLE without decoding it; `None` for other records and for unknown events.
     #[inline]
     pub fn sample_view<'a>(&'a self, record: &RawRecord<'a>) -> Option<SampleView<'a>> {
         let form = self.0.form(self.of_record(record)?)?;
         (record.kind == RecordType::SAMPLE).then(|| form.offsets.look(record))
     }
 
-    /// Appends a SAMPLE in the other byte order to `out`, without decoding it; false where that is not possible, as for
-    /// other records. See [`SampleOffsets::swap_into`].
+    /// Appends a SAMPLE in the other byte order to `out`, without decoding it. Returns false if this is not possible,
+    /// for example for other records. See [`SampleOffsets::swap_into`].
     #[inline]
     pub fn swap_sample(&self, record: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
         let form = || self.0.form(self.of_record(record)?);
         record.kind == RecordType::SAMPLE && form().is_some_and(|form| form.offsets.swap_into(record, out))
     }
 
-    /// The time of a SAMPLE, in nanoseconds on the recording's clock, without decoding the rest of it.
+    /// Returns the time of a SAMPLE in nanoseconds on the recording's clock, without decoding the rest.
     #[inline]
     pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {
         self.sample_view(record)?.time()
     }
 
-    /// The time of a record of the kernel, in nanoseconds on the recording's clock, without decoding the rest of it.
+    /// Returns the time of a kernel record in nanoseconds on the recording's clock, without decoding the rest.
     pub fn time(&self, record: &RawRecord<'_>) -> Option<u64> {
         if record.kind == RecordType::SAMPLE {
             return self.sample_time(record);
@@ -264,8 +265,8 @@ impl Events {
         if timed { record.word(record.bytes.len().checked_sub(from_end)?) } else { None }
     }
 
-    /// The layout of `record`: its event's, or the first event's where the id is not known (the trailer of a record
-    /// is the same for all events that perf records together).
+    /// Returns the layout of `record`: that of its event, or of the first event if the ID is unknown (the trailer of a
+    /// record is the same for all events that perf records together).
     pub fn layout_of(&self, record: &RawRecord<'_>) -> Layout {
         let event = self.of_record(record).unwrap_or(0);
         self.0.form(event).map(|form| form.layout).unwrap_or_default()

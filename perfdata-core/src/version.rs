@@ -1,14 +1,14 @@
-//! Releases of Linux and perf, by which the tables say what appeared when.
+//! Releases of Linux and perf, which the tables use to state when something was introduced.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A release of Linux, and of the perf that came with it.
+/// A release of Linux, and of the perf in the same source tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version([u16; 3]);
 
 impl Version {
-    /// Whether this release has what appeared in release `since`, a number of the tables.
+    /// Returns whether this release contains something introduced in release `since`, a number of the tables.
     pub fn has(self, since: &str) -> bool {
         since.parse().is_ok_and(|since: Version| since <= self)
     }
@@ -17,7 +17,7 @@ impl Version {
 impl FromStr for Version {
     type Err = String;
 
-    /// Two or three numbers, and whatever perf puts behind: `6.1`, `2.6.35`, `6.12.107`, `7.0-rc1`.
+    /// Parses two or three numbers and ignores a suffix added by perf: `6.1`, `2.6.35`, `6.12.107`, `7.0-rc1`.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut numbers = [0; 3];
         let mut parts = text.split('.');
