@@ -1,4 +1,4 @@
-//! Records in the order of time.
+//! Records in time order.
 
 use std::io::Read;
 
@@ -12,13 +12,13 @@ use crate::read::{PathReader, RecordRef, RecordingReader};
 use crate::record::{RawRecord, RecordType};
 use crate::recording::{Events, Recording};
 
-/// The records of a recording in the order of time, those in compressed records among them.
+/// The records of a recording in time order, including records inside compressed records.
 ///
-/// Of one moment, what comes first in the input is first. Records without a time (perf's own, and what it tells of the
-/// time before the recording) come before the records of the round that they stand in. Payloads are left out.
+/// Records with the same time keep the order of the input. Records without a time (perf's own, and its records about
+/// the time before the recording) precede the records of their round. Payloads are skipped.
 ///
-/// The memory is bounded: where rounds are missing, or longer than [`MOST`](Self::MOST) bytes, the older half of what is
-/// kept goes first, and is in order as far as can be known by then, as with perf itself.
+/// Memory is bounded: if rounds are missing, or longer than [`MOST`](Self::MOST) bytes, the older half of the buffered
+/// records is returned first. As in perf, its order is then correct only as far as it can be known at that time.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,19 +44,19 @@ pub struct ByTime<R = PathReader> {
 }
 
 impl<R: Read> ByTime<R> {
-    /// Bytes of records that are kept at most, but for one block of the input.
+    /// Maximum size in bytes of the buffered records, in addition to one block of the input.
     pub const MOST: usize = 16 << 20;
 
-    /// The records that `reader` has not yet given.
+    /// Returns the records that `reader` has not yet returned.
     pub(super) fn new(reader: RecordingReader<R>) -> Self {
         ByTime { reader, zstd: None, rounds: OrderedEvents::new(Self::MOST), at_end: false }
     }
 
-    /// The next record, and the model as it is at the end of the record's round; `None` at the end.
+    /// Returns the next record, with the model as of the end of the record's round; `None` at the end.
     ///
     /// # Errors
-    /// The input cannot be read, or compressed records cannot be decompressed. Where the recording is damaged or cut,
-    /// this is an error once, behind the last record that can be read, and then the end.
+    /// Fails if the input cannot be read or compressed records cannot be decompressed. If the recording is corrupt or
+    /// truncated, returns one error after the last readable record, and then `None`.
     // Not an iterator: a record borrows from this.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
@@ -71,26 +71,26 @@ impl<R: Read> ByTime<R> {
         Ok(next.map(|record| RecordRef::new(record, recording)))
     }
 
-    /// The record that [`next`](Self::next) gave last, once more.
+    /// Returns again the record that [`next`](Self::next) returned last.
     pub fn current(&self) -> Option<RecordRef<'_>> {
         let recording = self.reader.recording();
         let record = self.rounds.current().and_then(|(kept, at)| kept.get(at, recording.endian))?;
         Some(RecordRef::new(record, recording))
     }
 
-    /// The model as far as the input was read.
+    /// Returns the model as far as the input was read.
     pub fn recording(&self) -> &Recording {
         self.reader.recording()
     }
 
-    /// Why there are no more records though there should be, told once.
+    /// Returns why there are no more records although there should be, only once.
     fn damage(&mut self) -> Option<Error> {
         let rest = self.zstd.take().map_or(0, |zstd| zstd.pending() as u64);
         let cut = (rest > 0).then(|| Error::truncated("compressed record stream", rest.saturating_add(1), rest));
         self.reader.take_damage().or(cut)
     }
 
-    /// Reads on until there is a record, or the end.
+    /// Reads until there is a record, or to the end.
     fn fill(&mut self) -> Result<()> {
         let ByTime { reader, zstd, rounds, at_end } = self;
         rounds.settle();
@@ -132,7 +132,7 @@ impl<R: Read> ByTime<R> {
     }
 }
 
-/// A time of 0 or of all ones says nothing: perf takes such a record as it comes.
+/// Returns the time of a record; 0 if it is missing or all ones: perf processes such a record immediately.
 fn time(record: &RawRecord<'_>, events: &Events) -> u64 {
     events.time(record).filter(|&time| time != u64::MAX).unwrap_or(0)
 }
@@ -148,13 +148,13 @@ struct Kept {
 struct Place {
     /// Absolute offset in the input.
     offset: u64,
-    /// Where among the bytes the record is.
+    /// Offset of the record in `bytes`.
     start: usize,
     len: usize,
 }
 
 impl Kept {
-    /// Adds a record; its number.
+    /// Adds a record; returns its index.
     fn push(&mut self, record: &RawRecord<'_>) -> usize {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record.bytes);
@@ -162,7 +162,7 @@ impl Kept {
         self.places.len().saturating_sub(1)
     }
 
-    /// Adds a record of `batch`, whose bytes are the first that are kept.
+    /// Adds a record of `batch`, whose bytes are already at the start of `bytes`; returns the record's index.
     #[inline]
     fn note(&mut self, record: &RawRecord<'_>, batch: &RecordBatch<'_>) -> usize {
         let start = usize::try_from(record.offset.saturating_sub(batch.offset())).unwrap_or(usize::MAX);

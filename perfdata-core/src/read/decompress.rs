@@ -1,7 +1,7 @@
-//! Looking into compressed records (`perf record -z`).
+//! Decompression of compressed records (`perf record -z`).
 //!
-//! The compressed records of a recording hold the pieces of one zstd stream, which is never ended; a piece may decode
-//! to parts of records, whose rest comes with the next one (tools/perf/util/session.c,
+//! The compressed records of a recording contain the pieces of one zstd stream, which is never ended. A piece may
+//! decompress to parts of records, whose rest is in the next piece (tools/perf/util/session.c,
 //! perf_session__process_compressed_event).
 
 #![allow(
@@ -20,25 +20,25 @@ use crate::read::tail::Tail;
 use crate::record::{Compressed, Compressed2, RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
-/// Decodes the compressed records of one stream, in order. However much a record decodes to, only a block of it is in
-/// memory at a time.
+/// Decompresses the compressed records of one stream, in order. Only one block of the decompressed data is in memory at
+/// a time, regardless of its size.
 pub struct Decompressor {
     decoder: Decoder<'static>,
     endian: Endian,
-    /// The payload of the last compressed record; the bytes before `taken` are decoded.
+    /// The payload of the last compressed record; the bytes before `taken` are decompressed.
     input: Vec<u8>,
     taken: usize,
-    /// Whether the decoder may hold back bytes for which there was no room.
+    /// Whether the decoder may hold back bytes that did not fit into the buffer.
     held: bool,
-    /// Whether it stands inside a frame, between two blocks.
+    /// Whether the decoder is inside a frame, between two blocks.
     between_blocks: bool,
-    /// Whether it stands before a frame.
+    /// Whether the decoder is before a frame.
     between_frames: bool,
-    /// Room for decoded bytes, of which those from `start` to `end` are decoded but not handed out.
+    /// Buffer for decompressed bytes; those from `start` to `end` are not yet returned.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes that the last compressed record decoded to so far, and the most that it may.
+    /// Decompressed size of the last compressed record so far in bytes, and its maximum.
     decoded: u64,
     limit: u64,
     window_log: u32,
@@ -52,25 +52,25 @@ impl std::fmt::Debug for Decompressor {
     }
 }
 
-/// Room for decoded bytes: one block of zstd, and the part of a record before it.
+/// Size of the buffer for decompressed bytes: one block of zstd, and the part of a record before it.
 const BUFFER: usize = 192 << 10;
 
-/// The first bytes of a frame. A block cannot start with them: it would be larger than blocks may be.
+/// The first bytes of a frame. A block cannot start with them: its size would exceed the maximum.
 const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 
-/// The decoder's hint between blocks: bytes of a block's header.
+/// The decoder's hint between blocks: the size of a block header in bytes.
 const BLOCK_HEADER: usize = 3;
 
-/// zstd's code for a stream that asks for a larger window than is granted (lib/zstd_errors.h,
+/// zstd's error code for a stream whose window exceeds the maximum (lib/zstd_errors.h,
 /// ZSTD_error_frameParameter_windowTooLarge).
 const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
 
-/// Whether records of this type hold compressed ones.
+/// Returns whether records of this type contain compressed records.
 pub fn is_compressed(kind: RecordType) -> bool {
     matches!(kind, RecordType::COMPRESSED | RecordType::COMPRESSED2)
 }
 
-/// The compressed data in a record.
+/// Returns the compressed data in a record.
 fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
     let layout = Layout { len: raw.body().len() as u64, ..Layout::default() };
     let data = match raw.kind {
@@ -80,7 +80,7 @@ fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
     Ok(data.0)
 }
 
-/// What zstd says of data that it does not decode.
+/// Converts zstd's error about data that it cannot decompress.
 fn problem(error: &std::io::Error, window_log: u32) -> Problem {
     let text = error.to_string();
     if text == zstd::zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
@@ -90,10 +90,10 @@ fn problem(error: &std::io::Error, window_log: u32) -> Problem {
 }
 
 impl Decompressor {
-    /// A decoder for the stream of a recording in byte order `endian`.
+    /// Returns a decoder for the stream of a recording in byte order `endian`.
     ///
     /// # Errors
-    /// zstd cannot be set up, or not for such a window.
+    /// Fails if zstd cannot be initialised, or not with this window.
     pub fn new(endian: Endian, limits: Limits) -> Result<Self> {
         let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
         let window = DParameter::WindowLogMax(limits.max_window_log);
@@ -116,16 +116,16 @@ impl Decompressor {
         })
     }
 
-    /// A decoder for the stream of `recording`, by its limits.
+    /// Returns a decoder for the stream of `recording`, with its limits.
     ///
     /// # Errors
-    /// zstd cannot be set up.
+    /// Fails if zstd cannot be initialised.
     pub fn of(recording: &Recording) -> Result<Self> {
         Self::new(recording.endian, Self::limits_of(recording))
     }
 
-    /// The limits of a decoder for the stream of `recording`: where none is set, a compressed record holds as many bytes
-    /// as the recorder's ring buffer did.
+    /// Returns the limits of a decoder for the stream of `recording`. If no maximum is set, it is the size of the
+    /// recorder's ring buffer.
     pub fn limits_of(recording: &Recording) -> Limits {
         let mut limits = recording.limits;
         if limits.max_decompressed.is_none()
@@ -138,37 +138,38 @@ impl Decompressor {
         limits
     }
 
-    /// Takes the payload of `raw`, a compressed record; [`next`](Self::next) then gives the records in it, and must be
-    /// called until it has no more.
+    /// Accepts the payload of `raw`, a compressed record. [`next`](Self::next) then returns the records in it, and must
+    /// be called until it returns `None`.
     ///
     /// # Errors
-    /// A record that is too short for its payload.
+    /// Fails if the record is too short for its payload.
     pub fn push(&mut self, raw: &RawRecord<'_>) -> Result<()> {
         self.input = payload(raw)?;
         self.taken = 0;
         self.decoded = 0;
         self.place = (raw.kind, raw.offset);
         if self.between_blocks && self.input.starts_with(&FRAME_MAGIC) {
-            // A writer that lost its context begins a new frame without ending the old one.
+            // A writer that lost its context starts a new frame without ending the old one.
             self.restart()?;
         }
         Ok(())
     }
 
-    /// Whether the payload of `raw`, a compressed record, starts with a new frame, which needs none of the data before.
+    /// Returns whether the payload of `raw`, a compressed record, starts with a new frame, which does not need earlier
+    /// data.
     ///
     /// # Errors
-    /// A record that is too short for its payload.
+    /// Fails if the record is too short for its payload.
     pub fn begins_frame(raw: &RawRecord<'_>) -> Result<bool> {
         Ok(payload(raw)?.starts_with(&FRAME_MAGIC))
     }
 
-    /// The type of the last compressed record.
+    /// Returns the type of the last compressed record.
     pub fn kind(&self) -> RecordType {
         self.place.0
     }
 
-    /// Whether what was decoded ends with a block, so that a new frame may follow.
+    /// Returns whether the decompressed data ends with a block, so that a new frame may follow.
     pub fn is_between_blocks(&self) -> bool {
         self.between_blocks || self.between_frames
     }
@@ -180,11 +181,11 @@ impl Decompressor {
         self.decoder.reinit().map_err(|e| Error::io("zstd decoder", e))
     }
 
-    /// The next whole record in the stream; its offset is that of the compressed record that ends it.
+    /// Returns the next whole record of the stream. Its offset is that of the compressed record that completes it.
     ///
     /// # Errors
-    /// A payload that is not zstd, or decodes to more than the limit; a record with a size below 8, or one that is
-    /// itself compressed or has a payload behind it.
+    /// Fails if a payload is not zstd or decompresses to more than the limit, or if a record has a size below 8, is
+    /// itself compressed or has a payload.
     // Not an iterator: a record borrows from the decoder.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<RawRecord<'_>>> {
@@ -209,7 +210,7 @@ impl Decompressor {
         RecordHeader::parse(bytes, self.endian).is_some_and(|header| usize::from(header.size) <= bytes.len())
     }
 
-    /// Decodes more of the payload, as far as there is room; false at its end.
+    /// Decompresses more of the payload, as far as it fits into the buffer; returns false at the end of the payload.
     fn decode(&mut self) -> Result<bool> {
         if self.taken == self.input.len() && !self.held {
             return Ok(false);
@@ -242,20 +243,21 @@ impl Decompressor {
         Ok(true)
     }
 
-    /// Takes out the decoded bytes that make no whole record yet.
+    /// Removes and returns the decompressed bytes that are not yet a complete record.
     pub fn take_pending(&mut self) -> Vec<u8> {
         let bytes = self.buffer.get(self.start..self.end).unwrap_or_default().to_vec();
         self.start = self.end;
         bytes
     }
 
-    /// What the decoded bytes are that make no whole record, at the end of the stream: nothing where there are none.
+    /// Classifies the decompressed bytes that are not a complete record, at the end of the stream; `None` if there are
+    /// none.
     pub fn tail(&self, recording: &Recording) -> Option<Tail> {
         let bytes = self.buffer.get(self.start..self.end).filter(|bytes| !bytes.is_empty())?;
         Some(Tail::of(bytes, recording))
     }
 
-    /// Number of decoded bytes that make no whole record yet.
+    /// Returns the number of decompressed bytes that are not yet a complete record.
     pub fn pending(&self) -> usize {
         self.end - self.start
     }

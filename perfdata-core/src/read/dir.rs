@@ -1,5 +1,5 @@
-//! Reading directories: `data`, a recording in file mode, and with `perf record --threads` one file `data.N` of bare
-//! records for each ring buffer (tools/perf/util/session.c, __perf_session__process_dir_events).
+//! Reading directories: `data`, a recording in file mode, and with `perf record --threads` one file `data.N` per ring
+//! buffer that contains only records (tools/perf/util/session.c, __perf_session__process_dir_events).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,45 +14,45 @@ use crate::read::source::{Source, SourceReader};
 use crate::record::{RawRecord, RecordType};
 use crate::recording::{Events, Recording};
 
-/// A file beside `data` in a directory.
+/// A file next to `data` in a directory.
 #[derive(Debug, Clone)]
 pub struct DataFile<S> {
     /// `data.0`, …
     pub name: String,
-    /// Its bytes.
+    /// Content of the file.
     pub source: S,
 }
 
-/// The records of all files of a directory as one stream: by time, those of one file in their order. Records without
-/// a time stay behind the one before them.
+/// The records of all files of a directory as one stream in time order; records of one file keep their order. Records
+/// without a time stay after the preceding record.
 ///
-/// Compressed files, each a zstd stream of its own, are decoded. FINISHED_ROUND records are left out: each speaks of
-/// one file only. A damaged file gives what stands before the damage; behind the records of all files, reading fails
-/// once for each of them. Memory is bounded: a block of each file, and what zstd needs.
+/// Compressed files, each with its own zstd stream, are decompressed. FINISHED_ROUND records are skipped, because each
+/// refers to only one file. Of a corrupt file, the records before the damage are returned; after the records of all
+/// files, reading fails once for each such file. Memory is bounded: a block of each file, and the memory of zstd.
 #[derive(Debug)]
 pub struct Merged<R> {
     files: Vec<DataStream<R>>,
     recording: Recording,
-    /// The next record of each file that has one: time, and place among the files.
+    /// The next record of each file that has one: time and file index.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     block: Vec<u8>,
-    /// Bytes of the block that are handed out.
+    /// Number of bytes of the block that are already returned.
     taken: usize,
-    /// What ended files before their end, and is not told yet.
+    /// Errors that ended files early and are not yet reported.
     damage: VecDeque<Error>,
 }
 
-/// Bytes of records merged at once.
+/// Number of bytes of records merged at once.
 const BLOCK: usize = 64 << 10;
 
-/// Bytes of one file read at once: there may be a thousand files.
+/// Number of bytes read from one file at once. There may be a thousand files.
 const FILE_BLOCK: usize = 16 << 10;
 
 impl<S: Source> Merged<SourceReader<S>> {
-    /// The records of `data`, whose metadata is `recording` and whose records are at `place`, and of `files`.
+    /// Merges the records of `data` and `files`. `recording` is the metadata of `data`, whose records are at `place`.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub(super) fn new(recording: &Recording, data: S, place: FileSection, files: Vec<DataFile<S>>) -> Result<Self> {
         let whole = FileSection { offset: 0, size: u64::MAX };
         let mut parts = vec![("data".into(), SourceReader::new(data, place), place.offset)];
@@ -62,11 +62,11 @@ impl<S: Source> Merged<SourceReader<S>> {
 }
 
 impl<S: Source> Merged<Salvaged<S>> {
-    /// The same of what can be believed of damaged files: `parts` are their names, their records, and the offset of the
-    /// first of these.
+    /// Merges the plausible records of corrupt files: `parts` are the file names, the records, and the offset of the
+    /// first record.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Fails if a file cannot be read.
     pub(super) fn salvaged(recording: &Recording, parts: Vec<(String, Salvaged<S>, u64)>) -> Result<Self> {
         Self::of(recording, parts, true)
     }
@@ -92,7 +92,7 @@ impl<R: Read> Merged<R> {
         Ok(merged)
     }
 
-    /// Reads the next record of the file at `at`.
+    /// Reads the next record of the file with index `at`.
     fn advance(&mut self, at: usize) -> Result<()> {
         let Some(file) = self.files.get_mut(at) else { return Ok(()) };
         match file.advance(&self.recording) {
@@ -104,7 +104,7 @@ impl<R: Read> Merged<R> {
         Ok(())
     }
 
-    /// Fills the block; it stays empty at the end.
+    /// Fills the block; leaves it empty at the end.
     fn fill(&mut self) -> Result<()> {
         self.block.clear();
         self.taken = 0;
@@ -152,9 +152,9 @@ impl<R: Read> DataStream<R> {
         DataStream { name, stream, may_be_cut, zstd: None, record: Vec::new(), time: 0 }
     }
 
-    /// Reads the next record; false at the end of the file.
+    /// Reads the next record; returns false at the end of the file.
     fn advance(&mut self, recording: &Recording) -> Result<bool> {
-        // A name is data from outside, too: an error is shown on terminals.
+        // A file name is untrusted input, too: terminals display errors.
         self.read(recording).map_err(|error| error.inside(&self.name.escape_debug().to_string()))
     }
 
@@ -195,7 +195,7 @@ impl<R: Read> DataStream<R> {
     }
 }
 
-/// Copies `record`. A time of 0 or of all ones says nothing: perf takes such a record as it comes.
+/// Copies `record`. Times of 0 or all ones are ignored: perf processes such a record immediately.
 fn take(record: &RawRecord<'_>, events: &Events, bytes: &mut Vec<u8>, time: &mut u64) {
     bytes.clear();
     bytes.extend_from_slice(record.bytes);

@@ -1,4 +1,4 @@
-//! Reading file mode: the header points at attributes, records and feature sections.
+//! Reading file mode: the header contains the offsets of attributes, records and feature sections.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,13 +17,13 @@ use crate::record::EventTypeName;
 use crate::recording::{Event, Events, Recording};
 use crate::wire::{Wire, decode_words};
 
-/// HOSTNAME, which every perf since 3.2 writes: the sign by which the words of a bitmap are recognised.
+/// HOSTNAME, which every perf since 3.2 writes. Its bit indicates the word size of a bitmap.
 const HOSTNAME: u32 = 3;
 
-/// Reads everything but the records.
+/// Reads everything except the records.
 ///
 /// # Errors
-/// A header or attributes that cannot be read. Damaged feature sections are left out, not refused.
+/// Fails if the header or the attributes cannot be read. Corrupt feature sections are skipped without an error.
 pub(super) fn read_metadata(
     source: &(impl Source + ?Sized),
     endian: Endian,
@@ -37,21 +37,21 @@ pub(super) fn read_metadata(
     Ok((recording, file))
 }
 
-/// What can be read of a file that is cut, was never finished, or is damaged.
+/// The readable content of a truncated, unfinished or corrupt file.
 #[derive(Debug)]
 pub(super) struct Rest {
     pub(super) recording: Recording,
-    /// Without what is lost: a file written by it is whole.
+    /// Layout without the lost parts: a file written with it is intact.
     pub(super) file: FileLayout,
     pub(super) losses: Losses,
-    /// Where to look for the end of the records, if it is not known.
+    /// Search for the end of the records, if it is unknown.
     pub(super) table: Option<TableSearch>,
 }
 
-/// Reads what there is of everything but the records, with what was found out about them.
+/// Reads everything available except the records; `foreknown` contains the known facts about the records.
 ///
 /// # Errors
-/// A header that cannot be read, or no whole attribute.
+/// Fails if the header cannot be read or no attribute is complete.
 pub(super) fn read_rest(
     source: &(impl Source + ?Sized),
     endian: Endian,
@@ -75,7 +75,7 @@ pub(super) fn read_rest(
     }
     let announced = file.header.features.unwrap_or_default();
     let data = &mut file.header.data;
-    // Then they are where there is room for them.
+    // The records are then in the largest gap.
     let is_outside = data.offset > file.len;
     if is_outside {
         *data = largest_gap(&file.regions, file.len);
@@ -83,12 +83,12 @@ pub(super) fn read_rest(
     if let Some(end) = end {
         data.size = end.saturating_sub(data.offset);
     }
-    // Behind the records there is less than the table, if the file was cut in it.
+    // If the file was truncated inside the table, fewer bytes than the size of the table follow the records.
     let room = (announced.features(WordSize::Bits64).count() as u64).saturating_mul(FileSection::SIZE);
     let said = data.end().filter(|&end| end <= file.len);
     let has_size = data.size > 0;
     read_features(source, &mut recording, &mut file, &mut budget)?;
-    // What shares bytes with something else than another section is not believed.
+    // Discards sections that share bytes with anything except another section.
     let parts: Vec<_> =
         file.regions.iter().filter(|region| !matches!(region.part, Part::Feature(_))).copied().collect();
     file.regions.retain(|region| match region.part {
@@ -97,14 +97,14 @@ pub(super) fn read_rest(
         }
         _ => true,
     });
-    // Without a size there are no records if there is nothing, or the table of features follows.
+    // A size of 0 is plausible only if the file ends there or the feature table follows.
     let said = said.filter(|&end| has_size || end == file.len || !file.table.is_empty());
     let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
     losses.end_of_records = end.is_some() || is_outside || !is_believable;
     let search = TableSearch { bitmap: announced, endian, len: file.len };
     let table = (losses.end_of_records && end.is_none()).then_some(search);
     if let Some(place) = file.place(Part::Data) {
-        // Attributes may stand behind the records.
+        // Attributes may follow the records.
         let behind = file.regions.iter().map(|region| region.place.offset).filter(|&other| other > place.offset);
         let limit = behind.min().unwrap_or(file.len);
         let open = FileSection { size: limit.saturating_sub(place.offset), ..place };
@@ -117,12 +117,12 @@ pub(super) fn read_rest(
     keep_whole_features(&mut recording, &mut file, &announced, &mut losses);
     file.complete();
     losses.shared = file.shared().any(|(a, b)| matches!((a.part, b.part), (Part::Feature(_), Part::Feature(_))));
-    // What is left of the sections that are lost.
+    // Removes the remains of lost sections.
     file.regions.pop_if(|last| last.part == Part::Gap);
     Ok(Rest { recording, file, losses, table })
 }
 
-/// The most bytes on end of which `regions` say nothing, in a file of `len` bytes.
+/// Returns the largest contiguous range not covered by `regions`, in a file of `len` bytes.
 fn largest_gap(regions: &[Region], len: u64) -> FileSection {
     let mut places: Vec<FileSection> = regions.iter().map(|region| region.place).collect();
     places.sort_by_key(|place| place.offset);
@@ -139,8 +139,8 @@ fn largest_gap(regions: &[Region], len: u64) -> FileSection {
     largest
 }
 
-/// Leaves out of the table what is not in the file or cannot be read, and lists what the header announces in vain. The
-/// sections that are empty where they are whole are there.
+/// Removes sections from the table that are outside the file or unreadable, and lists the features that are missing
+/// although the header announces them. Sections that are empty even in an intact file are present.
 fn keep_whole_features(
     recording: &mut Recording,
     file: &mut FileLayout,
@@ -153,7 +153,7 @@ fn keep_whole_features(
         .copied()
         .filter(|&id| matches!(recording.feature(FeatureId(id)), Some(Ok(_))))
         .collect();
-    // By HOSTNAME the words of a big-endian bitmap are recognised; where it is lost, no other bit may be taken for it.
+    // HOSTNAME indicates the word size of a big-endian bitmap. If it is lost, no other bit may be mistaken for it.
     if recording.endian == Endian::Big && !readable.contains(&HOSTNAME) {
         readable.retain(|&id| id != HOSTNAME ^ 32);
     }
@@ -173,19 +173,19 @@ fn keep_whole_features(
         Part::FeatureTable => !recording.features.is_empty(),
         _ => true,
     });
-    // What is empty may stand anywhere in a damaged table, which must be believed when it is read again.
+    // Empty sections may have any offset in a corrupt table, but the table must be plausible when it is read again.
     let last = file.regions.iter().filter_map(|region| region.place.end()).max();
     let behind_records = file.header.data.end().unwrap_or(file.len)..=last.unwrap_or(file.len);
     file.table
         .retain(|(id, place)| readable.contains(id) && (place.size > 0 || behind_records.contains(&place.offset)));
     file.unexplained = false;
-    // Without it they are taken for 64-bit ones.
+    // Without HOSTNAME, readers assume 64-bit words.
     if !recording.features.contains_key(&HOSTNAME) {
         file.words = WordSize::Bits64;
     }
 }
 
-/// Finds the feature table of a file whose header does not say where the records before it end.
+/// Finds the feature table of a file whose header does not contain the end of the preceding records.
 #[derive(Debug)]
 pub(super) struct TableSearch {
     bitmap: FeatureBitmap,
@@ -194,11 +194,11 @@ pub(super) struct TableSearch {
 }
 
 impl TableSearch {
-    /// Whether the table stands at `offset`: its sections follow it, one behind the other. perf leaves room in the table
-    /// for sections that it then could not write.
+    /// Returns whether the table is at `offset`: its sections follow it without gaps between them. perf reserves space
+    /// in the table for sections that it later fails to write.
     ///
     /// # Errors
-    /// The source cannot be read.
+    /// Fails if the source cannot be read.
     pub(super) fn is_at(&self, source: &(impl Source + ?Sized), offset: u64) -> Result<bool> {
         let Some((_, entries)) = find_table(source, &self.bitmap, offset, false, self.endian, self.len)? else {
             return Ok(false);
@@ -233,7 +233,8 @@ fn read_header(
     Ok((recording, file, Budget { left: len, limits, taken: 0 }))
 }
 
-/// Sections may point anywhere, also all at the same place: what is held in memory never exceeds the file, nor the limit.
+/// Bounds the memory for sections by the size of the file and by the limit. Sections may have any offset, even the
+/// same.
 struct Budget {
     left: u64,
     limits: Limits,
@@ -241,7 +242,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Takes a section; false where the file does not have so much.
+    /// Deducts a section; returns false if the file does not have that many bytes left.
     fn take(&mut self, place: FileSection) -> Result<bool> {
         let Some(left) = self.left.checked_sub(place.size) else { return Ok(false) };
         self.limits.take(&mut self.taken, place.size).map_err(|e| e.at(place.offset))?;
@@ -250,15 +251,15 @@ impl Budget {
     }
 }
 
-/// What the ids of an event may not share bytes with.
+/// Parts with which the IDs of an event must not share bytes.
 struct Taken {
     others: Vec<FileSection>,
-    /// The ids of the events before, by place; none share bytes.
+    /// IDs of the preceding events, by offset; none of them share bytes.
     ids: BTreeMap<u64, FileSection>,
 }
 
 impl Taken {
-    /// Whether `ids` are whole, in a file of `len` bytes, and on their own.
+    /// Returns whether `ids` are complete in a file of `len` bytes and share no bytes with other parts.
     fn has_room(&self, ids: &FileSection, len: u64) -> bool {
         let overlaps = |place: &FileSection| place.overlaps(ids);
         let before = self.ids.range(..=ids.offset).next_back().map(|(_, place)| place);
@@ -287,7 +288,7 @@ fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> R
     Ok(header)
 }
 
-/// Reads attributes and ids; with `losses`, those that are there, and ids only if they are worth something.
+/// Reads attributes and IDs. With `losses`, reads those that are present, and IDs only if they are usable.
 fn read_events(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
@@ -296,19 +297,19 @@ fn read_events(
     mut losses: Option<(&mut Losses, Ids)>,
 ) -> Result<()> {
     let FileHeader { mut attrs, attr_size, .. } = file.header;
-    // Whether the records end before the attributes, at a place that is not known.
+    // Whether the records end before the attributes, at an unknown offset.
     let mut ends_somewhere = false;
     if let Some((losses, _)) = &mut losses {
         if attrs.offset < file.header.size {
             let found = attrs.offset.to_string();
             return Err(Error::invalid("file header", "attrs.offset", found, "a place behind the header").at(24));
         }
-        // The records begin behind the attributes, or end before them.
+        // The records start after the attributes, or end before them.
         let data = &mut file.header.data;
         if attrs.size > 0 && (data.offset == attrs.offset || data.overlaps(&attrs) && data.offset < attrs.offset) {
             let is_in_front = data.offset >= file.header.size && data.offset < attrs.offset;
             *data = match is_in_front {
-                // Nobody knows where.
+                // Their end is unknown.
                 true => FileSection { size: u64::MAX.saturating_sub(data.offset), ..*data },
                 false => FileSection { offset: attrs.end().unwrap_or(file.len), size: 0 },
             };
@@ -326,7 +327,7 @@ fn read_events(
                 attrs.offset = file.header.size;
             }
             if is_cut {
-                // Part of an attribute is behind it.
+                // A part of an attribute follows.
                 file.len = attrs.end().unwrap_or(file.len);
             }
             file.header.attrs = attrs;
@@ -397,7 +398,7 @@ fn add_region(file: &mut FileLayout, part: Part, place: FileSection) {
     }
 }
 
-/// The names of events are of no use to any reader of today, so a damaged table of them is but a gap.
+/// Current readers do not use event names, so a corrupt table of them is only a gap.
 fn read_event_types(source: &(impl Source + ?Sized), recording: &mut Recording, file: &mut FileLayout) -> Result<()> {
     let place = file.header.event_types;
     let Some(bytes) = if_whole(read_section(source, place, "event_types section"))? else { return Ok(()) };
@@ -414,7 +415,7 @@ fn read_event_types(source: &(impl Source + ?Sized), recording: &mut Recording, 
     Ok(())
 }
 
-/// Finds the records and, behind them, the features.
+/// Finds the records and the feature sections after them.
 fn read_features(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
@@ -432,10 +433,10 @@ fn read_features(
     let whole_data = if table.is_some() || (data.size > 0 && data_end.is_some()) {
         data
     } else {
-        // Never finished, or cut: the records run to the end of the file, and there are no sections behind them.
+        // Unfinished or truncated: the records extend to the end of the file and no sections follow.
         FileSection { offset: data.offset, size: file.len.saturating_sub(data.offset) }
     };
-    // Also without records, since what follows them moves with it.
+    // Added even without records, because the parts that follow are located relative to it.
     if whole_data.offset <= file.len {
         file.regions.push(Region { part: Part::Data, place: whole_data });
     }
@@ -463,7 +464,7 @@ fn load(
 ) -> Result<()> {
     let mut shared = Vec::new();
     let mut read = |place: FileSection| {
-        // What is empty has no place that could be outside of a cut file.
+        // An empty section has no bytes that could be outside a truncated file.
         if place.size == 0 {
             return Ok(Some(Vec::new()));
         }
@@ -480,9 +481,9 @@ fn load(
             recording.features.insert(id, bytes);
         }
     }
-    // perf reads each section where its entry says, whatever else is there, and so the first and the last bytes of a
-    // section may be those of its neighbours. perf inject (6.12, 7.2) writes attributes over the first section: what
-    // cannot be read is not what was meant. Its bytes belong to the other part, or stay as a gap.
+    // perf reads each section at the offset in its entry, regardless of other parts, so the first and the last bytes of
+    // a section may belong to its neighbours. perf inject (6.12, 7.2) overwrites the first section with attributes: a
+    // section that cannot be decoded was overwritten. Its bytes belong to the other part, or remain a gap.
     for (id, place) in shared {
         let Some(bytes) = read(place)? else { continue };
         recording.features.insert(id, bytes);
@@ -496,11 +497,11 @@ fn load(
 
 type Table = (WordSize, Vec<(u32, FileSection)>);
 
-/// The feature table at `offset`, or nothing where the bytes there cannot be one. With `is_said`, the header says that
-/// it is there.
+/// Returns the feature table at `offset`, or `None` if the bytes there cannot be a table. If `is_said` is true, the
+/// header states that the table is there.
 ///
-/// On big-endian machines the bitmap's words may be 32-bit ones. As perf does, take them for 64-bit ones if that
-/// gives HOSTNAME and a table that makes sense.
+/// On big-endian machines the bitmap may consist of 32-bit words. Like perf, this function assumes 64-bit words if they
+/// give HOSTNAME and a plausible table.
 fn find_table(
     source: &(impl Source + ?Sized),
     bitmap: &FeatureBitmap,
@@ -518,8 +519,8 @@ fn find_table(
             .map(|entry| FileSection::decode(entry, endian, Layout::default()).map(|(section, _)| section));
         let Ok(entries) = entries.collect::<Result<Vec<_>>>() else { return Ok(None) };
         let behind = |s: &FileSection| s.offset >= offset && s.offset <= len;
-        // One entry of a section behind the table is enough where a file was cut, or is damaged; records taken for a
-        // table have none. An empty section may have any offset, also by chance.
+        // One plausible entry suffices in a truncated or corrupt file; records mistaken for a table have none. An empty
+        // section may have any offset, also by chance.
         let mut sections = entries.iter().filter(|section| section.size > 0).peekable();
         let believable = match is_said && sections.peek().is_some() {
             true => sections.any(behind),
@@ -538,8 +539,8 @@ fn find_table(
     Ok(first)
 }
 
-/// What was read; nothing where the file does not have it. That the system cannot read is an error nevertheless: what a
-/// file has lost since it was opened must not be taken for something that was never there.
+/// Returns the bytes read, or `None` if the file does not contain them. A failed system call remains an error: data
+/// that a file has lost since it was opened must not be treated as data that never existed.
 fn if_whole(read: Result<Vec<u8>>) -> Result<Option<Vec<u8>>> {
     match read {
         Ok(bytes) => Ok(Some(bytes)),

@@ -1,7 +1,7 @@
-//! Files that are read: what counts is how many bytes one has when it is opened.
+//! Input files, limited to their size when they were opened.
 //!
-//! What a file grows by later is not read. One that becomes shorter has lost bytes of the recording: from then on every
-//! read fails, so that no part of it is taken for the whole.
+//! Bytes appended later are not read. If a file becomes shorter, bytes of the recording are lost: every read then
+//! fails, so that no part of the recording is mistaken for all of it.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -18,24 +18,24 @@ pub struct InputFile {
 }
 
 impl InputFile {
-    /// `file` as it is now.
+    /// Returns `file` with its current size.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails if the operating system reports an error.
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(InputFile { file, len, is_cut: AtomicBool::new(false) })
     }
 
-    /// What the operating system says of the file now.
+    /// Returns the current metadata of the file.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails if the operating system reports an error.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.file.metadata()
     }
 
-    /// The error of a read that finds less than there was.
+    /// Returns the error of a read that finds fewer bytes than the file had when it was opened.
     fn cut(&self) -> io::Error {
         self.is_cut.store(true, Ordering::Relaxed);
         let InputFile { file, len, .. } = self;

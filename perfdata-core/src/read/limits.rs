@@ -1,46 +1,47 @@
-//! How far a reader goes with what a recording asks for.
+//! Limits on what a recording may request from a reader.
 //!
-//! Most bounds need no number: a length or a count is compared with the bytes that remain before anything is allocated
-//! (`wire/list.rs`), structures do not nest in themselves, a record has 65,535 bytes at most, and records pass in
-//! blocks. So memory is a small multiple of the largest record or section that is really there. What is left are the
-//! numbers of compressed data, which may stand for any amount, and metadata, of which a recording may have any amount.
+//! Most bounds need no number: a length or a count is compared with the remaining bytes before memory is allocated
+//! (`wire/list.rs`), structures are not recursive, a record has at most 65,535 bytes, and records are processed in
+//! blocks. Memory use is therefore a small multiple of the largest record or section that is really present. The
+//! exceptions are the sizes in compressed data, which may be arbitrary, and metadata, of which a recording may contain
+//! any amount.
 
 use crate::error::{Error, Problem, Result};
 
-/// Bounds of what a recording may ask for.
+/// Bounds on what a recording may request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes that one compressed record may decode to. Without it, what the recording's COMPRESSED feature says, its
-    /// `mmap_len`, the size of perf's ring buffers; where it says nothing, 64 MiB, more than those have by far. The
-    /// bytes pass in blocks, so this bounds the time that a record takes, not the memory.
+    /// Maximum decompressed size of one compressed record in bytes. `None` means the `mmap_len` of the recording's
+    /// COMPRESSED feature, the size of perf's ring buffers; without that feature, 64 MiB, far more than these buffers
+    /// have. The data is processed in blocks, so this bounds the time for a record, not the memory.
     pub max_decompressed: Option<u64>,
-    /// Window of a zstd stream, as a power of two: the decoder's memory. perf can ask zstd for levels whose window is
-    /// 2^27 bytes, and decodes no larger ones. The files of a directory, which are read together, have as much
-    /// together, and 8 MiB each at least, what zstd's level 19 takes.
+    /// Maximum window of a zstd stream, as a power of two: determines the memory of the decoder. perf can request zstd
+    /// levels with a window of 2^27 bytes, and does not decode larger ones. The files of a directory, which are read at
+    /// the same time, share this window, with at least 8 MiB per file, the window of zstd's level 19.
     pub max_window_log: u32,
-    /// Bytes of attributes, ids, names and feature sections, which are held in memory together. Who follows what is
-    /// mapped holds as many of that at most ([`check_metadata`](Limits::check_metadata)).
+    /// Maximum size in bytes of attributes, IDs, names and feature sections together, which are held in memory. Code
+    /// that tracks mappings applies the same limit to them ([`check_metadata`](Limits::check_metadata)).
     pub max_metadata: u64,
 }
 
 impl Limits {
-    /// Bytes that one compressed record may decode to, where nothing is said.
+    /// Default maximum of the decompressed size of one compressed record, in bytes.
     pub(crate) const DECOMPRESSED: u64 = 64 << 20;
 
-    /// Window that each of several streams may have, however many there are.
+    /// Minimum window of each of several streams, regardless of their number.
     const LEAST_WINDOW_LOG: u32 = 23;
 
-    /// What is granted to each of `count` compressed streams that are read at once: a part of the window.
+    /// Returns the limits for each of `count` compressed streams that are read at the same time: a share of the window.
     #[must_use]
     pub fn of_each(self, count: usize) -> Self {
         let share = self.max_window_log.saturating_sub(count.next_power_of_two().ilog2());
         Limits { max_window_log: share.max(self.max_window_log.min(Self::LEAST_WINDOW_LOG)), ..self }
     }
 
-    /// Counts `size` more bytes of metadata to those that are held.
+    /// Adds `size` bytes to the metadata that are held in memory.
     ///
     /// # Errors
-    /// They are too many together, and not counted.
+    /// Fails if the total exceeds the limit; the bytes are then not added.
     pub(super) fn take(&self, held: &mut u64, size: u64) -> Result<()> {
         let more = held.saturating_add(size);
         self.check_metadata("metadata", more)?;
@@ -48,10 +49,10 @@ impl Limits {
         Ok(())
     }
 
-    /// Grants that `held` bytes of `what` are held in memory.
+    /// Checks that `held` bytes of `what` may be held in memory.
     ///
     /// # Errors
-    /// They are more than metadata may be.
+    /// Fails if they exceed the limit for metadata.
     pub fn check_metadata(&self, what: &'static str, held: u64) -> Result<()> {
         if held <= self.max_metadata {
             return Ok(());
@@ -62,7 +63,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// A window of 128 MiB, and 256 MiB of metadata: recordings of large machines have a few.
+    /// A window of 128 MiB, and 256 MiB of metadata: recordings of large machines have a few MiB.
     fn default() -> Self {
         Limits { max_decompressed: None, max_window_log: 27, max_metadata: 256 << 20 }
     }

@@ -1,4 +1,4 @@
-//! Reading recordings: [`RecordingReader`] opens a container, gives the model at once and the records one by one.
+//! Reading recordings: [`RecordingReader`] opens a container, returns the model at once and the records one by one.
 
 mod by_time;
 mod decompress;
@@ -40,33 +40,33 @@ use crate::error::{Error, Result};
 use crate::header::{ContainerKind, FileSection, Magic, PipeHeader};
 use crate::recording::Recording;
 
-/// What becomes of the metadata records at the head of a pipe.
+/// Handling of the metadata records at the start of a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Head {
-    /// They are read when the recording is opened: the model and the layout say what they say.
+    /// They are read when the recording is opened and become part of the model and the layout.
     #[default]
     Read,
-    /// They pass as records like all others, and enter the model one by one.
+    /// They are returned as records like all others, and enter the model one by one.
     Pass,
 }
 
-/// How a recording is opened.
+/// Options for opening a recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// What becomes of the head of a pipe.
+    /// Handling of the metadata at the start of a pipe.
     pub head: Head,
-    /// How far the reader goes with what the recording asks for.
+    /// Limits on what the recording may request from the reader.
     pub limits: Limits,
 }
 
-/// An open recording: the model at once, and the records one by one.
+/// An open recording: returns the model at once and the records one by one.
 ///
-/// [`perfdata_core::open`](crate::open) opens a path, whatever stands there. [`open`](RecordingReader::open) takes bytes
-/// that can be read at any place, [`pipe`](RecordingReader::pipe) a stream in pipe mode.
+/// [`perfdata_core::open`](crate::open) opens a path of any kind. [`open`](RecordingReader::open) reads bytes that are
+/// accessible at any offset, [`pipe`](RecordingReader::pipe) a stream in pipe mode.
 ///
-/// The records come as they stand in the recording. Those of `perf record -z` are inside COMPRESSED records:
-/// [`by_time`](RecordingReader::by_time) decompresses them and sorts all records by time; a [`Decompressor`] opens one
-/// COMPRESSED record after the other.
+/// Records are returned in file order. Records of `perf record -z` are inside COMPRESSED records:
+/// [`by_time`](RecordingReader::by_time) decompresses them and sorts all records by time; a [`Decompressor`]
+/// decompresses one COMPRESSED record after the other.
 #[derive(Debug)]
 pub struct RecordingReader<R = PathReader> {
     recording: Recording,
@@ -76,18 +76,18 @@ pub struct RecordingReader<R = PathReader> {
 }
 
 impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
-    /// Opens a recording of either container in bytes that can be read at any place.
+    /// Opens a recording in either container from bytes that are accessible at any offset.
     ///
     /// # Errors
-    /// Bytes that are not a recording, or whose header or attributes are damaged.
+    /// Fails if the bytes are not a recording, or its header or attributes are corrupt.
     pub fn open(source: S) -> Result<Self> {
         Self::open_with(source, Options::default())
     }
 
-    /// The same with options.
+    /// Opens a recording with options.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Fails like [`open`](Self::open).
     pub fn open_with(source: S, options: Options) -> Result<Self> {
         let mut first = [0; ContainerKind::SNIFF];
         let got =
@@ -108,12 +108,12 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
 }
 
 impl<S: Source + Clone> RecordingReader<Salvaged<S>> {
-    /// Opens a recording that is cut, was never finished, or is damaged: what can be believed of it. The layout is
-    /// that of a whole recording. What must be known before the first record, as where the records of a file end whose
-    /// header does not say it, a [`Survey`] finds out.
+    /// Opens a truncated, unfinished or corrupt recording and reads everything plausible in it. The layout is that of
+    /// an intact recording. A [`Survey`] determines what must be known before the first record, such as the end of the
+    /// records in a file whose header does not contain it.
     ///
     /// # Errors
-    /// As [`open`](RecordingReader::open), but of the attributes of a file it is enough that one is there.
+    /// Fails like [`open`](RecordingReader::open), except that one complete attribute of a file suffices.
     pub fn salvaged(source: S, foreknown: Foreknown, limits: Limits) -> Result<Self> {
         let Opening { recording, file, magic, place, records } = Opening::of(source, foreknown, limits)?;
         match file {
@@ -131,11 +131,11 @@ impl<S: Source + Clone> RecordingReader<Salvaged<S>> {
 }
 
 impl<S: Source + Clone> RecordingReader<Merged<Salvaged<S>>> {
-    /// Opens a directory whose files are cut or damaged: what can be believed of its `data` and of the files of records
-    /// beside it, each with what a [`Survey`] has found out about it, by the same `limits`.
+    /// Opens a directory with truncated or corrupt files and reads everything plausible in its `data` and in the other
+    /// files of records. Each file is given with the result of its [`Survey`], obtained with the same `limits`.
     ///
     /// # Errors
-    /// As [`salvaged`](RecordingReader::salvaged).
+    /// Fails like [`salvaged`](RecordingReader::salvaged).
     pub fn salvaged_directory(
         data: (S, Foreknown),
         files: Vec<(DataFile<S>, Foreknown)>,
@@ -163,10 +163,10 @@ fn no_header_of_a_file() -> Error {
     Error::invalid("data: header", "size", "the header of a pipe", "the header of a file").at(8)
 }
 
-/// A recording that is cut, was never finished, or is damaged, before its records are read.
+/// A truncated, unfinished or corrupt recording before its records are read.
 struct Opening<S> {
     recording: Recording,
-    /// Where everything is in a file; nothing of a pipe.
+    /// Layout of a file; `None` for a pipe.
     file: Option<FileLayout>,
     magic: Magic,
     place: FileSection,
@@ -195,11 +195,12 @@ impl<S: Source + Clone> Opening<S> {
 }
 
 impl Survey {
-    /// Reads a recording that is cut, was never finished, or is damaged, to its end, and says what there is of it; `seen`
-    /// hears how many bytes were read. Where this shows what must be known from the first record on, it is read again.
+    /// Reads a truncated, unfinished or corrupt recording to its end and reports its content; `seen` is called
+    /// repeatedly, each time with the number of bytes read since the previous call. If this reveals something that must
+    /// be known from the first record on, the recording is read again.
     ///
     /// # Errors
-    /// As [`RecordingReader::salvaged`].
+    /// Fails like [`RecordingReader::salvaged`].
     pub fn of<S: Source + Clone>(source: &S, limits: Limits, mut seen: impl FnMut(u64)) -> Result<Self> {
         let mut foreknown = Foreknown::default();
         loop {
@@ -211,13 +212,13 @@ impl Survey {
         }
     }
 
-    /// The same of a file of records in a directory, beside the `data` that `main` is about.
+    /// Surveys a file of records in a directory, next to the `data` that `main` describes.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn beside<S: Source + Clone>(source: &S, main: &Survey, mut seen: impl FnMut(u64)) -> Result<Self> {
         let known = |ids: Ids| match main.foreknown.ids {
-            // The ids are in `data`.
+            // The IDs are in `data`.
             Ids::Unclear if ids == Ids::Lost => Ids::Trusted,
             Ids::Unclear => ids,
             told => told,
@@ -235,11 +236,11 @@ impl Survey {
 }
 
 impl<S: Source + Clone> RecordingReader<Merged<SourceReader<S>>> {
-    /// Opens a directory of `perf record --threads`: its `data` and the files of records beside it. The model and the
-    /// layout are those of `data`.
+    /// Opens a directory of `perf record --threads`: its `data` and the other files of records. Model and layout are
+    /// those of `data`.
     ///
     /// # Errors
-    /// `data` is not a recording in file mode, or a file cannot be read.
+    /// Fails if `data` is not a recording in file mode, or a file cannot be read.
     pub fn directory(data: S, files: Vec<DataFile<S>>, limits: Limits) -> Result<Self> {
         let RecordingReader { recording, container_layout, collector, .. } =
             RecordingReader::open_with(data.clone(), Options { limits, ..Options::default() })
@@ -255,11 +256,11 @@ impl<S: Source + Clone> RecordingReader<Merged<SourceReader<S>>> {
 }
 
 impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
-    /// Opens a file of records in a directory of `perf record --threads`, `beside` its `data`: the model and the
-    /// layout are those of `data`.
+    /// Opens a file of records in a directory of `perf record --threads`, `beside` its `data`. Model and layout are
+    /// those of `data`.
     ///
     /// # Errors
-    /// `data` is not a recording.
+    /// Fails if `data` is not a recording.
     pub fn beside(data: S, beside: S, limits: Limits) -> Result<Self> {
         let options = Options { limits, ..Options::default() };
         let RecordingReader { recording, container_layout, collector, .. } = RecordingReader::open_with(data, options)?;
@@ -270,7 +271,7 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
 }
 
 impl<R> RecordingReader<R> {
-    /// The same reader with its input wrapped, so that readers of different inputs have one type.
+    /// Returns the same reader with its input wrapped, so that readers of different inputs have the same type.
     pub fn map_input<T>(self, wrap: impl FnOnce(R) -> T) -> RecordingReader<T> {
         let RecordingReader { recording, container_layout, records, collector } = self;
         RecordingReader { recording, container_layout, records: records.map_input(wrap), collector }
@@ -278,18 +279,18 @@ impl<R> RecordingReader<R> {
 }
 
 impl<R: Read> RecordingReader<R> {
-    /// Opens a pipe-mode recording in a stream, and reads the metadata at its head.
+    /// Opens a recording in pipe mode from a stream and reads the metadata at its start.
     ///
     /// # Errors
-    /// A stream that is not a recording in pipe mode, or with damaged attributes.
+    /// Fails if the stream is not a recording in pipe mode, or its attributes are corrupt.
     pub fn pipe(input: R) -> Result<Self> {
         Self::pipe_with(input, Options::default())
     }
 
-    /// The same with options.
+    /// Opens a recording in pipe mode with options.
     ///
     /// # Errors
-    /// As [`pipe`](Self::pipe).
+    /// Fails like [`pipe`](Self::pipe).
     pub fn pipe_with(mut input: R, options: Options) -> Result<Self> {
         let mut first = [0; PipeHeader::SIZE as usize];
         let got = read_start(&mut input, &mut first)?;
@@ -312,43 +313,43 @@ impl<R: Read> RecordingReader<R> {
         Ok(RecordingReader { recording, container_layout: ContainerLayout::Pipe(head), records, collector })
     }
 
-    /// The model. In a pipe it grows with metadata records that pass.
+    /// Returns the model. In a pipe, metadata records that are read later extend it.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// The model, for changing it before it is written.
+    /// Returns the model for modification before it is written.
     pub fn recording_mut(&mut self) -> &mut Recording {
         &mut self.recording
     }
 
-    /// The input.
+    /// Returns the input.
     pub fn input(&self) -> &R {
         self.records.input()
     }
 
-    /// How the recording stands in its container.
+    /// Returns the layout of the recording in its container.
     pub fn container_layout(&self) -> &ContainerLayout {
         &self.container_layout
     }
 
-    /// Why the records could not be read up to the end: known once [`next`](Self::next) has given
-    /// [`StreamItem::Unreadable`] or the end.
+    /// Returns why the records could not be read to the end. Available after [`next`](Self::next) has returned
+    /// [`StreamItem::Unreadable`] or `None`.
     pub fn damage(&self) -> Option<&Error> {
         self.records.damage()
     }
 
-    /// What the bytes are that are no whole record, where there are some: the start of a record, or damage. Known once
-    /// [`next`](Self::next) has given the end.
+    /// Classifies the bytes at the end that are not a complete record, if there are any: the start of a record, or
+    /// damage. Available after [`next`](Self::next) has returned `None`.
     pub fn tail(&self) -> Option<Tail> {
         self.records.tail(&self.recording)
     }
 
-    /// The next item of the record stream, behind the metadata at the head of a pipe; `None` at the end. A record
-    /// comes with the model, which already knows what the record says.
+    /// Returns the next item of the record stream, after the metadata at the start of a pipe; `None` at the end. A
+    /// record is returned with the model, which already includes the record's content if it is metadata.
     ///
     /// # Errors
-    /// The input cannot be read, or a pipe has a damaged attribute late in the stream.
+    /// Fails if the input cannot be read, or a corrupt attribute follows later in a pipe.
     // Not an iterator: an item borrows from the reader.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<StreamItem<'_, RecordRef<'_>>>> {
@@ -359,26 +360,26 @@ impl<R: Read> RecordingReader<R> {
         Ok(Some(item.map(|raw| RecordRef::new(raw, &self.recording))))
     }
 
-    /// The same records in the order of time, those in compressed records among them.
+    /// Returns the same records in time order, including records inside compressed records.
     pub fn by_time(self) -> ByTime<R> {
         ByTime::new(self)
     }
 
-    /// Takes out [`damage`](Self::damage).
+    /// Removes and returns [`damage`](Self::damage).
     fn take_damage(&mut self) -> Option<Error> {
         self.records.take_damage()
     }
 
-    /// Whether the next item has been read already: a stream does not have to bring more for it.
+    /// Returns whether the next item is already in memory, so that it needs no further input.
     pub fn has_more_at_hand(&self) -> bool {
         self.records.has_more_at_hand()
     }
 
-    /// The next pieces together, as many records as are at hand; `None` at the end. Who does not look into every
-    /// record is faster with this.
+    /// Returns the next items together, as many records as are in memory; `None` at the end. Faster when most records
+    /// are skipped.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Fails like [`next`](Self::next).
     pub fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>> {
         let Some(chunk) = self.records.next_chunk()? else { return Ok(None) };
         if let ContainerLayout::Pipe(_) = &self.container_layout {

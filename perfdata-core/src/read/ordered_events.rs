@@ -1,56 +1,58 @@
-//! The order of time.
+//! Time order.
 //!
-//! perf reads the ring buffers of the CPUs one after the other, so a stream is in order only within each CPU's part of
-//! a round. Whatever comes after the FINISHED_ROUND behind a round is younger than all that came before that round
-//! (tools/perf/util/ordered-events.c, Linux 2.6.35): two rounds are kept, and sorted when they can be.
+//! perf reads the ring buffers of the CPUs one after the other, so a stream is in time order only within each CPU's
+//! part of a round. All items after the FINISHED_ROUND that ends a round are younger than all items before that round
+//! (tools/perf/util/ordered-events.c, Linux 2.6.35). Therefore two rounds are buffered, and sorted when complete.
 
 #![allow(clippy::arithmetic_side_effects, reason = "counts of what is in memory, and places in it")]
 
 use std::collections::VecDeque;
 
-/// What is kept of a part of a stream: a list of items.
+/// The buffered data of a part of a stream: a list of items.
 pub trait Waiting: Default {
-    /// Number of items, those that do not wait counted.
+    /// Returns the number of items, including those that no longer wait.
     fn len(&self) -> usize;
 
-    /// Whether there is no item.
+    /// Returns whether there is no item.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes that it takes.
+    /// Returns the memory use in bytes.
     fn weight(&self) -> usize;
 
-    /// Adds the item of number `at` of another part.
+    /// Adds item number `at` of another part.
     fn push_from(&mut self, other: &Self, at: usize);
 
-    /// Empties it; the memory is kept.
+    /// Removes all items and keeps the memory.
     fn clear(&mut self);
 }
 
 /// Items of a stream that wait for older ones.
 ///
-/// Of one moment, what comes first in the stream is first. The memory is bounded: where rounds are missing or very
-/// long, the older half of what waits goes first, and is in order as far as can be known by then, as in perf itself.
+/// Items with the same time keep the order of the stream. Memory is bounded: if rounds are missing or very long, the
+/// older half of the waiting items is released first. As in perf, its order is then correct only as far as it can be
+/// known at that time.
 #[derive(Debug)]
 pub struct OrderedEvents<P> {
-    /// Parts of the stream, the first of them with the number `first`, and how many of their items wait.
+    /// Parts of the stream, each with the number of its waiting items. The first part has the number `first`.
     parts: VecDeque<(P, usize)>,
     first: usize,
-    /// Time, part and number of the items that wait, sorted up to `ready`; those before `next` wait no more.
+    /// Time, part number and item number of the waiting items, sorted up to `ready`; items before `next` no longer
+    /// wait.
     order: Vec<(u64, usize, usize)>,
     next: usize,
     ready: usize,
-    /// The youngest time so far, and that at the end of the last round.
+    /// The latest time so far, and the latest time at the end of the last round.
     youngest: u64,
     complete: u64,
     most: usize,
-    /// A part that is done with: its memory can be used again.
+    /// A finished part whose memory can be reused.
     spare: Option<P>,
 }
 
 impl<P: Waiting> OrderedEvents<P> {
-    /// Keeps parts of `most` bytes, and one more.
+    /// Returns a buffer for parts of `most` bytes in total, plus one part.
     pub fn new(most: usize) -> Self {
         OrderedEvents {
             parts: VecDeque::new(),
@@ -70,17 +72,17 @@ impl<P: Waiting> OrderedEvents<P> {
         self.parts.push_back((part, 0));
     }
 
-    /// The part that was added last.
+    /// Returns the part that was added last.
     pub fn last(&self) -> Option<&P> {
         self.parts.back().map(|(part, _)| part)
     }
 
-    /// The same, for changing it.
+    /// Returns the part that was added last, for modification.
     pub fn last_mut(&mut self) -> Option<&mut P> {
         self.parts.back_mut().map(|(part, _)| part)
     }
 
-    /// Lets the item of number `at` in the last part wait until all that is older than `time` has come.
+    /// Makes item number `at` of the last part wait until all items older than `time` have arrived.
     #[inline]
     pub fn wait(&mut self, time: u64, at: usize) {
         let Some(number) = self.parts.len().checked_sub(1) else { return };
@@ -91,25 +93,25 @@ impl<P: Waiting> OrderedEvents<P> {
         self.order.push((time, self.first + number, at));
     }
 
-    /// The end of a round: what is not younger than the round before it waits no more.
+    /// Ends a round: releases the items that are not younger than the previous round.
     pub fn end_round(&mut self) {
         self.release(self.complete);
         self.complete = self.youngest;
     }
 
-    /// The end of the stream: nothing waits any more.
+    /// Ends the stream: releases all items.
     pub fn finish(&mut self) {
         self.release(u64::MAX);
     }
 
-    /// Whether there is an item that waits no more.
+    /// Returns whether an item is released and not yet returned.
     #[inline]
     pub fn has_next(&self) -> bool {
         self.next < self.ready
     }
 
-    /// The next item that waits no more: its part, and its number in that.
-    // Not an iterator: what it gives is borrowed.
+    /// Returns the next released item: its part, and its number in that part.
+    // Not an iterator: the items are borrowed.
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Option<(&P, usize)> {
@@ -120,18 +122,18 @@ impl<P: Waiting> OrderedEvents<P> {
         Some((part, at))
     }
 
-    /// The item that [`next`](Self::next) gave last; `None` once parts were forgotten.
+    /// Returns the item that [`next`](Self::next) returned last; `None` after its part was removed.
     pub fn current(&self) -> Option<(&P, usize)> {
         let &(_, number, at) = self.order.get(self.next.checked_sub(1)?)?;
         let (part, _) = self.parts.get(number.checked_sub(self.first)?)?;
         Some((part, at))
     }
 
-    /// Forgets the parts that are done with; where too much waits, lets the older half go. To be called between parts.
+    /// Removes finished parts. If too many items wait, releases the older half. Must be called between parts.
     pub fn settle(&mut self) {
         self.forget();
         while !self.has_next() && self.weight() > self.most {
-            // A few items that wait for long may keep many parts.
+            // A few items that wait for a long time may keep many parts in memory.
             let items: usize = self.parts.iter().map(|(part, _)| part.len()).sum();
             if self.order.len() - self.next < items / 2 {
                 self.compact();
@@ -143,7 +145,7 @@ impl<P: Waiting> OrderedEvents<P> {
         }
     }
 
-    /// An empty part, with memory if there is some to be used again.
+    /// Returns an empty part, with reused memory if available.
     pub fn spare(&mut self) -> P {
         self.spare.take().unwrap_or_default()
     }
@@ -152,7 +154,7 @@ impl<P: Waiting> OrderedEvents<P> {
         self.parts.iter().map(|(part, _)| part.weight()).sum()
     }
 
-    /// Stable, and fast: what waits is made of a few sorted runs.
+    /// Sorts stably and fast, because the waiting items are a few sorted runs.
     fn sort(&mut self) {
         self.order.drain(..self.next);
         self.ready -= self.next;
@@ -160,7 +162,7 @@ impl<P: Waiting> OrderedEvents<P> {
         self.order.get_mut(self.ready..).unwrap_or_default().sort_by_key(|item| item.0);
     }
 
-    /// Makes everything up to and including the time `until` ready.
+    /// Releases all items up to and including the time `until`.
     fn release(&mut self, until: u64) {
         self.sort();
         let waiting = self.order.get(self.ready..).unwrap_or_default();
@@ -176,7 +178,7 @@ impl<P: Waiting> OrderedEvents<P> {
         }
     }
 
-    /// Makes one part of all that wait.
+    /// Combines all waiting items in one part.
     fn compact(&mut self) {
         self.sort();
         let mut kept = P::default();
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!(ready(&mut rounds), [40]);
     }
 
-    /// Nor do a few whose time lies far ahead keep all that came with them.
+    /// A few items with times far in the future do not keep their parts in memory, either.
     #[test]
     fn a_stream_without_rounds_does_not_fill_the_memory() {
         let mut rounds = OrderedEvents::new(8000);

@@ -1,4 +1,4 @@
-//! Opening what stands at a path: a file of either container, a directory, or a stream.
+//! Opens a path: a file of either container, a directory, or a stream.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use crate::read::limits::Limits;
 use crate::read::source::{Source, SourceReader};
 use crate::read::{Options, RecordingReader};
 
-/// The record stream of a recording that was opened by its path.
+/// The record stream of a recording opened by path.
 #[derive(Debug)]
 pub struct PathReader(Stream);
 
@@ -20,7 +20,7 @@ pub struct PathReader(Stream);
 enum Stream {
     File(SourceReader<Arc<InputFile>>),
     Directory(Box<Merged<SourceReader<Arc<InputFile>>>>),
-    /// What can be read only once.
+    /// An input that can be read only once.
     Pipe(File),
 }
 
@@ -36,10 +36,10 @@ impl Read for PathReader {
 
 impl RecordingReader {
     /// Opens the recording at `path`: a file in file mode or pipe mode, a directory (`perf record --threads` or
-    /// `--kcore`), or something that can be read only once, as a FIFO or `/dev/stdin`, in pipe mode.
+    /// `--kcore`), or an input in pipe mode that can be read only once, such as a FIFO or `/dev/stdin`.
     ///
     /// # Errors
-    /// There is nothing, or it is not a recording, or its header or attributes are damaged.
+    /// Fails if the path does not exist, is not a recording, or its header or attributes are corrupt.
     pub fn open_path(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|e| of_path(path, e))?;
@@ -59,7 +59,7 @@ fn of_path(path: &Path, error: io::Error) -> Error {
     Error::io(path.display().to_string(), error)
 }
 
-/// The files of a directory that holds a recording.
+/// The files of a directory that contains a recording.
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
@@ -72,7 +72,7 @@ impl Directory {
     /// Opens the files in the directory `path`.
     ///
     /// # Errors
-    /// There is no file `data`, or a file cannot be opened.
+    /// Fails if there is no file `data`, or a file cannot be opened.
     pub fn open(path: &Path) -> Result<Directory> {
         let open = |name: &str| {
             let path = path.join(name);
@@ -97,52 +97,53 @@ impl Directory {
         })
     }
 
-    /// The directory.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// `data`: the header, the model, and the records of the main thread.
+    /// Returns `data`: the header, the model, and the records of the main thread.
     pub fn data(&self) -> &Arc<InputFile> {
         &self.data
     }
 
-    /// `data.0`, `data.1`, …: the records of the other threads.
+    /// Returns `data.0`, `data.1`, …: the records of the other threads.
     pub fn files(&self) -> &[DataFile<Arc<InputFile>>] {
         &self.files
     }
 
-    /// Whether the records stand in several files.
+    /// Returns whether the records are in several files.
     pub fn is_split(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// Names of what is neither: `kcore_dir` or `kcore_dir__<pid>`, the image and symbols of a recorded kernel.
+    /// Returns the names of the remaining entries: `kcore_dir` or `kcore_dir__<pid>`, the image and symbols of a
+    /// recorded kernel.
     pub fn extras(&self) -> &[String] {
         &self.extras
     }
 
-    /// Bytes of all files with records.
+    /// Returns the size in bytes of all files with records.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails if the operating system reports an error.
     pub fn len(&self) -> io::Result<u64> {
         let files = self.files.iter().map(|file| &file.source);
         files.chain([&self.data]).try_fold(0_u64, |sum, file| Ok(sum.saturating_add(Source::len(file)?)))
     }
 
-    /// Whether there are no bytes.
+    /// Returns whether there are no bytes.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails if the operating system reports an error.
     pub fn is_empty(&self) -> io::Result<bool> {
         self.len().map(|len| len == 0)
     }
 
-    /// The recording in the directory, the records of all its files by time.
+    /// Returns a reader of the recording in the directory, with the records of all files in time order.
     ///
     /// # Errors
-    /// As [`RecordingReader::directory`].
+    /// Fails like [`RecordingReader::directory`].
     pub fn reader(&self, limits: Limits) -> Result<RecordingReader> {
         if self.files.is_empty() {
             let options = Options { limits, ..Options::default() };
@@ -155,8 +156,8 @@ impl Directory {
     }
 }
 
-/// Opens a file of a directory. Anything but a regular file is refused before it is opened: a FIFO would wait for a
-/// writer.
+/// Opens a file of a directory. Everything except a regular file is rejected before it is opened: opening a FIFO would
+/// wait for a writer.
 fn open_regular(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() { File::open(path) } else { Err(io::Error::other("not a regular file")) }
 }

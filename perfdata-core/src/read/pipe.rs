@@ -1,8 +1,8 @@
 //! Reading pipe mode: metadata are records of the stream.
 //!
-//! The records at the head of the stream become the model and a list of [`Slot`]s, from which a writer makes them
-//! again. Metadata that come later (perf record --tail-synthesize, perf inject) enter the model when they pass, and
-//! stay in the stream.
+//! The records at the start of the stream become the model and a list of [`Slot`]s, from which a writer recreates them.
+//! Later metadata (perf record --tail-synthesize, perf inject) enter the model when they are read, and stay in the
+//! stream.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -18,7 +18,7 @@ use crate::read::records::{RecordStream, StreamItem};
 use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
 use crate::recording::{Event, Recording};
 
-/// Whether records of this type say something about the recording as a whole, so that a file has them elsewhere.
+/// Returns whether records of this type describe the recording as a whole; a file stores their content elsewhere.
 #[inline]
 pub fn is_metadata(kind: RecordType) -> bool {
     matches!(
@@ -30,18 +30,18 @@ pub fn is_metadata(kind: RecordType) -> bool {
     )
 }
 
-/// Enters the metadata records of a stream into a model.
+/// Adds the metadata records of a stream to a model.
 #[derive(Debug, Default)]
 pub struct Collector {
-    /// The highest feature number seen: an empty record with a number above ends the features.
+    /// The highest feature number so far: an empty record with the same or a higher number ends the features.
     highest: u64,
-    /// Tracing data whose payload is still coming.
+    /// Tracing data whose payload is incomplete.
     tracing: Option<Tracing>,
-    /// Bytes of metadata so far.
+    /// Size of the metadata so far in bytes.
     taken: u64,
-    /// Whether another record than metadata has passed.
+    /// Whether a record other than metadata was read.
     is_behind_head: bool,
-    /// The event behind the last one that was sent again.
+    /// Index of the event after the last repeated one.
     next_again: usize,
 }
 
@@ -58,18 +58,17 @@ struct Tracing {
 }
 
 impl Collector {
-    /// One for what comes behind the head of a stream.
+    /// Returns a collector for the stream after its initial metadata.
     pub fn behind_head() -> Self {
         Collector { is_behind_head: true, ..Collector::default() }
     }
 
-    /// Counts metadata, which are held in memory.
+    /// Counts metadata, which stay in memory, against the limit.
     fn take(&mut self, recording: &Recording, bytes: &[u8]) -> Result<()> {
         recording.limits.take(&mut self.taken, bytes.len() as u64)
     }
 
-    /// Enters a metadata record into the model, and returns what the model does not say of it: nothing where its
-    /// payload is still to come.
+    /// Adds a metadata record to the model. Returns the data outside the model, or `None` if the payload is incomplete.
     fn record(&mut self, recording: &mut Recording, raw: &RawRecord<'_>) -> Result<Option<Slot>> {
         let layout = Layout { misc: raw.misc, len: raw.body().len() as u64, ..Layout::default() };
         let slot = |content, used: &dyn Fn() -> usize| {
@@ -107,7 +106,7 @@ impl Collector {
                     size: body.size as usize,
                     payload: Vec::new(),
                 });
-                // No payload comes that would complete it.
+                // There is no payload that would complete it.
                 Ok(if body.size == 0 { self.finish(recording) } else { None })
             }
             RecordType::HEADER_FEATURE => {
@@ -131,12 +130,12 @@ impl Collector {
         }
     }
 
-    /// The place of the event that `event` is once more: `perf record --switch-output` sends all metadata again with
-    /// each output. At the head of a stream, two events without ids may be alike.
+    /// Returns the index of the event that `event` repeats: `perf record --switch-output` writes all metadata again
+    /// with each output. At the start of a stream, two events without IDs may be equal.
     fn repeated(&mut self, event: &Event, recording: &Recording) -> Option<usize> {
         let at = match event.ids.first() {
             Some(&id) => recording.events.of_id_strict(id)?,
-            // All of them are sent again, in their order.
+            // All events are repeated, in the same order.
             None if self.is_behind_head => {
                 [self.next_again, 0].into_iter().find(|&at| recording.events.get(at) == Some(event))?
             }
@@ -147,14 +146,14 @@ impl Collector {
         Some(at)
     }
 
-    /// Adds to the payload of tracing data; enters it into the model when it is complete.
+    /// Adds to the payload of tracing data; adds the tracing data to the model when it is complete.
     fn payload(&mut self, recording: &mut Recording, bytes: &[u8]) -> Option<Slot> {
         let tracing = self.tracing.as_mut()?;
         tracing.payload.extend_from_slice(bytes);
         if tracing.payload.len() < tracing.size { None } else { self.finish(recording) }
     }
 
-    /// What is there of the tracing data when it is complete, or the stream ends. Of several the first one counts.
+    /// Ends the tracing data when it is complete or the stream ends. The model contains the first of several.
     fn finish(&mut self, recording: &mut Recording) -> Option<Slot> {
         let Tracing { pad, tail, misc, mut record, size, mut payload, .. } = self.tracing.take()?;
         let len = tracing::len(&payload).unwrap_or(payload.len());
@@ -168,10 +167,10 @@ impl Collector {
         Some(Slot { content: SlotContent::TracingData { pad, tail }, misc, padding })
     }
 
-    /// Enters an item of the stream into the model, if it is metadata, and returns what the model does not say of it.
+    /// Adds an item of the stream to the model if it is metadata; returns the data outside the model.
     ///
     /// # Errors
-    /// An attribute that cannot be read.
+    /// Fails if an attribute cannot be read.
     pub fn item(&mut self, recording: &mut Recording, item: &StreamItem<'_>) -> Result<Option<Slot>> {
         match item {
             StreamItem::Record(raw) if is_metadata(raw.kind) => {
@@ -191,13 +190,13 @@ impl Collector {
         }
     }
 
-    /// Enters a chunk of the stream into the model, if it is metadata.
+    /// Adds a chunk of the stream to the model if it is metadata.
     ///
     /// # Errors
-    /// An attribute that cannot be read.
+    /// Fails if an attribute cannot be read.
     pub fn chunk(&mut self, recording: &mut Recording, chunk: &Chunk<'_>) -> Result<()> {
         match chunk {
-            // Metadata stand alone.
+            // A metadata record is alone in its batch.
             Chunk::Records(batch) => match batch.iter().next() {
                 Some(first) => self.item(recording, &StreamItem::Record(first)).map(drop),
                 None => Ok(()),
@@ -208,14 +207,14 @@ impl Collector {
     }
 }
 
-/// Reads the metadata at the head of the stream.
+/// Reads the metadata at the start of the stream.
 pub(super) fn read_head<R: Read>(
     stream: &mut RecordStream<R>,
     recording: &mut Recording,
     collector: &mut Collector,
 ) -> Result<PipeLayout> {
     let mut slots: Vec<Slot> = Vec::new();
-    // The slot that made each feature, and its record, since a later record of the same feature replaces it.
+    // Slot and record of each feature, because a later record of the same feature replaces it.
     let mut made: BTreeMap<u32, (usize, Vec<u8>)> = BTreeMap::new();
     while collector.tracing.is_some() || stream.peek_kind()?.is_some_and(is_metadata) {
         let Some(item) = stream.next()? else { break };

@@ -1,4 +1,4 @@
-//! Several records at once: what most of a recording is to those who do not look into every record.
+//! Several records at once, for code that skips most records.
 
 #![allow(clippy::arithmetic_side_effects, reason = "lengths and counts of records that are in memory")]
 
@@ -7,8 +7,8 @@ use binrw::Endian;
 use crate::read::pipe::is_metadata;
 use crate::record::{RawRecord, RecordHeader, RecordType};
 
-/// Whole records, one behind the other as in the input. One that says something about the recording as a whole, or
-/// has a payload behind it, is in a batch of its own.
+/// Whole records, adjacent as in the input. A record that describes the recording as a whole or has a payload is alone
+/// in its batch.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordBatch<'a> {
     bytes: &'a [u8],
@@ -22,26 +22,26 @@ pub struct RecordBatch<'a> {
 pub enum Chunk<'a> {
     /// Whole records.
     Records(RecordBatch<'a>),
-    /// A part of what follows the last record outside its size (AUX data, tracing data).
+    /// A part of the payload that follows the last record outside its size (AUX data, tracing data).
     Payload(&'a [u8]),
-    /// Bytes that are no records, from a damaged place up to the end.
+    /// Bytes that are not records, from the damage up to the end.
     Unreadable(&'a [u8]),
 }
 
 impl<'a> RecordBatch<'a> {
-    /// The records at the start of `bytes`, whose first byte has the absolute offset `offset`, up to one that must be
-    /// in a batch of its own, is not whole, or is none. There may be no record at all.
+    /// Returns the records at the start of `bytes`, whose first byte has the absolute offset `offset`, up to a record
+    /// that must be alone in its batch, is incomplete or invalid. The batch may be empty.
     pub fn first(bytes: &'a [u8], endian: Endian, offset: u64) -> Self {
         let (len, count) = Self::measure(bytes, endian);
         Self::new(bytes.get(..len).unwrap_or_default(), count, endian, offset)
     }
 
-    /// A batch of `count` records that take all of `bytes`.
+    /// Returns a batch of `count` records that occupy all of `bytes`.
     pub(super) fn new(bytes: &'a [u8], count: usize, endian: Endian, offset: u64) -> Self {
         RecordBatch { bytes, count, offset, endian }
     }
 
-    /// Bytes and records of the batch at the start of `bytes`.
+    /// Returns the size in bytes and the number of records of the batch at the start of `bytes`.
     pub(super) fn measure(bytes: &[u8], endian: Endian) -> (usize, usize) {
         let (mut len, mut count) = (0, 0);
         while let Some(header) = RecordHeader::parse(bytes.get(len..).unwrap_or_default(), endian) {
@@ -61,46 +61,47 @@ impl<'a> RecordBatch<'a> {
         (len, count)
     }
 
-    /// One record.
+    /// Returns a batch of one record.
     #[inline]
     pub fn of(record: &RawRecord<'a>) -> Self {
         RecordBatch { bytes: record.bytes, count: 1, offset: record.offset, endian: record.endian }
     }
 
-    /// All bytes of the records.
+    /// Returns all bytes of the records.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     #[inline]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is no record.
+    /// Returns whether there is no record.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Byte order of the records.
+    /// Returns the byte order of the records.
     pub fn endian(&self) -> Endian {
         self.endian
     }
 
-    /// Absolute offset of the first record in the input.
+    /// Returns the absolute offset of the first record in the input.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The records.
+    /// Returns an iterator over the records.
     #[inline]
     pub fn iter(&self) -> Records<'a> {
         Records { bytes: self.bytes, offset: self.offset, endian: self.endian }
     }
 
-    /// Takes the first part out of the batch: a record of a type that is `wanted`, or all up to the next such record.
+    /// Removes and returns the first part of the batch: a record of a `wanted` type, or all records before the next
+    /// such record.
     #[inline]
     pub fn take_part(&mut self, wanted: impl Fn(RecordType) -> bool) -> Option<BatchPart<'a>> {
         let (mut len, mut count) = (0, 0);
@@ -118,7 +119,7 @@ impl<'a> RecordBatch<'a> {
         (count > 0).then(|| BatchPart::Others(self.take(len, count)))
     }
 
-    /// Takes out the first `count` records, which have `len` bytes.
+    /// Removes and returns the first `count` records, which have `len` bytes.
     fn take(&mut self, len: usize, count: usize) -> Self {
         let (head, tail) = self.bytes.split_at_checked(len).unwrap_or((self.bytes, &[]));
         let taken = RecordBatch { bytes: head, count, ..*self };
@@ -137,7 +138,8 @@ impl<'a> IntoIterator for RecordBatch<'a> {
     }
 }
 
-/// Whether a record is in a batch of its own: what comes next may depend on it, or a file has what it says elsewhere.
+/// Returns whether a record is alone in its batch: the following data may depend on it, or a file stores its content
+/// elsewhere.
 #[inline]
 pub(super) fn stands_alone(kind: RecordType) -> bool {
     matches!(kind, RecordType::AUXTRACE | RecordType::HEADER_BUILD_ID) || is_metadata(kind)
@@ -168,9 +170,9 @@ impl<'a> Iterator for Records<'a> {
 /// A part of a batch.
 #[derive(Debug, Clone, Copy)]
 pub enum BatchPart<'a> {
-    /// A record that was asked for.
+    /// A record of a wanted type.
     Wanted(RawRecord<'a>),
-    /// Records that were not.
+    /// Records of other types.
     Others(RecordBatch<'a>),
 }
 
@@ -180,7 +182,7 @@ mod tests {
     use crate::error::Result;
     use crate::wire::Wire;
 
-    /// Headers alone: type and size.
+    /// Returns records that consist only of a header (type and size) and zeros.
     fn records(list: &[(RecordType, u16)]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for &(kind, size) in list {

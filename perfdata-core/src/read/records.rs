@@ -1,4 +1,4 @@
-//! The record stream: whole records out of large blocks, without copying them again.
+//! The record stream: whole records from large blocks, without copying them again.
 
 #![allow(clippy::arithmetic_side_effects, reason = "start and end are places in the buffer, start not behind end")]
 
@@ -12,20 +12,20 @@ use crate::read::tail::{Remainder, Tail};
 use crate::record::{RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
-/// The next thing in a stream of records. A [`RecordingReader`](super::RecordingReader) gives each record together with
+/// The next item of a record stream. A [`RecordingReader`](super::RecordingReader) returns each record together with
 /// the model, as a [`RecordRef`](super::RecordRef).
 #[derive(Debug, Clone, Copy)]
 pub enum StreamItem<'a, R = RawRecord<'a>> {
     /// A whole record.
     Record(R),
-    /// A part of what follows the last record outside its size (AUX data, tracing data).
+    /// A part of the payload that follows the last record outside its size (AUX data, tracing data).
     Payload(&'a [u8]),
-    /// Bytes that are no records, from a damaged place up to the end: see [`RecordStream::damage`].
+    /// Bytes that are not records, from the damage up to the end: see [`RecordStream::damage`].
     Unreadable(&'a [u8]),
 }
 
 impl<'a, R> StreamItem<'a, R> {
-    /// The same item, a record changed by `change`.
+    /// Returns the same item, with a record converted by `change`.
     pub fn map<T>(self, change: impl FnOnce(R) -> T) -> StreamItem<'a, T> {
         match self {
             StreamItem::Record(record) => StreamItem::Record(change(record)),
@@ -35,33 +35,33 @@ impl<'a, R> StreamItem<'a, R> {
     }
 }
 
-/// Reads the pieces of a stream, in order.
+/// Reads the items of a stream, in order.
 #[derive(Debug)]
 pub struct RecordStream<R> {
     input: R,
     endian: Endian,
     buffer: Vec<u8>,
-    /// The bytes of `buffer` that are read but not handed out.
+    /// Start and end of the bytes in `buffer` that are read but not yet returned.
     start: usize,
     end: usize,
     /// Absolute offset of `start` in the input.
     offset: u64,
-    /// Bytes of payload that are still to come.
+    /// Number of payload bytes still to come.
     payload: u64,
     at_end: bool,
     damage: Option<Error>,
     remainder: Remainder,
 }
 
-/// Where in the buffer an item is.
+/// Location of an item in the buffer.
 enum Place {
     Record { from: usize, to: usize, offset: u64 },
     Payload { from: usize, to: usize },
     Unreadable { from: usize, to: usize },
 }
 
-/// Bytes read at once: enough that the cost of a call does not show, and that a record always fits; few enough that they
-/// are still in the CPU's own cache when they are looked at.
+/// Number of bytes read at once: enough to make the cost of a system call negligible and to fit any record; few enough
+/// to stay in the CPU's own cache until they are processed.
 const BLOCK: usize = 256 << 10;
 
 impl<R> RecordStream<R> {
@@ -72,12 +72,12 @@ impl<R> RecordStream<R> {
 }
 
 impl<R: Read> RecordStream<R> {
-    /// Records from `input`, whose first byte has the absolute offset `offset`.
+    /// Returns a stream of the records in `input`, whose first byte has the absolute offset `offset`.
     pub fn new(input: R, endian: Endian, offset: u64) -> Self {
         Self::with_block(input, endian, offset, BLOCK)
     }
 
-    /// The same with `block` bytes read at once, or more where a record is larger.
+    /// Returns a stream that reads `block` bytes at once, or more if a record is larger.
     pub(super) fn with_block(input: R, endian: Endian, offset: u64, block: usize) -> Self {
         RecordStream {
             input,
@@ -97,31 +97,31 @@ impl<R: Read> RecordStream<R> {
         &self.input
     }
 
-    /// Absolute offset of the next item.
+    /// Returns the absolute offset of the next item.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Why the stream could not be read as records up to its end.
+    /// Returns why the stream could not be read as records up to its end.
     pub fn damage(&self) -> Option<&Error> {
         self.damage.as_ref()
     }
 
-    /// What the bytes are that are no whole record, at the end of a stream of `recording`: nothing where all are. Known
-    /// when [`next`](Self::next) has given the end.
+    /// Classifies the bytes at the end of a stream of `recording` that are not a complete record; `None` if all bytes
+    /// are complete records. Available after [`next`](Self::next) has returned `None`.
     pub fn tail(&self, recording: &Recording) -> Option<Tail> {
         self.damage.as_ref().map(|damage| self.remainder.judge(damage, recording))
     }
 
-    /// Takes out [`damage`](Self::damage), when the stream is at its end.
+    /// Removes and returns [`damage`](Self::damage) at the end of the stream.
     pub(super) fn take_damage(&mut self) -> Option<Error> {
         self.damage.take()
     }
 
-    /// The next item; `None` at the end of the input.
+    /// Returns the next item; `None` at the end of the input.
     ///
     /// # Errors
-    /// The input cannot be read. What is wrong with the bytes is not an error here: see [`damage`](Self::damage).
+    /// Fails if the input cannot be read. Invalid bytes are not an error here: see [`damage`](Self::damage).
     // Not an iterator: an item borrows from the stream.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<StreamItem<'_>>> {
@@ -136,10 +136,10 @@ impl<R: Read> RecordStream<R> {
         })
     }
 
-    /// The next pieces together, as many records as are at hand; `None` at the end of the input.
+    /// Returns the next items together, as many records as are in memory; `None` at the end of the input.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Fails like [`next`](Self::next).
     pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>> {
         let endian = self.endian;
         Ok(match self.advance()? {
@@ -154,7 +154,7 @@ impl<R: Read> RecordStream<R> {
         })
     }
 
-    /// Takes the next item out of the buffer.
+    /// Removes the next item from the buffer.
     fn advance(&mut self) -> Result<Option<Place>> {
         if self.damage.is_some() {
             let Some((from, to)) = self.take_block(u64::MAX)? else { return Ok(None) };
@@ -185,7 +185,7 @@ impl<R: Read> RecordStream<R> {
         }
     }
 
-    /// Makes the next record available: its length and that of what follows it, or why it is none.
+    /// Makes the next record available. Returns its length and that of its payload, or why it is not a record.
     fn whole_record(&mut self) -> Result<Option<Result<(usize, u64)>>> {
         if !self.fill(RecordHeader::SIZE)? && self.start == self.end {
             return Ok(None);
@@ -197,7 +197,7 @@ impl<R: Read> RecordStream<R> {
         Ok(Some(record.and_then(|record| Ok((record.bytes.len(), record.payload_len()?)))))
     }
 
-    /// Whether the next item has been read already, so that nobody has to wait for it.
+    /// Returns whether the next item is already in memory, so that it needs no further input.
     pub(super) fn has_more_at_hand(&self) -> bool {
         let bytes = self.slice(self.start, self.end);
         self.payload == 0
@@ -205,10 +205,10 @@ impl<R: Read> RecordStream<R> {
             && RecordHeader::parse(bytes, self.endian).is_some_and(|header| usize::from(header.size) <= bytes.len())
     }
 
-    /// The type of the next record, which stays where it is; `None` where the next item is not a record.
+    /// Returns the type of the next record without consuming it; `None` if the next item is not a record.
     ///
     /// # Errors
-    /// The input cannot be read.
+    /// Fails if the input cannot be read.
     pub fn peek_kind(&mut self) -> Result<Option<RecordType>> {
         if self.payload > 0 || self.damage.is_some() || !matches!(self.whole_record()?, Some(Ok(_))) {
             return Ok(None);
@@ -216,7 +216,7 @@ impl<R: Read> RecordStream<R> {
         Ok(RecordHeader::parse(self.slice(self.start, self.end), self.endian).map(|header| header.kind))
     }
 
-    /// Up to `most` bytes, whatever they are; the range in the buffer.
+    /// Consumes up to `most` bytes of any kind; returns their range in the buffer.
     fn take_block(&mut self, most: u64) -> Result<Option<(usize, usize)>> {
         self.fill(1)?;
         let len = (self.end - self.start).min(usize::try_from(most).unwrap_or(usize::MAX));
@@ -234,7 +234,7 @@ impl<R: Read> RecordStream<R> {
         self.offset = self.offset.saturating_add(len as u64);
     }
 
-    /// Makes `len` bytes available from `start` on, if the input has them. Bytes handed out before may move.
+    /// Makes `len` bytes available from `start` on, if the input has them. Bytes returned earlier may move.
     fn fill(&mut self, len: usize) -> Result<bool> {
         while self.end - self.start < len && !self.at_end {
             if self.buffer.len() - self.start < len || self.start == self.end {
@@ -248,7 +248,7 @@ impl<R: Read> RecordStream<R> {
                 Ok(0) => self.at_end = true,
                 Ok(got) => self.end = (self.end + got).min(self.buffer.len()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // A reader of this crate says what is wrong, and where.
+                // An error of a reader in this crate already contains cause and offset.
                 Err(e) => return Err(e.downcast().unwrap_or_else(|e| Error::io("record stream", e).at(self.offset))),
             }
         }

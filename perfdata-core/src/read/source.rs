@@ -1,4 +1,4 @@
-//! Where the bytes of a file come from.
+//! Sources of a file's bytes.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,24 +9,24 @@ use crate::header::FileSection;
 
 /// Bytes that can be read at any offset, by several readers at once.
 pub trait Source {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails if the operating system reports an error.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether there are no bytes.
+    /// Returns whether there are no bytes.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails if the operating system reports an error.
     fn is_empty(&self) -> io::Result<bool> {
         self.len().map(|len| len == 0)
     }
 
-    /// Reads some bytes at `offset`; 0 at the end.
+    /// Reads some bytes at `offset`; returns 0 at the end.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails if the operating system reports an error.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
@@ -90,7 +90,7 @@ pub struct SourceReader<S> {
 }
 
 impl<S: Source> SourceReader<S> {
-    /// The bytes of `place`, as far as they exist.
+    /// Returns a stream of the bytes of `place`, as far as they exist.
     pub fn new(source: S, place: FileSection) -> Self {
         SourceReader { source, offset: place.offset, end: place.end().unwrap_or(u64::MAX) }
     }
@@ -106,13 +106,13 @@ impl<S: Source> Read for SourceReader<S> {
     }
 }
 
-/// Whether all bytes are zeros: what a hole of a file reads as.
+/// Returns whether all bytes are zero, as in a hole of a sparse file.
 pub fn is_zero(bytes: &[u8]) -> bool {
-    // Without a branch for each byte.
+    // Avoids a branch for each byte.
     bytes.chunks(256).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
-/// All bytes of `place`, which must lie inside the source.
+/// Reads all bytes of `place`, which must be inside the source.
 pub(crate) fn read_section(source: &(impl Source + ?Sized), place: FileSection, what: &'static str) -> Result<Vec<u8>> {
     let len = source.len().map_err(|e| Error::io(what, e))?;
     let inside = place.end().filter(|&end| end <= len).and_then(|_| usize::try_from(place.size).ok());

@@ -1,4 +1,4 @@
-//! Blocks of a source, for those who look at it here and there.
+//! Blocks of a source, for access at varying offsets.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use super::LARGEST;
 use crate::error::{Error, Result};
 use crate::read::source::Source;
 
-/// Bytes read at once.
+/// Number of bytes read at once.
 pub(super) const BLOCK: u64 = 1 << 20;
 
-/// A block that holds the next bytes of the stream, and one for looks further ahead.
+/// A block with the next bytes of the stream, and one for access further ahead.
 #[derive(Debug)]
 pub(super) struct Blocks {
     pub(super) near: Block,
@@ -22,8 +22,8 @@ impl Blocks {
         Blocks { near: Block::new(BLOCK), far: Block::new(BLOCK) }
     }
 
-    /// The bytes from `at` on, those of a record at least. The next byte of the stream is `here`, and who looks comes
-    /// back to `floor`.
+    /// Returns the bytes from `at` on, at least those of a record. `here` is the next byte of the stream; later calls
+    /// return to `floor`.
     pub(super) fn ahead(&mut self, source: &impl Source, at: u64, here: u64, floor: u64, end: u64) -> Result<&[u8]> {
         let is_within = |from: u64| at >= from && at.saturating_sub(from) <= BLOCK.saturating_sub(LARGEST);
         if is_within(here) {
@@ -37,7 +37,7 @@ impl Blocks {
 #[derive(Debug)]
 pub(super) struct Block {
     size: u64,
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub(super) read: u64,
     at: u64,
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ impl Block {
         Block { size, read: 0, at: 0, bytes: Vec::new() }
     }
 
-    /// The bytes from `at` on: `len` of them, if there are as many before `end`, or more. If they are not in the block,
+    /// Returns the bytes from `at` on: at least `len` bytes, if that many precede `end`. If they are not in the block,
     /// it is filled from `from` on.
     pub(super) fn get(&mut self, source: &impl Source, at: u64, len: u64, from: u64, end: u64) -> Result<&[u8]> {
         let wanted = at.saturating_add(len).min(end);

@@ -1,4 +1,4 @@
-//! How well bytes pass for a record of a recording: by type, size, alignment, fields, event id and time.
+//! Plausibility of bytes as a record of a recording: by type, size, alignment, fields, event ID and time.
 
 use crate::attr::SampleType;
 use crate::error::{Error, Problem};
@@ -10,27 +10,27 @@ use crate::record::{
 };
 use crate::recording::Recording;
 
-/// What is thought of a record.
+/// Plausibility of a record.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// It bears the id of an event, or a time near that of others.
+    /// It contains the ID of an event, or a time close to that of other records.
     Sure,
-    /// All fields fit, but nothing in it belongs to this recording alone.
+    /// All fields are valid, and nothing in it is specific to this recording.
     Likely,
-    /// It can be read, but is not what the kernel or perf write today.
+    /// It can be decoded, although the kernel and perf do not write such records today.
     Odd,
-    /// It cannot be what it says.
+    /// Its content is invalid.
     Bad(Error),
 }
 
 impl Verdict {
-    /// Whether the record is as the kernel and perf write them.
+    /// Returns whether the record is as the kernel and perf write it.
     pub(super) fn is_good(&self) -> bool {
         matches!(self, Verdict::Sure | Verdict::Likely)
     }
 }
 
-/// What is thought of a record, and which ids it bears.
+/// Plausibility of a record, and the event IDs in it.
 #[derive(Debug)]
 pub(super) struct Judgement {
     pub(super) verdict: Verdict,
@@ -43,26 +43,26 @@ impl From<Verdict> for Judgement {
     }
 }
 
-/// What the records so far have shown.
+/// Facts derived from the records so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Evidence {
-    /// What was found out by reading the recording before.
+    /// Results of an earlier pass over the recording.
     before: Foreknown,
-    /// The lowest and the highest time.
+    /// The earliest and the latest time.
     times: Option<(u64, u64)>,
-    /// The same of SAMPLE records.
+    /// The earliest and the latest time of SAMPLE records.
     samples: Option<(u64, u64)>,
-    /// Whether records bear ids of the recording's events.
+    /// Whether records use the IDs of the recording's events.
     knows_ids: bool,
-    /// Whether records of the kernel are believed.
+    /// Whether kernel records were accepted.
     has_kernel_records: bool,
-    /// Whether a record is believed that bears an id that no event has.
+    /// Whether a record was accepted with an ID that belongs to no event.
     has_strangers: bool,
-    /// The types, a bit for each, of which there were records that are as they should be.
+    /// The types, one bit each, of which regular records occurred.
     regular: u128,
 }
 
-/// Nanoseconds that a record may be away from all others before its time speaks against it.
+/// Maximum distance in nanoseconds from all other records at which the time of a record is plausible.
 const NEAR: u64 = 3_600_000_000_000;
 
 impl Evidence {
@@ -70,7 +70,7 @@ impl Evidence {
         Evidence { before, knows_ids: before.ids == Ids::Trusted, ..Evidence::default() }
     }
 
-    /// Judges a whole record. None is believed that `perfconv verify` finds an error in.
+    /// Judges a complete record. Rejects every record in which `perfconv verify` finds an error.
     pub(super) fn judge(&self, raw: &RawRecord<'_>, recording: &Recording) -> Judgement {
         let events = &recording.events;
         let layout = events.layout_of(raw);
@@ -97,7 +97,7 @@ impl Evidence {
             RecordType::SAMPLE => !record.tail.is_empty(),
             _ => record.tail.iter().any(|&byte| byte != 0),
         };
-        // Nobody can read the kernel's records without an event.
+        // Nobody can decode kernel records without an event.
         let is_odd =
             !is_regular(raw) || tail_is_odd || ids.unknown.is_some() || (events.is_empty() && raw.kind.is_kernel());
         let verdict = if is_odd {
@@ -111,8 +111,7 @@ impl Evidence {
         Judgement { verdict, ids }
     }
 
-    /// Judges a record in which nothing is wrong: by its id, which is that of an event or 0, if it has one, and its
-    /// time.
+    /// Judges a valid record by its ID (that of an event, or 0), if it has one, and by its time.
     fn weigh(&self, has_id: Option<bool>, time: Option<u64>) -> Verdict {
         let near = time
             .zip(self.times)
@@ -124,7 +123,7 @@ impl Evidence {
         }
     }
 
-    /// Judges a record that does not have to be looked at closely, and learns from it if it is sure.
+    /// Judges a record that may need no detailed check, and learns from it if it is sure.
     #[inline]
     pub(super) fn is_sure(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> bool {
         if raw.kind == RecordType::SAMPLE
@@ -158,12 +157,12 @@ impl Evidence {
         is_sure
     }
 
-    /// Whether a record of this type should not be odd, since others are not.
+    /// Returns whether a record of this type should not be odd, because others are regular.
     pub(super) fn is_regular(&self, kind: RecordType) -> bool {
         1_u128.checked_shl(kind.0).is_some_and(|bit| self.regular & bit != 0)
     }
 
-    /// Whether the end of `raw` is made of other records: then its size is not its own.
+    /// Returns whether the end of `raw` consists of other records: its size is then wrong.
     pub(super) fn hides_others(&self, raw: &RawRecord<'_>, recording: &Recording) -> bool {
         let is_chain = |from: usize| {
             let mut rest = raw.bytes.get(from..).unwrap_or_default();
@@ -180,7 +179,7 @@ impl Evidence {
         (RecordHeader::SIZE..len).filter(|&from| len.saturating_sub(from).is_multiple_of(8)).any(is_chain)
     }
 
-    /// Learns from a record that is believed, for what `judgement` says.
+    /// Learns from an accepted record according to `judgement`.
     pub(super) fn learn(&mut self, raw: &RawRecord<'_>, recording: &Recording, judgement: &Judgement) {
         if let Verdict::Sure | Verdict::Likely = judgement.verdict {
             self.regular |= 1_u128.checked_shl(raw.kind.0).unwrap_or(0);
@@ -198,21 +197,21 @@ impl Evidence {
         }
     }
 
-    /// Whether the ids of the events are left out.
+    /// Returns whether the IDs of the events are removed.
     pub(super) fn has_lost_ids(&self) -> bool {
         self.before.ids == Ids::Lost
     }
 
-    /// The first and the last time of SAMPLE records.
+    /// Returns the earliest and the latest time of SAMPLE records.
     pub(super) fn samples(&self) -> Option<SampleTime> {
         self.samples.map(|(first, last)| SampleTime { first, last })
     }
 
-    /// What another reading should know, because of what this one has shown.
+    /// Returns the facts that another pass must know, as derived from this one.
     pub(super) fn foreknown(&self, recording: &Recording) -> Foreknown {
         let ids = match self.before.ids {
             Ids::Unclear if !self.has_strangers => Ids::Unclear,
-            // No record bears the ids of the one event there is: they are damaged, and nobody needs them.
+            // No record uses the IDs of the only event: they are corrupt, and not needed.
             Ids::Unclear if !self.knows_ids && recording.events.len() == 1 => Ids::Lost,
             Ids::Unclear => Ids::Trusted,
             known => known,
@@ -231,20 +230,20 @@ fn says_something(time: u64) -> bool {
     time != 0 && time != u64::MAX
 }
 
-/// The time of a record, if it has one and it says something.
+/// Returns the time of a record, if it has one that is neither 0 nor all ones.
 fn time(raw: &RawRecord<'_>, recording: &Recording) -> Option<u64> {
     let has_time = recording.events.layout_of(raw).sample_type.has(SampleType::TIME);
     recording.events.time(raw).filter(|&time| has_time && says_something(time))
 }
 
-/// Whether type, size and `misc` are such as the kernel and perf write.
+/// Returns whether type, size and `misc` are as the kernel and perf write them.
 fn is_regular(raw: &RawRecord<'_>) -> bool {
     raw.kind.info().is_some()
         && (!raw.kind.is_kernel()
             || (raw.bytes.len().is_multiple_of(8) && CpuMode::of(raw.misc).0 <= CpuMode::GUEST_USER.0))
 }
 
-/// Whether the section in a record of a pipe can be read.
+/// Checks that the section in a record of a pipe can be decoded.
 fn section(record: &HeaderFeature, recording: &Recording) -> Result<(), Error> {
     let Ok(id) = u32::try_from(record.feat_id) else { return Ok(()) };
     if record.section.0.is_empty() || id > FeatureId::END.0 {
@@ -254,7 +253,7 @@ fn section(record: &HeaderFeature, recording: &Recording) -> Result<(), Error> {
     Section::decode(FeatureId(id), &record.section.0, recording.endian, &layout).map(drop)
 }
 
-/// Where the first header in `bytes` is that may be one of a known record; only that much of it is looked at.
+/// Returns the offset of the first header in `bytes` that may belong to a known record. Checks only the header.
 pub(super) fn find_header(bytes: &[u8], endian: binrw::Endian) -> Option<usize> {
     let last = TABLE.last().map_or(0, |info| info.kind.0);
     bytes.windows(RecordHeader::SIZE).position(|header| {

@@ -1,4 +1,4 @@
-//! The compressed records that can be believed.
+//! The plausible compressed records.
 
 use crate::error::{Error, Problem, Result};
 use crate::read::decompress::Decompressor;
@@ -11,31 +11,31 @@ use crate::recording::Recording;
 #[derive(Debug, Default)]
 pub(super) struct Zstd {
     stream: Option<Decompressor>,
-    /// Whether a record was decoded and believed.
+    /// Whether a record was decompressed and accepted.
     is_there: bool,
-    /// Whether something is missing before the next compressed record, so that it cannot be decoded.
+    /// Whether data before the next compressed record is missing, so that it cannot be decompressed.
     pub(super) is_lost: bool,
-    /// Whether what was believed ends so that a new frame may follow.
+    /// Whether the accepted data ends at a point where a new frame may follow.
     may_begin: bool,
-    /// Where a record begins whose end is still to come.
+    /// Offset of the compressed record in which a still incomplete record starts.
     cut: Option<u64>,
-    /// Where the last compressed record is that was believed.
+    /// Offset of the last accepted compressed record.
     last: u64,
 }
 
 impl Zstd {
-    /// What is known of the records so far.
+    /// Returns the findings about the records so far.
     pub(super) fn data(&self) -> CompressedData {
         match self {
             Zstd { is_there: false, .. } => CompressedData::None,
             Zstd { cut: Some(offset), .. } => CompressedData::Cut(*offset),
-            // perf writes what it has compressed to its end.
+            // perf always writes its compressed data completely.
             Zstd { may_begin: false, last, .. } => CompressedData::Cut(*last),
             _ => CompressedData::Whole,
         }
     }
 
-    /// Decodes a compressed record, and looks at the records in it.
+    /// Decompresses a compressed record and examines the records in it.
     pub(super) fn take(&mut self, raw: &RawRecord<'_>, evidence: &mut Evidence, model: &Recording) -> Result<()> {
         if self.is_lost {
             let begins_anew = !self.is_there || (self.may_begin && Decompressor::begins_frame(raw)?);
@@ -51,7 +51,7 @@ impl Zstd {
         };
         stream.push(raw)?;
         let mut has_ended = false;
-        // Nothing is learned from a record that is not believed in the end.
+        // Nothing is learned from a record that is finally rejected.
         let mut learned = *evidence;
         while let Some(record) = stream.next()? {
             has_ended = true;
@@ -59,7 +59,7 @@ impl Zstd {
                 continue;
             }
             let judgement = learned.judge(&record, model);
-            // The kernel's ring buffers are compressed, and nothing else.
+            // perf compresses only the kernel's ring buffers.
             let is_other = record.kind.info().is_none() && !record.kind.is_kernel();
             let is_odd = is_other
                 || !record.bytes.len().is_multiple_of(8)

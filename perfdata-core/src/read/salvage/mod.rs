@@ -1,8 +1,8 @@
-//! Reading recordings that are cut, were never finished, or are damaged: only what can be believed comes through.
+//! Reading truncated, unfinished or corrupt recordings: only plausible records are returned.
 //!
-//! A record is believed at once if it bears the id of an event or a time near that of others, and all of its bytes are
-//! accounted for. Others are believed if their size leads to another record. Where that fails, the next place is looked
-//! for from which on there are records again; what lies between is skipped, and remembered.
+//! A record is accepted at once if it contains the ID of an event or a time close to that of other records, and all of
+//! its bytes are accounted for. Other records are accepted if their size leads to another record. If it does not, the
+//! next offset is searched from which on records follow; the bytes between are skipped and reported.
 
 mod block;
 mod evidence;
@@ -31,31 +31,32 @@ use evidence::{Evidence, Judgement, Verdict};
 use inner::Zstd;
 use search::Searched;
 
-/// The records of a file or pipe that can be believed, as a stream.
+/// The plausible records of a file or pipe, as a stream.
 #[derive(Debug)]
 pub struct Salvaged<S> {
     source: S,
     blocks: Blocks,
-    /// The last place that is known to be the start of a record: where the last search began.
+    /// The last offset known to be the start of a record, where the last search began.
     base: u64,
-    /// Whether the record there seems to be cut by the end.
+    /// Whether the record there seems to be truncated by the end of the input.
     is_cut: bool,
-    /// Whether records may have sizes that are no multiple of 8, so that nothing can be said of places.
+    /// Whether records may have sizes that are not a multiple of 8, so that nothing is known about the alignment of
+    /// offsets.
     has_odd_sizes: bool,
-    /// Where the records end, as far as it is known.
+    /// End of the records, as far as known.
     end: u64,
-    /// Offset of the next byte of the stream; `ready` bytes from there on are believed.
+    /// Offset of the next byte of the stream; the `ready` bytes from there on are accepted.
     here: u64,
     ready: u64,
-    /// Where the stream goes on behind them.
+    /// Offset at which the stream continues after them.
     jump: Option<u64>,
     searched: Option<Searched>,
-    /// Where the records begin, the place that a search has come to, and the bytes that were looked at so far.
+    /// Start of the records, the offset that a search has reached, and the number of bytes examined so far.
     start: u64,
     floor: u64,
     effort: u64,
     model: Recording,
-    /// In a pipe metadata are records.
+    /// Present for a pipe, where metadata are records.
     collector: Option<Collector>,
     evidence: Evidence,
     table: Option<TableSearch>,
@@ -63,7 +64,7 @@ pub struct Salvaged<S> {
     salvaging: Salvaging,
 }
 
-/// An attribute's record without the ids in it; nothing where it cannot be read.
+/// Returns an attribute's record without the IDs in it; `None` if it cannot be decoded.
 fn attr_without_ids(raw: &RawRecord<'_>) -> Option<Vec<u8>> {
     let mut record = Record::decode(raw, &Layout::default()).ok()?;
     let Body::HeaderAttr(attr) = &mut record.body else { return None };
@@ -71,39 +72,39 @@ fn attr_without_ids(raw: &RawRecord<'_>) -> Option<Vec<u8>> {
     record.encode(raw.endian).ok()
 }
 
-/// What is at a place.
+/// The record at an offset.
 struct Look {
     kind: RecordType,
-    /// Bytes of the record, and with what follows it outside its size.
+    /// Size of the record in bytes, without and with its payload.
     size: usize,
     total: u64,
     judgement: Judgement,
 }
 
-/// Why there is no record at a place.
+/// The reason why there is no record at an offset.
 enum NoRecord {
-    /// The bytes end within it.
+    /// The input ends within the record.
     Cut(Error),
     /// No record starts like this.
     Not(Error),
 }
 
-/// What becomes of the bytes at a place.
+/// Decision about the bytes at an offset.
 enum Step {
     Keep(u64),
     Skip(u64, Error),
     End,
 }
 
-/// Believed bytes that are gathered before some are handed out.
+/// Number of accepted bytes that are collected before any are returned.
 const BATCH: u64 = 64 << 10;
 
-/// The most bytes that a record can have.
+/// Maximum size of a record in bytes.
 const LARGEST: u64 = u16::MAX as u64;
 
 impl<S: Source> Salvaged<S> {
-    /// The records at `place`. Of a pipe, `model` is empty and learns by a `collector`; a file of which nobody knows
-    /// where its records end has a `table` to be looked for.
+    /// Returns the records at `place`. For a pipe, `model` is empty and is extended by a `collector`. For a file whose
+    /// end of the records is unknown, `table` searches for the feature table.
     pub(super) fn new(
         source: S,
         place: FileSection,
@@ -136,13 +137,13 @@ impl<S: Source> Salvaged<S> {
         })
     }
 
-    /// The records of a file beside the `data` of a directory, of which `model` is.
+    /// Returns the records of a file next to the `data` of a directory; `model` is that of `data`.
     pub(super) fn beside(source: S, model: &Recording, foreknown: Foreknown) -> Result<Self> {
         let whole = FileSection { offset: 0, size: u64::MAX };
         Self::new(source, whole, (model.clone(), None), None, Losses::default(), foreknown)
     }
 
-    /// Reads everything, and says what there is. `seen` hears how many bytes were read.
+    /// Reads everything and reports what is present. `seen` is called with the number of bytes read in each step.
     pub(super) fn survey(mut self, mut seen: impl FnMut(u64)) -> Result<Survey> {
         loop {
             let from = self.here;
@@ -186,13 +187,13 @@ impl<S: Source> Salvaged<S> {
         Ok(())
     }
 
-    /// Bytes of the records from `at` on that need no close look, each with one behind it that is as it should be:
+    /// Returns the size of the records from `at` on that need no detailed check, each followed by a regular record:
     /// nearly all of a recording.
     fn sure(&mut self, at: u64) -> Result<u64> {
         let Self { blocks, source, evidence, model, salvaging, here, end, .. } = self;
         let bytes = blocks.near.get(source, at, LARGEST, *here, *end)?;
         let (mut len, mut count) = (0_usize, 0_u64);
-        // Up to where it is known what follows, and what was known there.
+        // The records with a known successor, and the evidence up to there.
         let mut settled = (len, count, *evidence);
         while let Some(header) = RecordHeader::parse(bytes.get(len..).unwrap_or_default(), model.endian) {
             let next = len.saturating_add(usize::from(header.size));
@@ -265,7 +266,7 @@ impl<S: Source> Salvaged<S> {
             return self.keep(at, look);
         }
         let to = match chain {
-            // Its neighbours are known: no other record was lost.
+            // Both neighbours are known: no other record was lost.
             Some(_) => next,
             None => {
                 let behind = at.saturating_add(RecordHeader::SIZE as u64);
@@ -285,7 +286,7 @@ impl<S: Source> Salvaged<S> {
         Ok(Step::Skip(to, why))
     }
 
-    /// Believes the record at `at`, unless it is compressed and cannot be decoded.
+    /// Accepts the record at `at`, unless it is compressed and cannot be decompressed.
     fn keep(&mut self, at: u64, look: Look) -> Result<Step> {
         let Self { blocks, source, evidence, model, collector, zstd, here, end, salvaging, searched, .. } = self;
         let bytes = blocks.near.get(source, at, look.size as u64, *here, *end)?;
@@ -319,11 +320,12 @@ impl<S: Source> Salvaged<S> {
                 behind = behind.saturating_add(<[u8]>::len(payload) as u64);
                 collector.item(model, &StreamItem::Payload(payload))?;
             }
-            // Those that were there before; to look at all of them for each attribute would take the square of their number.
+            // Removes the IDs that were present before. Checking all events for each attribute would take quadratic
+            // time.
             if evidence.has_lost_ids() && model.events.first().is_some_and(|event| !event.ids.is_empty()) {
                 model.events = std::mem::take(&mut model.events).without_ids();
             }
-            // What was no record may be one now.
+            // Bytes that were not a record may be one now.
             *searched = None;
         }
         evidence.learn(&raw, model, &look.judgement);
@@ -336,7 +338,7 @@ impl<S: Source> Salvaged<S> {
         Ok(Step::Keep(look.total))
     }
 
-    /// What is at `at`.
+    /// Examines the record at `at`.
     fn look(&mut self, at: u64) -> Result<Result<Look, NoRecord>> {
         let Self { blocks, source, evidence, model, here, floor, end, effort, .. } = self;
         let bytes = blocks.ahead(source, at, *here, *floor, *end)?;

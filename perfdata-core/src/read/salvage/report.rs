@@ -1,65 +1,65 @@
-//! What was found in a recording that is cut, was never finished, or is damaged.
+//! Findings in a truncated, unfinished or corrupt recording.
 
 use crate::error::Error;
 use crate::feature::{FeatureId, SampleTime};
 use crate::header::FileSection;
 use crate::recording::Recording;
 
-/// Bytes that are no records, or records that cannot be used.
+/// Bytes that are not records, or records that cannot be used.
 #[derive(Debug)]
 pub struct Skipped {
-    /// Where they are.
+    /// Their location.
     pub place: FileSection,
-    /// What is wrong with the first of them.
+    /// The problem of the first of them.
     pub why: Error,
 }
 
-/// What a file lost outside of its records.
+/// Losses of a file outside its records.
 #[derive(Debug, Default)]
 pub struct Losses {
-    /// Features that the header announces, and whose sections are not there, are cut, or cannot be read.
+    /// Features announced by the header whose sections are missing, truncated or unreadable.
     pub features: Vec<FeatureId>,
-    /// Attributes of which only a part is there, or nothing.
+    /// Number of attributes that are incomplete or missing.
     pub attrs: u64,
-    /// Events, by place in the list, whose ids are not in the file.
+    /// Events, by index in the list, whose IDs are not in the file.
     pub ids: Vec<usize>,
-    /// Whether the names of events (before 3.12) are lost.
+    /// Whether the event names (before 3.12) are lost.
     pub event_types: bool,
-    /// Whether feature sections share bytes, each of which can be read.
+    /// Whether feature sections share bytes although each of them can be read.
     pub shared: bool,
-    /// Whether the header did not say, or not rightly, where the records end.
+    /// Whether the header contained no end of the records, or a wrong one.
     pub end_of_records: bool,
 }
 
-/// What was found in the records.
+/// Findings in the records.
 #[derive(Debug, Default)]
 pub struct Salvaging {
-    /// What was skipped, ascending; the first of them, if there are many.
+    /// Skipped ranges, ascending; only the first ones if there are many.
     pub skipped: Vec<Skipped>,
     /// Number of skipped ranges that are not in the list.
     pub more: u64,
-    /// Bytes skipped.
+    /// Total size of the skipped ranges in bytes.
     pub bytes: u64,
-    /// Number of skipped ranges with records behind them.
+    /// Number of skipped ranges that are followed by records.
     pub inside: u64,
-    /// What is lost outside of the records.
+    /// Losses outside the records.
     pub losses: Losses,
-    /// What was found of the records that are left.
+    /// Findings about the remaining records.
     pub left: Left,
-    /// Whether the last range may turn out to have records behind it.
+    /// Whether records may still follow the last range.
     pub(super) open: bool,
 }
 
-/// What was found of the records that are left.
+/// Findings about the remaining records.
 #[derive(Debug, Default)]
 pub struct Left {
     /// Number of records.
     pub records: u64,
-    /// The AUXTRACE records in a file, ascending: where they are, without the data behind them.
+    /// The AUXTRACE records in a file, ascending: their locations, without the data that follows them.
     pub auxtrace: Vec<FileSection>,
 }
 
-/// Skipped ranges that are remembered with place and reason.
+/// Maximum number of skipped ranges that are stored with location and reason.
 const MOST: usize = 1000;
 
 impl Salvaging {
@@ -80,62 +80,62 @@ impl Salvaging {
         }
     }
 
-    /// Whether no records follow the last range that was skipped.
+    /// Returns whether no records follow the last skipped range.
     pub fn ends_in_gap(&self) -> bool {
         self.open
     }
 
-    /// Takes note of records that are believed.
+    /// Notes that records were accepted.
     pub(super) fn believe(&mut self) {
         self.inside = self.inside.saturating_add(u64::from(std::mem::take(&mut self.open)));
     }
 }
 
-/// The data in the compressed records that can be believed.
+/// The data in the plausible compressed records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompressedData {
     /// There are no such records.
     None,
     /// It ends with a whole record.
     Whole,
-    /// It ends within a record, which begins in the compressed record at this offset.
+    /// It ends within a record that starts in the compressed record at this offset.
     Cut(u64),
 }
 
-/// What an earlier reading of the same recording has shown, and a reader must know from the first record on.
+/// Results of an earlier pass over the same recording that a reader must know from the first record on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Foreknown {
-    /// Where the records of a file end, if its header does not say so.
+    /// End of the records of a file, if its header does not contain it.
     pub end: Option<u64>,
-    /// What the ids of the events are worth.
+    /// Reliability of the events' IDs.
     pub ids: Ids,
-    /// Whether there are records of the kernel, and no attribute that says what is in them.
+    /// Whether there are kernel records without an attribute that describes their content.
     pub without_events: bool,
 }
 
-/// What the ids of the events are worth.
+/// Reliability of the events' IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ids {
-    /// Nobody knows yet: records with other ids are believed until there is one with the id of an event.
+    /// Not yet known: records with other IDs are accepted until there is one with the ID of an event.
     #[default]
     Unclear,
-    /// Records bear them: one with another id is damaged.
+    /// Records use them: a record with another ID is corrupt.
     Trusted,
-    /// No record bears them: they are left out.
+    /// No record uses them: they are removed.
     Lost,
 }
 
-/// What there is of a recording that is cut, was never finished, or is damaged.
+/// Content of a truncated, unfinished or corrupt recording.
 #[derive(Debug)]
 pub struct Survey {
-    /// The model, of a file without what is lost.
+    /// The model; for a file, without the lost parts.
     pub recording: Recording,
-    /// What was found.
+    /// Findings in the records.
     pub salvaging: Salvaging,
-    /// What is known of the compressed records.
+    /// Findings in the compressed records.
     pub compressed: CompressedData,
-    /// The first and the last time of SAMPLE records.
+    /// The earliest and the latest time of SAMPLE records.
     pub samples: Option<SampleTime>,
-    /// What a reader must know so that it gives all that is left, and nothing else.
+    /// Facts that a reader must know to return exactly the remaining data.
     pub foreknown: Foreknown,
 }

@@ -1,4 +1,4 @@
-//! Where records start, what their sizes lead to, and what they hide.
+//! Search for the start of records, for the offsets to which their sizes lead, and for records that a wrong size hides.
 
 use std::collections::HashSet;
 
@@ -11,40 +11,41 @@ use crate::read::pipe::is_metadata;
 use crate::read::source::Source;
 use crate::record::{RawRecord, Record, RecordHeader};
 
-/// The places that sizes lead to, one after the other.
+/// The offsets to which sizes lead, in order.
 pub(super) struct Chain {
     pub(super) places: Vec<u64>,
-    /// Whether the last of them is the start of a record for certain, or the end.
+    /// Whether the last of them is certainly the start of a record, or the end.
     pub(super) is_solid: bool,
 }
 
-/// What the last search has shown.
+/// Result of the last search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Searched {
-    /// What a start depends on besides its place: how places are aligned, and whether the record there is cut.
+    /// Conditions for a start other than its offset: the alignment of offsets, and whether the record at the base is
+    /// truncated.
     like: (u64, bool),
-    /// From where on no record starts before `to`, and whether one starts there.
+    /// No record starts from `from` on and before `to`; and whether one starts at `to`.
     from: u64,
     to: u64,
     is_start: bool,
 }
 
-/// Records behind a doubtful one that are looked at.
+/// Number of records examined after a doubtful one.
 const CHAIN: usize = 8;
 
-/// Bytes of a header behind its first one.
+/// Size of a header without its first byte.
 const LAST_OF_HEADER: u64 = RecordHeader::SIZE as u64 - 1;
 
-/// Times that the bytes of a recording, and some mebibytes more, are looked at before it is too much.
+/// Maximum number of times that the bytes of a recording, plus a few MiB, are examined.
 const PATIENCE: u64 = 16;
 
 impl<S: Source> Salvaged<S> {
-    /// The first place inside of the record at `at`, which ends at `next`, where a record starts that was taken into it
-    /// by a wrong size.
+    /// Returns the first offset inside the record at `at`, which ends at `next`, where a record starts that a wrong
+    /// size has included.
     pub(super) fn hidden(&mut self, at: u64, next: u64, chain: Option<&Chain>) -> Result<Option<u64>> {
         let behind = at.saturating_add(RecordHeader::SIZE as u64);
-        // What a record hides is looked for in itself first: what is behind it changes when damaged bytes are left out,
-        // and then the record must still be believed.
+        // The record itself is searched first: the data after it changes when damaged bytes are removed, and the record
+        // must then still be accepted.
         if let Some(to) = self.leading_to(behind, next)? {
             return Ok(Some(to));
         }
@@ -54,12 +55,12 @@ impl<S: Source> Salvaged<S> {
         Ok(found.filter(|to| !places.contains(to)))
     }
 
-    /// The first place from `from` on from which good records lead to `landing`.
+    /// Returns the first offset at or after `from` from which good records lead to `landing`.
     fn leading_to(&mut self, from: u64, landing: u64) -> Result<Option<u64>> {
-        // Places are told by what they lead to.
+        // Offsets are aligned relative to the one to which they lead.
         let step = if self.has_odd_sizes { 1 } else { 8 };
         let mut from = from.saturating_add(landing.saturating_sub(from).checked_rem(step).unwrap_or(0));
-        // Where one way has gone and not arrived, no other arrives.
+        // If one path went through an offset and did not arrive, no other path through it arrives.
         let mut gone = HashSet::new();
         while from < landing && !self.is_tired() {
             let mut here = from;
@@ -76,7 +77,7 @@ impl<S: Source> Salvaged<S> {
         Ok(None)
     }
 
-    /// Whether there is a record at `at`, or the records end there.
+    /// Returns whether there is a record at `at`, or the records end there.
     pub(super) fn is_likely(&mut self, at: u64) -> Result<bool> {
         Ok(at == self.end
             || match self.look(at)? {
@@ -86,14 +87,14 @@ impl<S: Source> Salvaged<S> {
             })
     }
 
-    /// Whether a whole record is at `at` that is as it should be, or the records end there.
+    /// Returns whether there is a complete regular record at `at`, or the records end there.
     pub(super) fn is_good(&mut self, at: u64) -> Result<bool> {
         Ok(at == self.end || self.good(at)?.is_some())
     }
 
-    /// The whole record at `at`, if it is as it should be.
+    /// Returns the complete record at `at`, if it is regular.
     fn good(&mut self, at: u64) -> Result<Option<Look>> {
-        // Most places are told by the header alone.
+        // The header alone excludes most offsets.
         let Self { blocks, source, here, floor, end, model, effort, .. } = self;
         let bytes = blocks.ahead(source, at, *here, *floor, *end)?;
         *effort = effort.saturating_add(RecordHeader::SIZE as u64);
@@ -103,7 +104,7 @@ impl<S: Source> Salvaged<S> {
         Ok(self.look(at)?.ok().filter(|look| look.judgement.verdict.is_good()))
     }
 
-    /// Where sizes lead from `from` on; nothing where they lead nowhere.
+    /// Returns the offsets to which sizes lead from `from` on; `None` if they lead to no record.
     pub(super) fn chain(&mut self, from: u64) -> Result<Option<Chain>> {
         let (mut at, mut places, mut all_read) = (from, Vec::new(), true);
         while places.len() < CHAIN {
@@ -118,7 +119,7 @@ impl<S: Source> Salvaged<S> {
             };
             match look.judgement.verdict {
                 Verdict::Sure => return Ok(Some(Chain { places, is_solid: true })),
-                // What comes next may be known only with what it says.
+                // The next record may be recognisable only with the content of this one.
                 Verdict::Likely if is_metadata(look.kind) => return Ok(Some(Chain { places, is_solid: true })),
                 Verdict::Likely => {}
                 Verdict::Odd | Verdict::Bad(_) if self.is_table(at)? => {
@@ -132,7 +133,7 @@ impl<S: Source> Salvaged<S> {
         Ok(all_read.then_some(Chain { places, is_solid: false }))
     }
 
-    /// The first place from `from` on, and before `limit`, that can be believed to be the start of a record.
+    /// Returns the first offset at or after `from`, and before `limit`, that is plausible as the start of a record.
     pub(super) fn search(&mut self, from: u64, limit: u64) -> Result<Option<u64>> {
         let like = (self.base % 8, self.is_cut);
         let known = self.searched.filter(|known| known.like == like && known.from <= from && from <= known.to);
@@ -155,12 +156,12 @@ impl<S: Source> Salvaged<S> {
         Ok(None)
     }
 
-    /// The first place from `at` on, and before `limit`, with the header of a known record.
+    /// Returns the first offset at or after `at`, and before `limit`, with the header of a known record.
     fn header(&mut self, mut at: u64, limit: u64) -> Result<Option<u64>> {
         let Self { blocks, source, here, floor, end, model, .. } = self;
         while at < limit {
             let bytes = blocks.ahead(source, at, *here, *floor, *end)?;
-            // Headers that begin before the limit.
+            // Headers that start before the limit.
             let wanted = limit.saturating_sub(at).saturating_add(LAST_OF_HEADER);
             let bytes = usize::try_from(wanted).ok().and_then(|wanted| bytes.get(..wanted)).unwrap_or(bytes);
             match find_header(bytes, model.endian) {
@@ -172,15 +173,15 @@ impl<S: Source> Salvaged<S> {
         Ok(None)
     }
 
-    /// Whether more was looked at than what lies behind is worth: then not all is tried that could be, so that the time
-    /// that a damaged recording takes grows with its size, whatever is in it.
+    /// Returns whether more bytes were examined than the progress so far justifies. Then some possibilities are not
+    /// tried, so that the time for a corrupt recording is proportional to its size, regardless of its content.
     fn is_tired(&self) -> bool {
         let passed = self.floor.max(self.base).saturating_sub(self.start);
         self.effort.saturating_add(self.blocks.far.read) > passed.saturating_add(4 << 20).saturating_mul(PATIENCE)
     }
 
-    /// The first place inside of the record at `at`, which ends at `next`, where records start that reach beyond it:
-    /// bytes in it were taken out, and it took the first ones of the next.
+    /// Returns the first offset inside the record at `at`, which ends at `next`, where records start that extend beyond
+    /// it: bytes inside the record are missing, so its size includes the first bytes of the next record.
     pub(super) fn overlapping(&mut self, at: u64, next: u64) -> Result<Option<u64>> {
         let mut from = at.saturating_add(RecordHeader::SIZE as u64);
         while let Some(place) = self.header(from, next)?.filter(|_| !self.is_tired()) {
@@ -189,7 +190,7 @@ impl<S: Source> Salvaged<S> {
             while count < CHAIN / 2 && here < self.end {
                 let Some(Look { total, .. }) = self.good(here)? else { break };
                 here = here.saturating_add(total);
-                // What leads from an odd place to the start of a record is no record.
+                // Bytes that lead from a misaligned offset to the start of a record are not a record.
                 if here <= next || !(self.has_odd_sizes || total.is_multiple_of(8)) {
                     count = 0;
                     break;
@@ -204,14 +205,14 @@ impl<S: Source> Salvaged<S> {
         Ok(None)
     }
 
-    /// Whether what looks like a record at `at` takes in whole ones, up to its end.
+    /// Returns whether the apparent record at `at` contains complete records, up to its end.
     fn is_around_others(&mut self, at: u64) -> Result<bool> {
         let Ok(look) = self.look(at)? else { return Ok(false) };
         let end = at.saturating_add(look.total);
         Ok(self.leading_to(at.saturating_add(RecordHeader::SIZE as u64), end)?.is_some())
     }
 
-    /// Whether records start at `at`: one that is sure to belong to this recording, or several in a row.
+    /// Returns whether records start at `at`: one that certainly belongs to this recording, or several in a row.
     fn is_start(&mut self, at: u64) -> Result<bool> {
         let is_aligned = at.saturating_sub(self.base).is_multiple_of(8) || self.has_odd_sizes;
         let mut here = at;
@@ -220,7 +221,7 @@ impl<S: Source> Salvaged<S> {
                 if !is_aligned {
                     return Ok(count > 2);
                 }
-                // What looks like the last record may be a part of one that is cut.
+                // The apparent last record may be a part of a truncated one.
                 return Ok(count > 1 || !self.is_cut || self.is_record(self.base, at)?);
             }
             match self.look(here)? {
@@ -237,7 +238,7 @@ impl<S: Source> Salvaged<S> {
         Ok(true)
     }
 
-    /// Whether the bytes up to `end` are a record, with another size than it says.
+    /// Returns whether the bytes up to `end` are a record, although its header contains another size.
     fn is_record(&mut self, at: u64, end: u64) -> Result<bool> {
         let Self { blocks, source, model, here, end: limit, .. } = self;
         let Ok(size) = u16::try_from(end.saturating_sub(at)) else { return Ok(false) };
@@ -252,11 +253,11 @@ impl<S: Source> Salvaged<S> {
         }
         let raw = RawRecord::first(&bytes, model.endian, at);
         let is_one = |raw: &RawRecord<'_>| Record::decode(raw, &model.events.layout_of(raw)).is_ok();
-        // Of a metadata record any part is one.
+        // Any part of a metadata record can be decoded.
         Ok(raw.is_ok_and(|raw| !is_metadata(raw.kind) && is_one(&raw)))
     }
 
-    /// Whether the feature table stands at `at`, where it is looked for.
+    /// Returns whether the feature table is at `at`; false if it is not searched for.
     pub(super) fn is_table(&self, at: u64) -> Result<bool> {
         self.table.as_ref().map_or(Ok(false), |table| table.is_at(&self.source, at))
     }
