@@ -1,4 +1,5 @@
-//! Records around AUX traces, except what they say of the trace's kind (tools/lib/perf/include/perf/event.h).
+//! Records about AUX traces, without the content that depends on the type of the trace
+//! (tools/lib/perf/include/perf/event.h).
 
 use crate::codes::codes;
 use crate::record::choice::choice;
@@ -7,15 +8,15 @@ use crate::wire::{Chars, Rest, Text, wire};
 wire! {
     /// Announces AUX data (4.1); the data follows the record.
     pub struct Auxtrace {
-        /// Bytes behind the record.
+        /// Size in bytes of the data after the record.
         pub size: u64,
         /// Offset of the data in the AUX buffer.
         pub offset: u64 as Hex,
-        /// Number that tells buffers apart.
+        /// Number that distinguishes buffers.
         pub reference: u64 as Hex,
         /// Queue.
         pub idx: u32,
-        /// Thread id, or -1.
+        /// Thread ID, or -1.
         pub tid: u32 as Pid,
         /// CPU, or -1.
         pub cpu: u32 as Pid,
@@ -25,67 +26,67 @@ wire! {
 }
 
 codes! {
-    /// Kind of a decoder's error, `enum auxtrace_error_type` (tools/perf/util/auxtrace.h).
+    /// Type of a decoder's error, `enum auxtrace_error_type` (tools/perf/util/auxtrace.h).
     pub struct AuxtraceErrorType: u32 {
         1 ITRACE "instruction trace",
     }
 }
 
 wire! {
-    /// What a decoder of AUX data could not make out (4.1).
+    /// An error in the decoding of AUX data (4.1).
     pub struct AuxtraceError(layout) {
-        /// Kind of the error.
+        /// Type of the error.
         pub kind: AuxtraceErrorType,
-        /// Number of the error, by kind.
+        /// Number of the error, depending on the type.
         pub code: u32,
         /// CPU, or -1.
         pub cpu: u32 as Pid,
-        /// Process id.
+        /// Process ID.
         pub pid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
-        /// Form of what follows; reserved and 0 before 4.20.
+        /// Format of the rest; reserved and 0 before 4.20.
         pub fmt: u32,
         /// Instruction pointer.
         pub ip: u64 as Hex,
-        /// What follows.
+        /// The rest.
         #[br(args_raw = (fmt, layout))]
         pub detail: AuxtraceErrorDetail,
     }
 }
 
 choice! {
-    /// The later part of an AUXTRACE_ERROR, by `fmt`.
+    /// The rest of an AUXTRACE_ERROR, by `fmt`.
     pub enum AuxtraceErrorDetail(fmt: u32, layout) {
-        /// The message alone.
+        /// Only the message.
         0 => Message(Text),
-        /// With the time (4.20).
+        /// Message with time (4.20).
         1 => Timed(TimedMessage),
-        /// With the time and the guest machine (6.0).
+        /// Message with time and guest machine (6.0).
         2 => Guest(GuestMessage),
-        /// A form that this version does not know.
+        /// A format that this version of the library does not know.
         _ => Unknown(Rest as Opaque),
     }
 }
 
 wire! {
-    /// A decoder's message and its time.
+    /// A decoder's message with its time.
     pub struct TimedMessage {
         /// Nanoseconds on the recording's clock.
         pub time: u64 as Time,
-        /// The message; the record is cut behind it.
+        /// Message; the record ends after it.
         pub msg: Text,
     }
 }
 
 wire! {
-    /// A decoder's message, its time and its guest machine.
+    /// A decoder's message with time and guest machine.
     pub struct GuestMessage {
         /// Nanoseconds on the recording's clock.
         pub time: u64 as Time,
-        /// The message.
+        /// Message.
         pub msg: Chars<64>,
-        /// Process id of the guest machine.
+        /// Process ID of the guest machine.
         pub machine_pid: u32 as Pid,
         /// CPU of the guest machine.
         pub vcpu: u32 as Pid,

@@ -1,7 +1,7 @@
-//! AUXTRACE_INFO: what a decoder must know of the hardware that traced (tools/perf/util/auxtrace.h, intel-pt.h,
-//! intel-bts.h, cs-etm.h, arm-spe.h, hisi-ptt.h, powerpc-vpadtl.h).
+//! AUXTRACE_INFO: properties of the tracing hardware for decoders (tools/perf/util/auxtrace.h, intel-pt.h, intel-bts.h,
+//! cs-etm.h, arm-spe.h, hisi-ptt.h, powerpc-vpadtl.h).
 //!
-//! The kernel tree declares the record's content as `u64 priv[]`, and numbers the words by an enum for each kind of
+//! The kernel tree declares the record's content as `u64 priv[]`, and numbers the words with one enum for each type of
 //! trace. New words are appended.
 
 use crate::codes::{bitfield, codes};
@@ -11,7 +11,7 @@ use crate::record::choice::choice;
 use crate::wire::{Extent, LayoutList, List, Rest, ToEnd, wire};
 
 codes! {
-    /// Kind of an AUX trace, `enum auxtrace_type`.
+    /// Type of an AUX trace, `enum auxtrace_type`.
     pub struct AuxtraceType: u32 {
         0 UNKNOWN "unknown",
         1 INTEL_PT "intel-pt",
@@ -25,25 +25,25 @@ codes! {
 }
 
 wire! {
-    /// The hardware that made the AUX trace (4.1).
+    /// The hardware that produced the AUX trace (4.1).
     pub struct AuxtraceInfo(layout) {
-        /// Kind of the trace.
+        /// Type of the trace.
         pub kind: AuxtraceType,
         /// Reserved.
         pub reserved: u32 as Pad,
-        /// What its decoder must know.
+        /// Properties for the decoder.
         #[br(args_raw = (kind, layout.part(layout.len.saturating_sub(8))))]
         pub private: AuxtracePrivate,
     }
 }
 
 impl Layout {
-    /// This layout for a part of `len` bytes.
+    /// Returns this layout for a part of `len` bytes.
     fn part(self, len: u64) -> Self {
         Layout { len, ..self }
     }
 
-    /// How many whole words there are.
+    /// Returns the number of whole words.
     fn words(&self) -> u64 {
         self.len / 8
     }
@@ -68,7 +68,7 @@ choice! {
         AuxtraceType::HISI_PTT => HisiPtt(HisiPtt),
         /// PowerPC dispatch trace log.
         AuxtraceType::VPA_DTL => VpaDtl(VpaDtl),
-        /// A kind of trace that this version does not know; probably words.
+        /// A type of trace that this version of the library does not know; probably words.
         _ => Unknown(ToEnd<u64> as Opaque) with (8,),
     }
 }
@@ -86,20 +86,20 @@ wire! {
         pub time_zero: u64 as Hex,
         /// Whether `time_zero` is valid.
         pub cap_user_time_zero: u64,
-        /// Bit of TSC packets in `config`.
+        /// Bit in `config` that enables TSC packets.
         pub tsc_bit: u64 as Hex,
-        /// Bit that switches return compression off in `config`.
+        /// Bit in `config` that disables return compression.
         pub noretcomp_bit: u64 as Hex,
-        /// How context switches are recorded: 0 not, 1 sched_switch, 2 to 4 SWITCH records.
+        /// Recording of context switches: 0 none, 1 sched_switch, 2 to 4 SWITCH records.
         pub have_sched_switch: u64,
-        /// Whether the trace is made of snapshots.
+        /// Whether the trace consists of snapshots.
         pub snapshot_mode: u64,
         /// Whether there is one buffer for each CPU.
         pub per_cpu_mmaps: u64,
-        /// Bit of MTC packets in `config`.
+        /// Bit in `config` that enables MTC packets.
         #[br(if(layout.words() > 10))]
         pub mtc_bit: Option<u64> as Hex,
-        /// Bits of the MTC frequency in `config`.
+        /// Bits in `config` for the MTC frequency.
         #[br(if(layout.words() > 11))]
         pub mtc_freq_bits: Option<u64> as Hex,
         /// Numerator of the ratio of TSC to core crystal clock.
@@ -108,25 +108,25 @@ wire! {
         /// Denominator of that ratio.
         #[br(if(layout.words() > 13))]
         pub tsc_ctc_d: Option<u64>,
-        /// Bit of cycle-accurate mode in `config`.
+        /// Bit in `config` that enables cycle-accurate mode.
         #[br(if(layout.words() > 14))]
         pub cyc_bit: Option<u64> as Hex,
         /// Ratio of the highest frequency without turbo to the bus clock (4.14).
         #[br(if(layout.words() > 15))]
         pub max_nonturbo_ratio: Option<u64>,
-        /// Bytes of the filter without its NUL (4.9).
+        /// Size of the filter in bytes, without its NUL (4.9).
         #[br(if(layout.words() > 16))]
         pub filter_str_len: Option<u64>,
-        /// Address filter, filled with zeros up to a multiple of 8 bytes.
+        /// Address filter, padded with zeros to a multiple of 8 bytes.
         #[br(args_raw = Extent::Bytes(filter_room(filter_str_len)))]
         pub filter: Rest as Text,
-        /// Whether event trace is on (5.17).
+        /// Whether event trace is enabled (5.17).
         #[br(if(layout.words() > (filter_room(filter_str_len) / 8).saturating_add(17)))]
         pub event_trace: Option<u64>,
     }
 }
 
-/// Bytes of a filter of `len` bytes with its NUL and filling.
+/// Returns the size in bytes of a filter of `len` bytes with its NUL and padding.
 fn filter_room(len: Option<u64>) -> u64 {
     match len {
         None | Some(0) => 0,
@@ -147,7 +147,7 @@ wire! {
         pub time_zero: u64 as Hex,
         /// Whether `time_zero` is valid.
         pub cap_user_time_zero: u64,
-        /// Whether the trace is made of snapshots.
+        /// Whether the trace consists of snapshots.
         pub snapshot_mode: u64,
     }
 }
@@ -155,9 +155,9 @@ wire! {
 wire! {
     /// Arm CoreSight (4.7).
     pub struct CsEtm(layout) {
-        /// Version of what follows.
+        /// Version of the content.
         pub version: u64,
-        /// What follows.
+        /// Content.
         #[br(args_raw = (version, layout))]
         pub content: CsEtmContent,
     }
@@ -168,7 +168,8 @@ choice! {
     pub enum CsEtmContent(version: u64, layout) {
         /// The first form.
         0 => V0(CsEtm0) with layout,
-        /// Units say how many words they have (5.10); with version 2 trace ids may be in AUX_OUTPUT_HW_ID records (6.2).
+        /// Units contain their number of words (5.10); with version 2, AUX_OUTPUT_HW_ID records may contain trace IDs
+        /// (6.2).
         1 | 2 => V1(CsEtm1) with layout,
         /// A version that this library does not know.
         _ => Unknown(ToEnd<u64> as Opaque) with (8,),
@@ -188,9 +189,9 @@ bitfield! {
 wire! {
     /// CoreSight, version 0.
     pub struct CsEtm0(layout) {
-        /// Number of units, type of the PMU.
+        /// Number of units, type number of the PMU.
         pub pmu: CsEtmPmu,
-        /// Whether the trace is made of snapshots.
+        /// Whether the trace consists of snapshots.
         pub snapshot: u64,
         /// One unit for each CPU.
         #[br(args(pmu.nr_cpus(), layout))]
@@ -201,9 +202,9 @@ wire! {
 wire! {
     /// CoreSight, versions 1 and 2.
     pub struct CsEtm1(layout) {
-        /// Number of units, type of the PMU.
+        /// Number of units, type number of the PMU.
         pub pmu: CsEtmPmu,
-        /// Whether the trace is made of snapshots.
+        /// Whether the trace consists of snapshots.
         pub snapshot: u64,
         /// One unit for each CPU.
         #[br(args(pmu.nr_cpus(), layout))]
@@ -212,7 +213,7 @@ wire! {
 }
 
 codes! {
-    /// Kind of a CPU's trace unit.
+    /// Type of a CPU's trace unit.
     pub struct TraceUnitMagic: u64 {
         0x1010_1010_1010_1010 ARM_SPE "arm-spe",
         0x3030_3030_3030_3030 ETMV3 "etmv3",
@@ -224,24 +225,24 @@ codes! {
 wire! {
     /// One CPU's trace unit, in CoreSight version 0.
     pub struct TraceUnit0(layout) {
-        /// Kind of the unit.
+        /// Type of the unit.
         pub magic: TraceUnitMagic,
         /// CPU.
         pub cpu: u64,
-        /// Its registers.
+        /// Registers.
         #[br(args_raw = (magic, layout))]
         pub params: TraceUnitParams0,
     }
 }
 
 choice! {
-    /// The registers of a trace unit in CoreSight version 0, which the magic alone counts.
+    /// The registers of a trace unit in CoreSight version 0. Only the magic determines their number.
     pub enum TraceUnitParams0(magic: TraceUnitMagic, layout) {
         /// Embedded Trace Macrocell, version 3.
         TraceUnitMagic::ETMV3 => Etm3(Etm3) with layout.part(4 * 8),
         /// Embedded Trace Macrocell, version 4.
         TraceUnitMagic::ETMV4 => Etm4(Etm4) with layout.part(7 * 8),
-        /// A kind that this version does not know, with all that follows.
+        /// A type that this version of the library does not know, with all data that follows.
         _ => Unknown(ToEnd<u64> as Opaque) with (8,),
     }
 }
@@ -249,13 +250,13 @@ choice! {
 wire! {
     /// One CPU's trace unit, in CoreSight since version 1 and in SPE since version 2.
     pub struct TraceUnit(layout) {
-        /// Kind of the unit.
+        /// Type of the unit.
         pub magic: TraceUnitMagic,
         /// CPU.
         pub cpu: u64,
         /// Number of words that follow.
         pub nr_params: u64,
-        /// The words.
+        /// Words.
         #[br(args_raw = (magic, layout.part(nr_params.saturating_mul(8))))]
         pub params: TraceUnitParams,
     }
@@ -282,11 +283,11 @@ wire! {
     pub struct Etm3(layout) {
         /// Main control register.
         pub etmcr: u64 as Hex,
-        /// Trace id.
+        /// Trace ID.
         pub traceidr: u64 as Hex,
         /// Configuration code extension register.
         pub ccer: u64 as Hex,
-        /// Id register.
+        /// ID register.
         pub idr: u64 as Hex,
         /// Words without names.
         #[br(args(layout.words().saturating_sub(4)))]
@@ -299,19 +300,19 @@ wire! {
     pub struct Etm4(layout) {
         /// Configuration register.
         pub trcconfigr: u64 as Hex,
-        /// Trace id.
+        /// Trace ID.
         pub trctraceidr: u64 as Hex,
-        /// Id register 0.
+        /// ID register 0.
         pub trcidr0: u64 as Hex,
-        /// Id register 1.
+        /// ID register 1.
         pub trcidr1: u64 as Hex,
-        /// Id register 2.
+        /// ID register 2.
         pub trcidr2: u64 as Hex,
-        /// Id register 8.
+        /// ID register 8.
         pub trcidr8: u64 as Hex,
         /// Authentication status register.
         pub trcauthstatus: u64 as Hex,
-        /// Source of the timestamps (6.5); -1 where it is not known.
+        /// Source of the timestamps (6.5); -1 if unknown.
         #[br(if(layout.words() > 7))]
         pub ts_source: Option<u64> as Pid,
         /// Words without names.
@@ -325,21 +326,21 @@ wire! {
     pub struct Ete(layout) {
         /// Configuration register.
         pub trcconfigr: u64 as Hex,
-        /// Trace id.
+        /// Trace ID.
         pub trctraceidr: u64 as Hex,
-        /// Id register 0.
+        /// ID register 0.
         pub trcidr0: u64 as Hex,
-        /// Id register 1.
+        /// ID register 1.
         pub trcidr1: u64 as Hex,
-        /// Id register 2.
+        /// ID register 2.
         pub trcidr2: u64 as Hex,
-        /// Id register 8.
+        /// ID register 8.
         pub trcidr8: u64 as Hex,
         /// Authentication status register.
         pub trcauthstatus: u64 as Hex,
         /// Device architecture register.
         pub trcdevarch: u64 as Hex,
-        /// Source of the timestamps (6.5); -1 where it is not known.
+        /// Source of the timestamps (6.5); -1 if unknown.
         #[br(if(layout.words() > 8))]
         pub ts_source: Option<u64> as Pid,
         /// Words without names.
@@ -349,7 +350,7 @@ wire! {
 }
 
 wire! {
-    /// Arm Statistical Profiling Extension as recorded before 6.13; recognised by its size (4.16).
+    /// Arm Statistical Profiling Extension as recorded before 6.13, recognised by its size (4.16).
     pub struct ArmSpe1 {
         /// Type number of the PMU.
         pub pmu_type: u64,
@@ -361,9 +362,9 @@ wire! {
 wire! {
     /// Arm Statistical Profiling Extension (6.13).
     pub struct ArmSpe(layout) {
-        /// Version of what follows.
+        /// Version of the content.
         pub version: u64,
-        /// What follows.
+        /// Content.
         #[br(args_raw = (version, layout))]
         pub content: ArmSpeContent,
     }
@@ -382,7 +383,7 @@ choice! {
 wire! {
     /// SPE, version 2.
     pub struct ArmSpe2(layout) {
-        /// Words before the first unit, `version` among them.
+        /// Number of words before the first unit, including `version`.
         pub header_words: u64,
         /// Type number of the PMU.
         pub pmu_type: u64,
@@ -398,15 +399,15 @@ wire! {
 }
 
 wire! {
-    /// What a CPU's SPE can do.
+    /// Properties of a CPU's SPE.
     pub struct SpeUnit(layout) {
-        /// Main id register of the CPU.
+        /// Main ID register of the CPU.
         pub midr: u64 as Hex,
-        /// Type number of its PMU; -1 where it has none.
+        /// Type number of the CPU's PMU; -1 if it has none.
         pub pmu_type: u64 as Pid,
         /// Smallest interval between two samples.
         pub min_interval: u64,
-        /// Which events can be filtered (6.19).
+        /// Events that can be filtered (6.19).
         #[br(if(layout.words() > 3))]
         pub event_filter: Option<u64> as Hex,
         /// Words without names.

@@ -1,8 +1,8 @@
-//! Parts of a record whose form another field decides.
+//! Parts of a record whose structure depends on another field.
 
 /// Declares a part with several forms: `pub enum Name(selector: Type, layout) { pattern => Variant(Body), … }`. The
-/// first pattern that matches decides; a body that needs arguments gets them behind `with`. On the wire there is
-/// nothing but the body. The field itself is declared with `#[br(args_raw = (selector, layout))]`.
+/// first matching pattern selects the form. If a body needs arguments, they follow `with`. Only the body is on the
+/// wire. The field itself is declared with `#[br(args_raw = (selector, layout))]`.
 macro_rules! choice {
     ($(#[$meta:meta])* pub enum $name:ident ($selector:ident: $by:ty, $layout:ident) {
         $($(#[$vmeta:meta])* $pattern:pat $(if $guard:expr)? => $variant:ident($body:ty $(as $style:ident)?) $(with $args:expr)?),* $(,)?

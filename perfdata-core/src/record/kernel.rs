@@ -1,5 +1,5 @@
-//! Records that the kernel writes, 1 to 22, except SAMPLE (include/uapi/linux/perf_event.h, enum perf_event_type).
-//! perf synthesizes some of them in the same form for what existed before the recording began.
+//! Records written by the kernel, 1 to 22, except SAMPLE (include/uapi/linux/perf_event.h, enum perf_event_type). perf
+//! synthesizes some of them in the same form for objects that existed before the recording started.
 
 use crate::codes::{codes, flags};
 use crate::record::sample::ReadValue;
@@ -8,9 +8,9 @@ use crate::wire::{Counted, Extent, Rest, Text, elements, wire};
 wire! {
     /// A mapping (2.6.31).
     pub struct Mmap {
-        /// Process id; -1 for the kernel.
+        /// Process ID; -1 for the kernel.
         pub pid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
         /// First address.
         pub addr: u64 as Hex,
@@ -24,9 +24,9 @@ wire! {
 }
 
 wire! {
-    /// Records that did not fit into the ring buffer (2.6.31).
+    /// Records lost because they did not fit into the ring buffer (2.6.31).
     pub struct Lost {
-        /// Event id.
+        /// Event ID.
         pub id: u64 as Id,
         /// Number of records.
         pub lost: u64,
@@ -36,9 +36,9 @@ wire! {
 wire! {
     /// A new name of a thread (2.6.31).
     pub struct Comm {
-        /// Process id.
+        /// Process ID.
         pub pid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
         /// Name.
         pub comm: Text,
@@ -46,15 +46,15 @@ wire! {
 }
 
 wire! {
-    /// A task begins (FORK) or ends (EXIT) (2.6.31).
+    /// A task starts (FORK) or ends (EXIT) (2.6.31).
     pub struct Task {
-        /// Process id.
+        /// Process ID.
         pub pid: u32 as Pid,
-        /// Parent's process id.
+        /// Parent's process ID.
         pub ppid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
-        /// Parent's thread id.
+        /// Parent's thread ID.
         pub ptid: u32 as Pid,
         /// Nanoseconds on the recording's clock.
         pub time: u64 as Time,
@@ -62,13 +62,13 @@ wire! {
 }
 
 wire! {
-    /// Sampling was stopped (THROTTLE) or goes on (UNTHROTTLE) (2.6.31).
+    /// Sampling stops (THROTTLE) or resumes (UNTHROTTLE) (2.6.31).
     pub struct Throttle {
         /// Nanoseconds on the recording's clock.
         pub time: u64 as Time,
-        /// Event id.
+        /// Event ID.
         pub id: u64 as Id,
-        /// Id of the event's instance.
+        /// ID of the event's instance.
         pub stream_id: u64,
     }
 }
@@ -76,9 +76,9 @@ wire! {
 wire! {
     /// Counter values of a task that ended (2.6.31).
     pub struct Read(layout) {
-        /// Process id.
+        /// Process ID.
         pub pid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
         /// The values.
         #[br(args_raw = layout)]
@@ -87,7 +87,7 @@ wire! {
 }
 
 wire! {
-    /// The file behind a mapping by its inode.
+    /// The mapped file, identified by its inode.
     pub struct Inode {
         /// Major number of the device.
         pub maj: u32,
@@ -101,15 +101,15 @@ wire! {
 }
 
 wire! {
-    /// The file behind a mapping by its build id.
+    /// The mapped file, identified by its build ID.
     pub struct MappedBuildId {
-        /// Bytes of the build id, normally 20.
+        /// Size of the build ID in bytes, normally 20.
         pub build_id_size: u8,
         /// Reserved.
         pub reserved_1: u8 as Pad,
         /// Reserved.
         pub reserved_2: u16 as Pad,
-        /// Build id, left-justified.
+        /// Build ID, left-justified.
         pub build_id: [u8; 20],
     }
 }
@@ -117,24 +117,24 @@ wire! {
 /// `misc` bit 13 of MMAP and MMAP2: the mapping is not executable.
 pub const MISC_MMAP_DATA: u16 = 1 << 13;
 
-/// `misc` bit 13 of COMM: the name comes from a new program (3.16).
+/// `misc` bit 13 of COMM: exec set the name (3.16).
 pub const MISC_COMM_EXEC: u16 = 1 << 13;
 
-/// `misc` bit 13 of FORK, made by perf: the process has mappings of its own, which follow (4.20).
+/// `misc` bit 13 of FORK, synthesized by perf: the process has its own mappings, which follow (4.20).
 pub const MISC_FORK_EXEC: u16 = 1 << 13;
 
-/// `misc` bit 13 of SWITCH and SWITCH_CPU_WIDE: the thread stops to run (4.3).
+/// `misc` bit 13 of SWITCH and SWITCH_CPU_WIDE: the thread is switched out (4.3).
 pub const MISC_SWITCH_OUT: u16 = 1 << 13;
 
-/// `misc` bit 14 of MMAP2: the record carries a build id instead of an inode (5.12).
+/// `misc` bit 14 of MMAP2: the record contains a build ID instead of an inode (5.12).
 pub const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 
 wire! {
     /// A mapping with the file's identity and protection (3.16).
     pub struct Mmap2(layout) {
-        /// Process id; -1 for the kernel.
+        /// Process ID; -1 for the kernel.
         pub pid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
         /// First address.
         pub addr: u64 as Hex,
@@ -142,10 +142,10 @@ wire! {
         pub len: u64 as Hex,
         /// Offset in the file in bytes.
         pub pgoff: u64 as Hex,
-        /// The file, without `misc` bit 14.
+        /// Inode of the file, without `misc` bit 14.
         #[br(if(layout.misc & MISC_MMAP_BUILD_ID == 0))]
         pub inode: Option<Inode>,
-        /// The file, with `misc` bit 14.
+        /// Build ID of the file, with `misc` bit 14.
         #[br(if(layout.misc & MISC_MMAP_BUILD_ID != 0))]
         pub build_id: Option<MappedBuildId>,
         /// `PROT_*` of the recording machine.
@@ -158,7 +158,7 @@ wire! {
 }
 
 flags! {
-    /// State of a piece of AUX data; bits 8–15 are a format number of the PMU.
+    /// State of a piece of AUX data; bits 8–15 are the PMU-specific format number.
     pub struct AuxFlags: u64 {
         since "4.1" {
             0 TRUNCATED "TRUNCATED", 1 OVERWRITE "OVERWRITE",
@@ -189,17 +189,17 @@ wire! {
 }
 
 wire! {
-    /// An instruction trace of a task begins (4.1).
+    /// An instruction trace of a task starts (4.1).
     pub struct ItraceStart {
-        /// Process id.
+        /// Process ID.
         pub pid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
     }
 }
 
 wire! {
-    /// Samples that the hardware or the kernel dropped (4.2).
+    /// Samples dropped by the hardware or the kernel (4.2).
     pub struct LostSamples {
         /// Number of samples.
         pub lost: u64,
@@ -207,22 +207,22 @@ wire! {
 }
 
 wire! {
-    /// A record that is its header (and trailer) alone.
+    /// A record that consists only of its header (and trailer).
     pub struct NoBody {}
 }
 
 wire! {
-    /// A context switch seen from a CPU (4.3).
+    /// A context switch, as seen from a CPU (4.3).
     pub struct SwitchCpuWide {
-        /// Process that comes or went, by `misc`.
+        /// Process ID of the next task if `misc` says switched out, otherwise of the previous task.
         pub next_prev_pid: u32 as Pid,
-        /// Its thread.
+        /// Thread ID of that task.
         pub next_prev_tid: u32 as Pid,
     }
 }
 
 wire! {
-    /// One namespace by the inode of its link in /proc.
+    /// One namespace, identified by the inode of its link in /proc.
     pub struct Namespace {
         /// Device number.
         pub dev: u64 as Hex,
@@ -235,17 +235,17 @@ elements!(Namespace);
 wire! {
     /// The namespaces of a task (4.12), in the order net, uts, ipc, pid, user, mnt, cgroup.
     pub struct Namespaces {
-        /// Process id.
+        /// Process ID.
         pub pid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
-        /// Its namespaces.
+        /// Namespaces.
         pub namespaces: Counted<u64, Namespace>,
     }
 }
 
 codes! {
-    /// What a kernel symbol belongs to.
+    /// Type of a kernel symbol.
     pub struct KsymbolType: u16 {
         0 UNKNOWN "unknown",
         1 BPF "bpf",
@@ -254,7 +254,7 @@ codes! {
 }
 
 flags! {
-    /// What happened to a kernel symbol.
+    /// Change of a kernel symbol.
     pub struct KsymbolFlags: u16 {
         since "5.1" {
             0 UNREGISTER "UNREGISTER",
@@ -263,23 +263,23 @@ flags! {
 }
 
 wire! {
-    /// A kernel symbol came or went (5.1).
+    /// A kernel symbol was added or removed (5.1).
     pub struct Ksymbol {
         /// Address.
         pub addr: u64 as Hex,
         /// Length in bytes.
         pub len: u32,
-        /// What it belongs to.
+        /// Type.
         pub ksym_type: KsymbolType,
-        /// What happened.
+        /// Change.
         pub flags: KsymbolFlags,
-        /// Its name.
+        /// Name.
         pub name: Text,
     }
 }
 
 codes! {
-    /// What happened to a BPF program.
+    /// Change of a BPF program.
     pub struct BpfEventType: u16 {
         0 UNKNOWN "unknown",
         1 PROG_LOAD "load",
@@ -288,13 +288,13 @@ codes! {
 }
 
 wire! {
-    /// A BPF program came or went (5.1).
+    /// A BPF program was loaded or unloaded (5.1).
     pub struct BpfEvent {
-        /// What happened.
+        /// Change.
         pub kind: BpfEventType,
         /// Reserved.
         pub flags: u16,
-        /// Program id.
+        /// Program ID.
         pub id: u32,
         /// Program tag.
         pub tag: [u8; 8],
@@ -304,9 +304,9 @@ wire! {
 wire! {
     /// A cgroup (5.7).
     pub struct Cgroup {
-        /// Its id.
+        /// Cgroup ID.
         pub id: u64,
-        /// Its path in the cgroup file system.
+        /// Path in the cgroup file system.
         pub path: Text,
     }
 }
@@ -316,33 +316,33 @@ wire! {
     pub struct TextPoke {
         /// Address.
         pub addr: u64 as Hex,
-        /// Bytes before.
+        /// Size of the old code in bytes.
         pub old_len: u16,
-        /// Bytes after.
+        /// Size of the new code in bytes.
         pub new_len: u16,
-        /// Code before.
+        /// Old code.
         #[br(args_raw = Extent::Bytes(u64::from(old_len)))]
         pub old: Rest,
-        /// Code after.
+        /// New code.
         #[br(args_raw = Extent::Bytes(u64::from(new_len)))]
         pub new: Rest,
-        /// Filling to a multiple of 8.
+        /// Padding to a multiple of 8.
         pub padding: Rest as Pad,
     }
 }
 
 wire! {
-    /// Which AUX data belongs to the event (5.16).
+    /// Assignment of AUX data to the event (5.16).
     pub struct AuxOutputHwId {
-        /// Id in the hardware's trace.
+        /// ID in the hardware's trace.
         pub hw_id: u64 as Hex,
     }
 }
 
 wire! {
-    /// User part of a callchain, of an earlier SAMPLE that ends with the same cookie (6.19).
+    /// User part of the callchain of an earlier SAMPLE that ends with the same cookie (6.19).
     pub struct CallchainDeferred {
-        /// The cookie.
+        /// Cookie.
         pub cookie: u64 as Hex,
         /// Return addresses with context markers.
         pub callchain: Counted<u64, u64> as Callchain,

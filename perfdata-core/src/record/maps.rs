@@ -1,28 +1,28 @@
-//! Records that say what ids, threads and CPUs belong together (tools/lib/perf/include/perf/event.h).
+//! Records about the relations of event IDs, threads and CPUs (tools/lib/perf/include/perf/event.h).
 
 use crate::codes::codes;
 use crate::record::choice::choice;
 use crate::wire::{Chars, Counted, List, Rest, Text, ToEnd, elements, wire};
 
 wire! {
-    /// One event id: which CPU and thread its event was opened for.
+    /// One event ID, with the CPU and the thread for which its event was opened.
     pub struct IdIndexEntry {
-        /// Event id.
+        /// Event ID.
         pub id: u64 as Id,
         /// Index of the ring buffer.
         pub idx: u64,
         /// CPU, or -1.
         pub cpu: u64 as Pid,
-        /// Thread id, or -1.
+        /// Thread ID, or -1.
         pub tid: u64 as Pid,
     }
 }
 elements!(IdIndexEntry);
 
 wire! {
-    /// The guest machine that an event id belongs to.
+    /// The guest machine that an event ID belongs to.
     pub struct IdIndexGuest {
-        /// Process id of the guest machine; 0 for the host.
+        /// Process ID of the guest machine; 0 for the host.
         pub machine_pid: u64 as Pid,
         /// CPU of the guest machine, or -1.
         pub vcpu: u64 as Pid,
@@ -31,11 +31,11 @@ wire! {
 elements!(IdIndexGuest);
 
 wire! {
-    /// The CPUs and threads of event ids (3.19).
+    /// The CPUs and threads of event IDs (3.19).
     pub struct IdIndex(layout) {
-        /// The ids.
+        /// Event IDs.
         pub entries: Counted<u64, IdIndexEntry>,
-        /// Their guest machines, for each or for none (6.0).
+        /// Guest machines of all IDs, or empty (6.0).
         #[br(args(if layout.len >= (entries.len() as u64).saturating_mul(48).saturating_add(8) { entries.len() as u64 } else { 0 }))]
         pub guests: List<IdIndexGuest>,
     }
@@ -44,9 +44,9 @@ wire! {
 wire! {
     /// A thread.
     pub struct ThreadMapEntry {
-        /// Thread id, or -1.
+        /// Thread ID, or -1.
         pub pid: u64 as Pid,
-        /// Its name; not always terminated.
+        /// Name; not always NUL-terminated.
         pub comm: Chars<16>,
     }
 }
@@ -61,7 +61,7 @@ wire! {
 }
 
 codes! {
-    /// Form of a set of CPUs.
+    /// Representation of a set of CPUs.
     pub struct CpuMapType: u16 {
         0 CPUS "cpus",
         1 MASK "mask",
@@ -72,7 +72,7 @@ codes! {
 wire! {
     /// A set of CPUs (4.5). Also the content of an EVENT_UPDATE.
     pub struct CpuMap(layout) {
-        /// Form of the set.
+        /// Representation of the set.
         pub kind: CpuMapType,
         /// The set.
         #[br(args_raw = (kind, layout))]
@@ -81,34 +81,34 @@ wire! {
 }
 
 choice! {
-    /// A set of CPUs in one of its forms.
+    /// A set of CPUs in one of its representations.
     pub enum CpuSet(kind: CpuMapType, layout) {
-        /// Their numbers; 0xffff stands for any CPU.
+        /// CPU numbers; 0xffff means any CPU.
         CpuMapType::CPUS => Cpus(Counted<u16, u16> as Pid),
-        /// Their bits.
+        /// Bit mask.
         CpuMapType::MASK => Mask(CpuMask) with layout,
         /// A range.
         CpuMapType::RANGE => Range(CpuRange),
-        /// A form that this version does not know.
+        /// A representation that this version of the library does not know.
         _ => Unknown(Rest as Opaque),
     }
 }
 
 wire! {
-    /// CPUs as bits of words, which stand at no natural boundary.
+    /// CPUs as bits of words, which are not naturally aligned.
     pub struct CpuMask(layout) {
         /// Number of words.
         pub nr: u16,
-        /// Bytes of a word: 4, or 8 from 64-bit machines before 6.0.
+        /// Size of a word in bytes: 4, or 8 from 64-bit machines before 6.0.
         pub long_size: u16,
-        /// Filling before words of 8 bytes.
+        /// Padding before words of 8 bytes.
         #[br(if(long_size == 8))]
         pub pad: Option<[u8; 4]> as Pad,
         /// The words.
         #[br(args_raw = ((long_size, nr), layout))]
         pub words: CpuMaskWords,
-        /// Words that `nr` does not count: perf since 6.0 counts one too few where the highest CPU is a multiple of 32,
-        /// and puts its bit behind the others.
+        /// Words in excess of `nr`: perf since 6.0 counts one word too few if the highest CPU is a multiple of 32, and
+        /// writes its bit after the other words.
         #[br(if(long_size == 4), args_raw = (4,))]
         pub uncounted: Option<ToEnd<u32>> as Hex,
     }
@@ -121,7 +121,7 @@ choice! {
         (4, nr) => Words32(List<u32> as Hex) with (u64::from(nr),),
         /// Words of 8 bytes.
         (8, nr) => Words64(List<u64> as Hex) with (u64::from(nr),),
-        /// Words of a size that this version does not know.
+        /// Words of a size that this version of the library does not know.
         _ => Unknown(Rest as Opaque),
     }
 }
@@ -129,7 +129,7 @@ choice! {
 wire! {
     /// A range of CPUs (6.0).
     pub struct CpuRange {
-        /// Whether "any CPU" is in the set, too.
+        /// Whether the set also contains "any CPU".
         pub any_cpu: u8,
         /// Reserved.
         pub pad: u8 as Pad,
@@ -141,7 +141,7 @@ wire! {
 }
 
 codes! {
-    /// What an EVENT_UPDATE is about.
+    /// Type of an EVENT_UPDATE.
     pub struct EventUpdateType: u64 {
         0 UNIT "unit",
         1 SCALE "scale",
@@ -151,13 +151,13 @@ codes! {
 }
 
 wire! {
-    /// What perf knows of an event beside its attribute (4.5).
+    /// A property of an event that is not in its attribute (4.5).
     pub struct EventUpdate(layout) {
-        /// What this is about.
+        /// Type of the property.
         pub kind: EventUpdateType,
-        /// The event's first id.
+        /// First ID of the event.
         pub id: u64 as Id,
-        /// The news.
+        /// Value of the property.
         #[br(args_raw = (kind, layout))]
         pub update: EventUpdateValue,
     }
@@ -174,7 +174,7 @@ choice! {
         EventUpdateType::NAME => Name(Text),
         /// CPUs of the event.
         EventUpdateType::CPUS => Cpus(CpuMap) with layout,
-        /// Something that this version does not know.
+        /// A property that this version of the library does not know.
         _ => Unknown(Rest as Opaque),
     }
 }

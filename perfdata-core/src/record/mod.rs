@@ -1,12 +1,12 @@
-//! Records: what the data section of a file, or a pipe, is made of.
+//! Records: the content of the data section of a file, or of a pipe.
 //!
-//! A [`RawRecord`] borrows the bytes of one record; [`Record`] is its typed form. All types of record are lines of
-//! one table, [`TABLE`].
+//! A [`RawRecord`] borrows the bytes of one record; [`Record`] is its typed form. All record types are lines of one
+//! table, [`TABLE`].
 //!
 //! The kernel's records (1 to 63) are declared in include/uapi/linux/perf_event.h, `enum perf_event_type`; perf's own
-//! (from 64 on) in tools/lib/perf/include/perf/event.h, `enum perf_user_event_type`. What AUXTRACE_INFO holds is declared
-//! beside each decoder in tools/perf/util, what the records of `perf sched stats` hold in schedstat-v15.h to -v17.h beside
-//! event.h.
+//! (from 64 on) in tools/lib/perf/include/perf/event.h, `enum perf_user_event_type`. The content of AUXTRACE_INFO is
+//! declared next to each decoder in tools/perf/util, the content of the records of `perf sched stats` in
+//! schedstat-v15.h to -v17.h next to event.h.
 
 mod auxtrace;
 mod auxtrace_info;
@@ -44,19 +44,19 @@ use crate::recording::Events;
 use crate::wire::{Wire, wire};
 
 wire! {
-    /// The 8 bytes in front of every record, `struct perf_event_header`.
+    /// The first 8 bytes of every record, `struct perf_event_header`.
     pub struct RecordHeader {
         /// Type of the record.
         pub kind: RecordType,
-        /// CPU mode in bits 0–2 and flags by type.
+        /// CPU mode in bits 0–2, and flags that depend on the type.
         pub misc: u16 as Hex,
-        /// Bytes of the record with this header.
+        /// Size of the record in bytes, including this header.
         pub size: u16,
     }
 }
 
 impl RecordHeader {
-    /// Bytes of a header.
+    /// Size of a header in bytes.
     pub const SIZE: usize = 8;
 
     /// Reads a header from the first bytes of `bytes`.
@@ -73,26 +73,27 @@ impl RecordHeader {
     }
 }
 
-/// One record as it stands in the input.
+/// One record of the input, not decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRecord<'a> {
-    /// Absolute offset of the record in the input; inside compressed data, of the record that held it.
+    /// Absolute offset of the record in the input; for a record inside compressed data, the offset of the compressed
+    /// record.
     pub offset: u64,
     /// Type.
     pub kind: RecordType,
     /// CPU mode and flags.
     pub misc: u16,
-    /// The whole record, with its header.
+    /// The whole record, including its header.
     pub bytes: &'a [u8],
     /// Byte order of the record.
     pub endian: Endian,
 }
 
 impl<'a> RawRecord<'a> {
-    /// The first record in `bytes`, which may hold more behind it.
+    /// Returns the first record in `bytes`, which may contain other data after it.
     ///
     /// # Errors
-    /// A size below 8 or beyond `bytes`.
+    /// Fails if the size is below 8 or exceeds `bytes`.
     pub fn first(bytes: &'a [u8], endian: Endian, offset: u64) -> Result<Self> {
         let Some(header) = RecordHeader::parse(bytes, endian) else {
             return Err(Error::truncated("record header", RecordHeader::SIZE as u64, bytes.len() as u64).at(offset));
@@ -115,16 +116,17 @@ impl<'a> RawRecord<'a> {
         }
     }
 
-    /// The record without its header.
+    /// Returns the record without its header.
     #[inline]
     pub fn body(&self) -> &'a [u8] {
         self.bytes.get(RecordHeader::SIZE..).unwrap_or_default()
     }
 
-    /// Bytes that follow the record outside its own size: AUX data, tracing data. See [`RecordType::has_payload`].
+    /// Returns the number of bytes that follow the record outside its own size: AUX data, tracing data. See
+    /// [`RecordType::has_payload`].
     ///
     /// # Errors
-    /// A record too short to say it.
+    /// Fails if the record is too short to contain this number.
     pub fn payload_len(&self) -> Result<u64> {
         match self.kind {
             RecordType::AUXTRACE => self.decode_body::<Auxtrace>(Layout::default()).map(|r| r.size),
@@ -136,15 +138,15 @@ impl<'a> RawRecord<'a> {
         }
     }
 
-    /// The body as a structure of one type, where the type is known from [`kind`](Self::kind).
+    /// Decodes the body as a structure of type `T`, which must match [`kind`](Self::kind).
     ///
     /// # Errors
-    /// A body that is too short, or counts beyond it.
+    /// Fails if the body is too short, or a count exceeds it.
     pub fn decode_body<T: Wire>(&self, layout: Layout) -> Result<T> {
         T::decode(self.body(), self.endian, layout).map(|(body, _)| body).map_err(|e| self.blame(e))
     }
 
-    /// The u64 at `at` bytes from the start of the record.
+    /// Returns the u64 at offset `at` in bytes from the start of the record.
     #[inline]
     pub fn word(&self, at: usize) -> Option<u64> {
         let bytes = *self.bytes.get(at..)?.first_chunk()?;
@@ -159,13 +161,13 @@ impl<'a> RawRecord<'a> {
 /// A record with all its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Type, which decides the variant of `body`.
+    /// Type, which determines the variant of `body`.
     pub kind: RecordType,
     /// CPU mode and flags.
     pub misc: u16,
     /// The fields.
     pub body: Body,
-    /// Bytes behind the last known field: those of a longer, newer form of the record.
+    /// Bytes after the last known field: fields of a longer, newer form of the record.
     pub tail: Vec<u8>,
     /// The trailer of kernel records.
     pub sample_id: Option<SampleId>,
@@ -175,7 +177,7 @@ impl Record {
     /// Decodes `raw`, which belongs to an event with `layout`.
     ///
     /// # Errors
-    /// A body that is too short for its fields, or counts beyond it.
+    /// Fails if the body is too short for its fields, or a count exceeds it.
     pub fn decode(raw: &RawRecord<'_>, layout: &Layout) -> Result<Self> {
         let whole = raw.body();
         let (body_len, trailer_len) = extents(raw, layout)?;
@@ -192,12 +194,12 @@ impl Record {
         Ok(Record { kind: raw.kind, misc: raw.misc, body, tail, sample_id })
     }
 
-    /// Appends the record's bytes, its size computed. What is written is what is there: a reader takes it apart by the
-    /// event's attribute, so a [`Sample`] and a [`SampleId`] must have just those parts that `sample_type` names, and
-    /// `body` must be that of `kind`. [`encode_for`](Self::encode_for) looks after that.
+    /// Appends the record's bytes, with a computed size. All parts are written as they are. A reader decodes the record
+    /// according to the event's attribute, so a [`Sample`] and a [`SampleId`] must have exactly the parts in
+    /// `sample_type`, and `body` must match `kind`. [`encode_for`](Self::encode_for) ensures this.
     ///
     /// # Errors
-    /// A record above 65,535 bytes.
+    /// Fails if the record exceeds 65,535 bytes.
     pub fn encode_into(&self, out: &mut Vec<u8>, endian: Endian) -> Result<()> {
         let start = out.len();
         RecordHeader { kind: self.kind, misc: self.misc, size: 0 }.encode_into(out, endian)?;
@@ -218,16 +220,17 @@ impl Record {
         Ok(())
     }
 
-    /// The first piece of the record that is not certain to be right when it is encoded in another byte order than it
-    /// was decoded in; its offset counts from the record's header.
+    /// Returns the first part of the record that might be wrong when it is encoded in another byte order than it was
+    /// decoded in. The offset is relative to the record's header.
     pub fn opaque(&self) -> Option<Opaque> {
         let mut found = describe::opaque(self)?;
         found.offset = found.offset.saturating_add(RecordHeader::SIZE);
         Some(found)
     }
 
-    /// Which ids of events the record bears, in its fields and in its trailer. A HEADER_ATTR record, which gives an event
-    /// its ids, bears none; an id of 0, as in records of the time before the recording, belongs to no event of its own.
+    /// Returns which event IDs the fields and the trailer of the record contain. A HEADER_ATTR record, which assigns
+    /// IDs to an event, counts as having none; an ID of 0, as in records about the time before the recording, belongs
+    /// to no particular event.
     pub fn event_ids(&self, events: &Events) -> EventIds {
         let mut ids = IdsOf { events, found: EventIds::default() };
         if !matches!(self.body, Body::HeaderAttr(_)) && events.have_ids() {
@@ -236,10 +239,10 @@ impl Record {
         ids.found
     }
 
-    /// The record's bytes.
+    /// Returns the record's bytes.
     ///
     /// # Errors
-    /// As [`encode_into`](Self::encode_into).
+    /// Fails like [`encode_into`](Self::encode_into).
     pub fn encode(&self, endian: Endian) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         self.encode_into(&mut out, endian)?;
@@ -247,12 +250,12 @@ impl Record {
     }
 }
 
-/// What the ids of events in a record are; nothing where the events have none: a single one needs none.
+/// The event IDs in a record; empty if the events have no IDs, which a single event does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventIds {
-    /// Whether there is the id of an event.
+    /// Whether the record contains the ID of an event.
     pub known: bool,
-    /// The last id that no event has.
+    /// The last ID that belongs to no event.
     pub unknown: Option<u64>,
 }
 
@@ -266,7 +269,7 @@ impl EventIds {
     }
 }
 
-/// Looks for the ids of events.
+/// Searches for event IDs.
 struct IdsOf<'a> {
     events: &'a Events,
     found: EventIds,
@@ -288,14 +291,15 @@ impl Visitor for IdsOf<'_> {
     }
 }
 
-/// Bytes of the body of `raw` and of its trailer, which need not be all. Every kernel record but SAMPLE has a trailer
-/// if its attribute says so. The build ids that perf inject writes since 6.12 have one in any case; their size, a
-/// multiple of 8, tells them from older ones, and its values from zeros behind the name.
+/// Returns the size in bytes of the body of `raw` and of its trailer, between which other bytes may remain. Every
+/// kernel record except SAMPLE has a trailer if its attribute requires it. The build IDs that perf inject writes since
+/// 6.12 always have one: their size, a multiple of 8, distinguishes them from older ones, and the values of the trailer
+/// distinguish it from zeros after the name.
 fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
     let len = raw.body().len();
     let trailer = match raw.kind {
         RecordType::SAMPLE => 0,
-        // Types that nobody knows yet probably have one, too.
+        // Unknown types probably have a trailer, too.
         kind if kind.is_kernel() && (kind.info().is_some() || layout.trailer_len() <= len) => layout.trailer_len(),
         RecordType::HEADER_BUILD_ID if len.is_multiple_of(8) => {
             let body = BuildId::aligned_len(raw.body()).unwrap_or(len).min(len);
@@ -311,8 +315,8 @@ fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
     }
 }
 
-/// Decodes a body and returns the number of bytes that it took. A SAMPLE whose branch stack has not the announced form
-/// is the only one with more than one reading; the one that uses all bytes is right.
+/// Decodes a body and returns the number of bytes used. Only a SAMPLE whose branch stack does not have the announced
+/// form can be decoded in several ways; the one that uses all bytes is correct.
 fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: Layout) -> Result<(Body, usize)> {
     if raw.kind != RecordType::SAMPLE {
         return Body::decode(raw.kind, bytes, raw.endian, layout).map_err(|e| raw.blame(e));

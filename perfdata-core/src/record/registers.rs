@@ -1,8 +1,8 @@
 //! Names of the registers in samples (REGS_USER, REGS_INTR), by architecture.
 //!
-//! An attribute's mask says which registers its samples hold; what a bit of the mask stands for is declared in
-//! arch/*/include/uapi/asm/perf_regs.h. Names are those that perf shows (tools/perf/util/perf-regs-arch), and for the few
-//! that it leaves out those of the declaration.
+//! An attribute's mask determines which registers its samples contain; arch/*/include/uapi/asm/perf_regs.h declares the
+//! register of each bit. The names are those that perf shows (tools/perf/util/perf-regs-arch); the few registers that
+//! perf omits have the names of the declaration.
 
 use crate::Recording;
 use crate::feature::{ElfMachine, Feature, FeatureId, Section};
@@ -11,22 +11,22 @@ use crate::record::RegsAbi;
 /// The registers of one architecture.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// The architecture, as its folder in the kernel is called.
+    /// Architecture, named like its directory in the kernel.
     pub arch: &'static str,
     /// The bit of the instruction pointer.
     pub ip: u32,
     /// The bit of the stack pointer.
     pub sp: u32,
-    /// Runs of bits that have a name: the first bit, and the names.
+    /// Runs of bits that have a name: the first bit and the names.
     names: &'static [(u32, &'static [&'static str])],
 }
 
 impl Registers {
-    /// All architectures that have such registers.
+    /// All architectures with such registers.
     pub const ALL: &'static [&'static Registers] =
         &[&X86, &ARM, &ARM64, &S390, &POWERPC, &RISCV, &LOONGARCH, &MIPS, &CSKY];
 
-    /// Those of the machine that recorded, as far as the recording says it: by the feature E_MACHINE, else by ARCH.
+    /// Returns the registers of the recording machine, if the recording contains the feature E_MACHINE or else ARCH.
     pub fn of(recording: &Recording) -> Option<&'static Self> {
         let section = |id| recording.feature(id)?.ok();
         if let Some(Section { value: Feature::EMachine(machine), .. }) = section(FeatureId::E_MACHINE)
@@ -40,7 +40,7 @@ impl Registers {
         }
     }
 
-    /// Those of an ELF machine.
+    /// Returns the registers of an ELF machine.
     pub fn of_machine(machine: ElfMachine) -> Option<&'static Self> {
         Some(match machine {
             ElfMachine::I386 | ElfMachine::X86_64 => &X86,
@@ -56,7 +56,7 @@ impl Registers {
         })
     }
 
-    /// Those of a machine that `uname -m` calls `name`, as the feature ARCH has it.
+    /// Returns the registers of a machine called `name` by `uname -m`, as in the feature ARCH.
     pub fn of_arch(name: &str) -> Option<&'static Self> {
         let is_x86 = |name: &str| matches!(name.as_bytes(), [b'i', b'3'..=b'6', b'8', b'6']);
         let known: &[(&str, &'static Self)] = &[
@@ -78,8 +78,8 @@ impl Registers {
         known.iter().find(|(start, _)| name.starts_with(start)).map(|(_, registers)| *registers)
     }
 
-    /// The name of the register at `bit` of a mask, in a sample of a task with this `abi`: in 32-bit tasks of arm64 the
-    /// first 16 are those of arm (arch/arm64/kernel/perf_regs.c, perf_reg_value).
+    /// Returns the name of the register at `bit` of a mask, in a sample of a task with this `abi`. In 32-bit tasks on
+    /// arm64, the first 16 registers are those of arm (arch/arm64/kernel/perf_regs.c, perf_reg_value).
     pub fn name(&self, bit: u32, abi: RegsAbi) -> Option<&'static str> {
         if abi == RegsAbi::BITS_32 && self.arch == ARM64.arch {
             return ARM.at(bit).or_else(|| self.at(bit));
@@ -95,13 +95,13 @@ impl Registers {
         self.names.iter().find_map(name)
     }
 
-    /// The name of each register that a sample holds under a `mask`, in the order of the sample.
+    /// Returns the name of each register that a sample contains for a `mask`, in the order of the sample.
     pub fn names(&self, mask: u64, abi: RegsAbi) -> impl Iterator<Item = Option<&'static str>> {
         (0..u64::BITS).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| self.name(bit, abi))
     }
 }
 
-/// `enum perf_event_x86_regs`, of 32 and 64 bits alike. An XMM register takes two bits.
+/// `enum perf_event_x86_regs`, for both 32 and 64 bits. An XMM register has two bits.
 static X86: Registers = Registers {
     arch: "x86",
     ip: 8,
@@ -227,7 +227,7 @@ static MIPS: Registers = Registers {
     )],
 };
 
-/// `enum perf_event_csky_regs` of ABI v2, of which that of v1 is the beginning.
+/// `enum perf_event_csky_regs` of ABI v2, which starts with that of v1.
 static CSKY: Registers = Registers {
     arch: "csky",
     ip: 2,
@@ -247,7 +247,7 @@ static CSKY: Registers = Registers {
 mod tests {
     use super::*;
 
-    /// The last register of each enumeration, and where instruction and stack pointer are.
+    /// The last register of each enumeration, and the bits of the instruction and stack pointers.
     #[test]
     fn bits_are_those_of_the_kernel() {
         let expected = [

@@ -161,7 +161,7 @@ wire! {
 }
 
 wire! {
-    /// What the versions have in common.
+    /// Counters common to all versions.
     pub struct DomainCountersEnd {
         /// Active balancing.
         pub active: ActiveBalance,
@@ -171,9 +171,9 @@ wire! {
         pub fork: StartBalance,
         /// Wake-ups of a task that last ran on another CPU of the domain.
         pub ttwu_wake_remote: u32,
-        /// Wake-ups that moved the task to the waking CPU, its cache being cold.
+        /// Wake-ups that moved the task to the waking CPU because its cache was cold.
         pub ttwu_move_affine: u32,
-        /// Wake-ups that moved the task to the waking CPU for balance.
+        /// Wake-ups that moved the task to the waking CPU to balance the load.
         pub ttwu_move_balance: u32,
     }
 }

@@ -4,7 +4,7 @@ use crate::codes::codes;
 use crate::wire::{Counted, elements, wire};
 
 codes! {
-    /// What a setting of STAT_CONFIG is for.
+    /// Type of a STAT_CONFIG setting.
     pub struct StatConfigTag: u64 {
         0 AGGR_MODE "aggr_mode",
         1 INTERVAL "interval",
@@ -16,9 +16,9 @@ codes! {
 wire! {
     /// A setting of `perf stat`.
     pub struct StatSetting {
-        /// Which.
+        /// Type.
         pub tag: StatConfigTag,
-        /// Its value; the interval is in milliseconds.
+        /// Value; the interval is in milliseconds.
         pub val: u64,
     }
 }
@@ -35,7 +35,7 @@ wire! {
 wire! {
     /// One event's count on one CPU or in one thread (4.5).
     pub struct Stat {
-        /// Event id.
+        /// Event ID.
         pub id: u64 as Id,
         /// Index of the CPU in the event's map, or -1.
         pub cpu: u32 as Pid,
@@ -43,15 +43,15 @@ wire! {
         pub thread: u32 as Pid,
         /// The count.
         pub val: u64,
-        /// Nanoseconds that the event was enabled.
+        /// Time in nanoseconds during which the event was enabled.
         pub ena: u64,
-        /// Nanoseconds that the event was on the PMU.
+        /// Time in nanoseconds during which the event was on the PMU.
         pub run: u64,
     }
 }
 
 codes! {
-    /// Why a round of counts ends.
+    /// Reason for the end of a round of counts.
     pub struct StatRoundType: u64 {
         0 INTERVAL "interval",
         1 FINAL "final",
@@ -59,9 +59,9 @@ codes! {
 }
 
 wire! {
-    /// All counts of a moment have been written (4.5).
+    /// The end of a round of counts (4.5).
     pub struct StatRound {
-        /// Why.
+        /// Reason.
         pub kind: StatRoundType,
         /// Nanoseconds since the start.
         pub time: u64 as Time,

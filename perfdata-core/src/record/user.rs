@@ -1,41 +1,41 @@
-//! Records of the perf tool that carry metadata in a stream (tools/lib/perf/include/perf/event.h, enum
+//! Records of the perf tool that contain metadata in a stream (tools/lib/perf/include/perf/event.h, enum
 //! perf_user_event_type).
 
 use crate::attr::Attr;
 use crate::wire::{Chars, Counted, Extent, Rest, Text, ToEnd, elements, wire};
 
 wire! {
-    /// An attribute and its ids, in a pipe (2.6.35).
+    /// An attribute and its IDs in a pipe (2.6.35).
     pub struct HeaderAttr(layout) {
-        /// The attribute, as long as its own `size` says.
+        /// The attribute, whose length is its own `size`.
         #[br(args_raw = layout)]
         pub attr: Attr,
-        /// Its event ids.
+        /// Event IDs.
         #[br(args(8))]
         pub ids: ToEnd<u64> as Id,
     }
 }
 
 wire! {
-    /// A name of an event (2.6.35, not written since 3.12). Also the entry of a file's event_types section, there with
-    /// room for 64 bytes of name.
+    /// An event name (2.6.35, not written since 3.12). Also the entry of a file's event_types section, where the name
+    /// occupies 64 bytes.
     pub struct EventTypeName {
         /// The event's `config`.
         pub event_id: u64 as Hex,
-        /// Its name.
+        /// Name.
         pub name: Text,
     }
 }
 
 impl EventTypeName {
-    /// Bytes of an entry in a file.
+    /// Size in bytes of an entry in a file.
     pub const FILE_ENTRY: usize = 72;
 }
 
 wire! {
-    /// Announces tracing data, in a pipe (2.6.35); the data follows the record.
+    /// Announces tracing data in a pipe (2.6.35); the data follows the record.
     pub struct HeaderTracingData(layout) {
-        /// Bytes behind the record, zeros up to a multiple of 8 included.
+        /// Number of bytes after the record, including zeros up to a multiple of 8.
         pub size: u32,
         /// Padding (6.0).
         #[br(if(layout.len >= 8))]
@@ -44,43 +44,43 @@ wire! {
 }
 
 impl HeaderTracingData {
-    /// Bytes of the body.
+    /// Returns the size of the body in bytes.
     pub(crate) fn len(&self) -> usize {
         size_of_val(&self.size).saturating_add(self.pad.as_ref().map_or(0, size_of_val))
     }
 }
 
 wire! {
-    /// A file and its build id (2.6.35). Also the entry of the BUILD_ID feature, there with a header of type 0.
+    /// A file and its build ID (2.6.35). Also the entry of the BUILD_ID feature, where the header has type 0.
     pub struct BuildId(layout) {
-        /// -1 for the host's kernel and its processes, else a guest's process id; absent only in files before 2.6.35.
+        /// -1 for the host's kernel and processes, otherwise a guest's process ID; absent only in files before 2.6.35.
         #[br(if(!layout.build_id_without_pid))]
         pub pid: Option<i32>,
-        /// The build id, left-justified and filled with zeros.
+        /// Build ID, left-justified and padded with zeros.
         pub build_id: [u8; 20],
-        /// Its bytes, where `misc` bit 15 is set (5.11); 20 else.
+        /// Size of the build ID in bytes if `misc` bit 15 is set (5.11); otherwise the build ID has 20 bytes.
         pub size: u8,
         /// Reserved.
         pub reserved_1: u8 as Pad,
         /// Reserved.
         pub reserved_2: u16 as Pad,
-        /// The file.
+        /// File name.
         pub filename: Text,
     }
 }
 
-/// `misc` bit 15 of a build id: its `size` is valid (5.11).
+/// `misc` bit 15 of a build ID: its `size` is valid (5.11).
 pub const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
 
 impl BuildId {
-    /// The bytes that are the build id.
+    /// Returns the bytes of the build ID.
     pub fn id(&self, misc: u16) -> &[u8] {
         let size = if misc & MISC_BUILD_ID_SIZE != 0 { usize::from(self.size) } else { 20 };
         self.build_id.get(..size).unwrap_or(&self.build_id)
     }
 
-    /// Bytes of a record (without header) whose name room is rounded so that the whole is a multiple of 8, as perf
-    /// writes it since 6.12, where a trailer may follow.
+    /// Returns the size in bytes of a record (without header) whose name is padded so that the total is a multiple of
+    /// 8. perf writes it in this way since 6.12; a trailer may follow.
     pub(crate) fn aligned_len(body: &[u8]) -> Option<usize> {
         const NAME_AT: usize = 28;
         let name = body.get(NAME_AT..)?;
@@ -90,19 +90,19 @@ impl BuildId {
 }
 
 wire! {
-    /// A feature section, in a pipe (4.14).
+    /// A feature section in a pipe (4.14).
     pub struct HeaderFeature {
-        /// Number of the feature; in the empty last one the first number that the recorder does not know.
+        /// Feature number; in the empty last record, the first number that the recorder does not know.
         pub feat_id: u64,
-        /// The section; the table of features says what it means.
+        /// The section, decoded according to the table of features.
         pub section: Rest as Opaque,
     }
 }
 
 wire! {
-    /// Compressed records (5.2): the next piece of the recording's one zstd stream.
+    /// Compressed records (5.2): the next piece of the recording's only zstd stream.
     pub struct Compressed {
-        /// Compressed bytes: records in the recording's byte order.
+        /// Compressed data: records in the recording's byte order.
         pub data: Rest as Opaque,
     }
 }
@@ -110,18 +110,18 @@ wire! {
 wire! {
     /// Compressed records in a record of aligned size (6.15).
     pub struct Compressed2 {
-        /// Compressed bytes without padding.
+        /// Size of the compressed data in bytes, without padding.
         pub data_size: u64,
-        /// Compressed bytes: records in the recording's byte order.
+        /// Compressed data: records in the recording's byte order.
         #[br(args_raw = Extent::Bytes(data_size))]
         pub data: Rest as Opaque,
-        /// Filling to a multiple of 8.
+        /// Padding to a multiple of 8.
         pub padding: Rest as Pad,
     }
 }
 
 wire! {
-    /// How the hardware's cycle counter relates to the recording's clock (4.6), as in `struct perf_event_mmap_page`.
+    /// Relation of the hardware's cycle counter to the recording's clock (4.6), as in `struct perf_event_mmap_page`.
     pub struct TimeConv(layout) {
         /// Shift.
         pub time_shift: u64,
@@ -129,18 +129,18 @@ wire! {
         pub time_mult: u64,
         /// Time of cycle 0 in nanoseconds.
         pub time_zero: u64 as Hex,
-        /// For counters of fewer than 64 bits (5.11).
+        /// Fields for counters with fewer than 64 bits (5.11).
         #[br(if(layout.len >= 48))]
         pub short: Option<TimeConvShort>,
     }
 }
 
 wire! {
-    /// What a cycle counter of fewer than 64 bits needs.
+    /// Fields for a cycle counter with fewer than 64 bits.
     pub struct TimeConvShort {
         /// Cycles to add.
         pub time_cycles: u64 as Hex,
-        /// Bits of the counter.
+        /// Mask of the counter's bits.
         pub time_mask: u64 as Hex,
         /// Whether `time_zero` is valid.
         pub cap_user_time_zero: u8,
@@ -163,7 +163,7 @@ wire! {
 elements!(BpfMetadataEntry);
 
 wire! {
-    /// What a BPF program says of itself in variables named `bpf_metadata_*` (6.17).
+    /// Metadata of a BPF program, from its variables named `bpf_metadata_*` (6.17).
     pub struct BpfMetadata {
         /// Name of the program.
         pub prog_name: Chars<512>,
