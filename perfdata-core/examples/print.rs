@@ -1,5 +1,5 @@
-//! Prints all records of a recording with their fields, one a line, in the order of time. Records that `perf record -z`
-//! compressed are printed like all others:
+//! Prints all records of a recording with their fields, one per line, in time order. This includes records compressed
+//! by `perf record -z`:
 //!
 //!     cargo run -p perfdata-core --example print -- perf.data
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Adds the fields of a value to a line. It knows no record: the declarations tell it theirs.
+/// Appends the fields of a value to a line. Their declarations provide them, so it depends on no particular record.
 struct Line(String);
 
 impl Visitor for Line {

@@ -1,6 +1,6 @@
-//! Every feature section of every recording at hand: read, written, written in the other byte order and damaged.
+//! Every feature section of every available recording: read, written, written in the other byte order and damaged.
 //!
-//! The sections are found by a walk of its own, so that these tests depend on nothing but the feature table.
+//! A separate parser finds the sections, so that these tests depend only on the feature table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use perfdata_core::describe::{Describe, Style, WireSize, opaque};
 use perfdata_core::feature::{Feature, FeatureId, Section, tracing};
 use perfdata_core::{Endian, Layout};
 
-/// One section as it stands in a recording.
+/// One section as stored in a recording.
 struct Raw {
     file: String,
     id: FeatureId,
     bytes: Vec<u8>,
     endian: Endian,
     layout: Layout,
-    /// Whether it was found in a pipe, whose records some tools pad.
+    /// Whether it comes from a pipe, whose records some tools pad.
     pipe: bool,
 }
 
@@ -27,7 +27,7 @@ impl Raw {
     }
 }
 
-/// Recordings by other tools whose sections hold more than their content, and why.
+/// Recordings by other tools whose sections contain more than their content, and why.
 const TAILS: &[(&str, &str)] = &[("piped.header_features_aligned-6.12.data", "every record is padded to 8 bytes")];
 
 fn other(endian: Endian) -> Endian {
@@ -40,7 +40,7 @@ fn number(bytes: &[u8], at: usize, size: usize, endian: Endian) -> Option<u64> {
     Some(if endian == Endian::Little { digits.iter().rev().fold(0, fold) } else { digits.iter().fold(0, fold) })
 }
 
-/// The sections of `file`, as far as it is whole.
+/// Passes the sections of `file` to `add`, as far as the file is complete.
 fn walk(file: &[u8], add: &mut impl FnMut(u64, &[u8], Endian, bool)) -> Option<()> {
     let endian = match file.get(..8)? {
         b"PERFILE2" => Endian::Little,
@@ -99,10 +99,10 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Folders of recordings: the repository's own, then two that may lie beside it.
+/// Folders of recordings: the repository's own, then two that may exist next to it.
 const FOLDERS: [&str; 3] = ["fixtures", "../shared/recordings", "../shared/corpus"];
 
-/// All sections of all recordings in a folder, given from the root of the repository.
+/// Returns all sections of all recordings in a folder, whose path is relative to the root of the repository.
 fn sections(folder: &str) -> Vec<Raw> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
     let mut paths = Vec::new();
@@ -157,7 +157,7 @@ fn check(raw: &Raw) {
     assert_eq!(back, section, "{name}: means the same in the other byte order");
 }
 
-/// Sections that perf inject destroyed: it wrote ids and attributes over them.
+/// Returns whether perf inject corrupted the section: it overwrote it with IDs and attributes.
 fn is_overwritten(raw: &Raw) -> bool {
     raw.id == FeatureId::BUILD_ID
         && (raw.file.ends_with("pipe_injected.data") || raw.file.ends_with("pipe-injected.data"))
@@ -191,7 +191,7 @@ impl Random {
         usize::try_from(self.next() % end.max(1) as u64).expect("below a usize")
     }
 
-    /// Damages a section as a bad disk, a bad tool or an attacker would.
+    /// Damages a section like a bad disk, a faulty tool or an attacker.
     fn damage(&mut self, raw: &Raw) -> Raw {
         let mut bytes = raw.bytes.clone();
         for _ in 0..=self.below(3) {

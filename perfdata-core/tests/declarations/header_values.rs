@@ -1,5 +1,5 @@
-//! Value ⇔ bytes of the structures outside records and features, in both byte orders: little-endian as perf on x86-64
-//! writes them, big-endian as on s390x.
+//! Values and bytes of the structures outside records and features, in both byte orders: little-endian as perf on
+//! x86-64 writes them, big-endian as on s390x.
 
 use perfdata_core::attr::{Attr, AttrFlags, AuxAction, EventType, ReadFormat, SIZES, SampleType};
 use perfdata_core::header::{FeatureBitmap, FileHeader, FileSection, Magic, PipeHeader, WordSize};
@@ -12,7 +12,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// `value` has these bytes, and these bytes are `value`, in either order.
+/// Checks that `value` is encoded as these bytes, and that they are decoded as `value`, in both byte orders.
 fn check<T: Wire + PartialEq + std::fmt::Debug>(value: &T, little: &str, big: &str) {
     for (endian, text) in [(Endian::Little, little), (Endian::Big, big)] {
         let bytes = hex(text);
@@ -65,7 +65,7 @@ fn file_header() {
          0000000000000138 0000000000003048 0000000000000000 0000000000000000
          000000002000201c 0000000000000000 0000000000000000 0000000000000000",
     );
-    // Before 2.6.32 the header ends in front of the bitmap.
+    // Before 2.6.32 the header ends before the bitmap.
     let old = FileHeader { size: 72, features: None, ..header };
     assert_eq!(old.encode(Endian::Little).unwrap().len(), 72);
 }
@@ -131,7 +131,7 @@ fn attribute_of_the_last_size() {
     assert_eq!(AuxAction(0b101).to_wire(Endian::Big), 0xa000_0000);
 }
 
-/// Every size that a kernel has given it: the fields behind are `None`, those before are what they were.
+/// Every size of the attribute in any kernel: the fields beyond it are `None`, the others keep their value.
 #[test]
 fn attribute_of_every_size() {
     let fields = [
@@ -185,10 +185,10 @@ fn attribute_of_every_size() {
     }
 }
 
-/// 1, 2 and 3 keep their value: the two bits move as a whole, though they lie on both sides of a byte border.
+/// 1, 2 and 3 keep their value: the two bits move as a whole, although a byte boundary separates them.
 #[test]
 fn precise_ip() {
-    // On the wire of a big-endian machine the field's lowest bit is bit 64 - 15 - 2 = 47.
+    // On the wire of a big-endian machine, the field's lowest bit is bit 64 - 15 - 2 = 47.
     for (value, little, big) in [(1, 0x0_8000, 1 << 47), (2, 0x1_0000, 1 << 48), (3, 0x1_8000, 3 << 47)] {
         let flags = AttrFlags(0).with("precise_ip", value).unwrap();
         assert_eq!(flags.to_wire(Endian::Little), little);

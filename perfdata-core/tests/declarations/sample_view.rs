@@ -1,4 +1,4 @@
-//! What a glance at a SAMPLE gives is what decoding all of it gives.
+//! The view of a SAMPLE returns the same values as decoding all of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether `record` is a SAMPLE that can be decoded.
+/// Compares the view of `record` with the decoded record; returns whether it is a SAMPLE that can be decoded.
 fn check(record: &RawRecord<'_>, events: &Events, path: &Path) -> bool {
     if record.kind != RecordType::SAMPLE {
         assert!(events.sample_view(record).is_none());

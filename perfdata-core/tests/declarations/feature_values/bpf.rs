@@ -82,7 +82,7 @@ pub fn bpf() -> Vec<Case> {
         jited_line_info: whole(vec![]),
         prog_tags: whole(vec![[0xa0, 0x4f, 0x5e, 0xef, 6, 0xa7, 0xf5, 0x55]]),
     };
-    // The same as perf 5 puts it together: nothing between the arrays.
+    // The same in the layout of perf 5: no padding between the arrays.
     let packed_arrays = BpfArrays {
         jited_func_lens: whole(vec![0]),
         prog_tags: Some(Padded { padding: vec![0; 4], ..labprog0_arrays.prog_tags.clone().expect("it is there") }),
@@ -91,7 +91,7 @@ pub fn bpf() -> Vec<Case> {
     let packed = BpfProgInfo { func_info: 12, line_info: 12, jited_line_info: 12, prog_tags: 12, ..labprog0() };
     let labprog0 = BpfProgInfo { func_info: 16, line_info: 16, jited_line_info: 16, prog_tags: 16, ..labprog0() };
 
-    // The program of a recording by perf 6.12 on x86-64, the kernel's filling of its arrays included.
+    // The program of a recording by perf 6.12 on x86-64, including the kernel's padding of its arrays.
     let demo_meta = BpfProgInfo {
         id: 17,
         tag: [0x43, 3, 0x44, 0x0f, 0x6a, 0xbb, 0xb0, 0x0f],

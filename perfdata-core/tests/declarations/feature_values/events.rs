@@ -1,4 +1,4 @@
-//! The events, the files they hit, and the formats of tracepoints.
+//! Events, files hit by samples, and tracepoint formats.
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, ReadFormat, SampleType};
 use perfdata_core::feature::tracing::{ByteOrder, EventSystem, File, TracingBody, TracingHeader, Word};
@@ -8,7 +8,7 @@ use perfdata_core::wire::{CStr, Rest, Str, Text};
 
 use super::{Case, case};
 
-/// The event of `perf record --per-thread` by perf 6.12 on s390x, with flags to tell the byte orders apart.
+/// The event of `perf record --per-thread` by perf 6.12 on s390x, with flags that distinguish the byte orders.
 pub fn cpu_clock() -> Attr {
     Attr {
         kind: EventType::SOFTWARE,
@@ -85,7 +85,7 @@ pub fn build_ids() -> Vec<Case> {
     };
     let raw = "0273a11950bd8680c9a6345efefeb49001020304";
     let entry = BuildIdEntry::new(MISC_BUILD_ID_SIZE | 2, build_id(Some(-1), 20, b"/lab/work-s390x"));
-    // Before 2.6.35: no process id. Not from a recording.
+    // Before 2.6.35: no process ID. Not from a recording.
     let mut old = BuildIdEntry::new(1, build_id(None, 0, b"[kernel.kallsyms]")).expect("a short name");
     old.header.size = 32 + 24;
     vec![
@@ -104,7 +104,7 @@ pub fn build_ids() -> Vec<Case> {
     ]
 }
 
-/// Tracing data keeps its own byte order whatever the recording's is.
+/// Tracing data keeps its own byte order, regardless of that of the recording.
 pub fn tracing_data() -> Vec<Case> {
     let data = |byte_order, version: &str, saved_cmdlines: Option<&[u8]>| {
         Feature::TracingData(TracingData {

@@ -1,5 +1,5 @@
-//! For each feature its value and its bytes in both byte orders, side by side. Where nothing else is said the bytes of
-//! one order are those of a real recording, shortened where a list would be long.
+//! For each feature its value and its bytes in both byte orders. Unless stated otherwise, the bytes of one byte order
+//! are those of a real recording, shortened where a list would be long.
 
 use perfdata_core::attr::Attr;
 use perfdata_core::describe::{Describe, Style, WireSize};
@@ -24,7 +24,7 @@ struct Case {
     big: Vec<u8>,
 }
 
-/// Bytes from a notation: hexadecimal digits, `'text'`, and `00*9` for nine times the byte.
+/// Returns the bytes of a notation: hexadecimal digits, `'text'`, and `00*9` for nine times the byte.
 fn bytes(notation: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for (i, part) in notation.split('\'').enumerate() {
@@ -48,7 +48,7 @@ fn case(id: FeatureId, value: Feature, little: &str, big: &str) -> Case {
     Case { id, value, little: bytes(little), big: bytes(big) }
 }
 
-/// A string that fills its room of 4 bytes or more with its NUL.
+/// Returns a string padded only to a multiple of 4 bytes, including its NUL.
 fn tight(text: &str) -> Str {
     Str(Text::padded(text.as_bytes(), 4).0)
 }
@@ -152,7 +152,7 @@ fn an_error_names_place_and_field() {
         error(FeatureId::PMU_MAPPINGS, "01000000 01000000 40000000 'software'"),
         "at offset 0xc: PMU_MAPPINGS, field name: 64 bytes needed, 8 there"
     );
-    // A size of 40 leaves no room for the fixed part of an attribute; 8 is where the first one begins.
+    // A size of 40 is too small for the fixed part of an attribute; the first attribute starts at offset 8.
     assert_eq!(
         error(FeatureId::EVENT_DESC, "01000000 28000000 01000000 28000000 00*64"),
         "at offset 0x30: EVENT_DESC, field flags: 41 bytes needed, 40 there"
@@ -191,7 +191,8 @@ fn a_build_id_entry_takes_its_size_from_the_name() {
     assert_eq!(size(b"/bin/cat"), Some(52));
     assert_eq!(size(&[b'x'; 70_000]), None);
 
-    // In a record the name has 4 bytes more, so that the size is a multiple of 8; the entry has its own size again.
+    // In a record the name has 4 more bytes, so that the size is a multiple of 8; the converted entry has its own size
+    // again.
     for name in [&b"/bin/ls"[..], b"/bin/cat", b"/lib/x86_64-linux-gnu/libc.so.6"] {
         let entry = BuildIdEntry::new(0, build_id(name)).expect("a short name");
         let record = entry.to_record();

@@ -1,20 +1,20 @@
-//! What must hold for every record that can be decoded.
+//! Properties of every record that can be decoded.
 
 use perfdata_core::describe::{Describe, Style, WireSize};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets, SampleView};
 use perfdata_core::{Endian, Error, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Samples whose other byte order was told without decoding them.
+/// Number of samples converted to the other byte order without decoding.
 pub static SWAPPED: AtomicU64 = AtomicU64::new(0);
 
-/// The other byte order.
+/// Returns the other byte order.
 pub fn other(endian: Endian) -> Endian {
     if endian == Endian::Little { Endian::Big } else { Endian::Little }
 }
 
-/// Decodes the record in `bytes` and checks that it is written as it was read, that its fields cover all its bytes,
-/// and that it means the same in the other byte order.
+/// Decodes the record in `bytes` and checks that it is encoded as the same bytes, that its fields cover all bytes, and
+/// that its meaning is the same in the other byte order.
 pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, Error> {
     let raw = RawRecord::first(bytes, endian, 0)?;
     let mut swapped = b"before".to_vec();
@@ -49,7 +49,7 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, E
         let raw = RawRecord::first(&again, other(endian), 0).expect("the header was encoded");
         let twin = Record::decode(&raw, layout)
             .unwrap_or_else(|e| panic!("{e}\n{record:#x?} in the other byte order:\n{again:02x?}"));
-        // Not by value: a factor that is not a number differs from itself.
+        // The values cannot be compared: a factor that is NaN differs from itself.
         again.clear();
         twin.encode_into(&mut again, endian).expect("what was decoded is encoded");
         assert!(again == bytes, "there and back:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}\n{twin:#x?}");
@@ -57,7 +57,7 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, E
     Ok(record)
 }
 
-/// Checks that a look at a sample sees what decoding gives. Behind parts that are not known it sees nothing.
+/// Checks that the view of a sample returns the same values as decoding. It returns nothing after unknown parts.
 fn seen_as_decoded(sample: &Sample, sample_view: &SampleView<'_>, layout: &Layout) {
     let words = |sample: &Sample| {
         let Sample { identifier, ip, time, addr, id, stream_id, period, .. } = sample;

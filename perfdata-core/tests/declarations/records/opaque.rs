@@ -1,4 +1,4 @@
-//! What a conversion to the other byte order must not guess.
+//! Data that a conversion to the other byte order must not guess.
 
 use crate::records::values;
 
@@ -22,7 +22,7 @@ fn only_what_nobody_knows_is_opaque() {
         ("SCHEDSTAT_DOMAIN", "counters", 24),
         ("HEADER_ATTR", "attr.flags", 48),
         ("HEADER_ATTR", "attr.tail", 152),
-        // Others convert these: the table of features, and whoever decompresses.
+        // Other code converts these: the table of features and the decompressor.
         ("HEADER_FEATURE", "section", 16),
         ("COMPRESSED", "data", 8),
         ("COMPRESSED2", "data", 16),

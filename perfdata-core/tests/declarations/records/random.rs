@@ -1,6 +1,6 @@
-//! Random bytes: a record is refused or written as it was read, and never a panic.
+//! Random bytes: a record is rejected or encoded as the same bytes, without a panic.
 //!
-//! `PERFCONV_RANDOM_RECORDS` is how many records of each type to try.
+//! `PERFCONV_RANDOM_RECORDS` is the number of records of each type to try.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -11,7 +11,7 @@ use perfdata_core::{Endian, Layout};
 
 use crate::records::{check, values};
 
-/// How many records of each type are tried if the environment does not say it.
+/// Number of records of each type if the environment does not set it.
 const DEFAULT: u64 = 20_000;
 
 /// A xorshift generator.
@@ -25,7 +25,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn below(&mut self, end: usize) -> usize {
         (self.next() >> 33) as usize % end.max(1)
     }
@@ -34,7 +34,7 @@ impl Random {
         self.below(times) == 0
     }
 
-    /// A number of the kind that breaks counts and sizes.
+    /// Returns a number that is likely to break counts and sizes.
     fn number(&mut self, len: usize) -> u64 {
         match self.below(8) {
             0 => 0,
@@ -48,7 +48,7 @@ impl Random {
         }
     }
 
-    /// Some bits, often none or few.
+    /// Returns some bits, often none or few.
     fn bits(&mut self) -> u64 {
         match self.below(3) {
             0 => 0,
@@ -71,7 +71,7 @@ impl Random {
         }
     }
 
-    /// Damages `bytes` behind the header.
+    /// Damages `bytes` after the header.
     fn mutate(&mut self, bytes: &mut Vec<u8>, endian: Endian) {
         for _ in 0..=self.below(3) {
             let len = bytes.len();
@@ -86,7 +86,7 @@ impl Random {
                     let number = self.number(len);
                     let digits = if endian == Endian::Little { number.to_le_bytes() } else { number.to_be_bytes() };
                     let digits = if endian == Endian::Little { &digits[..width] } else { &digits[8 - width..] };
-                    // Most counts stand at a multiple of their size.
+                    // The offset of most counts is a multiple of their size.
                     let at = if self.once_in(4) { at } else { at & !(width - 1) };
                     if let Some(room) = bytes.get_mut(at.max(RecordHeader::SIZE)..).and_then(|b| b.get_mut(..width)) {
                         room.copy_from_slice(digits);
@@ -104,7 +104,7 @@ fn set_header(bytes: &mut [u8], kind: RecordType, misc: u16, endian: Endian) {
     bytes[..RecordHeader::SIZE].copy_from_slice(if endian == Endian::Little { &little } else { &big });
 }
 
-/// Tries `count` records of one type and returns how many were read.
+/// Tries `count` records of one type and returns how many were decoded.
 fn try_type(kind: RecordType, count: u64) -> u64 {
     let seeds: Vec<_> = values::all().into_iter().filter(|case| case.record.kind == kind).collect();
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ u64::from(kind.0) << 32);

@@ -1,6 +1,6 @@
-//! Every record of every recording at hand.
+//! Every record of every available recording.
 //!
-//! The records are found by a walk of its own, so that these tests depend on nothing but the table of records.
+//! A separate parser finds the records, so that these tests depend only on the table of records.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use perfdata_core::{Endian, Layout};
 
 use crate::records::check;
 
-/// Recordings that do not end with a whole record, and why.
+/// Recordings that do not end with a complete record, and why.
 const CUT: &[(&str, &str)] = &[
     ("sleep.compressed2.pipe.data", "what perf said on the terminal ends it"),
     ("piped.corrupted.zero_size_sample-3.2.data", "a size is damaged"),
@@ -22,7 +22,7 @@ const CUT: &[(&str, &str)] = &[
     ("x86_64-7.2/pipe_cut.data", "cut"),
 ];
 
-/// Where the records of a recording begin and how they are to be read.
+/// Start of the records of a recording, and the data needed to decode them.
 struct Walk<'a> {
     file: &'a [u8],
     endian: Endian,
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
         Some((walk, data))
     }
 
-    /// The layout of `raw` by its event id, whose place the first attribute knows.
+    /// Returns the layout of `raw` by its event ID, whose offset follows from the first attribute.
     fn layout(&self, raw: &RawRecord<'_>) -> Layout {
         let Some((first, _)) = self.attrs.first() else { return Layout::default() };
         let has = |part| first.sample_type.has(part);
@@ -92,7 +92,7 @@ impl<'a> Walk<'a> {
         Layout::of_attr(owner.map_or(first, |(attr, _)| attr))
     }
 
-    /// Checks all `records`; returns what is left behind the last whole one.
+    /// Checks all `records`; returns the bytes after the last complete one.
     fn check<'r>(&mut self, mut records: &'r [u8], seen: &mut BTreeMap<RecordType, usize>) -> &'r [u8] {
         while let Ok(raw) = RawRecord::first(records, self.endian, 0) {
             let layout = self.layout(&raw);

@@ -1,4 +1,4 @@
-//! Records around AUX traces.
+//! Records about AUX traces.
 
 use perfdata_core::Layout;
 use perfdata_core::record::*;
@@ -111,7 +111,7 @@ cases! {
          0000000100000002 4f766572666c6f77207061636b657400 00*48 0000004d 00000003",
     }
 
-    /// A form that is not known stays bytes.
+    /// Data in an unknown format remains bytes.
     fn auxtrace_error_of_the_future() {
         Record {
             kind: RecordType::AUXTRACE_ERROR,
@@ -347,7 +347,7 @@ cases! {
         "00000046 0000 0018 00000007 00000000 0000000000000000",
     }
 
-    /// A kind that is not known, and half a word.
+    /// An unknown type, and half a word.
     fn auxtrace_info_of_the_future() {
         Record {
             kind: RecordType::AUXTRACE_INFO,

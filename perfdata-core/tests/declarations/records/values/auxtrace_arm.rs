@@ -65,7 +65,7 @@ cases! {
          0000000000000488 0000000000000000 00000000000000cc",
     }
 
-    /// A unit that is not known takes all words that follow.
+    /// An unknown unit contains all words that follow.
     fn cs_etm_0_unknown() {
         Record {
             kind: RecordType::AUXTRACE_INFO,
@@ -98,7 +98,7 @@ cases! {
          6060606060606060 0000000000000000 0000000000000001 0000000000000002",
     }
 
-    /// perf layout since 5.10: every kind of unit.
+    /// perf layout since 5.10: every type of unit.
     fn cs_etm_1() {
         Record {
             kind: RecordType::AUXTRACE_INFO,
@@ -254,7 +254,7 @@ cases! {
          000000004100fff3 0000000000000488 0000000000000000 00000000000000cc 0000000047705a13",
     }
 
-    /// A version that is not known.
+    /// An unknown version.
     fn cs_etm_of_the_future() {
         Record {
             kind: RecordType::AUXTRACE_INFO,
@@ -290,7 +290,7 @@ cases! {
         "00000046 0000 0020 00000004 00000000 0000000000000008 0000000000000001",
     }
 
-    /// perf layout since 6.13; the second unit as since 6.19, with a word more than is known.
+    /// perf layout since 6.13; the second unit as since 6.19, with one additional unknown word.
     fn arm_spe_2() {
         Record {
             kind: RecordType::AUXTRACE_INFO,
@@ -348,7 +348,7 @@ cases! {
          0000000000000400 000000000000001e 0000000000000099",
     }
 
-    /// A version that is not known.
+    /// An unknown version.
     fn arm_spe_of_the_future() {
         Record {
             kind: RecordType::AUXTRACE_INFO,

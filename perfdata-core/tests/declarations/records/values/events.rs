@@ -286,7 +286,7 @@ cases! {
          00000000",
     }
 
-    /// A type of the future.
+    /// An unknown future type.
     fn unknown_with_trailer() {
         Record {
             kind: RecordType(40),

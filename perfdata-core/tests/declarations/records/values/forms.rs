@@ -1,4 +1,5 @@
-//! Whether there is a case for every form that a record may have, and those forms that are too many to be written down.
+//! Checks that there is a case for every form of a record, and tests the forms that are too numerous to be written as
+//! cases.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use perfdata_core::{Endian, Layout};
 use super::{Case, cases, sample, sample_id};
 
 cases! {
-    /// The parts that perf puts into samples of several events.
+    /// The parts that perf requests for samples of several events.
     fn sample_of_several_events() {
         Record {
             kind: RecordType::SAMPLE,
@@ -32,7 +33,7 @@ cases! {
         "00000009 0002 0020 0102030405060708 1112131415161718 2122232425262728",
     }
 
-    /// A part that perf never asks for.
+    /// A part that perf never requests.
     fn trailer_with_stream_id() {
         Record {
             kind: RecordType::LOST,
@@ -54,7 +55,7 @@ cases! {
 /// Codes are small numbers.
 const MOST: u64 = 64;
 
-/// Notes the codes with a name for which `has` finds no case.
+/// Adds the named codes for which `has` finds no case to `missing`.
 fn check_codes(
     of: &str,
     missing: &mut Vec<String>,
@@ -101,7 +102,7 @@ fn every_code_has_a_case() {
     assert_eq!(missing, [""; 0]);
 }
 
-/// The flags of `misc` by which a record has another shape.
+/// Tests the flags of `misc` that change the structure of a record.
 #[test]
 fn every_flag_that_changes_a_shape_has_a_case() {
     let cases = super::all();
@@ -126,7 +127,8 @@ fn every_part_of_a_sample_has_a_case() {
     assert_eq!(SampleType::KNOWN.0.count_ones(), 25);
 }
 
-/// The words of read(2), as `perf_event_read_one` and `perf_event_read_group` of kernel/events/core.c put them.
+/// Returns the words of read(2) in the order of `perf_event_read_one` and `perf_event_read_group` of
+/// kernel/events/core.c.
 fn words(format: ReadFormat) -> (ReadValue, Vec<u64>) {
     let has = |part| format.has(part);
     let when = |part, number: u64| has(part).then_some(number);

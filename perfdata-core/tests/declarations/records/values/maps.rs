@@ -1,4 +1,4 @@
-//! Records that say what ids, threads and CPUs belong together.
+//! Records about the relations of event IDs, threads and CPUs.
 
 use perfdata_core::Layout;
 use perfdata_core::record::*;
@@ -115,7 +115,7 @@ cases! {
         "0000004a 0000 0010 0000 0001 ffff 0000",
     }
 
-    /// perf layout of 4.16, of no aligned size.
+    /// perf layout of 4.16, without an aligned size.
     fn cpu_map_cpus() {
         Record {
             kind: RecordType::CPU_MAP,
@@ -129,7 +129,7 @@ cases! {
         "0000004a 0000 0014 0000 0004 0000 0002 0005 ffff",
     }
 
-    /// perf layout since 6.0: CPU 64 is behind the words that are counted.
+    /// perf layout since 6.0: the bit of CPU 64 is after the counted words.
     fn cpu_map_mask_32() {
         Record {
             kind: RecordType::CPU_MAP,
@@ -152,7 +152,7 @@ cases! {
         "0000004a 0000 0018 0001 0002 0004 80000001 0000ffff 0000",
     }
 
-    /// perf layout since 6.0: CPU 32 is behind the word that is counted.
+    /// perf layout since 6.0: the bit of CPU 32 is after the counted word.
     fn cpu_map_mask_32_uncounted() {
         Record {
             kind: RecordType::CPU_MAP,
@@ -198,7 +198,7 @@ cases! {
         "0000004a 0000 0028 0001 0002 0008 00000000 8000000000000001 000000000000ffff 000000000000",
     }
 
-    /// Words of a size that is not known.
+    /// Words of an unknown size.
     fn cpu_map_mask_of_the_future() {
         Record {
             kind: RecordType::CPU_MAP,
@@ -221,7 +221,7 @@ cases! {
         "0000004a 0000 0018 0001 0001 0010 00010203040506070809",
     }
 
-    /// A form that is not known.
+    /// An unknown representation.
     fn cpu_map_of_the_future() {
         Record {
             kind: RecordType::CPU_MAP,
@@ -341,7 +341,7 @@ cases! {
          000000000000",
     }
 
-    /// Something that is not known.
+    /// An unknown property.
     fn event_update_of_the_future() {
         Record {
             kind: RecordType::EVENT_UPDATE,

@@ -1,7 +1,7 @@
 //! Records as values and as bytes of both byte orders.
 //!
-//! Where a recording is named, its bytes are those of one byte order; those of the other, and all others, were put
-//! together from the layout in the kernel's headers, not by this library.
+//! If a recording is named, the bytes of one byte order come from it. All other bytes were composed according to the
+//! layout in the kernel's headers, not by this library.
 
 mod auxtrace;
 mod auxtrace_arm;
@@ -22,9 +22,9 @@ use crate::records::check;
 
 /// One record.
 pub struct Case {
-    /// What it means.
+    /// Its value.
     pub record: Record,
-    /// How it is read.
+    /// The layout for decoding.
     pub layout: Layout,
     /// Its bytes on a little-endian machine.
     pub little: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The record in one byte order.
+    /// Returns the record in one byte order.
     pub fn bytes(&self, endian: Endian) -> &[u8] {
         if endian == Endian::Little { &self.little } else { &self.big }
     }
@@ -70,7 +70,7 @@ macro_rules! cases {
             }
         )*
 
-        /// All cases of this file.
+        /// Returns all cases of this file.
         pub fn all() -> Vec<Case> {
             vec![$($name::case()),*]
         }
@@ -78,7 +78,7 @@ macro_rules! cases {
 }
 use cases;
 
-/// All cases.
+/// Returns all cases.
 pub fn all() -> Vec<Case> {
     let files = [
         auxtrace::all(),
@@ -106,7 +106,7 @@ fn every_type_has_a_case() {
     assert_eq!(missing, [""; 0]);
 }
 
-/// Bytes as hexadecimal digits; `00*16` is 16 times the byte 0.
+/// Returns the bytes of hexadecimal digits; `00*16` is 16 times the byte 0.
 fn bytes(hex: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for word in hex.split_whitespace() {
@@ -129,7 +129,7 @@ fn chars<const N: usize>(text: &[u8]) -> Chars<N> {
     Chars(room)
 }
 
-/// A SAMPLE without parts.
+/// Returns a SAMPLE without parts.
 fn sample() -> Sample {
     Sample {
         identifier: None,
@@ -160,7 +160,7 @@ fn sample() -> Sample {
     }
 }
 
-/// A trailer without parts.
+/// Returns a trailer without parts.
 fn sample_id() -> SampleId {
     SampleId { tid: None, time: None, id: None, stream_id: None, cpu: None, identifier: None }
 }

@@ -1,4 +1,4 @@
-//! SAMPLE as real kernels wrote it.
+//! SAMPLE records written by real kernels.
 
 use perfdata_core::Layout;
 use perfdata_core::attr::{ReadFormat as R, SampleType as T};

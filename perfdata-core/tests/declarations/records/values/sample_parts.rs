@@ -1,4 +1,4 @@
-//! Parts of SAMPLE that no recording has.
+//! Parts of SAMPLE that no recording contains.
 
 use perfdata_core::attr::SampleType as T;
 use perfdata_core::layout::{BranchForm, Layout};
@@ -8,7 +8,7 @@ use perfdata_core::wire::{List, Rest};
 use super::{Case, bytes, cases, sample};
 
 cases! {
-    /// Kernel layout: entries alone.
+    /// Kernel layout: only entries.
     fn sample_branches() {
         Record {
             kind: RecordType::SAMPLE,
@@ -126,7 +126,7 @@ cases! {
          0000000000000007",
     }
 
-    /// Kernel layout: counters that another event of the group asks for.
+    /// Kernel layout: counters requested by another event of the group.
     fn sample_branches_counters_of_the_group() {
         Record {
             kind: RecordType::SAMPLE,
@@ -168,7 +168,7 @@ cases! {
          0000000000000007",
     }
 
-    /// Kernel layout: no stack, and so no index either.
+    /// Kernel layout: no stack, and therefore no index.
     fn sample_branches_none() {
         Record {
             kind: RecordType::SAMPLE,
@@ -190,7 +190,7 @@ cases! {
         "00000009 0000 0018 0000000000000000 0000000000000007",
     }
 
-    /// Kernel layout: 16 bytes of stack, of which 8 are copied.
+    /// Kernel layout: 16 bytes of stack, 8 of them copied.
     fn sample_stack() {
         Record {
             kind: RecordType::SAMPLE,
@@ -286,7 +286,7 @@ cases! {
         "00000009 0000 0028 0000000000401000 0000000000000010 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf",
     }
 
-    /// A part that is not known stands before AUX, and both stay bytes.
+    /// An unknown part precedes AUX, and both remain bytes.
     fn sample_of_the_future() {
         Record {
             kind: RecordType::SAMPLE,

@@ -121,7 +121,7 @@ cases! {
          00000000 00000053684c1750 0000003c94fda31f 0000000000008ca3",
     }
 
-    /// A version that is not known.
+    /// An unknown version.
     fn schedstat_cpu_of_the_future() {
         Record {
             kind: RecordType::SCHEDSTAT_CPU,
@@ -423,7 +423,7 @@ cases! {
          00000412 00000413 00000414 00000415 00000416 00000417 00000418 00000000",
     }
 
-    /// A version that is not known.
+    /// An unknown version.
     fn schedstat_domain_of_the_future() {
         Record {
             kind: RecordType::SCHEDSTAT_DOMAIN,

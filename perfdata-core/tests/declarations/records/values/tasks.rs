@@ -325,7 +325,7 @@ cases! {
          00000007 00000008 0000000100000002",
     }
 
-    /// Kernel layout: the count alone.
+    /// Kernel layout: only the count.
     fn read_plain() {
         Record {
             kind: RecordType::READ,

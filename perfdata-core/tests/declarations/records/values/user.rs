@@ -1,4 +1,4 @@
-//! Records of the perf tool that carry metadata.
+//! Records of the perf tool that contain metadata.
 
 use perfdata_core::Layout;
 use perfdata_core::attr::{Attr, AttrFlags, AuxAction, BranchSampleType, EventType, ReadFormat as R, SampleType as T};
@@ -57,7 +57,7 @@ cases! {
          0000000000000000 000000000000023f 0000000000000240",
     }
 
-    /// Kernel layout: a size of 0 stands for 64; flag 40 has no name.
+    /// Kernel layout: a size of 0 means 64; flag 40 has no name.
     fn header_attr_of_the_first_form() {
         Record {
             kind: RecordType::HEADER_ATTR,
@@ -102,7 +102,7 @@ cases! {
          0000000000000004 0023800000800000 00001000 00000002 1122334455667788 0000000000000003 0000000000000004",
     }
 
-    /// Kernel layout: 8 bytes more than are known.
+    /// Kernel layout: 8 unknown additional bytes.
     fn header_attr_of_the_future() {
         Record {
             kind: RecordType::HEADER_ATTR,
@@ -151,7 +151,7 @@ cases! {
          0000000000001234 0000000000000033 0000000000000044 d0d1d2d3d4d5d6d7 0000000000000003",
     }
 
-    /// perf layout: the name is cut to a multiple of 8.
+    /// perf layout: the name is truncated to a multiple of 8.
     fn header_event_type() {
         Record {
             kind: RecordType::HEADER_EVENT_TYPE,
@@ -304,7 +304,7 @@ cases! {
         "00000051 0000 000e 28b52ffd0458",
     }
 
-    /// perf layout: filled up to a multiple of 8.
+    /// perf layout: padded to a multiple of 8.
     fn compressed2() {
         Record {
             kind: RecordType::COMPRESSED2,
@@ -400,7 +400,7 @@ cases! {
          38313938353532393231363438363839 35000000000000000000000000000000 00*256",
     }
 
-    /// A type of the future.
+    /// An unknown future type.
     fn unknown() {
         Record {
             kind: RecordType(99),
