@@ -27,7 +27,7 @@ pub struct Layout {
     pub misc: u16,
     /// Length in bytes of what is read with this layout: record body without trailer, or section.
     pub len: u64,
-    /// Room in bytes for one attribute, where the container says it; 0 where only the attribute's own `size` does.
+    /// Space in bytes for one attribute if the container specifies it; 0 if only the attribute's own `size` does.
     pub attr_room: u32,
     /// NRCPUS.available, on which CPU_TOPOLOGY depends.
     pub nr_cpus_available: u32,
@@ -40,9 +40,9 @@ pub struct Layout {
 /// (kernel/events/core.c, perf_output_sample): the record's size decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BranchForm {
-    /// `hw_idx` behind `nr` (5.7).
+    /// `hw_idx` after `nr` (5.7).
     pub hw_idx: bool,
-    /// A u64 of counters for each entry, behind the entries (6.8).
+    /// A u64 of counters for each entry, after the entries (6.8).
     pub counters: bool,
 }
 

@@ -21,15 +21,15 @@
 //!
 //! `perf record --threads` writes a directory: a file, and further files that contain only records.
 //!
-//! In all containers, [`Recording`] is the model: byte order, [`Events`] (attributes with their IDs) and feature sections.
-//! [`RecordingReader`](read::RecordingReader) returns the model at once and the records one by one. It keeps everything
-//! else that an exact copy needs, such as offsets and padding, as a
+//! In all containers, [`Recording`] is the model: byte order, [`Events`] (attributes with their IDs) and feature
+//! sections. [`RecordingReader`](read::RecordingReader) returns the model at once and the records one by one. It keeps
+//! everything else that an exact copy needs, such as offsets and padding, as a
 //! [`ContainerLayout`](container_layout::ContainerLayout).
 //!
 //! # Reading
 //!
-//! [`open`] opens a file, a pipe stream in a file, or a directory. [`by_time`](read::RecordingReader::by_time) returns all
-//! records in time order, including records compressed by `perf record -z`:
+//! [`open`] opens a file, a pipe stream in a file, or a directory. [`by_time`](read::RecordingReader::by_time) returns
+//! all records in time order, including records compressed by `perf record -z`:
 //!
 //! ```
 //! use perfdata_core::record::Body;
@@ -93,8 +93,8 @@
 //!   [`SampleView`](record::SampleView) for the parts of a sample.
 //! - [`Record`](record::Record): all fields. Encoding it gives the same bytes, for every record that can be decoded.
 //!
-//! [`Describe`](describe::Describe) visits the fields of any value, with names and sizes. Printers and comparisons use it
-//! and know no particular structure.
+//! [`Describe`](describe::Describe) visits the fields of any value, with names and sizes. Printers and comparisons use
+//! it and know no particular structure.
 //!
 //! # Guarantees
 //!
@@ -108,8 +108,8 @@
 //!
 //! There are no cargo features. The interface contains only [`Endian`] and the traits `BinRead` and `BinWrite` of other
 //! crates (binrw): the structures implement them and can therefore be fields of other binrw structures. An incompatible
-//! release of binrw is a breaking change of this crate. Enums that grow with perf are `#[non_exhaustive]`. A new field in a
-//! structure is a breaking change, unless `..Default::default()` initialises it.
+//! release of binrw is a breaking change of this crate. Enums that grow with perf are `#[non_exhaustive]`. A new field
+//! in a structure is a breaking change, unless `..Default::default()` initialises it.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -143,12 +143,12 @@ pub use layout::Layout;
 pub use recording::{Event, Events, Recording};
 pub use version::Version;
 
-/// Opens the recording at `path`: a file in file mode or pipe mode, a directory of `perf record --threads`, or a stream.
+/// Opens the recording at `path`: a file in file or pipe mode, a directory of `perf record --threads`, or a stream.
 ///
 /// [`RecordingReader::open_path`](read::RecordingReader::open_path) does it with options.
 ///
 /// # Errors
-/// The file does not exist, is not a recording, or its header or attributes are corrupt.
+/// Fails if the file does not exist, is not a recording, or its header or attributes are corrupt.
 pub fn open(path: impl AsRef<std::path::Path>) -> Result<read::RecordingReader> {
     read::RecordingReader::open_path(path, read::Options::default())
 }

@@ -23,7 +23,7 @@ pub struct Event {
     pub ids: Vec<u64>,
 }
 
-/// Everything in a recording except the records of what happened.
+/// All metadata of a recording: everything except the records of events.
 #[derive(Debug, Clone)]
 pub struct Recording {
     /// Byte order of every number.

@@ -1,4 +1,4 @@
-//! Encoding a record so that a reader, who knows nothing but the attribute of its event, gets the same record again.
+//! Encodes records so that a reader that knows only the event's attribute decodes the same record.
 
 use binrw::Endian;
 
@@ -10,8 +10,8 @@ use crate::layout::Layout;
 use crate::recording::Events;
 
 impl Record {
-    /// The event that the record belongs to, by the ids in it: its place in the list, or `None` where there is no such
-    /// event.
+    /// Returns the index of the event that the record belongs to, according to the IDs in it; `None` if there is no
+    /// such event.
     pub fn event(&self, events: &Events) -> Option<usize> {
         let first = events.first()?;
         if events.len() == 1 || !self.kind.is_kernel() {
@@ -25,12 +25,13 @@ impl Record {
         events.of_id(id?)
     }
 
-    /// The record's bytes, as [`encode`](Self::encode) gives them, if a reader takes them apart into the same record.
+    /// Returns the record's bytes, as [`encode`](Self::encode) does, if a reader decodes the same record from them.
     ///
     /// # Errors
-    /// The body is not that of `kind`; a sample or trailer has not just the parts that `sample_type` of its event names;
-    /// there is a trailer without `sample_id_all`, or none with it; a count, a form or a flag in `misc` says something
-    /// else than the fields; the record's event is not known, and its layout depends on it; a record above 65,535 bytes.
+    /// Fails if the body does not match `kind`; if a sample or trailer does not have exactly the parts in `sample_type`
+    /// of its event; if there is a trailer without `sample_id_all`, or no trailer with it; if a count, a form or a flag
+    /// in `misc` contradicts the fields; if the record's event is unknown and its layout depends on it; or if the
+    /// record exceeds 65,535 bytes.
     pub fn encode_for(&self, events: &Events, endian: Endian) -> Result<Vec<u8>> {
         let layout = match self.event(events) {
             Some(event) => events.get(event).map(|event| Layout::of_attr(&event.attr)).unwrap_or_default(),
@@ -56,7 +57,7 @@ impl Record {
         Err(self.wrong("", "other fields", expected))
     }
 
-    /// Equal, but for numbers that equal nothing, and a trailer of no parts.
+    /// Compares the records; treats NaN as equal to NaN, and a trailer without parts as equal to none.
     fn is_same(&self, back: &Record) -> bool {
         let no_trailer = |record: &Record| record.sample_id.as_ref().is_none_or(|id| parts_of(id).is_empty());
         let is_same_trailer = self.sample_id == back.sample_id || (no_trailer(self) && no_trailer(back));
@@ -95,7 +96,7 @@ impl Record {
             return Err(self.wrong(&format!("{of}{}", missing.to_ascii_lowercase()), "nothing", &expected));
         }
         match found.iter().find(|name| !has(&wanted, name)) {
-            // What a bit without a name brings is not known.
+            // It is not known which part a bit without a name adds.
             Some(more) if sample_type.unknown() == 0 => {
                 let expected = format!("nothing: sample_type of its event has no {}", more.to_ascii_uppercase());
                 Err(self.wrong(&format!("{of}{more}"), "a value", &expected))
@@ -120,7 +121,7 @@ fn named(sample_type: SampleType, among: SampleType) -> Vec<&'static str> {
     parts.names().collect()
 }
 
-/// The names of the parts that are there, which are those of the bits in `sample_type`.
+/// Returns the names of the parts that are present, which are those of the bits in `sample_type`.
 fn parts_of(value: &impl Describe) -> Vec<&'static str> {
     let mut parts = Parts::default();
     value.describe("", Style::Plain, &mut parts);
@@ -136,7 +137,7 @@ struct Parts {
 
 impl Parts {
     fn add(&mut self, name: &'static str) {
-        // A count has the name of the list behind it.
+        // A count has the name of the list that follows it.
         if self.depth == 1 && self.names.last() != Some(&name) {
             self.names.push(name);
         }
@@ -165,7 +166,7 @@ mod tests {
     use crate::record::Sample;
     use crate::wire::Wire;
 
-    /// Every bit of `sample_type` is called as its part in a sample and in a trailer.
+    /// Every part of a sample and of a trailer is named like its bit of `sample_type`.
     #[test]
     fn parts_are_called_as_their_bits() {
         for endian in [Endian::Little, Endian::Big] {

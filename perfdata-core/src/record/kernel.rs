@@ -214,7 +214,7 @@ wire! {
 wire! {
     /// A context switch, as seen from a CPU (4.3).
     pub struct SwitchCpuWide {
-        /// Process ID of the next task if `misc` says switched out, otherwise of the previous task.
+        /// Process ID of the next task if `misc` has the flag for switched out, otherwise of the previous task.
         pub next_prev_pid: u32 as Pid,
         /// Thread ID of that task.
         pub next_prev_tid: u32 as Pid,

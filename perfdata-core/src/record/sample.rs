@@ -1,4 +1,4 @@
-//! SAMPLE and the `sample_id` trailer: parts that are there or not by the attribute's `sample_type`
+//! SAMPLE and the `sample_id` trailer: the attribute's `sample_type` determines which parts are present
 //! (include/uapi/linux/perf_event.h, enum perf_event_type; kernel/events/core.c, perf_output_sample).
 
 use binrw::Endian;
@@ -30,8 +30,8 @@ wire! {
 }
 
 wire! {
-    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read
-    /// from the end of the record. Who makes one gives it exactly the parts that the event's `sample_type` names.
+    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read from
+    /// the end of the record. A new trailer must have exactly the parts in the event's `sample_type`.
     pub struct SampleId(layout) {
         /// Process and thread.
         #[br(if(layout.sample_type.has(SampleType::TID)))]
@@ -65,7 +65,7 @@ impl SampleId {
             | SampleType::IDENTIFIER.0,
     );
 
-    /// Takes out the parts that are not among `parts`.
+    /// Removes the parts that are not in `parts`.
     pub fn keep_parts(&mut self, parts: SampleType) {
         keep(parts, SampleType::TID, &mut self.tid);
         keep(parts, SampleType::TIME, &mut self.time);
@@ -81,7 +81,7 @@ impl SampleId {
     }
 }
 
-/// Takes out a part that is not among `parts`.
+/// Removes a part that is not in `parts`.
 fn keep<T>(parts: SampleType, part: SampleType, value: &mut Option<T>) {
     if !parts.has(part) {
         *value = None;
@@ -103,7 +103,7 @@ wire! {
 }
 
 wire! {
-    /// What read(2) on the event gives: one counter or, with GROUP, all of its group.
+    /// The result of read(2) on the event: one counter or, with GROUP, all counters of its group.
     pub struct ReadValue(layout) {
         /// The count, without GROUP.
         #[br(if(!layout.read_format.has(ReadFormat::GROUP)))]
@@ -130,7 +130,8 @@ wire! {
 }
 
 codes! {
-    /// Context markers inside a callchain, `enum perf_callchain_context`: the addresses behind one are of its kind.
+    /// Context markers inside a callchain, `enum perf_callchain_context`: the addresses after a marker belong to its
+    /// context.
     pub struct CallchainContext: u64 {
         0xffff_ffff_ffff_ffe0 HV "PERF_CONTEXT_HV",
         0xffff_ffff_ffff_ff80 KERNEL "PERF_CONTEXT_KERNEL",
@@ -146,7 +147,7 @@ impl CallchainContext {
     /// Words from here on are markers, not addresses (`PERF_CONTEXT_MAX`).
     pub const FIRST: u64 = 0xffff_ffff_ffff_f001;
 
-    /// The marker that `word` of a callchain is, if it is one.
+    /// Returns the marker in `word` of a callchain, if it is one.
     pub fn of(word: u64) -> Option<Self> {
         (word >= Self::FIRST).then_some(Self(word))
     }
@@ -161,7 +162,7 @@ pub fn deferred_cookie(mut callchain: impl DoubleEndedIterator<Item = u64>) -> O
 }
 
 bitfield! {
-    /// What is known of one branch, `struct perf_branch_entry`.
+    /// Properties of one branch, `struct perf_branch_entry`.
     pub struct BranchFlags: mirrored u64 {
         /// The target was mispredicted.
         mispred 0 1 since "3.4",
@@ -193,7 +194,7 @@ wire! {
         pub from: u64 as Hex,
         /// Its target.
         pub to: u64 as Hex,
-        /// What else is known.
+        /// Properties.
         pub flags: BranchFlags,
     }
 }
@@ -241,7 +242,7 @@ wire! {
     pub struct StackUser {
         /// Size of the copy in bytes.
         pub size: u64,
-        /// The room. Only `dyn_size` bytes of it are the stack, the rest is old ring-buffer content.
+        /// The reserved space. Only `dyn_size` bytes of it are the stack, the rest is old ring-buffer content.
         #[br(args_raw = Extent::Bytes(size))]
         pub data: Rest,
         /// Bytes really copied; absent where `size` is 0.
@@ -251,8 +252,8 @@ wire! {
 }
 
 bitfield! {
-    /// Costs of a sample, `union perf_sample_weight` (include/uapi/linux/perf_event.h, 5.12). What each of them is depends
-    /// on the processor; the first is what WEIGHT alone would be.
+    /// Costs of a sample, `union perf_sample_weight` (include/uapi/linux/perf_event.h, 5.12). The meaning of each field
+    /// depends on the processor; the first is the value of WEIGHT alone.
     pub struct Weights: numeric u64 {
         /// On x86 the latency of the whole access in cycles.
         var1_dw 0 32 since "5.12",
@@ -264,18 +265,18 @@ bitfield! {
 }
 
 bitfield! {
-    /// Where a sampled datum came from, `union perf_mem_data_src`. The values of each field are flags or codes named
+    /// Source of sampled data, `union perf_mem_data_src`. The values of each field are flags or codes named
     /// `PERF_MEM_*` there.
     pub struct DataSource: numeric u64 {
         /// Load, store, prefetch or execution.
         op 0 5 since "3.10",
         /// Level of the memory hierarchy, hit or miss.
         level 5 14 since "3.10",
-        /// What snooping found.
+        /// Result of snooping.
         snoop 19 5 since "3.10",
         /// Locked access.
         lock 24 2 since "3.10",
-        /// What the TLB found.
+        /// Result of the TLB lookup.
         tlb 26 7 since "3.10",
         /// Level as a number.
         level_number 33 4 since "4.14",
@@ -283,7 +284,7 @@ bitfield! {
         remote 37 1 since "4.14",
         /// More of snooping.
         snoop_more 38 2 since "4.14",
-        /// What blocked the access.
+        /// Cause that blocked the access.
         blocked 40 3 since "5.12",
         /// Hops to the datum.
         hops 43 3 since "5.16",
@@ -293,8 +294,8 @@ bitfield! {
 }
 
 impl Layout {
-    /// The parts of a SAMPLE that surely stand where the order of parts says. New parts come before AUX, and new words
-    /// of a read value before all that follows it; what is behind the certain parts stays bytes.
+    /// Returns the parts of a SAMPLE whose position is certain. New parts are inserted before AUX, and new words of a
+    /// read value before all parts that follow it; the data after the certain parts remains bytes.
     pub(super) fn placed_parts(&self) -> SampleType {
         let mut parts = self.sample_type;
         if parts.unknown() != 0 {
@@ -308,8 +309,8 @@ impl Layout {
 }
 
 wire! {
-    /// One event that happened (2.6.31). Parts in file order; which of them there are, the event's `sample_type` says:
-    /// who makes one gives it exactly these.
+    /// One event that happened (2.6.31). Parts are in file order. The event's `sample_type` determines which are
+    /// present: a new sample must have exactly these.
     #[derive(Default)]
     pub struct Sample(layout) {
         /// Event id at a fixed place (3.12).
@@ -357,10 +358,10 @@ wire! {
         /// User stack (3.7).
         #[br(if(layout.sample_type.has(SampleType::STACK_USER)))]
         pub stack_user: Option<StackUser>,
-        /// Cost, in what the event counts (3.10).
+        /// Cost, in a unit that depends on the event (3.10).
         #[br(if(layout.sample_type.has(SampleType::WEIGHT)))]
         pub weight: Option<u64>,
-        /// Several costs (5.12), where [`weight`](Self::weight) is not asked for.
+        /// Several costs (5.12), if [`weight`](Self::weight) is not requested.
         #[br(if(layout.sample_type.has(SampleType::WEIGHT_STRUCT) && !layout.sample_type.has(SampleType::WEIGHT)))]
         pub weight_struct: Option<Weights>,
         /// Where the data came from, `union perf_mem_data_src` (3.10).
@@ -391,7 +392,7 @@ wire! {
 }
 
 impl Sample {
-    /// Takes out the parts that are not among `parts`.
+    /// Removes the parts that are not in `parts`.
     pub fn keep_parts(&mut self, parts: SampleType) {
         keep(parts, SampleType::IDENTIFIER, &mut self.identifier);
         keep(parts, SampleType::IP, &mut self.ip);
@@ -435,8 +436,8 @@ impl Sample {
             | SampleType::RAW.0,
     );
 
-    /// What decoding gives, in a fraction of the time, for a sample with `parts` that has none but the most usual ones,
-    /// which make all of `bytes`; `None` for others, be they damaged or only of another kind.
+    /// Decodes a sample with `parts` in a fraction of the time if it contains only the most common parts and they use
+    /// all of `bytes`; returns `None` for all other samples, corrupt or not.
     pub(super) fn of_words(bytes: &[u8], endian: Endian, parts: SampleType) -> Option<Self> {
         if parts.0 & !Self::WORDS.0 != 0 {
             return None;
@@ -482,8 +483,7 @@ mod tests {
     use super::*;
     use crate::wire::Wire;
 
-    /// Every choice of the usual parts, in both byte orders: whole, cut anywhere, and with something behind.
-    /// perf's own flag (`perf inject --itrace` of Arm SPE), mirrored as the kernel's are.
+    /// perf's own flag (`perf inject --itrace` of Arm SPE), mirrored like the kernel's flags.
     #[test]
     fn branches_that_were_not_taken() {
         let flags = BranchFlags::default().with("not_taken", 1).expect("a field");
@@ -491,6 +491,7 @@ mod tests {
         assert_eq!((flags.to_wire(Endian::Little), flags.to_wire(Endian::Big)), (1 << 33, 1 << 30));
     }
 
+    /// Every combination of the most common parts, in both byte orders: whole, truncated anywhere, with extra bytes.
     #[test]
     fn words_are_what_the_declaration_says() {
         let parts: Vec<u64> = (0..64).map(|bit| 1 << bit).filter(|bit| Sample::WORDS.0 & bit != 0).collect();

@@ -1,8 +1,8 @@
-//! A look at the parts of a SAMPLE that say where it was taken, without decoding the rest.
+//! Reads single parts of a SAMPLE without decoding the rest.
 //!
-//! Up to the callchain every part is one word, but for the read value, whose length its counts tell. So the places of
-//! these parts follow from the attribute, and are computed once for each event. Most samples have nothing else, and can
-//! be put into the other byte order word by word.
+//! Up to the callchain every part is one word, except the read value, whose length follows from its counts. The offsets
+//! of these parts therefore follow from the attribute, and are computed once for each event. Most samples contain
+//! nothing else, and can be converted to the other byte order word by word.
 
 #![allow(clippy::arithmetic_side_effects, reason = "a few words, or places that were found in the record")]
 
@@ -29,26 +29,25 @@ pub(super) const WORDS: [SampleType; 9] = [
 /// The parts of one word that are two numbers of 4 bytes.
 const PAIRS: [SampleType; 2] = [SampleType::TID, SampleType::CPU];
 
-/// The parts behind those of one word, in their order, that the other byte order of a SAMPLE can be told of by counts
-/// alone.
+/// The parts after those of one word, in order, whose counts suffice to convert a SAMPLE to the other byte order.
 const COUNTED: [SampleType; 3] = [SampleType::READ, SampleType::CALLCHAIN, SampleType::RAW];
 
 /// Bytes of a word.
 const WORD: usize = 8;
 
-/// Where the parts of a SAMPLE of one event stand, in bytes from the start of the record.
+/// Offsets of the parts of a SAMPLE of one event, in bytes from the start of the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleOffsets {
-    /// The parts of one word each, as in `WORDS`; 0 for those that are not there.
+    /// The parts of one word each, as in `WORDS`; 0 for absent parts.
     words: [u8; WORDS.len()],
-    /// The place behind the parts of one word each, and what makes the read value that stands there longer.
+    /// The offset after the parts of one word each, and the format of the read value there.
     behind: usize,
     read: Option<ReadFormat>,
     has_callchain: bool,
     has_raw: bool,
-    /// What a branch stack has beside its entries, if there is one and nothing but counted parts is before it.
+    /// Additional words of a branch stack, if there is one and only counted parts precede it.
     branches: Option<BranchForm>,
-    /// Words that are pairs, a bit each, and whether there is nothing but words and counted parts.
+    /// Words that are pairs, one bit each, and whether there are only words and counted parts.
     pairs: u32,
     is_plain: bool,
 }
@@ -72,15 +71,15 @@ impl SampleOffsets {
             has_raw: parts.has(SampleType::RAW),
             branches: parts.has(SampleType::BRANCH_STACK).then_some(layout.branch_form),
             pairs: pairs.fold(0, |all, (_, at)| all | 1 << (usize::from(at) / WORD - 1)),
-            // What is behind the parts that surely stand where they should has no place.
+            // Parts after those whose position is certain have no known offset.
             is_plain: parts == layout.sample_type
                 && WORDS.iter().chain(&COUNTED).fold(parts.0, |rest, part| rest & !part.0) == 0,
         }
     }
 
-    /// Appends `sample` in the other byte order to `out`: the bytes that decoding it and encoding it in the other order
-    /// gives. False, and nothing appended, where that takes decoding: parts of another kind than words, counted words
-    /// and RAW data, or counts that do not make its size.
+    /// Appends `sample` in the other byte order to `out`: the same bytes as decoding it and encoding it in the other
+    /// byte order. Returns false and appends nothing if this requires decoding: if there are parts other than words,
+    /// counted words and RAW data, or the counts do not match the size.
     pub fn swap_into(&self, sample: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
         let Some(words) = self.words_end(sample) else { return false };
         let start = out.len();
@@ -103,7 +102,7 @@ impl SampleOffsets {
         true
     }
 
-    /// Where the words of `sample` end, counted from its start, if there is nothing behind them but RAW data.
+    /// Returns the end of the words of `sample` as an offset from its start, if only RAW data follows them.
     #[inline]
     fn words_end(&self, sample: &RawRecord<'_>) -> Option<usize> {
         if !self.is_plain {
@@ -123,13 +122,13 @@ impl SampleOffsets {
         (len.checked_sub(end + 4)? == usize::try_from(size).ok()?).then_some(end)
     }
 
-    /// A look at `sample`.
+    /// Returns a view of `sample`.
     #[inline]
     pub fn look<'a>(&'a self, sample: &RawRecord<'a>) -> SampleView<'a> {
         SampleView { sample: *sample, offsets: self }
     }
 
-    /// The place of a part of one word.
+    /// Returns the offset of a part of one word.
     #[inline]
     fn place(&self, part: SampleType) -> Option<usize> {
         let at = WORDS.iter().position(|&word| word == part)?;
@@ -147,7 +146,7 @@ impl SampleOffsets {
         words.checked_mul(WORD)
     }
 
-    /// Where the first id in the read value stands, how many there are, and how far they are from each other.
+    /// Returns the offset of the first ID in the read value, the number of IDs, and the distance between them.
     fn read_ids(&self, sample: &RawRecord<'_>) -> Option<(usize, usize, usize)> {
         let format = self.read.filter(|format| format.has(ReadFormat::ID))?;
         let (times, value) = read_words(format);
@@ -160,15 +159,15 @@ impl SampleOffsets {
     }
 }
 
-/// Words of the times in a read value, and of each value with what belongs to it.
+/// Returns the number of words of the times in a read value, and of each value with its additional words.
 fn read_words(format: ReadFormat) -> (usize, usize) {
     let has = |flag: ReadFormat| usize::from(format.has(flag));
     let times = has(ReadFormat::TOTAL_TIME_ENABLED) + has(ReadFormat::TOTAL_TIME_RUNNING);
     (times, 1 + has(ReadFormat::ID) + has(ReadFormat::LOST))
 }
 
-/// A SAMPLE that is not decoded: what is asked for is read where it stands. A part that the event's attribute does not
-/// name is `None`, and so is one that the record ends before.
+/// A SAMPLE that is not decoded: each part is read in place on request. A part is `None` if the event's attribute does
+/// not contain it, or the record ends before it.
 #[derive(Debug, Clone, Copy)]
 pub struct SampleView<'a> {
     sample: RawRecord<'a>,
@@ -270,7 +269,7 @@ impl<'a> SampleView<'a> {
         self.sample.bytes.get(at + WORD..)?.get(..len.checked_mul(WORD)?)
     }
 
-    /// The place behind the read value.
+    /// Returns the offset after the read value.
     #[inline]
     fn counted_at(&self) -> Option<usize> {
         self.offsets.behind.checked_add(self.offsets.read_len(&self.sample)?)
@@ -302,14 +301,14 @@ impl<'a> SampleView<'a> {
         }))
     }
 
-    /// Whether the sample is words, counted words and RAW data, and they make all of it. Decoded and encoded again, such
-    /// a sample is the same.
+    /// Returns whether the sample consists entirely of words, counted words and RAW data. Decoding and encoding does
+    /// not change such a sample.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.offsets.words_end(&self.sample).is_some()
     }
 
-    /// Which ids of events the sample bears: see [`Record::event_ids`](super::Record::event_ids).
+    /// Returns which event IDs the sample contains: see [`Record::event_ids`](super::Record::event_ids).
     #[inline]
     pub fn event_ids(&self, events: &Events) -> EventIds {
         let mut found = EventIds::default();
@@ -381,7 +380,7 @@ impl DoubleEndedIterator for Words<'_> {
 
 impl ExactSizeIterator for Words<'_> {}
 
-/// The two numbers of a word that is a pair, the first first.
+/// Returns the two numbers of a word that is a pair, in order.
 #[inline]
 pub(super) fn halves(word: u64, endian: Endian) -> (u32, u32) {
     let (low, high) = (word as u32, (word >> 32) as u32);

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::wire::Wire;
 
-/// What the table says of one record type.
+/// One line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordInfo {
     /// The number in the record's header.
@@ -41,8 +41,7 @@ macro_rules! records {
         }),*];
 
         /// The fields of a record, by type.
-        // A body lives on the stack of whoever looks at it; a box for the large ones would cost an allocation for
-        // every SAMPLE.
+        // A body is on the stack of its user. Boxing the large variants would cost an allocation for every SAMPLE.
         #[allow(clippy::large_enum_variant)]
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
@@ -53,7 +52,7 @@ macro_rules! records {
         }
 
         impl Body {
-            /// The type of record that these are the fields of; nothing for bytes of an unknown one.
+            /// Returns the record type of these fields; `None` for the bytes of an unknown type.
             pub fn kind(&self) -> Option<RecordType> {
                 match self {
                     $(Body::$variant(_) => Some(RecordType::$constant),)*
@@ -167,19 +166,21 @@ impl RecordType {
         TABLE.iter().find(|info| info.name.eq_ignore_ascii_case(name)).map(|info| info.kind)
     }
 
-    /// The flags that are set in `misc`, the CPU mode left out; bits without a name come last, in place, as `unknown`.
+    /// Returns the flags that are set in `misc`, without the CPU mode; bits without a name come last, in their
+    /// position, as `unknown`.
     pub fn misc_flags(self, misc: u16) -> impl Iterator<Item = (&'static str, u64)> {
         let fields = self.info().map_or(&[][..], |info| info.misc);
         set_fields(u64::from(misc & !CpuMode::MASK), fields)
     }
 
-    /// Whether records of this type may have something behind them that their size does not count: AUX data, tracing data.
+    /// Returns whether records of this type may be followed by data that their size does not include: AUX data, tracing
+    /// data.
     #[inline]
     pub const fn has_payload(self) -> bool {
         matches!(self, Self::AUXTRACE | Self::HEADER_TRACING_DATA)
     }
 
-    /// Whether the kernel's records, not the perf tool's, are numbered like this.
+    /// Returns whether this is the number of a kernel record, not of a record of the perf tool.
     pub const fn is_kernel(self) -> bool {
         self.0 < Self::HEADER_ATTR.0
     }

@@ -79,8 +79,8 @@ impl BuildId {
         self.build_id.get(..size).unwrap_or(&self.build_id)
     }
 
-    /// Returns the size in bytes of a record (without header) whose name is padded so that the total is a multiple of
-    /// 8. perf writes it in this way since 6.12; a trailer may follow.
+    /// Returns the size in bytes of a record (without header) whose name is padded to make the total a multiple of 8,
+    /// as perf writes it since 6.12. A trailer may follow.
     pub(crate) fn aligned_len(body: &[u8]) -> Option<usize> {
         const NAME_AT: usize = 28;
         let name = body.get(NAME_AT..)?;

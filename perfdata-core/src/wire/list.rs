@@ -1,4 +1,4 @@
-//! Lists: with their count in front, with a count elsewhere, up to the end.
+//! Lists: preceded by their count, with a count elsewhere, or up to the end.
 
 use std::io::{Read, Seek, Write};
 use std::marker::PhantomData;
@@ -11,9 +11,9 @@ use crate::describe::{Describe, Leaf, Style, Visitor};
 
 /// An element of a counted list.
 pub trait Element: for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + Describe + 'static {
-    /// Reads `count` elements; `remaining` bytes are there.
+    /// Reads `count` elements; `remaining` bytes are available.
     fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<Self>> {
-        // Reserves no more memory than there is input, whatever an element takes on the wire.
+        // Allocates no more memory than the size of the input, regardless of the wire size of an element.
         let room = usize::try_from(remaining).unwrap_or(0).checked_div(size_of::<Self>().max(1)).unwrap_or(0);
         let mut list = Vec::with_capacity(count.min(room));
         for _ in 0..count {
@@ -27,7 +27,7 @@ pub trait Element: for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = 
         list.iter().try_for_each(|item| item.write_options(writer, endian, ()))
     }
 
-    /// Tells `visitor` all elements.
+    /// Passes all elements to `visitor`.
     fn describe_many(list: &[Self], name: &'static str, style: Style, visitor: &mut dyn Visitor) {
         list.describe(name, style, visitor);
     }
@@ -93,7 +93,7 @@ impl Element for u64 {
     }
 }
 
-/// The numbers in `bytes`; bytes that make no whole number are left out.
+/// Returns the numbers in `bytes`; ignores an incomplete number at the end.
 pub fn decode_words(bytes: &[u8], endian: Endian) -> Vec<u64> {
     let (words, _) = bytes.as_chunks::<8>();
     match endian {
@@ -127,7 +127,7 @@ impl Count for u16 {}
 impl Count for u32 {}
 impl Count for u64 {}
 
-/// A list with its length in front: a count of type `C`, then that many `T`.
+/// A list preceded by its length: a count of type `C`, then that many `T`.
 pub struct Counted<C, T> {
     items: Vec<T>,
     count: PhantomData<C>,
@@ -214,7 +214,7 @@ impl<C, T: Element> Describe for Counted<C, T> {
     }
 }
 
-/// Declares lists whose count does not stand in front of them.
+/// Declares lists that are not preceded by their count.
 macro_rules! lists {
     ($($(#[$meta:meta])* $name:ident),*) => { $(
         $(#[$meta])*
@@ -237,15 +237,15 @@ macro_rules! lists {
 }
 
 lists! {
-    /// Elements whose count stands elsewhere in the structure: the argument.
+    /// Elements whose count is elsewhere in the structure: the argument.
     List,
-    /// Elements that need the layout (or other arguments) themselves; their count stands elsewhere in the structure.
+    /// Elements that themselves need the layout (or other arguments). Their count is elsewhere in the structure.
     LayoutList,
-    /// Such elements up to the end of the structure's bytes, each taking a given number of bytes or more; fewer stay
-    /// behind the list.
+    /// Such elements up to the end of the structure's bytes, each at least as long as a given number of bytes; fewer
+    /// bytes remain after the list.
     LayoutToEnd,
-    /// Elements up to the end of the structure's bytes, of the given wire size; bytes that make no whole element stay
-    /// behind the list.
+    /// Elements up to the end of the structure's bytes, of the given wire size; the bytes of an incomplete element
+    /// remain after the list.
     ToEnd
 }
 
@@ -287,7 +287,7 @@ impl<T: BinRead> BinRead for LayoutToEnd<T>
 where
     for<'a> T::Args<'a>: Clone,
 {
-    /// The fewest bytes of an element, and what each needs.
+    /// Minimum size of an element in bytes, and the arguments of each element.
     type Args<'a> = (u64, T::Args<'a>);
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (least, args): Self::Args<'_>) -> BinResult<Self> {
         let mut list = Vec::new();
@@ -298,7 +298,7 @@ where
     }
 }
 
-/// What lists with elements of their own needs have in common.
+/// Common implementations of lists whose elements need arguments.
 macro_rules! layout_lists {
     ($($name:ident),*) => { $(
         impl<T: for<'a> BinWrite<Args<'a> = ()>> BinWrite for $name<T> {

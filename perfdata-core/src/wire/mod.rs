@@ -20,12 +20,12 @@ use crate::error::{Error, Result, WireError};
 use crate::layout::Layout;
 
 /// Declares a structure of the format: `pub struct Name { pub field: Type as Style, … }`, or
-/// `pub struct Name(layout) { … }` where conditions depend on the [`Layout`]. One declaration gives the reader and
-/// the writer (binrw) and the walk over the fields (`Describe`). A structure that is only ever part of another may
-/// depend on something else: `pub struct Name(version: u32) { … }`.
+/// `pub struct Name(layout) { … }` if conditions depend on the [`Layout`]. One declaration generates the reader and
+/// the writer (binrw) and the visit of the fields (`Describe`). A structure that is always part of another may depend
+/// on something else: `pub struct Name(version: u32) { … }`.
 ///
-/// Fields take what they depend on as arguments of their type (`args`, `args_raw`): binrw's `parse_with` does not go
-/// through a declarative macro, whose hygiene keeps the names that it generates apart.
+/// Fields receive these values as arguments of their type (`args`, `args_raw`): binrw's `parse_with` does not work
+/// inside a declarative macro, because of the hygiene of the names that it generates.
 macro_rules! wire {
     ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) { $($(#[$fmeta:meta])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
         #[binrw::binrw]
@@ -114,7 +114,7 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     /// Appends the structure's bytes to `out`.
     ///
     /// # Errors
-    /// A list too long for its count, a string too long for its room.
+    /// Fails if a list is too long for its count or a string is too long for its field.
     fn encode_into(&self, out: &mut Vec<u8>, endian: Endian) -> Result<()> {
         self.write_options(&mut NoSeek::new(out), endian, ()).map_err(|e| Error::from_binrw(Self::NAME, 0, e))
     }
@@ -150,7 +150,7 @@ fn short<R: Seek>(reader: &mut R, needed: u64, available: u64) -> binrw::Error {
     binrw::Error::Custom { pos, err: Box::new(WireError::Short { needed, available }) }
 }
 
-/// Exactly `len` bytes, once it is known that they are there.
+/// Reads exactly `len` bytes, after a check that they are available.
 pub(crate) fn read_exact<R: Read + Seek>(reader: &mut R, len: u64, remaining: u64) -> BinResult<Vec<u8>> {
     let size = usize::try_from(len).ok().filter(|_| len <= remaining);
     let Some(size) = size else { return Err(short(reader, len, remaining)) };
@@ -159,7 +159,7 @@ pub(crate) fn read_exact<R: Read + Seek>(reader: &mut R, len: u64, remaining: u6
     Ok(bytes)
 }
 
-/// A structure in a room of given size: it ends where the room ends, whatever lies behind.
+/// A structure in a space of given size. It ends where the space ends, regardless of the data after it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bounded<T>(pub T);
 
@@ -177,7 +177,7 @@ impl<T> DerefMut for Bounded<T> {
 }
 
 impl<T: Wire> BinRead for Bounded<T> {
-    /// Bytes of the room, and the structure's layout.
+    /// Size of the space in bytes, and the structure's layout.
     type Args<'a> = (u64, Layout);
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, layout): (u64, Layout)) -> BinResult<Self> {
         let pos = reader.stream_position()?;
@@ -219,7 +219,7 @@ pub enum Extent {
     UpTo(u64),
 }
 
-/// Raw bytes, up to the end of the structure's bytes where its [`Extent`] says nothing else.
+/// Raw bytes, up to the end of the structure unless its [`Extent`] specifies otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rest(pub Vec<u8>);
 

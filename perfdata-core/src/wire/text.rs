@@ -1,4 +1,4 @@
-//! Text: NUL-terminated, in rooms of several kinds.
+//! Text: NUL-terminated strings with several kinds of length and padding.
 
 use std::io::{Read, Seek, Write};
 
@@ -12,7 +12,7 @@ pub fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&b| b == 0).next().unwrap_or(bytes)
 }
 
-/// Declares string types that differ only in how their room is found.
+/// Declares string types that differ only in how their length is determined.
 macro_rules! texts {
     ($($(#[$meta:meta])* $name:ident),* $(,)?) => { $(
         $(#[$meta])*
@@ -35,10 +35,11 @@ macro_rules! texts {
 }
 
 texts! {
-    /// A NUL-terminated string with everything behind it up to the end of the structure's bytes: the padding to 8,
-    /// which may hold stale bytes.
+    /// A NUL-terminated string with all bytes after it up to the end of the structure: the padding to 8, which may
+    /// contain stale bytes.
     Text,
-    /// A string with its room in front as a `u32`: text, NUL and filling (perf rounds the room up to 64).
+    /// A string preceded by its length as a `u32`: text, NUL and padding (perf rounds the length up to a multiple of
+    /// 64).
     Str,
     /// A NUL-terminated string without padding; kept here with its NUL.
     CStr,
@@ -54,7 +55,7 @@ impl Text {
 }
 
 impl Str {
-    /// `text` in the room that perf gives it: text and NUL rounded up to 64 bytes.
+    /// Returns `text` with the padding of perf: text and NUL are rounded up to a multiple of 64 bytes.
     pub fn new(text: &[u8]) -> Self {
         Str(Text::padded(text, 64).0)
     }
@@ -140,7 +141,7 @@ impl Describe for CStr {
     }
 }
 
-/// A string in a room of fixed size; not always terminated.
+/// A string in a field of fixed size; not always NUL-terminated.
 #[binrw::binrw]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chars<const N: usize>(pub [u8; N]);
