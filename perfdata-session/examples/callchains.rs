@@ -1,5 +1,5 @@
-//! Prints the callchain of every sample, from the outermost caller to where the sample was taken, each address with the
-//! file that is mapped there at that time and the offset in it. The lines are what a tool for flame graphs counts:
+//! Prints the callchain of every sample, from the outermost caller to the sampled function. Each address is printed
+//! with the file that was mapped there at that time and the offset in it. Flame graph tools count such lines:
 //!
 //!     cargo run -p perfdata-session --example callchains -- perf.data | sort | uniq -c
 

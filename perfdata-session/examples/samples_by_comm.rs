@@ -1,4 +1,4 @@
-//! Counts the samples of each program, by the names that threads have when the samples are taken:
+//! Counts the samples of each program by the names that threads have at the time of the samples:
 //!
 //!     cargo run -p perfdata-session --example samples_by_comm -- perf.data
 

@@ -1,4 +1,4 @@
-//! DSOs: the things that code runs from, in perf's word for all of them (tools/perf/util/dso.h).
+//! DSOs: perf's term for everything that code runs from (tools/perf/util/dso.h).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use perfdata_core::record::{self, CpuMode, Inode};
 use crate::ids::DsoId;
 use crate::mapped::Mapped;
 
-/// A machine of the recording, by the number that build IDs have for it: -1 the host, 0 the default guest, else a
-/// guest's process ID.
+/// A machine of the recording, identified as in build ID records: -1 is the host, 0 the default guest, any other number
+/// is a guest's process ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Machine(pub i32);
 
 impl Machine {
-    /// The machine that recorded.
+    /// The machine that made the recording.
     pub const HOST: Machine = Machine(-1);
-    /// The guest of which no process ID is known.
+    /// The guest whose process ID is not known.
     pub const DEFAULT_GUEST: Machine = Machine(0);
 
-    /// The machine whose records have `mode`: the host, or the default guest.
+    /// Returns the machine for records with `mode`: the host, or the default guest.
     #[inline]
     pub(crate) fn of(mode: CpuMode) -> Machine {
         match mode {
@@ -30,25 +30,25 @@ impl Machine {
         }
     }
 
-    /// The guest that process `pid` of the host runs.
+    /// Returns the guest that process `pid` of the host runs.
     #[inline]
     pub(crate) fn guest(pid: u32) -> Machine {
         Machine(pid.cast_signed().max(0))
     }
 
-    /// The machine that an entry of the table of build IDs is for. Before 2.6.35 entries did not say it, but the mode
-    /// does.
+    /// Returns the machine of a build ID record. Before 2.6.35, the record had no process ID; the mode shows the
+    /// machine.
     pub fn of_build_id(entry: &record::BuildId, misc: u16) -> Machine {
         entry.pid.map_or(Machine::of(CpuMode::of(misc)), Machine)
     }
 
-    /// Whether it is a guest.
+    /// Returns whether the machine is a guest.
     pub fn is_guest(self) -> bool {
         self != Self::HOST
     }
 }
 
-/// A build ID: 1 to 20 bytes, what a recording has room for (tools/perf/util/build-id.h, `BUILD_ID_SIZE`).
+/// A build ID of 1 to 20 bytes, the sizes that a recording can contain (tools/perf/util/build-id.h, `BUILD_ID_SIZE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId {
     bytes: [u8; BuildId::MAX],
@@ -56,10 +56,10 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// The most bytes of a build ID that a recording keeps.
+    /// The maximum size of a build ID in a recording, in bytes.
     pub const MAX: usize = 20;
 
-    /// The build ID in `bytes`, of which those beyond the 20th are lost; `None` for no bytes, or zeros only.
+    /// Returns the build ID in `bytes`, truncated after 20 bytes; `None` if `bytes` is empty or contains only zeros.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let kept = bytes.get(..Self::MAX).unwrap_or(bytes);
         let mut id = BuildId { bytes: [0; Self::MAX], len: u8::try_from(kept.len()).ok()? };
@@ -67,7 +67,7 @@ impl BuildId {
         kept.iter().any(|&byte| byte != 0).then_some(id)
     }
 
-    /// The build ID that hexadecimal digits tell.
+    /// Parses a build ID from hexadecimal digits.
     pub fn from_hex(digits: &str) -> Option<Self> {
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
         let is_hex = digits.len().is_multiple_of(2) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -75,12 +75,12 @@ impl BuildId {
         Self::new(&bytes)
     }
 
-    /// The bytes with zeros up to the 20th, and how many of them count.
+    /// Returns the bytes, padded with zeros to 20, and the size of the build ID.
     pub fn padded(&self) -> ([u8; BuildId::MAX], u8) {
         (self.bytes, self.len)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
     }
@@ -92,7 +92,7 @@ impl fmt::Display for BuildId {
     }
 }
 
-/// What a DSO is, which decides what an offset in it counts from ([`Frame::offset`](crate::Frame::offset)).
+/// The kind of a DSO. It determines the base of offsets in the DSO ([`Frame::offset`](crate::Frame::offset)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DsoKind {
@@ -100,20 +100,20 @@ pub enum DsoKind {
     Kernel,
     /// A module of a kernel.
     Module,
-    /// A BPF program or trampoline, or other code that the kernel made (KSYMBOL).
+    /// A BPF program or trampoline, or other code that the kernel generated (KSYMBOL).
     KernelSymbol,
-    /// What the kernel maps into processes of 64 bits: `[vdso]`.
+    /// The vDSO of a 64-bit process: `[vdso]`.
     Vdso,
-    /// What it maps into processes of 32 bits, whatever the name: `[vdso]`, `[vdso32]`, `[vdsox32]`.
+    /// The vDSO of a 32-bit process, with any name: `[vdso]`, `[vdso32]`, `[vdsox32]`.
     Vdso32,
     /// A file that a process mapped.
     File,
-    /// Memory that is no file: `//anon`, `[heap]`, `[stack]`, `/memfd:…`, `/SYSV…`, huge pages. Code in it was made by a
-    /// JIT compiler.
+    /// Memory that is not a file: `//anon`, `[heap]`, `[stack]`, `/memfd:…`, `/SYSV…`, huge pages. A JIT compiler
+    /// generated the code in it.
     Anonymous,
 }
 
-/// The file behind a mapping as the kernel knew it when it was mapped (MMAP2).
+/// The identity of a mapped file, as the kernel recorded it when the file was mapped (MMAP2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FileId {
     /// Major and minor number of the device.
@@ -125,35 +125,35 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// What a record says; `None` where it says nothing.
+    /// Returns the file in a record; `None` if the record does not identify it.
     pub(crate) fn of(inode: &Inode) -> Option<Self> {
         let Inode { maj, min, ino, ino_generation } = *inode;
         (ino != 0).then_some(FileId { device: (maj, min), inode: ino, generation: ino_generation })
     }
 }
 
-/// One DSO. Files of one name that are different files are different DSOs.
+/// A DSO. Different files with the same name are different DSOs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Dso {
-    /// Where it runs.
+    /// The machine that it belongs to.
     pub machine: Machine,
-    /// What it is.
+    /// Its kind.
     pub kind: DsoKind,
     /// Its name in the recording: a path, a name in brackets, or the name of a kernel symbol.
     pub name: Box<[u8]>,
-    /// The file, where a mapping says it and has no build ID.
+    /// The file, if a mapping identifies it and has no build ID.
     pub file: Option<FileId>,
-    /// The build ID that its mappings carry. [`Session::build_id`](crate::Session::build_id) knows the recording's table
-    /// of build IDs, too.
+    /// The build ID in its mappings. [`Session::build_id`](crate::Session::build_id) also considers the recording's
+    /// BUILD_ID section.
     pub mapped_build_id: Option<BuildId>,
 }
 
-/// What the kernel appends to the name of a file that is deleted (fs/d_path.c).
+/// The suffix that the kernel appends to the name of a deleted file (fs/d_path.c).
 const DELETED: &[u8] = b" (deleted)";
 
 impl Dso {
-    /// The name without the kernel's mark of a deleted file.
+    /// Returns the name without the kernel's suffix for a deleted file.
     pub fn path(&self) -> &[u8] {
         match self.kind {
             DsoKind::File => self.name.strip_suffix(DELETED).unwrap_or(&self.name),
@@ -161,17 +161,18 @@ impl Dso {
         }
     }
 
-    /// Whether the file was deleted when it was mapped, or before the recording began.
+    /// Returns whether the file was deleted when it was mapped, or before the recording started.
     pub fn is_deleted(&self) -> bool {
         self.kind == DsoKind::File && self.name.ends_with(DELETED)
     }
 }
 
-/// All DSOs, in the order in which they appear.
+/// All DSOs, in order of appearance.
 #[derive(Debug, Default)]
 pub struct Dsos {
     list: Vec<Dso>,
-    /// By the hash of what makes a DSO, the last one that has it, and for each DSO the one before that has the same.
+    /// For each hash of a DSO's fields, the last DSO with this hash. `before` links each DSO to the previous one with
+    /// its hash.
     by_hash: HashMap<u64, DsoId, RandomState>,
     before: Vec<Option<DsoId>>,
     hasher: RandomState,
@@ -179,7 +180,7 @@ pub struct Dsos {
 }
 
 impl Dsos {
-    /// The ID of what `mapped` maps, which is entered if it is new.
+    /// Returns the ID of the DSO that `mapped` maps. Adds the DSO if it is new.
     pub fn intern(&mut self, mapped: &Mapped<'_>) -> DsoId {
         let Mapped { machine, kind, name, file, build_id, .. } = *mapped;
         let hash = self.hasher.hash_one((machine, kind, name, file, build_id));
@@ -200,33 +201,34 @@ impl Dsos {
         id
     }
 
-    /// All of them, by their IDs.
+    /// Returns all DSOs, indexed by their IDs.
     pub fn list(&self) -> &[Dso] {
         &self.list
     }
 
-    /// All of them, by their IDs.
+    /// Returns all DSOs, indexed by their IDs.
     pub fn into_list(self) -> Vec<Dso> {
         self.list
     }
 
-    /// Bytes of them, about.
+    /// Returns the approximate size of the table in bytes.
     pub fn held(&self) -> usize {
         let each = size_of::<Dso>().saturating_add(48);
         self.list.len().saturating_mul(each).saturating_add(self.names)
     }
 }
 
-/// What a mapping of a kernel is called up to here in a record; the name of its relocation symbol follows the bracket.
+/// The beginning of a kernel mapping's name in a record. The name of the relocation symbol follows the bracket.
 const KERNELS: [&[u8]; 2] = [b"[kernel.kallsyms", b"[guest.kernel.kallsyms"];
 
-/// Mappings in processes that are no files (tools/perf/util/map.c, `is_anon_memory` and `is_no_dso_memory`).
+/// Names of mappings in processes that are not files (tools/perf/util/map.c, `is_anon_memory` and `is_no_dso_memory`).
 const ANONYMOUS: [&[u8]; 6] = [b"//", b"/dev/zero", b"/anon_hugepage", b"/SYSV", b"/memfd:", b"["];
 
-/// `MAP_HUGETLB` of most architectures: mappings with it are anonymous to perf.
+/// `MAP_HUGETLB` on most architectures. perf treats mappings with this flag as anonymous.
 const MAP_HUGETLB: u32 = 0x40000;
 
-/// What a mapping in `mode` called `name` maps: the kind and name of the DSO, and the relocation symbol of a kernel.
+/// Returns the kind and name of the DSO of a mapping called `name` in `mode`, and the relocation symbol if it is a
+/// kernel.
 pub(crate) fn classify(name: &[u8], mode: CpuMode, flags: Option<u32>) -> (DsoKind, &[u8], &[u8]) {
     if matches!(mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL) {
         let is_kernel = KERNELS.iter().any(|kernel| name.starts_with(kernel));

@@ -1,4 +1,4 @@
-//! Small numbers that stand for what the tables of a session hold.
+//! IDs: small numbers that identify entries in the tables of a session.
 
 macro_rules! ids {
     ($($(#[$meta:meta])* $name:ident),* $(,)?) => { $(
@@ -7,15 +7,15 @@ macro_rules! ids {
         pub struct $name(u32);
 
         impl $name {
-            /// Its number: those of a table count from 0 without gaps.
+            /// Returns the ID as an index. The IDs of a table count from 0 without gaps.
             #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// The ID of entry `index`.
+            /// Returns the ID of entry `index`.
             pub(crate) fn of(index: usize) -> Self {
-                // Tables end long before: each entry takes memory, which the limits bound.
+                // No table reaches 2^32 entries: each entry takes memory, which the limits bound.
                 $name(u32::try_from(index).unwrap_or(u32::MAX))
             }
         }
@@ -23,13 +23,13 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A thread of a session. A thread ID that the kernel gives to another thread later stands for another one here.
+    /// A thread of a session. If the kernel reuses a thread ID (TID), the new thread has another `ThreadId`.
     ThreadId,
     /// A name of threads.
     CommId,
-    /// A mapping of a part of a DSO to some addresses.
+    /// A mapping of a part of a DSO to a range of addresses.
     MappingId,
-    /// A DSO: a file, a kernel, a module, or memory that code runs from.
+    /// A DSO: a file, a kernel, a module, or memory that contains code.
     DsoId,
     /// A callchain in a table of [`Stacks`](crate::Stacks).
     StackId,

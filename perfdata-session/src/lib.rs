@@ -23,11 +23,11 @@
 //!
 //! # Contents
 //!
-//! - [`open`] and [`Samples`]: the samples of a recording in the order of time, whatever holds it.
+//! - [`open`] and [`Samples`]: the samples of a recording in time order, from every container.
 //! - [`Session`]: the state at one moment, for programs that read records themselves.
-//! - [`AddressSpaces`], updated by [`Change`], and [`Threads`]: the mappings and the threads of a session, for programs that
-//!   need only these. [`EventNames`] contains the names of events.
-//! - [`Sample`]: event with its name, time, CPU, thread, name, weight, [`frames`](Sample::frames) and
+//! - [`AddressSpaces`], updated by [`Change`], and [`Threads`]: the mappings and the threads of a session, for programs
+//!   that need only these. [`EventNames`] contains the names of events.
+//! - [`Sample`]: the event and its name, time, CPU, thread and its name, weight, [`frames`](Sample::frames) and
 //!   [`branches`](Sample::branches) of a sample. It borrows from the session. Resolving allocates memory only for a
 //!   mapping that is hit for the first time.
 //! - [`ThreadId`], [`CommId`], [`MappingId`], [`DsoId`]: small numbers, so that programs can store columns of integers
@@ -92,7 +92,8 @@ pub use spaces::{AddressSpaces, Change, Owner};
 pub use stacks::{Stack, Stacks};
 pub use thread::{Comms, Thread, Threads};
 
-/// The samples of the recording at `path`: a file in file mode or pipe mode, a directory, or a stream.
+/// Opens the recording at `path` and returns its samples. `path` is a file in file mode or pipe mode, a directory, or a
+/// stream.
 ///
 /// # Errors
 /// The file does not exist, is not a recording, or its header or attributes are corrupt.

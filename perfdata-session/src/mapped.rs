@@ -1,47 +1,47 @@
-//! What records say of mappings.
+//! The contents of records for mappings.
 
 use perfdata_core::record::{CpuMode, Ksymbol, MISC_MMAP_DATA, Mmap, Mmap2};
 
 use crate::dso::{BuildId, Dso, DsoKind, FileId, Machine, classify};
 
-/// What a record says of a mapping: MMAP, MMAP2, or KSYMBOL. Names are those in the record.
+/// A mapping as described by an MMAP, MMAP2 or KSYMBOL record. Names are those in the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mapped<'a> {
-    /// On which machine.
+    /// The machine of the mapping.
     pub machine: Machine,
-    /// What is mapped.
+    /// The kind of the mapped DSO.
     pub kind: DsoKind,
-    /// Its name: a path, a name in brackets, or the name of a kernel symbol.
+    /// The name of the DSO: a path, a name in brackets, or the name of a kernel symbol.
     pub name: &'a [u8],
-    /// Of a kernel's image its relocation symbol, else nothing.
+    /// The relocation symbol of a kernel's image; empty for other mappings.
     pub symbol: &'a [u8],
-    /// The file, where the record says it and no build ID.
+    /// The file, if the record identifies it and has no build ID.
     pub file: Option<FileId>,
-    /// The build ID that the record carries.
+    /// The build ID in the record.
     pub build_id: Option<BuildId>,
     /// First address.
     pub start: u64,
-    /// The address behind the last one.
+    /// The address after the last one.
     pub end: u64,
-    /// Offset of the first byte in the file; of a kernel's image the address of its relocation symbol.
+    /// Offset of the first byte in the file, in bytes; for a kernel's image, the address of its relocation symbol.
     pub pgoff: u64,
-    /// `PROT_*` of the recording machine, where an MMAP2 record says it.
+    /// `PROT_*` of the recorded machine, if an MMAP2 record contains it.
     pub prot: Option<u32>,
-    /// `MAP_*` of the recording machine, likewise.
+    /// `MAP_*` of the recorded machine, if an MMAP2 record contains it.
     pub flags: Option<u32>,
-    /// Whether it was mapped to be executed.
+    /// Whether the mapping is executable.
     pub is_executable: bool,
 }
 
 impl<'a> Mapped<'a> {
-    /// What `map` says, in a record with `misc`.
+    /// Returns the mapping in `map`, a record with `misc`.
     pub fn of_mmap(map: &'a Mmap, misc: u16) -> Self {
         let Mmap { pid, addr, len, pgoff, filename, .. } = map;
         Self::new(filename.text(), None, misc, *pid).at(*addr, *len, *pgoff)
     }
 
-    /// The same of an MMAP2 record.
+    /// Returns the mapping in `map`, an MMAP2 record with `misc`.
     pub fn of_mmap2(map: &'a Mmap2, misc: u16) -> Self {
         let Mmap2 { pid, addr, len, pgoff, inode, build_id, prot, flags, filename, .. } = map;
         let build_id = build_id.as_ref();
@@ -94,16 +94,16 @@ impl<'a> Mapped<'a> {
     }
 
     fn at(self, start: u64, len: u64, pgoff: u64) -> Self {
-        // perf takes no end for one behind all addresses.
+        // A kernel mapping without an end (length 0) extends to the highest address, as in perf.
         let end = if len == 0 && self.kind == DsoKind::Kernel { u64::MAX } else { start.saturating_add(len) };
-        // The kernel puts the vDSO at the end of a process's addresses.
+        // The kernel maps the vDSO at the end of the address space, which is below 4 GiB only in 32-bit processes.
         let kind = if self.kind == DsoKind::Vdso && end <= 1 << 32 { DsoKind::Vdso32 } else { self.kind };
-        // Its image is mapped from its start on, whatever old kernels say.
+        // The vDSO is mapped from its first byte, even if old kernels report another offset.
         let pgoff = if matches!(kind, DsoKind::Vdso | DsoKind::Vdso32) { 0 } else { pgoff };
         Mapped { kind, start, end, pgoff, ..self }
     }
 
-    /// The DSO that is mapped.
+    /// Returns the mapped DSO.
     pub fn dso(&self) -> Dso {
         let Mapped { machine, kind, name, file, build_id, .. } = *self;
         Dso { machine, kind, name: name.into(), file, mapped_build_id: build_id }

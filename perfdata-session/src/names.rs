@@ -1,7 +1,7 @@
-//! Names of events: what a recording calls them, else what perf would.
+//! Names of events: the name in the recording, otherwise the name that perf would use.
 //!
-//! A file has them in its EVENT_DESC section, and a pipe in EVENT_UPDATE records, too: perf takes those of the section only
-//! for events that it has not yet given a name of its own.
+//! A file contains the names in its EVENT_DESC section. A pipe also has EVENT_UPDATE records. perf uses a name from the
+//! section only for an event that does not have a name yet.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,35 +12,35 @@ use perfdata_core::feature::{EventDescs, Feature, FeatureId, Section};
 use perfdata_core::record::{Body, EventUpdate, EventUpdateValue, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::{Event, Layout, Recording};
 
-/// The names of a recording's events, by their place in the list.
+/// The names of a recording's events, indexed by their position in the list.
 ///
-/// It follows a recording that grows: bringing it up to date costs what is new, and a name is put together when it is
-/// asked for.
+/// Supports a recording that grows: the cost of an update depends only on the new items, and a name is composed only on
+/// request.
 #[derive(Debug, Clone, Default)]
 pub struct EventNames {
-    /// EVENT_DESC, and its entries by their first ids.
+    /// The EVENT_DESC section, and the indexes of its entries by their first IDs.
     descs: Option<Arc<(EventDescs, HashMap<u64, usize>)>>,
-    /// Names by EVENT_DESC, and names in EVENT_UPDATE records.
+    /// Names from EVENT_DESC (`described`) and from EVENT_UPDATE records (`updated`), by event index.
     described: HashMap<usize, Vec<u8>>,
     updated: HashMap<usize, Vec<u8>>,
-    /// EVENT_UPDATE records that no event is known of yet, by event id.
+    /// Names from EVENT_UPDATE records whose event is not known yet, by event ID.
     early: NamesById,
-    /// Those that came since the last update, and the bytes of them: no more than there is room for.
+    /// Names from records since the last update, and their size in bytes, which is limited.
     fresh: Vec<(u64, Vec<u8>)>,
     fresh_bytes: usize,
-    /// Names by `config`, if there is but one.
+    /// Names by `config`; `None` if several names have the same `config`.
     types: HashMap<u64, Option<Vec<u8>>>,
     /// Names of PMUs by their number.
     pmus: HashMap<u32, String>,
-    /// Events, and names by `config`, that are known.
+    /// Numbers of events, and of names by `config`, that the last update processed.
     known: (usize, usize),
-    /// Whether EVENT_DESC and PMU_MAPPINGS have been read, and are still the same.
+    /// Whether EVENT_DESC and PMU_MAPPINGS were read and have not changed since.
     has_descs: bool,
     has_pmus: bool,
 }
 
 impl EventNames {
-    /// Learns what a record says of names; they are not up to date then.
+    /// Reads names from a record. They take effect with the next [`update`](Self::update).
     pub fn see(&mut self, record: &RawRecord<'_>) {
         match record.kind {
             RecordType::HEADER_FEATURE => {
@@ -56,7 +56,7 @@ impl EventNames {
         }
     }
 
-    /// Brings the names up to date with `recording`.
+    /// Updates the names from `recording`.
     pub fn update(&mut self, recording: &Recording) {
         let Recording { events, event_types, .. } = recording;
         if !std::mem::replace(&mut self.has_pmus, true) {
@@ -106,18 +106,18 @@ impl EventNames {
         self.known = (events.len(), event_types.len());
     }
 
-    /// The name of the event at `at` in the list of `recording`, as of the last [`update`](Self::update).
+    /// Returns the name of the event at `at` in the list of `recording`, as of the last [`update`](Self::update).
     pub fn get(&self, recording: &Recording, at: usize) -> Option<Cow<'_, [u8]>> {
         let Event { attr, .. } = recording.events.get(at)?;
-        // perf takes a name from a record even if the event has one, and one from the section only if it has none.
+        // perf always uses a name from a record, and a name from the section only if the event does not have one.
         let told = self.updated.get(&at).or_else(|| self.described.get(&at));
         let told = told.or_else(|| self.types.get(&attr.config)?.as_ref());
         Some(told.map_or_else(|| made_up(attr, self.pmus.get(&attr.kind.0)), |name| Cow::Borrowed(name)))
     }
 }
 
-/// A name for an event of which the recording says nothing: perf's for what the kernel counts itself, else what one
-/// would write on perf's command line.
+/// Returns a name for an event that the recording does not name: perf's name for hardware and software events,
+/// otherwise the event in the syntax of perf's command line.
 fn made_up(attr: &Attr, pmu: Option<&String>) -> Cow<'static, [u8]> {
     let known = match attr.kind {
         EventType::HARDWARE => HardwareEvent(attr.config).name(),
@@ -131,26 +131,26 @@ fn made_up(attr: &Attr, pmu: Option<&String>) -> Cow<'static, [u8]> {
     }
 }
 
-/// The ids that mean the event at `at` of the list.
+/// Returns the IDs that identify the event at `at` in the list.
 pub fn ids_of(at: usize, event: &Event) -> impl Iterator<Item = u64> {
     event.ids.iter().copied().chain((at == 0).then_some(0))
 }
 
-/// Names by the ids of events, as many as there is room for: a stream may name what it never has.
+/// Names by event IDs. Their total size is limited, because a stream may name events that it does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct NamesById {
     names: HashMap<u64, Vec<u8>>,
     bytes: usize,
 }
 
-/// About as much as an entry of the map takes.
+/// Approximate overhead of an entry of the map, in bytes.
 const ENTRY: usize = 64;
 
 impl NamesById {
-    /// Bytes that are kept: perf sends no more than a name for each event.
+    /// Maximum size of the names in bytes. perf sends at most one name for each event.
     pub const MOST: usize = 8 << 20;
 
-    /// Enters a name; the last one counts.
+    /// Inserts a name, which replaces an earlier one.
     pub fn insert(&mut self, id: u64, name: Vec<u8>) {
         self.remove(id);
         let bytes = self.bytes.saturating_add(name.len()).saturating_add(ENTRY);
@@ -160,25 +160,25 @@ impl NamesById {
         }
     }
 
-    /// The name for the id.
+    /// Returns the name for the ID.
     pub fn get(&self, id: u64) -> Option<&Vec<u8>> {
         self.names.get(&id)
     }
 
-    /// Takes the name for the id out.
+    /// Removes and returns the name for the ID.
     pub fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
         let name = self.names.remove(&id)?;
         self.bytes = self.bytes.saturating_sub(name.len().saturating_add(ENTRY));
         Some(name)
     }
 
-    /// Whether there is no name.
+    /// Returns whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 }
 
-/// The event id and the name in an EVENT_UPDATE record.
+/// Returns the event ID and the name in an EVENT_UPDATE record.
 pub fn name_in(record: &RawRecord<'_>) -> Option<(u64, Vec<u8>)> {
     if record.kind != RecordType::EVENT_UPDATE {
         return None;
@@ -198,7 +198,7 @@ mod tests {
     use perfdata_core::record::EventUpdateType;
     use perfdata_core::wire::{Str, Text, Wire};
 
-    /// A recording with one event, which EVENT_DESC calls `name`.
+    /// Returns a recording with one event, which EVENT_DESC calls `name`.
     fn described(name: &[u8]) -> Recording {
         let mut recording = Recording::new(Endian::Little);
         let descs = EventDescs::new(vec![(Attr::default(), Str::new(name), vec![7])]).expect("one event");

@@ -1,4 +1,4 @@
-//! Samples with what they hit: threads, names, and frames.
+//! Resolved samples: threads, names, and frames.
 
 use std::slice;
 
@@ -14,129 +14,134 @@ use crate::session::{Mapping, Session, Taken};
 use crate::space::Space;
 use crate::thread::Thread;
 
-/// A sample with what it means at its time. It borrows everything; asking allocates only where an address was not looked up lately.
+/// A sample, resolved at its time. It borrows all data. Its methods allocate only for an address that was not looked up
+/// recently.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
     session: &'a Session,
     record: RecordRef<'a>,
     sample_view: SampleView<'a>,
     taken: Taken,
-    /// The user callchain that came later, and the kernel's mappings at the time of the sample.
+    /// The deferred user callchain, and the kernel's mappings at the time of the sample.
     later: Option<(&'a [u64], &'a Space<Mapping>)>,
 }
 
 impl<'a> Sample<'a> {
-    /// `None` where the event is unknown, which nobody takes a sample of.
+    /// Returns `None` if the event is unknown: then the sample cannot be parsed.
     pub(crate) fn new(session: &'a Session, record: RecordRef<'a>, taken: Taken) -> Option<Self> {
         Some(Sample { session, record, sample_view: record.sample_view()?, taken, later: None })
     }
 
-    /// The same sample with the user callchain that came later.
+    /// Returns the same sample with its deferred user callchain.
     pub(crate) fn with_later(self, user: &'a [u64], kernel: &'a Space<Mapping>) -> Self {
         Sample { later: Some((user, kernel)), ..self }
     }
 
-    /// The session, for what the IDs stand for.
+    /// Returns the session, which resolves the IDs.
     pub fn session(&self) -> &'a Session {
         self.session
     }
 
-    /// The record.
+    /// Returns the record.
     pub fn record(&self) -> RecordRef<'a> {
         self.record
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn recording(&self) -> &'a Recording {
         self.record.recording()
     }
 
-    /// Its parts that are read where they stand.
+    /// Returns a view of the sample's fields, which are read without copying.
     pub fn sample_view(&self) -> SampleView<'a> {
         self.sample_view
     }
 
-    /// The event: its place in [`Recording::events`].
+    /// Returns the event: its index in [`Recording::events`].
     pub fn event(&self) -> usize {
         self.taken.event
     }
 
-    /// The event's name: what the recording calls it, else what perf would.
+    /// Returns the event's name: the name in the recording, otherwise the name that perf would use.
     pub fn event_name(&self) -> &'a [u8] {
         self.session.event_name(self.taken.event)
     }
 
-    /// The event's attribute.
+    /// Returns the event's attribute.
     pub fn attr(&self) -> Option<&'a Attr> {
         self.recording().events.get(self.taken.event).map(|event| &event.attr)
     }
 
-    /// Nanoseconds on the recording's clock; `None` where samples of the event have no time.
+    /// Returns the time in nanoseconds on the recording's clock; `None` if samples of the event have no time.
     pub fn time(&self) -> Option<u64> {
         self.sample_view.time()
     }
 
-    /// The CPU that it was taken on; `None` where samples of the event do not say it.
+    /// Returns the CPU of the sample; `None` if samples of the event do not contain it.
     pub fn cpu(&self) -> Option<u32> {
         self.sample_view.cpu()
     }
 
-    /// The process and thread as the sample says it; `None` where samples of the event do not.
+    /// Returns the process and thread ID in the sample; `None` if samples of the event do not contain them.
     pub fn tid(&self) -> Option<Tid> {
         self.sample_view.tid()
     }
 
-    /// The thread. Where the sample does not say it, that which ran on its CPU.
+    /// Returns the thread. If the sample does not contain it, this is the thread that ran on the sample's CPU.
     pub fn thread_id(&self) -> ThreadId {
         self.taken.thread
     }
 
-    /// The same with all that is known of it now; for a sample whose user callchain came later, that is at a later time.
+    /// Returns the thread as it is known now. For a sample with a deferred user callchain, this is later than the
+    /// sample.
     pub fn thread(&self) -> Option<&'a Thread> {
         self.session.thread(self.taken.thread)
     }
 
-    /// The name that the thread had.
+    /// Returns the ID of the name that the thread had.
     pub fn comm_id(&self) -> CommId {
         self.taken.comm
     }
 
-    /// The name that the thread had: any bytes but NUL; a colon and the thread ID where no record says it.
+    /// Returns the name that the thread had: any bytes except NUL; a colon and the thread ID if no record contains a
+    /// name.
     pub fn comm(&self) -> &'a [u8] {
         self.session.comm(self.taken.comm)
     }
 
-    /// Whether its user callchain was to come later, and has not come.
+    /// Returns whether the deferred user callchain is missing.
     pub fn is_incomplete(&self) -> bool {
         self.later.is_none_or(|(user, _)| user.is_empty()) && deferred_cookie(self.sample_view.callchain()).is_some()
     }
 
-    /// What the sample stands for, in what its event counts: its period, or the one that the event was set to, or 1.
+    /// Returns the weight of the sample in units of its event: its period, otherwise the period set for the event,
+    /// otherwise 1.
     pub fn weight(&self) -> u64 {
         let set = || self.attr().and_then(Attr::period).filter(|&period| period > 0);
         self.sample_view.period().or_else(set).unwrap_or(1)
     }
 
-    /// Where the CPU was.
+    /// Returns the CPU mode.
     pub fn mode(&self) -> CpuMode {
         CpuMode::of(self.record.misc)
     }
 
-    /// The instruction that the sample was taken at, by its instruction pointer; `None` where it has none.
+    /// Returns the frame of the instruction pointer; `None` if the sample has no instruction pointer.
     pub fn leaf(&self) -> Option<Frame<'a>> {
         let address = self.sample_view.ip()?;
         Some(self.frame(address, self.mode(), false))
     }
 
-    /// The frames, from where the sample was taken to its outermost caller: those of its callchain or, where that has
-    /// none, its instruction pointer. A callchain begins with the instruction pointer, which comes once.
+    /// Returns the frames, from the sampled function to its outermost caller. These are the frames of the callchain, or
+    /// the instruction pointer if there is no callchain. A callchain starts with the instruction pointer, which is
+    /// returned once.
     ///
     /// With `perf record --call-graph lbr` the user frames are those of the branch stack, as in perf.
     pub fn frames(&self) -> Frames<'a> {
         let mut words = self.sample_view.callchain();
         let later = self.later.map(|(user, _)| user).unwrap_or_default();
         if deferred_cookie(words.clone()).is_some() {
-            // The last word is the number of the user callchain, not an address.
+            // The last word is the cookie of the user callchain, not an address.
             words = words.without_last(2);
         }
         let leaf = self.sample_view.ip().filter(|_| later.is_empty() && !words.clone().any(is_address));
@@ -159,7 +164,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// The branches of an LBR callchain, and how many words of the callchain come before them.
+    /// Returns the branches of an LBR callchain, and the number of callchain words before them.
     fn lbr(&self, words: &Words<'_>) -> (Lbr, Option<usize>) {
         let is_lbr = |attr: &Attr| attr.branch_sample_type.unwrap_or_default().has(BranchSampleType::CALL_STACK);
         let none = (Lbr::default(), None);
@@ -173,10 +178,10 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// The branches that the CPU took last, newest first: those of `perf record -b` and `-j`.
+    /// Returns the last branches that the CPU took, newest first: the branch stack of `perf record -b` and `-j`.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = Branch<'a>> + use<'a> {
         let sample = *self;
-        // No mode is recorded with an address: that of the kernel is where the kernel is.
+        // The record contains no mode for the addresses. Kernel addresses have the highest bit set.
         let mode = |address: u64| if address >> 63 == 1 { CpuMode::KERNEL } else { CpuMode::USER };
         let count = self.sample_view.branches().map_or(0, |branches| branches.len());
         let mut branches = self.sample_view.branches();
@@ -207,7 +212,7 @@ impl<'a> Sample<'a> {
         Frame { session: self.session, address, mode, is_return, mapping, before_exec }
     }
 
-    /// Fails where the record ends before the callchain does.
+    /// Returns an error if the record is truncated within the callchain.
     pub(crate) fn check(&self) -> Result<()> {
         let has_callchain = self.attr().is_some_and(|attr| attr.sample_type.has(SampleType::CALLCHAIN));
         if has_callchain && self.sample_view.callchain_part().is_none() {
@@ -223,57 +228,58 @@ fn is_address(word: u64) -> bool {
     CallchainContext::of(word).is_none()
 }
 
-/// A frame of a callchain: an address and what is mapped there.
+/// A frame of a callchain: an address and its mapping.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     session: &'a Session,
-    /// The address. Of a caller it is the return address: the call stands before it.
+    /// The address. For a caller, this is the return address: the call is before it.
     pub address: u64,
-    /// Where the CPU was: in a kernel, in a process, or in a hypervisor.
+    /// The CPU mode: kernel, user (process), or hypervisor.
     pub mode: CpuMode,
     /// Whether the address is a return address.
     pub is_return: bool,
-    /// The mapping; `None` where nothing is mapped, as far as the recording says.
+    /// The mapping; `None` if the recording contains no mapping at this address.
     pub mapping: Option<MappingId>,
-    /// The mapping that perf finds where nothing is mapped: that of the program before the last one of the process, whose
-    /// mappings perf keeps.
+    /// The mapping that perf finds if `mapping` is `None`: a mapping of an earlier program of the process. perf keeps
+    /// the mappings of a process across exec.
     pub before_exec: Option<MappingId>,
 }
 
 impl<'a> Frame<'a> {
-    /// The mapping.
+    /// Returns the mapping.
     pub fn mapping(&self) -> Option<Mapping> {
         self.session.mapping(self.mapping?)
     }
 
-    /// What is mapped.
+    /// Returns the ID of the mapped DSO.
     pub fn dso_id(&self) -> Option<DsoId> {
         self.mapping().map(|mapping| mapping.dso)
     }
 
-    /// What is mapped.
+    /// Returns the mapped DSO.
     pub fn dso(&self) -> Option<&'a Dso> {
         self.session.dso(self.dso_id()?)
     }
 
-    /// The build ID of what is mapped, where the recording says it.
+    /// Returns the build ID of the mapped DSO, if the recording contains it.
     pub fn build_id(&self) -> Option<BuildId> {
         self.session.build_id(self.dso_id()?)
     }
 
-    /// What perf takes for mapped: see [`before_exec`](Self::before_exec).
+    /// Returns the DSO that perf finds: see [`before_exec`](Self::before_exec).
     pub fn dso_before_exec(&self) -> Option<&'a Dso> {
         self.session.dso(self.session.mapping(self.before_exec?)?.dso)
     }
 
-    /// The offset in what is mapped, in bytes. What it counts from depends on the kind of the DSO:
+    /// Returns the offset in the mapped DSO, in bytes. Its base depends on the kind of the DSO:
     ///
-    /// - files, vDSO and memory: from the beginning of the file. The program headers of an ELF file turn it into the
-    ///   address that its symbols have; for a file of type `ET_EXEC` that is [`address`](Self::address) itself;
-    /// - kernels: from the relocation symbol ([`Session::relocation_symbol`]): add what the symbol has as its address
-    ///   in `vmlinux`; `address` is what `/proc/kallsyms` of that boot had. Where the recording does not say the
-    ///   symbol's address, this is `address`;
-    /// - modules and kernel symbols: from the first address that is mapped, of modules that of their text.
+    /// - files, vDSO and memory: from the beginning of the file. The program headers of an ELF file convert it to an
+    ///   address in the symbol table; for a file of type `ET_EXEC` this is [`address`](Self::address) itself;
+    /// - kernels: from the relocation symbol ([`Session::relocation_symbol`]). Add the address of this symbol in
+    ///   `vmlinux`; `address` is the address in `/proc/kallsyms` of that boot. If the recording does not contain the
+    ///   symbol's address, the offset is `address`;
+    /// - modules and kernel symbols: from the first mapped address; for modules, this is the start of their text
+    ///   section.
     pub fn offset(&self) -> Option<u64> {
         let (mapping, dso) = (self.mapping()?, self.dso()?);
         Some(match dso.kind {
@@ -288,22 +294,22 @@ impl<'a> Frame<'a> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Branch<'a> {
-    /// The branch.
+    /// The branch instruction.
     pub from: Frame<'a>,
-    /// Its target.
+    /// The target.
     pub to: Frame<'a>,
-    /// What else is known.
+    /// Further flags of the branch.
     pub flags: BranchFlags,
 }
 
-/// Frames of an LBR callchain that are still to come.
+/// The remaining frames of an LBR callchain.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lbr {
     next: usize,
     len: usize,
 }
 
-/// What is mapped at the time of a sample where the CPU was, and what perf keeps of the program before.
+/// The mappings for a CPU mode at the time of a sample, and the mappings of earlier programs that perf keeps.
 type Spaces<'a> = (Option<&'a Space<Mapping>>, Option<&'a Space<Mapping>>);
 
 /// The frames of a sample: see [`Sample::frames`].
@@ -312,14 +318,14 @@ pub struct Frames<'a> {
     sample: Sample<'a>,
     words: Words<'a>,
     mode: CpuMode,
-    /// What is mapped for the mode, found with the first frame of it.
+    /// The mappings for `mode`, looked up with the first frame in this mode.
     spaces: Option<Spaces<'a>>,
-    /// An instruction pointer that stands for a callchain.
+    /// The instruction pointer, if the sample has no callchain.
     leaf: Option<u64>,
     later: slice::Iter<'a, u64>,
     is_later: bool,
     lbr: Lbr,
-    /// Words before the frames of an LBR callchain, which stand in place of the others.
+    /// Number of words before the frames of an LBR callchain. These frames replace the user frames of the callchain.
     lbr_at: Option<usize>,
     is_first: bool,
 }
@@ -341,7 +347,7 @@ impl<'a> Frames<'a> {
         self.sample.frame_in(spaces, address, self.mode, is_return)
     }
 
-    /// The next address of an LBR callchain: where the last branch went, then where each came from.
+    /// Returns the next address of an LBR callchain: the target of the newest branch, then the source of each branch.
     fn lbr_address(&mut self) -> Option<u64> {
         let number = self.lbr.next;
         if number >= self.lbr.len {
@@ -388,14 +394,14 @@ impl<'a> Iterator for Frames<'a> {
             let &word = self.later.next()?;
             match CallchainContext::of(word) {
                 None => return Some(self.frame(word)),
-                // The kernel writes none; the format allows them.
+                // The kernel writes no markers here, but the format allows them.
                 Some(marker) => self.enter(mode_of(marker)),
             }
         }
     }
 }
 
-/// The mode that a marker in a callchain announces; `UNKNOWN` where what follows is none of code.
+/// Returns the mode that a marker in a callchain starts; `UNKNOWN` if the words after it are not code addresses.
 pub fn mode_of(marker: CallchainContext) -> CpuMode {
     match marker {
         CallchainContext::HV => CpuMode::HYPERVISOR,

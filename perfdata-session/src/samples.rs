@@ -1,4 +1,4 @@
-//! The samples of a recording in the order of time.
+//! The samples of a recording in time order.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,25 +11,25 @@ use crate::sample::Sample;
 use crate::session::{Session, Taken};
 use crate::waiting::{Waiting, Waits};
 
-/// The samples of a recording in the order of time, each with what it means at that time.
+/// The samples of a recording in time order, each resolved at its time.
 ///
-/// Where a sample's user callchain comes later (`--call-graph fp,defer`, 6.19), the sample comes with it: then, or when
-/// that can no longer be, or when too much waits, it is given out, and so behind samples that are younger. perf does so,
-/// too.
+/// A sample with a deferred user callchain (`--call-graph fp,defer`, 6.19) waits for the record with this callchain. It
+/// is returned when the record arrives, when the record can no longer arrive, or when too many bytes are waiting; then
+/// it follows samples with later times. perf does the same.
 #[derive(Debug)]
 pub struct Samples<R = PathReader> {
     records: ByTime<R>,
     session: Session,
     waiting: Waiting,
-    /// What is given out.
+    /// The waited sample that was returned last.
     current: Option<Waits>,
 }
 
-/// Where the next sample is.
+/// The source of the next sample.
 enum Next {
-    /// It is the last record.
+    /// The last record.
     Record(Taken),
-    /// It has waited.
+    /// The samples that waited.
     Waited,
 }
 
@@ -37,36 +37,36 @@ impl Samples {
     /// Opens the recording at `path`: a file in file mode or pipe mode, a directory, or a stream.
     ///
     /// # Errors
-    /// There is nothing, or it is not a recording, or its header or attributes are damaged.
+    /// The file does not exist, is not a recording, or its header or attributes are corrupt.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::new(RecordingReader::open_path(path, Options::default())?)
     }
 }
 
 impl<R: Read> Samples<R> {
-    /// The samples that `reader` has not given yet.
+    /// Returns the samples that `reader` has not returned yet.
     ///
     /// # Errors
-    /// The BUILD_ID section is damaged.
+    /// The BUILD_ID section is corrupt.
     pub fn new(reader: RecordingReader<R>) -> Result<Self> {
         let session = Session::new(reader.recording())?;
         Ok(Samples { records: reader.by_time(), session, waiting: Waiting::default(), current: None })
     }
 
-    /// The next sample; `None` at the end.
+    /// Returns the next sample; `None` at the end.
     ///
     /// # Errors
-    /// The input cannot be read, or a record is damaged; as [`ByTime::next`].
-    // Not an iterator: a sample borrows from this.
+    /// The input cannot be read, or a record is corrupt, as for [`ByTime::next`].
+    // This is not an iterator, because a sample borrows from `self`.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Sample<'_>>> {
         self.next_with(|_| ())
     }
 
-    /// The next sample; `others` sees all records that come before it, in the order of time, but samples.
+    /// Returns the next sample. `others` receives all records before it that are not samples, in time order.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// As for [`next`](Self::next).
     pub fn next_with(&mut self, others: impl FnMut(RecordRef<'_>)) -> Result<Option<Sample<'_>>> {
         let Some(next) = self.advance(others)? else { return Ok(None) };
         let sample = match (next, &self.current) {
@@ -82,17 +82,17 @@ impl<R: Read> Samples<R> {
         Ok(sample)
     }
 
-    /// The session as it is at the time of the last sample.
+    /// Returns the session in its state at the time of the last sample.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// The model as far as the recording was read.
+    /// Returns the model, as far as the recording was read.
     pub fn recording(&self) -> &Recording {
         self.records.recording()
     }
 
-    /// Reads on up to the next sample.
+    /// Reads up to the next sample.
     fn advance(&mut self, mut others: impl FnMut(RecordRef<'_>)) -> Result<Option<Next>> {
         let Samples { records, session, waiting, current } = self;
         loop {

@@ -1,4 +1,4 @@
-//! The state that records tell of, at the time of the last one.
+//! The state that results from all records up to the last one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -18,92 +18,92 @@ use crate::space::{Lookups, Space};
 use crate::spaces::{AddressSpaces, Change, Owner, ProcessId};
 use crate::thread::{Thread, Threads};
 
-/// A mapping of a part of a DSO. Newer mappings may have taken a part of its addresses.
+/// A mapping of a part of a DSO. Newer mappings may replace a part of its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Mapping {
-    /// What is mapped.
+    /// The mapped DSO.
     pub dso: DsoId,
     /// First address.
     pub start: u64,
-    /// The address behind the last one.
+    /// The address after the last one.
     pub end: u64,
-    /// Offset of the first byte in the file; of a kernel's image the address of its relocation symbol.
+    /// Offset of the first byte in the file, in bytes; for a kernel's image, the address of its relocation symbol.
     pub pgoff: u64,
-    /// `PROT_*` of the recording machine, where an MMAP2 record says it.
+    /// `PROT_*` of the recorded machine, if an MMAP2 record contains it.
     pub prot: Option<u32>,
-    /// `MAP_*` of the recording machine, likewise.
+    /// `MAP_*` of the recorded machine, if an MMAP2 record contains it.
     pub flags: Option<u32>,
-    /// Whether it was mapped to be executed.
+    /// Whether the mapping is executable.
     pub is_executable: bool,
 }
 
-/// What a session has counted.
+/// Counters of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counts {
     /// Samples.
     pub samples: u64,
-    /// Samples whose event is unknown, which nobody can take apart.
+    /// Samples whose event is unknown. They cannot be parsed.
     pub unknown_event: u64,
-    /// Samples that got their user callchain from a CALLCHAIN_DEFERRED record.
+    /// Samples that received their user callchain from a CALLCHAIN_DEFERRED record.
     pub deferred: u64,
-    /// Samples whose user callchain never came.
+    /// Samples whose user callchain is missing.
     pub never_deferred: u64,
-    /// CALLCHAIN_DEFERRED records that no sample waited for.
+    /// CALLCHAIN_DEFERRED records without a waiting sample.
     pub unclaimed: u64,
-    /// Changes of the kernel's own code (TEXT_POKE).
+    /// Changes of the kernel's code (TEXT_POKE).
     pub text_pokes: u64,
-    /// BPF programs that came (BPF_EVENT).
+    /// BPF programs that were loaded (BPF_EVENT).
     pub bpf_programs: u64,
-    /// Addresses that were looked up where only a program before the last one of the process had mapped anything:
+    /// Looked-up addresses that only an earlier program of the process had mapped:
     /// [`Frame::before_exec`](crate::Frame::before_exec).
     pub before_exec: u64,
 }
 
-/// A session: all machines, threads, mappings and DSOs that the records seen so far tell of, in perf's word
-/// (tools/perf/util/session.h).
+/// A session, in perf's sense (tools/perf/util/session.h): all machines, threads, mappings and DSOs in the records so
+/// far.
 ///
-/// Records must come in the order of time, as [`ByTime`](perfdata_core::read::ByTime) gives them; [`see`](Self::see) takes
-/// those that are not samples, and [`sample`](Self::sample) says what a sample means at its time.
+/// Records must be passed in time order, as [`ByTime`](perfdata_core::read::ByTime) returns them. [`see`](Self::see)
+/// processes records other than samples, and [`sample`](Self::sample) resolves a sample at its time.
 /// [`Samples`](crate::Samples) does both for a whole recording.
 ///
-/// IDs stay valid as long as the session. What it holds grows with the threads, names and DSOs that there ever were, with
-/// the mappings that were hit, and with what is mapped at a time; the recording's [`max_metadata`](Limits::max_metadata)
-/// bounds all of it together.
+/// IDs are valid for the lifetime of the session. Its memory grows with the number of all threads, names and DSOs so
+/// far, the mappings that were hit, and the mappings that exist at one time. The recording's
+/// [`max_metadata`](Limits::max_metadata) limits the total.
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
     threads: Threads,
-    /// The processes of the threads.
+    /// The process of each thread.
     processes: Vec<ProcessId>,
     dsos: Dsos,
     spaces: AddressSpaces<Mapping>,
-    /// Those that were hit.
+    /// The mappings that were hit.
     mappings: RefCell<Mappings>,
     lookups: Lookups,
     before_exec: Cell<u64>,
     names: EventNames,
     event_names: Vec<EventName>,
-    /// Counts up when names may have changed, and how many events there were then.
+    /// A counter that is incremented when names may have changed. `known_events` is the number of events at that time.
     news: u64,
     has_news: bool,
     known_events: usize,
-    /// Relocation symbols by the kernel that has them.
+    /// Relocation symbols by kernel.
     symbols: HashMap<DsoId, Box<[u8]>, RandomState>,
-    /// The recording's table of build IDs.
+    /// The recording's BUILD_ID section.
     build_ids: HashMap<Machine, HashMap<Box<[u8]>, BuildId, RandomState>, RandomState>,
-    /// BPF programs by their tags.
+    /// BPF programs by tag.
     programs: HashMap<[u8; 8], u32, RandomState>,
     namespaces: HashMap<ThreadId, Box<[Namespace]>, RandomState>,
     cgroups: HashMap<u64, Box<[u8]>, RandomState>,
-    /// Bytes of the tables before.
+    /// Size of `build_ids`, `programs`, `namespaces` and `cgroups` in bytes.
     told: usize,
     on_cpu: HashMap<u32, ThreadId, RandomState>,
     pub(crate) counts: Counts,
 }
 
-/// The mappings that were hit, each once.
+/// The mappings that were hit, without duplicates.
 #[derive(Debug, Default)]
 struct Mappings {
     list: Vec<Mapping>,
@@ -112,7 +112,7 @@ struct Mappings {
 
 impl Mappings {
     fn intern(&mut self, mapping: Mapping) -> MappingId {
-        // An entry would make room in the table even for what is there.
+        // `entry` would reserve memory in the table even for known mappings.
         if let Some(&id) = self.known.get(&mapping) {
             return id;
         }
@@ -123,24 +123,24 @@ impl Mappings {
     }
 }
 
-/// The name of an event, and of which news it is.
+/// The name of an event, and the value of `Session::news` when it was determined.
 #[derive(Debug, Default)]
 struct EventName {
     name: Box<[u8]>,
     of: u64,
 }
 
-/// How names of BPF programs begin; the tag follows in 16 digits (kernel/bpf/core.c, `bpf_get_prog_name`).
+/// The prefix of BPF programs' names. The tag follows in 16 digits (kernel/bpf/core.c, `bpf_get_prog_name`).
 const BPF_PROGRAM: &[u8] = b"bpf_prog_";
 
-/// Bytes of an entry of a table of what is told.
+/// Approximate size of a table entry in bytes.
 const ENTRY: usize = 64;
 
 impl Session {
-    /// The session of `recording` before its first record.
+    /// Returns the session of `recording` before its first record.
     ///
     /// # Errors
-    /// The BUILD_ID section is damaged.
+    /// The BUILD_ID section is corrupt.
     pub fn new(recording: &Recording) -> Result<Self> {
         let mut session = Session {
             limits: recording.limits,
@@ -176,82 +176,84 @@ impl Session {
         Ok(session)
     }
 
-    /// All threads that there ever were: entry 0 is the idle thread of the host.
+    /// Returns all threads so far. Entry 0 is the idle thread of the host.
     pub fn threads(&self) -> &[Thread] {
         self.threads.list()
     }
 
-    /// A thread.
+    /// Returns a thread.
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id)
     }
 
-    /// The thread of the host that has the number `tid` now.
+    /// Returns the thread of the host that currently has the thread ID `tid`.
     pub fn thread_by_tid(&mut self, tid: u32) -> Option<ThreadId> {
         self.threads.find(Machine::HOST, &Tid { pid: u32::MAX, tid })
     }
 
-    /// The thread that runs on `cpu` now, where SWITCH or SWITCH_CPU_WIDE records say it.
+    /// Returns the thread that currently runs on `cpu`, if SWITCH or SWITCH_CPU_WIDE records show it.
     pub fn thread_on_cpu(&self, cpu: u32) -> Option<ThreadId> {
         self.on_cpu.get(&cpu).copied()
     }
 
-    /// All names that threads ever had.
+    /// Returns all names of threads so far.
     pub fn comms(&self) -> &[Box<[u8]>] {
         self.threads.comms().list()
     }
 
-    /// A name of threads: any bytes but NUL, without an encoding.
+    /// Returns a name of threads: any bytes except NUL, without a defined encoding.
     pub fn comm(&self, id: CommId) -> &[u8] {
         self.threads.comms().get(id)
     }
 
-    /// All mappings that addresses were looked up in, by their IDs; those that are the same once.
+    /// Returns all mappings in which addresses were found, indexed by their IDs, without duplicates.
     pub fn mappings(&self) -> Vec<Mapping> {
         self.mappings.borrow().list.clone()
     }
 
-    /// A mapping.
+    /// Returns a mapping.
     #[inline]
     pub fn mapping(&self, id: MappingId) -> Option<Mapping> {
         self.mappings.borrow().list.get(id.index()).copied()
     }
 
-    /// All DSOs that were ever mapped.
+    /// Returns all DSOs that were mapped so far.
     pub fn dsos(&self) -> &[Dso] {
         self.dsos.list()
     }
 
-    /// A DSO.
+    /// Returns a DSO.
     pub fn dso(&self, id: DsoId) -> Option<&Dso> {
         self.dsos.list().get(id.index())
     }
 
-    /// The build ID of a DSO: the one that its mappings carry, else the one in the recording's table, as far as it was
-    /// read; that is the order of perf.
+    /// Returns the build ID of a DSO: the one in its mappings, otherwise the one in the BUILD_ID section, as far as it
+    /// was read. This is perf's precedence.
     pub fn build_id(&self, id: DsoId) -> Option<BuildId> {
         let dso = self.dso(id)?;
         dso.mapped_build_id.or_else(|| self.build_ids.get(&dso.machine)?.get(&dso.name).copied())
     }
 
-    /// The relocation symbol of a kernel, `_text` or `_stext`: [`Mapping::pgoff`] is its address in the recording.
+    /// Returns the relocation symbol of a kernel, `_text` or `_stext`. [`Mapping::pgoff`] is its address in the
+    /// recording.
     pub fn relocation_symbol(&self, id: DsoId) -> Option<&[u8]> {
         self.symbols.get(&id).map(|name| &**name)
     }
 
-    /// The namespaces of a thread, in the order of [`Namespaces`](perfdata_core::record::Namespaces), where a NAMESPACES
-    /// record says them.
+    /// Returns the namespaces of a thread, in the order of [`Namespaces`](perfdata_core::record::Namespaces), if a
+    /// NAMESPACES record contains them.
     pub fn namespaces(&self, id: ThreadId) -> Option<&[Namespace]> {
         self.namespaces.get(&id).map(|list| &**list)
     }
 
-    /// The path of a cgroup in its file system, where a CGROUP record says it.
+    /// Returns the path of a cgroup in its file system, if a CGROUP record contains it.
     pub fn cgroup(&self, id: u64) -> Option<&[u8]> {
         self.cgroups.get(&id).map(|path| &**path)
     }
 
-    /// The ID of the BPF program that a DSO of the kind [`KernelSymbol`](DsoKind::KernelSymbol) is, by the tag in its name,
-    /// where a BPF_EVENT record says it. Of programs with one tag, which are the same code, it is the last one.
+    /// Returns the ID of the BPF program in a DSO of the kind [`KernelSymbol`](DsoKind::KernelSymbol), found by the tag
+    /// in its name, if a BPF_EVENT record contains it. If several programs have this tag, they have the same code, and
+    /// the last one is returned.
     pub fn bpf_program(&self, id: DsoId) -> Option<u32> {
         let dso = self.dso(id).filter(|dso| dso.kind == DsoKind::KernelSymbol)?;
         let digits = dso.name.strip_prefix(BPF_PROGRAM)?.get(..16)?;
@@ -259,18 +261,18 @@ impl Session {
         self.programs.get(&tag.to_be_bytes()).copied()
     }
 
-    /// The name of an event: what the recording calls it, else what perf would. Nothing for events that no sample of has
-    /// come yet.
+    /// Returns the name of an event: the name in the recording, otherwise the name that perf would use. Empty if no
+    /// sample of this event was seen yet.
     pub fn event_name(&self, event: usize) -> &[u8] {
         self.event_names.get(event).map(|known| &*known.name).unwrap_or_default()
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counts(&self) -> Counts {
         Counts { before_exec: self.before_exec.get(), ..self.counts }
     }
 
-    /// Bytes that all of this takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn held(&self) -> usize {
         let mapping = size_of::<Mapping>().saturating_mul(2).saturating_add(16);
         let process = size_of::<ProcessId>();
@@ -287,10 +289,10 @@ impl Session {
         .fold(0, usize::saturating_add)
     }
 
-    /// Takes a record, which must not be older than those before it. Samples change nothing here.
+    /// Processes a record, which must not be older than the records before it. Samples have no effect.
     ///
     /// # Errors
-    /// A record that is damaged, or more is mapped than the limits grant.
+    /// The record is corrupt, or the state exceeds the limits.
     pub fn see(&mut self, record: &RecordRef<'_>) -> Result<()> {
         if matches!(record.kind, RecordType::HEADER_FEATURE | RecordType::EVENT_UPDATE | RecordType::HEADER_EVENT_TYPE)
         {
@@ -308,7 +310,7 @@ impl Session {
         self.check().map_err(|error| error.at(record.offset))
     }
 
-    /// Checks that no more is held than the limits grant.
+    /// Checks the memory use against the limits.
     fn check(&self) -> Result<()> {
         self.limits.check_metadata("threads and mappings", self.held() as u64)
     }
@@ -346,7 +348,7 @@ impl Session {
                 }
             }
             Body::SwitchCpuWide(other) => {
-                // The trailer has the thread whose switch it is, the body the other one.
+                // The trailer contains the thread whose switch this is, the body contains the other thread.
                 let next = match misc & MISC_SWITCH_OUT == 0 {
                     true => tid,
                     false => Some(Tid { pid: other.next_prev_pid, tid: other.next_prev_tid }),
@@ -382,7 +384,7 @@ impl Session {
         }
     }
 
-    /// What changes in the address spaces. Processes end with their last thread.
+    /// Applies a change to the address spaces. Exits are ignored here: a process ends with its last thread.
     fn change(&mut self, change: Change<Mapped<'_>>) {
         if matches!(change, Change::Exit(_)) {
             return;
@@ -399,7 +401,7 @@ impl Session {
         spaces.apply(change);
     }
 
-    /// The thread with the number `tid` in `machine`, which is entered if it is new.
+    /// Returns the thread with the thread ID `tid` in `machine`. Adds it if it is new.
     #[inline]
     fn thread_of(&mut self, machine: Machine, tid: &Tid) -> ThreadId {
         let id = self.threads.find_or_add(machine, tid);
@@ -414,7 +416,7 @@ impl Session {
         id
     }
 
-    /// Enters the processes of new threads.
+    /// Adds the processes of new threads.
     fn enter_processes(&mut self) {
         let Session { threads, processes, spaces, .. } = self;
         for &Thread { machine, pid, .. } in threads.list().get(processes.len()..).unwrap_or_default() {
@@ -432,7 +434,7 @@ impl Session {
         self.on_cpu.insert(cpu, thread);
     }
 
-    /// Enters a build ID of the recording's table.
+    /// Adds a build ID of the recording.
     fn build_id_of(&mut self, misc: u16, entry: &perfdata_core::record::BuildId) {
         let machine = Machine::of_build_id(entry, misc);
         let Some(id) = BuildId::new(entry.id(misc)) else { return };
@@ -443,17 +445,18 @@ impl Session {
         }
     }
 
-    /// What `record`, a SAMPLE, says at its time; `None` for other records, and where the sample's event is unknown. Where
-    /// the user callchain is to come later, the sample has none: [`Samples`](crate::Samples) waits for it.
+    /// Resolves `record`, a SAMPLE, at its time. Returns `None` for other records, and if the sample's event is
+    /// unknown. If the user callchain is deferred, the sample does not contain it; [`Samples`](crate::Samples) waits
+    /// for it.
     ///
     /// # Errors
-    /// A sample that ends before its callchain does, or more threads than the limits grant.
+    /// The sample is truncated within its callchain, or there are more threads than the limits permit.
     pub fn sample<'a>(&'a mut self, record: RecordRef<'a>) -> Result<Option<Sample<'a>>> {
         let Some(taken) = self.take(&record)? else { return Ok(None) };
         Ok(Sample::new(self, record, taken))
     }
 
-    /// Learns of the thread that `record`, a SAMPLE, is of.
+    /// Counts `record`, a SAMPLE, and determines its event and thread.
     #[inline]
     pub(crate) fn take(&mut self, record: &RecordRef<'_>) -> Result<Option<Taken>> {
         if record.kind != RecordType::SAMPLE {
@@ -488,7 +491,7 @@ impl Session {
         Ok(Some(Taken { event, thread, comm }))
     }
 
-    /// Brings the name of an event up to date.
+    /// Updates the name of an event.
     #[cold]
     fn learn_name(&mut self, recording: &Recording, event: usize) {
         if self.event_names.len() <= event {
@@ -500,12 +503,12 @@ impl Session {
         }
     }
 
-    /// What the host's kernel has mapped.
+    /// Returns the mappings of the host's kernel.
     pub(crate) fn kernel(&self) -> &Space<Mapping> {
         self.spaces.kernel()
     }
 
-    /// What `thread` has mapped for code that runs in `mode`, and what perf takes for mapped where that differs.
+    /// Returns the mappings of `thread` for code in `mode`, and perf's view of them if it differs.
     #[inline]
     pub(crate) fn space(&self, thread: ThreadId, mode: CpuMode) -> (Option<&Space<Mapping>>, Option<&Space<Mapping>>) {
         if mode == CpuMode::USER
@@ -518,13 +521,13 @@ impl Session {
         (Owner::of(mode, pid).and_then(|owner| self.spaces.space(owner)), None)
     }
 
-    /// The mapping at `address` of `space`.
+    /// Returns the mapping at `address` in `space`.
     #[inline]
     pub(crate) fn find(&self, space: &Space<Mapping>, address: u64) -> Option<MappingId> {
         self.lookups.find(space, address, |mapping| self.mappings.borrow_mut().intern(mapping))
     }
 
-    /// The same in what perf takes for mapped, where nothing is.
+    /// Returns the mapping that perf finds at an address without a mapping, and counts it.
     pub(crate) fn find_before_exec(&self, space: &Space<Mapping>, address: u64) -> Option<MappingId> {
         let found = self.find(space, address);
         if found.is_some() {
@@ -534,7 +537,7 @@ impl Session {
     }
 }
 
-/// What is known of a sample when it comes.
+/// The resolved fields of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     pub(crate) event: usize,
@@ -542,7 +545,7 @@ pub(crate) struct Taken {
     pub(crate) comm: CommId,
 }
 
-/// Whether records of this type change what a session knows.
+/// Returns whether records of this type change the state of a session.
 #[inline]
 fn is_sideband(kind: RecordType) -> bool {
     matches!(

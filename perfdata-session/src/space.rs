@@ -1,4 +1,4 @@
-//! One address space: what is mapped at which addresses of a process or kernel.
+//! An address space: the mappings of a process or kernel by address.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -9,17 +9,18 @@ use rpds::RedBlackTreeMapSync;
 
 use crate::ids::MappingId;
 
-/// One address space, of mappings that are each a `T`. A copy shares what is the same with the original, so that
-/// processes that are forked without end take little.
+/// An address space. `T` represents a mapping. A clone shares unchanged data with the original, so that any number of
+/// forked processes need little memory.
 #[derive(Debug, Clone)]
 pub struct Space<T> {
-    /// None of them overlap.
+    /// The pieces do not overlap.
     pieces: RedBlackTreeMapSync<Span, Piece<T>>,
     version: u64,
 }
 
-/// Addresses from `start` to the one before `end`. Those that overlap are equal, so that a map whose keys do not overlap
-/// finds the key around an address as it finds any other: without an iterator, which would allocate.
+/// The addresses from `start` up to, but not including, `end`. Overlapping spans compare as equal. If the keys of a map
+/// do not overlap, a normal lookup therefore finds the key around an address, without an iterator, which would
+/// allocate.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u64,
@@ -31,7 +32,7 @@ impl Span {
         Span { start: range.start, end: range.end }
     }
 
-    /// One address; none at the very end, where nothing can be mapped.
+    /// Returns the span of one address. It is empty for the last address, where nothing can be mapped.
     fn at(address: u64) -> Self {
         Span { start: address, end: address.saturating_add(1) }
     }
@@ -65,15 +66,15 @@ impl PartialEq for Span {
 
 impl Eq for Span {}
 
-/// A mapping, or what newer mappings have left of it.
+/// A mapping, or a remaining part of it after newer mappings.
 #[derive(Debug, Clone)]
 struct Piece<T> {
     what: T,
-    /// Is there as often as there are pieces.
+    /// One reference for each piece.
     _counted: Arc<()>,
 }
 
-/// What makes versions of spaces, and counts their pieces.
+/// Creates versions of spaces, and counts their pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     changes: u64,
@@ -81,17 +82,17 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Bytes that a piece takes where it shares nothing: two pieces of memory, one of them with what is mapped.
+    /// Returns the size in bytes of a piece that is not shared: two allocations, one of which contains the mapping.
     pub(crate) const fn each<T>() -> usize {
         size_of::<(Span, Piece<T>)>().saturating_add(88)
     }
 
-    /// Number of pieces, and one.
+    /// Returns the number of pieces plus one.
     pub(crate) fn count(&self) -> usize {
         Arc::strong_count(&self.counted)
     }
 
-    /// Maps `what` at `range` of `space`, in place of what was there.
+    /// Maps `what` at `range` of `space`, and replaces older mappings there.
     pub(crate) fn map<T: Copy>(&mut self, space: &mut Space<T>, range: Range<u64>, what: T) {
         if range.is_empty() {
             return;
@@ -100,7 +101,7 @@ impl Pieces {
         space.pieces.insert_mut(Span::of(&range), self.piece(what));
     }
 
-    /// Takes away what begins at `start` of `space`.
+    /// Removes the mapping that starts at `start` of `space`.
     pub(crate) fn unmap<T: Copy>(&mut self, space: &mut Space<T>, start: u64) {
         if space.pieces.get_key_value(&Span::at(start)).is_some_and(|(span, _)| span.start == start) {
             space.pieces.remove_mut(&Span::at(start));
@@ -139,37 +140,38 @@ impl<T> Default for Space<T> {
 }
 
 impl<T: Copy> Space<T> {
-    /// What is mapped at `address`, and the addresses where it is.
+    /// Returns the mapping at `address`, and its address range.
     pub fn find(&self, address: u64) -> Option<(Range<u64>, T)> {
         let (span, piece) = self.pieces.get_key_value(&Span::at(address))?;
         Some((span.start..span.end, piece.what))
     }
 
-    /// What is mapped where, by address.
+    /// Returns all mappings with their address ranges, in address order.
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> {
         self.pieces.iter().map(|(span, piece)| (span.start..span.end, piece.what))
     }
 }
 
 impl<T> Space<T> {
-    /// A number that no other state of an address space has, but for 0: nothing was ever mapped then.
+    /// Returns a number that identifies this state among all states of all address spaces; 0 if nothing was ever
+    /// mapped.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Number of mappings, those that others have cut in two counted twice.
+    /// Returns the number of mappings. A mapping that was split by others counts several times.
     pub fn len(&self) -> usize {
         self.pieces.size()
     }
 
-    /// Whether nothing is mapped.
+    /// Returns whether nothing is mapped.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 }
 
-/// The last answers of [`Space::find`]: most addresses of callchains are near ones that were asked for before.
+/// A cache of [`Space::find`]: most addresses of callchains are close to recently looked-up addresses.
 #[derive(Debug)]
 pub(crate) struct Lookups {
     answers: Box<[Cell<Answer>]>,
@@ -190,21 +192,21 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// Answers that are kept, a power of two.
+    /// Number of cached results, a power of two.
     const SIZE: usize = 4096;
-    /// Addresses whose answers share a place: those of 1 MiB, so that a large mapping has few, and those of a page, so that
-    /// small ones do not take each other's.
+    /// log2 of the sizes of the address blocks that share a cache slot: 1 MiB, so that a large mapping needs few slots,
+    /// and a page, so that small mappings do not evict each other.
     const REGION: u32 = 20;
     const PAGE: u32 = 12;
 
     #[inline]
     fn place<T>(&self, space: &Space<T>, part: u64) -> Option<&Cell<Answer>> {
-        // Multiplied by the golden ratio, so that neighbours and versions spread.
+        // Multiplication by the golden ratio distributes neighbouring blocks and versions.
         let hash = (part ^ space.version.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.answers.get(usize::try_from(hash).unwrap_or(0) & (Self::SIZE - 1))
     }
 
-    /// The ID, by `id`, of what [`Space::find`] says of `address`.
+    /// Returns the ID, created by `id`, of the result of [`Space::find`] for `address`.
     #[inline]
     pub(crate) fn find<T: Copy>(
         &self,
@@ -220,7 +222,7 @@ impl Lookups {
         }
         let (range, mapping) = match space.find(address) {
             Some((range, what)) => (range, Some(id(what))),
-            // Of a gap only the address itself is known.
+            // For a gap, only the address itself is known.
             None => (address..address.saturating_add(1), None),
         };
         let answer = Answer { version: space.version, start: range.start, end: range.end, mapping };
@@ -279,7 +281,7 @@ mod tests {
         assert_eq!(pieces.count(), 1);
     }
 
-    /// An answer for one state of a space is none for another.
+    /// A cached result for one state of a space is not used for another state.
     #[test]
     fn answers_belong_to_one_state() {
         let (mut pieces, mut space, lookups) = (Pieces::default(), Space::default(), Lookups::default());

@@ -1,4 +1,4 @@
-//! The address spaces of all kernels and processes, and what changes them (tools/perf/util/machine.c and maps.c).
+//! The address spaces of all kernels and processes, and their changes (tools/perf/util/machine.c and maps.c).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -10,20 +10,23 @@ use crate::dso::Machine;
 use crate::mapped::Mapped;
 use crate::space::{Pieces, Space};
 
-/// Processes whose mappings are kept after their end: records of one CPU may come a little behind those of another.
+/// Number of ended processes whose mappings are kept: records of one CPU may arrive slightly later than those of
+/// another.
 const EXITED: usize = 1024;
 
-/// Whose an address space is.
+/// The owner of an address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The kernel of a machine.
     Kernel(Machine),
-    /// A process of a machine, by its process ID. Of guests' processes no one knows which guest they are of.
+    /// A process of a machine, by its process ID. For processes of guests, the recording does not show which guest they
+    /// belong to.
     Process(Machine, u32),
 }
 
 impl Owner {
-    /// In whose address space code of process `pid` runs in `mode`; `None` in a hypervisor, or where it is not known.
+    /// Returns the owner of the address space in which process `pid` runs code in `mode`; `None` for a hypervisor, or
+    /// if `mode` is unknown.
     #[inline]
     pub fn of(mode: CpuMode, pid: u32) -> Option<Owner> {
         match mode {
@@ -36,44 +39,45 @@ impl Owner {
     }
 }
 
-/// What a record changes in the address spaces. What is mapped is a `T`: [`of`](Change::of) gives all that the record
-/// says of it, [`with`](Change::with) puts in its place what shall be kept.
+/// A change of the address spaces by a record. `T` represents a mapping: [`of`](Change::of) returns the complete
+/// description in the record, and [`with`](Change::with) replaces it with the data to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change<T> {
-    /// A new mapping, in place of what was there.
+    /// A new mapping, which replaces older ones at its addresses.
     Map {
-        /// In whose address space.
+        /// The owner of the address space.
         owner: Owner,
-        /// First address and the one behind the last.
+        /// First address, and the address after the last one.
         range: (u64, u64),
-        /// What is mapped.
+        /// The mapping.
         what: T,
     },
-    /// Code that the host's kernel made, a BPF program for one. It may go again.
+    /// Code that the host's kernel generated, for example a BPF program. It may be removed later.
     Symbol {
-        /// First address and the one behind the last.
+        /// First address, and the address after the last one.
         range: (u64, u64),
-        /// What is mapped.
+        /// The mapping.
         what: T,
     },
-    /// The code that the host's kernel made at this address goes.
+    /// The host's kernel removes the generated code at this address.
     NoSymbol(u64),
-    /// A process begins, with what its parent has mapped.
+    /// A process starts with the mappings of its parent.
     Fork {
         /// The new process.
         child: Owner,
-        /// Its parent; `None` where perf says that the process maps all on its own: it was there before the recording.
+        /// Its parent; `None` if perf synthesized the record for a process that existed before the recording: records
+        /// for all its mappings follow.
         parent: Option<Owner>,
     },
-    /// A process begins a new program, without mappings.
+    /// A process starts a new program, without mappings.
     Exec(Owner),
-    /// The first thread of a process ends, and most often the process.
+    /// The first thread of a process ends, and usually the process.
     Exit(Owner),
 }
 
 impl<'a> Change<Mapped<'a>> {
-    /// What `record` changes, if it does.
+    /// Returns the change by `record`, if any.
     pub fn of(record: &'a Record) -> Option<Self> {
         let mode = CpuMode::of(record.misc);
         let machine = Machine::of(mode);
@@ -83,7 +87,7 @@ impl<'a> Change<Mapped<'a>> {
             Body::Mmap(map) => Some(Self::map(mode, map.pid, Mapped::of_mmap(map, record.misc))),
             Body::Mmap2(map) => Some(Self::map(mode, map.pid, Mapped::of_mmap2(map, record.misc))),
             Body::Comm(comm) if has(MISC_COMM_EXEC) => Some(Change::Exec(process(comm.pid))),
-            // Threads share their process's address space.
+            // Threads share the address space of their process.
             &Body::Fork(Task { pid, ppid, .. }) if pid != ppid => {
                 Some(Change::Fork { child: process(pid), parent: (!has(MISC_FORK_EXEC)).then_some(process(ppid)) })
             }
@@ -107,7 +111,7 @@ impl<'a> Change<Mapped<'a>> {
 }
 
 impl<T> Change<T> {
-    /// The same with `f` of what is mapped.
+    /// Returns the same change with the mapping converted by `f`.
     pub fn with<U>(self, f: impl FnOnce(T) -> U) -> Change<U> {
         match self {
             Change::Map { owner, range, what } => Change::Map { owner, range, what: f(what) },
@@ -120,7 +124,7 @@ impl<T> Change<T> {
     }
 }
 
-/// A process among all; one that has its place later is another one.
+/// Identifies a process. If another process reuses its slot, that process has another ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessId {
     place: usize,
@@ -128,27 +132,27 @@ pub(crate) struct ProcessId {
 }
 
 impl ProcessId {
-    /// That of a thread whose process is not known.
+    /// The process of a thread whose process is not known.
     pub(crate) const UNKNOWN: ProcessId = ProcessId { place: usize::MAX, generation: 0 };
 }
 
-/// A process, or a place where none is.
+/// A process, or a free slot.
 #[derive(Debug)]
 struct Process<T> {
     generation: u64,
     owner: Option<(Machine, u32)>,
     space: Space<T>,
-    /// What would be mapped if programs that the process began took nothing away, as perf sees it; `None` where that is
-    /// the same, or nobody wants it.
+    /// The mappings as perf sees them: new programs do not remove mappings. `None` if they are the same as `space`, or
+    /// if they are not needed.
     overlaid: Option<Box<Space<T>>>,
-    /// Threads that have not ended, where they are counted.
+    /// Number of threads that have not ended, if threads are counted.
     threads: usize,
 }
 
-/// The address spaces of all kernels and processes at one moment, of mappings that are each a `T`.
+/// The address spaces of all kernels and processes at one moment. `T` represents a mapping.
 ///
-/// This is the part of a [`Session`](crate::Session) that says what is mapped where, for programs that want to know only
-/// that: they keep in `T` what they need, and put changes and samples into the order of time themselves.
+/// This is the part of a [`Session`](crate::Session) for mappings, for programs that need only these. Such programs
+/// store the data that they need in `T`, and pass changes and samples in time order.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -176,11 +180,11 @@ pub struct AddressSpaces<T> {
     host: Space<T>,
     guests: HashMap<Machine, Space<T>, RandomState>,
     processes: Vec<Process<T>>,
-    /// Places where no process is.
+    /// Free slots of `processes`.
     free: Vec<usize>,
     by_pid: HashMap<(Machine, u32), ProcessId, RandomState>,
     exited: VecDeque<ProcessId>,
-    /// First addresses of the code that the host's kernel has made.
+    /// First addresses of the code that the host's kernel generated.
     symbols: HashSet<u64, RandomState>,
     pieces: Pieces,
     keeps_overlaid: bool,
@@ -203,13 +207,13 @@ impl<T> Default for AddressSpaces<T> {
 }
 
 impl<T: Copy> AddressSpaces<T> {
-    /// Address spaces that also say what perf takes for mapped, which lays the mappings of a new program over the old
-    /// ones.
+    /// Returns address spaces that also keep perf's view of the mappings: perf adds the mappings of a new program to
+    /// the old ones.
     pub(crate) fn keeping_overlaid() -> Self {
         AddressSpaces { keeps_overlaid: true, ..AddressSpaces::default() }
     }
 
-    /// Bytes that all of it takes, about.
+    /// Returns the approximate memory use in bytes.
     #[inline]
     pub fn held(&self) -> usize {
         let process = size_of::<Process<T>>().saturating_add(64);
@@ -218,8 +222,8 @@ impl<T: Copy> AddressSpaces<T> {
         self.processes.len().saturating_mul(process).saturating_add(pieces).saturating_add(others.saturating_mul(64))
     }
 
-    /// The address space of `owner`, if anything is known of it. A guest's kernel that nothing is known of is taken for
-    /// that of the default guest.
+    /// Returns the address space of `owner`, if it is known. For an unknown guest kernel, this is the one of the
+    /// default guest.
     #[inline]
     pub fn space(&self, owner: Owner) -> Option<&Space<T>> {
         match owner {
@@ -303,14 +307,14 @@ impl<T: Copy> AddressSpaces<T> {
         }
     }
 
-    /// A process ends: what it has mapped is forgotten some time later.
+    /// Ends a process. Its mappings are discarded some time later.
     fn exit(&mut self, id: ProcessId) {
         self.exited.push_back(id);
         if self.exited.len() > EXITED
             && let Some(oldest) = self.exited.pop_front()
             && let Some(Process { owner, threads, .. }) = self.process_at(oldest)
         {
-            // Its number may be that of another process by now.
+            // Another process may have the same process ID by now.
             let is_current = owner.is_some_and(|owner| self.by_pid.get(&owner) == Some(&oldest));
             if *threads == 0 || !is_current {
                 self.forget(oldest);
@@ -318,7 +322,7 @@ impl<T: Copy> AddressSpaces<T> {
         }
     }
 
-    /// Frees the place of a process.
+    /// Frees the slot of a process.
     fn forget(&mut self, id: ProcessId) {
         let Some(process) = self.processes.get_mut(id.place).filter(|process| process.generation == id.generation)
         else {
@@ -339,7 +343,7 @@ impl<T: Copy> AddressSpaces<T> {
         self.processes.get(id.place).filter(|process| process.generation == id.generation)
     }
 
-    /// The process that has the number now, which is entered if it is new.
+    /// Returns the process that currently has the process ID `pid`. Adds it if it is new.
     pub(crate) fn process(&mut self, machine: Machine, pid: u32) -> ProcessId {
         if let Some(&id) = self.by_pid.get(&(machine, pid)) {
             return id;
@@ -362,21 +366,21 @@ impl<T: Copy> AddressSpaces<T> {
         id
     }
 
-    /// What `process` has mapped, and what perf takes for mapped where that differs.
+    /// Returns the mappings of `process`, and perf's view of them if it differs.
     #[inline]
     pub(crate) fn of_process(&self, process: ProcessId) -> (Option<&Space<T>>, Option<&Space<T>>) {
         let process = self.process_at(process);
         (process.map(|process| &process.space), process.and_then(|process| process.overlaid.as_deref()))
     }
 
-    /// A process has another thread.
+    /// Adds a thread to a process.
     pub(crate) fn begin_thread(&mut self, process: ProcessId) {
         if let Some(process) = self.processes.get_mut(process.place) {
             process.threads = process.threads.saturating_add(1);
         }
     }
 
-    /// A thread of a process ends, and with the last one the process.
+    /// Ends a thread of a process. The process ends with its last thread.
     pub(crate) fn end_thread(&mut self, id: ProcessId) {
         let Some(process) = self.processes.get_mut(id.place).filter(|process| process.generation == id.generation)
         else {
@@ -388,7 +392,7 @@ impl<T: Copy> AddressSpaces<T> {
         }
     }
 
-    /// What the host's kernel has mapped.
+    /// Returns the mappings of the host's kernel.
     pub(crate) fn kernel(&self) -> &Space<T> {
         &self.host
     }
@@ -454,7 +458,7 @@ mod tests {
         assert_eq!(spaces.by_pid.len(), EXITED + 1);
     }
 
-    /// Places of processes are used again, but not for those that were there before.
+    /// A slot is used again, but an old ID does not refer to the new process.
     #[test]
     fn a_place_is_not_a_process() {
         let mut spaces = AddressSpaces::default();

@@ -1,4 +1,4 @@
-//! Callchains as numbers: each is a frame and the callchain of its caller.
+//! Callchains as IDs: each callchain is a frame and the callchain of its caller.
 
 use std::collections::HashMap;
 
@@ -10,42 +10,42 @@ use perfdata_core::record::CpuMode;
 use crate::ids::{MappingId, StackId};
 use crate::sample::Frame;
 
-/// One entry of a table of callchains.
+/// An entry of a table of callchains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Stack {
-    /// The callchain of the caller; `None` for an outermost frame.
+    /// The callchain of the caller; `None` for the outermost frame.
     pub parent: Option<StackId>,
-    /// Address of the frame, as [`Frame::address`].
+    /// Address of the frame, as in [`Frame::address`].
     pub address: u64,
-    /// Where the CPU was.
+    /// The CPU mode.
     pub mode: CpuMode,
-    /// What is mapped at the address.
+    /// The mapping at the address.
     pub mapping: Option<MappingId>,
     /// Whether the address is a return address.
     pub is_return: bool,
 }
 
-/// A table of callchains, each of which is there once: callers before what they call.
+/// A table of callchains without duplicates. Callers precede their callees.
 #[derive(Debug)]
 pub struct Stacks {
     list: Vec<Stack>,
     known: HashMap<Stack, StackId, RandomState>,
     limits: Limits,
-    /// The frames of a callchain, for their memory.
+    /// Buffer for the frames of a callchain.
     frames: Vec<Stack>,
 }
 
 impl Stacks {
-    /// An empty table, that grows as far as `limits` go.
+    /// Returns an empty table that can grow up to `limits`.
     pub fn new(limits: Limits) -> Self {
         Stacks { list: Vec::new(), known: HashMap::default(), limits, frames: Vec::new() }
     }
 
-    /// The ID of the callchain with `frames`, the innermost first; `None` for no frames.
+    /// Returns the ID of the callchain with `frames`, innermost first; `None` without frames.
     ///
     /// # Errors
-    /// The table takes more than the limits grant.
+    /// The table exceeds the limits.
     pub fn intern<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Result<Option<StackId>> {
         let Stacks { list, known, frames: scratch, .. } = self;
         scratch.clear();
@@ -56,7 +56,7 @@ impl Stacks {
         let mut id = None;
         for frame in scratch.iter().rev() {
             let stack = Stack { parent: id, ..*frame };
-            // An entry would make room in the table even for what is there.
+            // `entry` would reserve memory in the table even for known callchains.
             id = known.get(&stack).copied().or_else(|| {
                 let new = StackId::of(list.len());
                 known.insert(stack, new);
@@ -68,22 +68,22 @@ impl Stacks {
         Ok(id)
     }
 
-    /// The entry of `id`.
+    /// Returns the entry of `id`.
     pub fn get(&self, id: StackId) -> Option<&Stack> {
         self.list.get(id.index())
     }
 
-    /// All entries.
+    /// Returns all entries.
     pub fn list(&self) -> &[Stack] {
         &self.list
     }
 
-    /// The frames of a callchain, the innermost first.
+    /// Returns the frames of a callchain, innermost first.
     pub fn frames(&self, id: StackId) -> impl Iterator<Item = &Stack> {
         std::iter::successors(self.get(id), |stack| self.get(stack.parent?))
     }
 
-    /// Bytes that the table takes, about.
+    /// Returns the approximate size of the table in bytes.
     pub fn held(&self) -> usize {
         self.list.len().saturating_mul(size_of::<Stack>().saturating_mul(2).saturating_add(16))
     }

@@ -12,28 +12,29 @@ use crate::ids::{CommId, ThreadId};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Thread {
-    /// Where it runs.
+    /// The machine that it runs on.
     pub machine: Machine,
-    /// Its process; `u32::MAX` where that is not known.
+    /// Its process ID; `u32::MAX` if it is not known.
     pub pid: u32,
-    /// Its number; `u32::MAX` where that is not known.
+    /// Its thread ID; `u32::MAX` if it is not known.
     pub tid: u32,
-    /// The thread that made it, where a FORK record says it.
+    /// The thread that created it, if a FORK record shows it.
     pub parent: Option<ThreadId>,
-    /// When it was made, in nanoseconds on the recording's clock; `None` for those that were there before.
+    /// Its start, in nanoseconds on the recording's clock; `None` for threads that existed before the recording.
     pub start: Option<u64>,
-    /// When it ended.
+    /// Its end, in nanoseconds on the recording's clock.
     pub end: Option<u64>,
-    /// Its name at present: that of a COMM record, else its parent's, else a colon and the thread ID, as in perf.
+    /// Its current name: from a COMM record, otherwise its parent's name, otherwise a colon and the thread ID, as in
+    /// perf.
     pub comm: CommId,
-    /// Whether a COMM record gave it or one of its ancestors the name.
+    /// Whether the name comes from a COMM record for this thread or an ancestor.
     pub is_named: bool,
 }
 
 /// The threads of all machines, and their names at one moment.
 ///
-/// This is the part of a [`Session`](crate::Session) that says who runs, for programs that want to know only that. It
-/// must be told what happens in the order of time.
+/// This is the part of a [`Session`](crate::Session) for threads, for programs that need only these. Changes must be
+/// passed in time order.
 #[derive(Debug)]
 pub struct Threads {
     list: Vec<Thread>,
@@ -41,7 +42,7 @@ pub struct Threads {
     comms: Comms,
 }
 
-/// The name of the idle threads, which are never announced: entry 0 of all names.
+/// The name of the idle threads, for which there are no records. It is entry 0 of all names.
 const IDLE: &[u8] = b"swapper";
 
 impl Default for Threads {
@@ -53,11 +54,11 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// Threads whose names take about `most` bytes together: those for which there is no room are all called
+    /// Returns threads whose names use about `most` bytes in total. Threads with further names are all called
     /// [`Comms::others`].
     pub fn with_names(most: usize) -> Self {
         let mut threads = Threads::default();
-        // No record has such a name.
+        // No record contains this name.
         let others = threads.comms.intern(b"\0");
         threads.comms.room = Some((most, others));
         threads
@@ -69,34 +70,34 @@ impl Threads {
         self.name(idle, comm);
     }
 
-    /// All threads: entry 0 is the idle thread of the host.
+    /// Returns all threads. Entry 0 is the idle thread of the host.
     pub fn list(&self) -> &[Thread] {
         &self.list
     }
 
-    /// A thread.
+    /// Returns a thread.
     #[inline]
     pub fn get(&self, id: ThreadId) -> Option<&Thread> {
         self.list.get(id.index())
     }
 
-    /// All names that threads ever had.
+    /// Returns all names of threads so far.
     pub fn comms(&self) -> &Comms {
         &self.comms
     }
 
-    /// The same, for entering names.
+    /// Returns the names of threads, for adding names.
     pub fn comms_mut(&mut self) -> &mut Comms {
         &mut self.comms
     }
 
-    /// Bytes of them and their names, about.
+    /// Returns the approximate size of the threads and their names in bytes.
     pub fn held(&self) -> usize {
         let each = size_of::<Thread>().saturating_add(48);
         self.list.len().saturating_mul(each).saturating_add(self.comms.held())
     }
 
-    /// The thread that has the number now. Where only now its process is told, the thread learns of it.
+    /// Returns the thread that currently has the thread ID. If its process was not known before, it is set from `pid`.
     #[inline]
     pub fn find(&mut self, machine: Machine, &Tid { pid, tid }: &Tid) -> Option<ThreadId> {
         let &id = self.by_tid.get(&(machine, tid))?;
@@ -109,7 +110,7 @@ impl Threads {
         Some(id)
     }
 
-    /// The thread that has the number now, which is entered if it is new.
+    /// Returns the thread that currently has the thread ID. Adds it if it is new.
     #[inline]
     pub fn find_or_add(&mut self, machine: Machine, tid: &Tid) -> ThreadId {
         match self.find(machine, tid) {
@@ -121,14 +122,14 @@ impl Threads {
         }
     }
 
-    /// Gives a thread a name (COMM).
+    /// Sets the name of a thread (COMM).
     pub fn name(&mut self, id: ThreadId, comm: CommId) {
         if let Some(thread) = self.list.get_mut(id.index()) {
             (thread.comm, thread.is_named) = (comm, true);
         }
     }
 
-    /// Adds a new thread, which has its parent's name (FORK).
+    /// Adds a new thread, which inherits its parent's name (FORK).
     pub fn fork(&mut self, machine: Machine, task: &Task, time: Option<u64>) -> ThreadId {
         let parent = self.find_or_add(machine, &Tid { pid: task.ppid, tid: task.ptid });
         let name = self.get(parent).filter(|parent| parent.is_named).map(|parent| parent.comm);
@@ -140,15 +141,15 @@ impl Threads {
         id
     }
 
-    /// A thread ends (EXIT). False where it had ended before.
+    /// Ends a thread (EXIT). Returns false if it had already ended.
     pub fn end(&mut self, id: ThreadId, time: Option<u64>) -> bool {
         let Some(thread) = self.list.get_mut(id.index()).filter(|thread| thread.end.is_none()) else { return false };
         thread.end = Some(time.unwrap_or(0));
         true
     }
 
-    /// Forgets all threads that have ended, and those whose numbers others have now. All IDs of threads are void then,
-    /// those of names stay.
+    /// Discards all threads that have ended, and those whose thread IDs other threads now have. This invalidates all
+    /// IDs of threads, but not those of names.
     pub fn forget_ended(&mut self) {
         let list = std::mem::take(&mut self.list);
         let is_current = |at: usize, thread: &Thread| {
@@ -164,14 +165,14 @@ impl Threads {
         self.by_tid = ids.map(|(at, thread)| ((thread.machine, thread.tid), ThreadId::of(at))).collect();
     }
 
-    /// Forgets all threads but the idle one, as [`forget_ended`](Self::forget_ended) does.
+    /// Discards all threads except the idle one, as [`forget_ended`](Self::forget_ended) does.
     pub fn forget_all(&mut self) {
         self.list.clear();
         self.by_tid.clear();
         self.add_idle();
     }
 
-    /// Adds a thread called `comm`, in place of one that had the number before.
+    /// Adds a thread called `comm`, which replaces an earlier thread with the same thread ID.
     fn add(&mut self, machine: Machine, &Tid { pid, tid }: &Tid, comm: CommId) -> ThreadId {
         let id = ThreadId::of(self.list.len());
         let (parent, start, end, is_named) = (None, None, None, false);
@@ -180,7 +181,7 @@ impl Threads {
         id
     }
 
-    /// What perf calls a thread that nothing has named.
+    /// Returns perf's name for a thread without a name.
     fn unnamed(&mut self, tid: u32) -> CommId {
         self.comms.intern(format!(":{}", tid.cast_signed()).as_bytes())
     }
@@ -192,12 +193,12 @@ pub struct Comms {
     list: Vec<Box<[u8]>>,
     by_name: HashMap<Box<[u8]>, CommId, RandomState>,
     bytes: usize,
-    /// Bytes that there is room for, and the name of all others.
+    /// The maximum size in bytes, and the name that replaces all further names.
     room: Option<(usize, CommId)>,
 }
 
 impl Comms {
-    /// The ID of `name`, which is entered if it is new.
+    /// Returns the ID of `name`. Adds the name if it is new.
     pub fn intern(&mut self, name: &[u8]) -> CommId {
         if let Some(&id) = self.by_name.get(name) {
             return id;
@@ -214,22 +215,22 @@ impl Comms {
         id
     }
 
-    /// The name of threads for whose names there was no room: see [`Threads::with_names`].
+    /// Returns the name of threads whose names exceeded the maximum size: see [`Threads::with_names`].
     pub fn others(&self) -> Option<CommId> {
         self.room.map(|(_, others)| others)
     }
 
-    /// A name: any bytes but NUL, without an encoding.
+    /// Returns a name: any bytes except NUL, without a defined encoding.
     pub fn get(&self, id: CommId) -> &[u8] {
         self.list.get(id.index()).map(|name| &**name).unwrap_or_default()
     }
 
-    /// All names, by their IDs.
+    /// Returns all names, indexed by their IDs.
     pub fn list(&self) -> &[Box<[u8]>] {
         &self.list
     }
 
-    /// Bytes of them, about.
+    /// Returns the approximate size of the names in bytes.
     pub fn held(&self) -> usize {
         self.list.len().saturating_mul(64).saturating_add(self.bytes.saturating_mul(2))
     }

@@ -1,4 +1,4 @@
-//! Samples that wait for their user callchain (CALLCHAIN_DEFERRED, 6.19; tools/perf/util/session.c,
+//! Samples that wait for their deferred user callchain (CALLCHAIN_DEFERRED, 6.19; tools/perf/util/session.c,
 //! `evlist__deliver_deferred_callchain`).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -12,26 +12,26 @@ use crate::sample::Sample;
 use crate::session::{Mapping, Session, Taken};
 use crate::space::Space;
 
-/// Bytes of samples that wait at most.
+/// Maximum size of waiting samples in bytes.
 const MOST: usize = 16 << 20;
 
-/// A sample that waits, or has waited.
+/// A sample that is waiting, or has waited.
 #[derive(Debug)]
 pub(crate) struct Waits {
     number: u64,
-    /// The record, and where it stands in the input.
+    /// The record, and its offset in the input.
     bytes: Vec<u8>,
     offset: u64,
     taken: Taken,
     cookie: u64,
-    /// The kernel's mappings at its time.
+    /// The kernel's mappings at the time of the sample.
     kernel: Space<Mapping>,
-    /// The user callchain, when it has come.
+    /// The user callchain, once it has arrived.
     pub(crate) user: Option<Vec<u64>>,
 }
 
 impl Waits {
-    /// The sample in it.
+    /// Returns the sample.
     pub(crate) fn sample<'a>(&'a self, session: &'a Session, recording: &'a Recording) -> Option<Sample<'a>> {
         let raw = RawRecord::first(&self.bytes, recording.endian, self.offset).ok()?;
         let sample = Sample::new(session, RecordRef::new(raw, recording), self.taken)?;
@@ -43,22 +43,22 @@ impl Waits {
     }
 }
 
-/// All samples that wait.
+/// All waiting samples.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    /// By thread ID.
+    /// Waiting samples by thread ID.
     by_tid: HashMap<Option<u32>, VecDeque<Waits>, RandomState>,
-    /// Their thread IDs by their numbers, which are in the order of the samples.
+    /// Thread IDs of waiting samples by their numbers, which are in the order of the samples.
     order: BTreeMap<u64, Option<u32>>,
     next: u64,
-    /// Samples that wait no more.
+    /// Samples that no longer wait.
     ready: VecDeque<Waits>,
-    /// Bytes of those that wait.
+    /// Size of the waiting samples in bytes.
     held: usize,
 }
 
 impl Waiting {
-    /// Lets a sample wait.
+    /// Adds a waiting sample.
     pub(crate) fn add(&mut self, record: &RecordRef<'_>, taken: Taken, cookie: u64, session: &Session) {
         let number = self.next;
         self.next = number.saturating_add(1);
@@ -72,8 +72,8 @@ impl Waiting {
         while self.held > MOST && self.release_oldest() {}
     }
 
-    /// Gives `user` to all samples of the thread that wait for `cookie`. Those that wait for another one will not get it
-    /// any more: the thread has been in user mode. False where no sample wanted it.
+    /// Assigns `user` to all samples of the thread that wait for `cookie`. Samples that wait for another cookie stop
+    /// waiting, because the thread has returned to user mode since. Returns false if no sample waited for `cookie`.
     pub(crate) fn join(&mut self, tid: Option<u32>, cookie: u64, user: &[u64]) -> bool {
         let Some(all) = self.by_tid.remove(&tid) else { return false };
         let mut is_wanted = false;
@@ -87,13 +87,13 @@ impl Waiting {
         is_wanted
     }
 
-    /// The end of the recording: nothing waits any more. False where nothing did.
+    /// Stops all waiting at the end of the recording. Returns false if no sample waited.
     pub(crate) fn finish(&mut self) -> bool {
         while self.release_oldest() {}
         !self.ready.is_empty()
     }
 
-    /// The next sample that waits no more.
+    /// Returns the next sample that no longer waits.
     pub(crate) fn take_ready(&mut self) -> Option<Waits> {
         self.ready.pop_front()
     }
