@@ -1,4 +1,4 @@
-//! Builds a recording from nothing: one event, one process, three samples with callchains. perf reads the result:
+//! Builds a new recording: one event, one process, three samples with callchains. perf reads the result:
 //!
 //!     cargo run -p perfdata-write --example build -- built.data && perf script -i built.data
 
@@ -12,15 +12,15 @@ use perfdata_core::{Endian, Event, Recording};
 use perfdata_write::{FilePlan, FileWriter};
 
 const PID: u32 = 42;
-/// `misc` of what happens in user space.
+/// `misc` of records in user space.
 const USER: u16 = 2;
-/// Opens the user part of a callchain.
+/// Starts the user part of a callchain.
 const CONTEXT_USER: u64 = -512_i64 as u64;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os().nth(1).ok_or("usage: build OUTPUT")?;
 
-    // The model: what is not a record.
+    // The model: everything except the records.
     let mut recording = Recording::new(Endian::NATIVE);
     let parts = SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::CALLCHAIN | SampleType::PERIOD;
     let attr = Attr {
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(Str::new(b"nowhere")))?;
     recording.set_feature(FeatureId::ARCH, Feature::Arch(Str::new(b"x86_64")))?;
 
-    // The records. Nothing is copied from another file, so there are no gaps to fill.
+    // The records. No data is copied from another file, so there are no gaps to fill.
     let no_gaps: Vec<u8> = Vec::new();
     let mut writer = FileWriter::begin(File::create(path)?, FilePlan::standard(), &recording, &no_gaps)?;
     let tid = Tid { pid: PID, tid: PID };
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A record without anything behind its fields.
+/// Returns a record without bytes after its fields.
 fn record(kind: RecordType, misc: u16, body: Body, sample_id: Option<SampleId>) -> Record {
     Record { kind, misc, body, tail: Vec::new(), sample_id }
 }

@@ -1,11 +1,11 @@
-//! Makes a recording of a text of stacks, as tools for flame graphs write them: on each line the names of the functions
-//! from the outermost to the innermost with `;` between, and how often the stack was met.
+//! Converts stacks in the text format of flame graph tools to a recording. Each line contains the names of the
+//! functions from the outermost to the innermost, separated by `;`, and the number of times that the stack occurred.
 //!
 //!     printf 'main;work;sort 3\nmain;print 1\n' > stacks.txt
 //!     cargo run -p perfdata-write --example from_stacks -- stacks.txt stacks.data /tmp/perf-4242.map
 //!     perf report -i stacks.data
 //!
-//! The names go into a file of the form that just-in-time compilers write for perf, which looks for it under that name.
+//! The names are written to a map file in the format that JIT compilers write for perf. perf expects this file name.
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, fs::File};
 
@@ -15,12 +15,12 @@ use perfdata_core::wire::Text;
 use perfdata_core::{Endian, Event, Recording};
 use perfdata_write::{FilePlan, FileWriter};
 
-/// The process that all of it is said to have happened in.
+/// The process ID of all samples.
 const PID: u32 = 4242;
-/// Where its code is said to be, and how much room each function has.
+/// The address of the code, and the size of each function in bytes.
 const CODE: u64 = 0x10_0000;
 const ROOM: u64 = 0x100;
-/// `misc` of what happens in user space.
+/// `misc` of records in user space.
 const USER: u16 = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(writer.write(&Record { kind, misc, body, tail: Vec::new(), sample_id })?)
     };
     put(RecordType::COMM, 0, Body::Comm(Comm { pid: PID, tid: PID, comm: Text::padded(b"stacks", 8) }), Some(0))?;
-    // perf looks for the names of anonymous code in a file for the process.
+    // perf reads the names of anonymous code from a map file of the process.
     let (len, filename) = (1 << 30, Text::padded(b"//anon", 8));
     put(
         RecordType::MMAP,
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .split(';')
             .map(|name| {
                 let next = CODE + ROOM * functions.len() as u64;
-                // Inside of the function, as an address to return to is.
+                // An address within the function, like a return address.
                 *functions.entry(name).or_insert(next) + ROOM / 2
             })
             .collect();

@@ -9,8 +9,8 @@ use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Result};
 
-/// Puts records into compressed ones: into one zstd stream, which is flushed with each push, so that a reader can decode
-/// every record as it comes, and is never ended, or into one frame after the other.
+/// Packs records into compressed records. The content is either one zstd stream, which is flushed after each push, so
+/// that a reader can decode every record when it arrives, and which never ends; or a sequence of frames.
 pub struct Compressor {
     encoder: Encoder<'static>,
     kind: RecordType,
@@ -25,19 +25,19 @@ impl std::fmt::Debug for Compressor {
     }
 }
 
-/// The highest level at which zstd may take the tables that it wants. Above it takes up to 700 MB, at a level that may
-/// be but a number in a recording.
+/// The highest level for which zstd chooses the sizes of its tables. Above this level, it would use up to 700 MB, and
+/// the level may be an arbitrary number in a recording.
 const FREE_LEVEL: i32 = 8;
 
-/// What the tables may be above: as powers of two, the window in bytes and the others in words.
+/// Table sizes above this level, as powers of two: the window in bytes, the others in words.
 const TABLES: [CParameter; 3] = [CParameter::WindowLog(21), CParameter::HashLog(22), CParameter::ChainLog(22)];
 
 impl Compressor {
-    /// A stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order `endian`, at zstd's `level`. Above level 8
-    /// its tables take some 40 MB at most.
+    /// Returns a compressor that writes one stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order
+    /// `endian`, at zstd's `level`. Above level 8 its tables use at most about 40 MB.
     ///
     /// # Errors
-    /// zstd refuses the level.
+    /// zstd rejects the level.
     pub fn new(kind: RecordType, endian: Endian, level: i32) -> Result<Self> {
         let mut new = Self::of_frames(kind, endian, level)?;
         if level > FREE_LEVEL {
@@ -47,20 +47,21 @@ impl Compressor {
         Ok(new)
     }
 
-    /// The same for frames of a known size, by which zstd measures its tables.
+    /// Returns a compressor for frames of a known size. zstd adapts its tables to this size.
     ///
     /// # Errors
-    /// zstd refuses the level.
+    /// zstd rejects the level.
     pub(crate) fn of_frames(kind: RecordType, endian: Endian, level: i32) -> Result<Self> {
         let encoder = Encoder::new(level).map_err(Error::io("zstd encoder"))?;
         Ok(Compressor { encoder, kind, endian, plain: 0, compressed: 0 })
     }
 
-    /// Compresses `plain`, whole records or parts of them, and gives the compressed records to `sink`. The reader's
-    /// room for one of them is `mmap_len` of the COMPRESSED feature: `plain` must not be longer.
+    /// Compresses `plain`, which contains whole records or parts of them, and passes the compressed records to `sink`.
+    /// `plain` must not be longer than `mmap_len` of the COMPRESSED feature: this is the size of the reader's buffer
+    /// for one record.
     ///
     /// # Errors
-    /// Those of `sink`, and zstd's.
+    /// The errors of `sink` and of zstd.
     pub fn push<E: From<Error>>(
         &mut self,
         plain: &[u8],
@@ -69,20 +70,20 @@ impl Compressor {
         self.compress(plain, Self::flush, sink)
     }
 
-    /// Begins a frame for `size` bytes, after the end of the one before.
+    /// Starts a frame of `size` bytes after the end of the previous one.
     ///
     /// # Errors
-    /// zstd's.
+    /// The errors of zstd.
     pub(crate) fn begin_frame(&mut self, size: u64) -> Result<()> {
         let zstd = Error::io("zstd encoder");
         self.encoder.reinit().map_err(&zstd)?;
         self.encoder.set_pledged_src_size(Some(size)).map_err(&zstd)
     }
 
-    /// As [`push`](Self::push) for the last bytes of a frame.
+    /// Does the same as [`push`](Self::push) for the last bytes of a frame.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// As for [`push`](Self::push).
     pub(crate) fn push_last<E: From<Error>>(
         &mut self,
         plain: &[u8],
@@ -99,8 +100,8 @@ impl Compressor {
         encoder.finish(output, true)
     }
 
-    /// Compresses `plain`; `complete` writes what zstd still holds then, into the room that there is, and returns how
-    /// many bytes are left.
+    /// Compresses `plain`. Then `complete` writes the data that zstd still buffers, as far as the output has space for
+    /// it, and returns the number of bytes that remain.
     fn compress<E: From<Error>>(
         &mut self,
         plain: &[u8],
@@ -133,18 +134,19 @@ impl Compressor {
         }
     }
 
-    /// Plain bytes for each byte of the records, headers and all, rounded, as the COMPRESSED feature has it; 0 before
-    /// the first push.
+    /// Returns the compression ratio as in the COMPRESSED feature: plain bytes for each byte of the compressed records
+    /// including headers, rounded; 0 before the first push.
     pub fn ratio(&self) -> u32 {
         ratio(self.plain, self.compressed)
     }
 
-    /// Bytes that were compressed so far, and bytes of the records that they became.
+    /// Returns the number of plain bytes so far, and the size of the resulting records in bytes.
     pub(crate) fn sizes(&self) -> (u64, u64) {
         (self.plain, self.compressed)
     }
 
-    /// The most payload that a record holds: its size is 16 bits, and for COMPRESSED2 a multiple of 8.
+    /// Returns the maximum payload of a record in bytes. The size of a record has 16 bits, and for COMPRESSED2 it is a
+    /// multiple of 8.
     fn room(&self) -> usize {
         match self.kind {
             RecordType::COMPRESSED2 => 65_528 - 16,
@@ -166,7 +168,7 @@ impl Compressor {
     }
 }
 
-/// Plain bytes for each byte of the records, rounded; 0 before the first one.
+/// Returns plain bytes for each byte of the records, rounded; 0 before the first record.
 pub(crate) fn ratio(plain: u64, compressed: u64) -> u32 {
     let rounded = plain.saturating_add(compressed / 2).checked_div(compressed).unwrap_or(0);
     u32::try_from(rounded).unwrap_or(u32::MAX)

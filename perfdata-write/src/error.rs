@@ -1,91 +1,91 @@
-//! Why a recording could not be written.
+//! Errors of writing.
 
 use std::io;
 
 use perfdata_core::Endian;
 use perfdata_core::container_layout::Part;
 
-/// Result of every fallible function of this crate.
+/// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a recording could not be written.
+/// The reason why a recording could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("writing {what}: {source}")]
     Io {
-        /// What was being written.
+        /// The part that was being written.
         what: &'static str,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A value that cannot be encoded.
+    /// A value cannot be encoded.
     #[error(transparent)]
     Encode(#[from] perfdata_core::Error),
-    /// A record in the other byte order than the recording.
+    /// A record does not have the byte order of the recording.
     #[error("a record in {} order for a recording in {} order", name(*.found), name(*.expected))]
     ByteOrder {
-        /// That of the record.
+        /// Byte order of the record.
         found: Endian,
-        /// That of the recording.
+        /// Byte order of the recording.
         expected: Endian,
     },
-    /// A record without all of the payload that it announces.
+    /// A record is not followed by all of its payload.
     #[error("{missing} bytes are missing of the payload that the {kind} record announces, and that goes with it")]
     NoPayload {
         /// Type of the record.
         kind: String,
-        /// How many bytes.
+        /// Number of missing bytes.
         missing: u64,
     },
-    /// A payload of no record, or more than its record announces.
+    /// A payload without a record, or more payload than its record declares.
     #[error("{len} bytes that no record announces: only an AUXTRACE or HEADER_TRACING_DATA record has a payload")]
     NoRecord {
-        /// How many bytes.
+        /// Number of excess bytes.
         len: u64,
     },
-    /// A record to be encoded in a stream of nothing but records, whose events are not known.
+    /// A record cannot be encoded in a stream that contains only records, because its events are not known.
     #[error("a stream of bare records has no events to encode a record for")]
     NoEvents,
-    /// A section that does not fit into a record of a pipe.
+    /// A section is too large for a record of a pipe.
     #[error("feature {name} has {size} bytes, a record of a pipe holds {max}")]
     TooLarge {
         /// The feature's name.
         name: String,
-        /// Bytes of the section.
+        /// Size of the section in bytes.
         size: usize,
-        /// The most that fit.
+        /// Maximum size in bytes.
         max: usize,
     },
-    /// A section whose parts become records of a pipe, and which cannot be read.
+    /// A section that must be split into records of a pipe is corrupt.
     #[error("feature {name} cannot be made into records: {source}")]
     Section {
         /// The feature's name.
         name: String,
-        /// What is wrong with it.
+        /// The error in the section.
         source: perfdata_core::Error,
     },
-    /// A section in a file that has no place for one.
+    /// A feature section cannot be added to this file.
     #[error("feature {name} cannot be added: the recording was never finished, is cut, or has no room for features")]
     Unfinished {
         /// The feature's name.
         name: String,
     },
-    /// A changed recording whose parts share bytes: nothing can move.
+    /// A changed recording cannot be written, because parts of its file share bytes and cannot be moved.
     #[error("{part} changed its size from {planned} to {actual} bytes in a damaged file whose parts overlap")]
     Overlap {
         /// The part that changed.
         part: Part,
-        /// Its size as found.
+        /// Its size in the original file, in bytes.
         planned: u64,
-        /// Its size now.
+        /// Its new size in bytes.
         actual: u64,
     },
 }
 
 impl Error {
-    /// For `map_err`: the system's error with what was being written.
+    /// Returns a function for `map_err`, which adds the part that was being written to an error of the system.
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Error {
         move |source| Error::Io { what, source }
     }

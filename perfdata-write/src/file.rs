@@ -1,4 +1,4 @@
-//! Writing file mode.
+//! Writes recordings in file mode.
 
 use std::collections::HashMap;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
@@ -17,34 +17,35 @@ use crate::error::{Error, Result};
 use crate::incoming::Incoming;
 use crate::plan::FilePlan;
 
-/// Bytes gathered before the output is written to. Larger pieces go to it as they are.
+/// Size of the output buffer in bytes. Larger blocks are written directly.
 pub(crate) const BLOCK: usize = 256 << 10;
 
-/// Writes a file: what stands before the records when it is made, then the records, and the rest by
-/// [`finish`](Self::finish).
+/// Writes a file. [`begin`](Self::begin) writes the parts before the records, then come the records, and
+/// [`finish`](Self::finish) writes the rest.
 pub struct FileWriter<'a, W: Write + Seek> {
     out: BufWriter<W>,
     /// Offset of the next byte.
     here: u64,
-    /// Whether that is behind where the output stands: what lies between is a hole.
+    /// Whether `here` is after the position of the output. The bytes between them are a hole.
     is_ahead: bool,
     endian: Endian,
     incoming: Incoming,
     plan: FilePlan,
-    /// Steps of the plan that are done.
+    /// Number of completed steps of the plan.
     done: usize,
-    /// Where each part came to stand.
+    /// Offset and size of each part in the output.
     placed: HashMap<Part, FileSection>,
     gaps: &'a dyn Source,
-    /// Place of every AUXTRACE record, for the index of them.
+    /// Offset and size of every AUXTRACE record, for the index.
     auxtrace: Vec<AuxtraceIndexEntry>,
 }
 
 impl<'a, W: Write + Seek> FileWriter<'a, W> {
-    /// Begins a file by `plan`. Bytes of gaps in it are copied from `gaps`, the file that the plan was made from.
+    /// Starts a file with the layout in `plan`. Bytes in gaps are copied from `gaps`, the file that the plan was made
+    /// from.
     ///
     /// # Errors
-    /// The output cannot be written, or an attribute not be encoded.
+    /// The output cannot be written, or an attribute cannot be encoded.
     pub fn begin(out: W, plan: FilePlan, recording: &Recording, gaps: &'a dyn Source) -> Result<Self> {
         let mut writer = FileWriter {
             out: BufWriter::with_capacity(BLOCK, out),
@@ -71,23 +72,23 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(writer)
     }
 
-    /// Writes a record of one of the events that [`begin`](Self::begin) saw.
+    /// Writes a record of one of the events that were passed to [`begin`](Self::begin).
     ///
     /// # Errors
-    /// A reader would not get the same record: see [`Record::encode_for`]. The output cannot be written.
+    /// A reader would not return the same record: see [`Record::encode_for`]. The output cannot be written.
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let bytes = self.incoming.encode(record)?;
         self.record(&RawRecord::first(&bytes, self.endian, 0)?)
     }
 
-    /// Ends the file: what stands behind the records, and the header. `recording` must have the events that
-    /// [`begin`](Self::begin) saw, unless the plan puts them last; its features may have changed since.
+    /// Completes the file: writes the parts after the records, and the header. `recording` must have the events that
+    /// were passed to [`begin`](Self::begin), unless the plan puts them last. Its features may have changed since.
     ///
     /// # Errors
     /// The output cannot be written.
     pub fn finish(mut self, recording: &Recording) -> Result<W> {
         let mut recording = std::borrow::Cow::Borrowed(recording);
-        // What was cut stays cut.
+        // A copy of a truncated stream remains truncated.
         if self.plan.found.is_none() {
             self.incoming.end()?;
         }
@@ -117,8 +118,8 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         self.out.into_inner().map_err(|e| Error::io("file")(e.into_error()))
     }
 
-    /// The index names places in the file: it is made anew where the records moved or changed, and where a stream
-    /// had none.
+    /// Returns whether the AUXTRACE index must be written again. It contains offsets in the file, which are wrong if
+    /// the records moved or changed. A stream had no index.
     fn auxtrace_index_is_stale(&self, recording: &Recording, data: FileSection) -> bool {
         match &self.plan.found {
             None => !self.auxtrace.is_empty(),
@@ -135,7 +136,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         let start = self.here;
         match step.part {
             Part::Gap => self.copy_gap(step.place)?,
-            // Known only at the end: their room is kept here.
+            // The contents are known only at the end. This reserves the space.
             Part::Header => {
                 let bytes = self.plan.header(recording).encode(self.endian)?;
                 self.put("file header", &bytes)?;
@@ -176,7 +177,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(())
     }
 
-    /// Fills in what depends on where everything came to stand: feature table, attributes, header.
+    /// Overwrites the parts that depend on the offsets of others: feature table, attributes, header.
     fn rewrite_places(&mut self, recording: &Recording) -> Result<()> {
         let table = self.table(recording);
         if let Some(place) = self.placed.get(&Part::FeatureTable).copied() {
@@ -199,8 +200,8 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         let mut header = FileHeader { magic: recording.magic, ..self.plan.header(recording) };
         header.attr_size = self.attr_room(recording)?.saturating_add(FileSection::SIZE);
         if let Some(found) = &self.plan.found {
-            // Sizes in the header of a cut or unfinished file are not those of what is there: they stay, and so the
-            // output is recognised as cut or unfinished, too.
+            // In a truncated or unfinished file, sizes in the header do not match the data. They are preserved, so that
+            // the output is also recognized as truncated or unfinished.
             let adjust = |section: FileSection, part: Part| match (found.place(part), self.placed.get(&part)) {
                 (Some(was), Some(is)) if was.size == section.size => *is,
                 (Some(_), Some(is)) => FileSection { offset: is.offset, ..section },
@@ -225,7 +226,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(header)
     }
 
-    /// The entries of the feature table, ascending.
+    /// Returns the entries of the feature table in ascending order.
     fn table(&self, recording: &Recording) -> Vec<(u32, FileSection)> {
         let found = |id: u32| {
             let table = self.plan.found.as_ref().map(|found| found.table.as_slice()).unwrap_or_default();
@@ -243,15 +244,16 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 (None, None) => (id, FileSection { offset: self.here, size: 0 }),
             })
             .collect();
-        // What they point at moved as well, and an offset behind the end of the file would hide the whole table.
+        // Sections that could not be read have moved as well. An offset after the end of the file would hide the whole
+        // table.
         table.extend(
             self.plan
                 .lost_entries(recording)
                 .map(|(id, was)| (id, FileSection { offset: self.moved(was.offset), ..was })),
         );
         table.sort_by_key(|entry| entry.0);
-        // Readers recognise the table by an entry that points behind it. In a damaged file the sections that are left
-        // may be empty ones, whose entries point anywhere.
+        // Readers recognize the table by an entry with an offset after it. In a damaged file, the remaining sections
+        // may all be empty, and offsets of empty sections are arbitrary.
         let table_start = self.placed.get(&Part::FeatureTable).map_or(self.here, |place| place.offset);
         let is_behind = |place: &FileSection| (table_start..=self.here).contains(&place.offset);
         if !table.iter().any(|(_, place)| is_behind(place))
@@ -262,7 +264,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         table
     }
 
-    /// Where an offset of the file that the plan was made from is now: it moved with the part that holds it.
+    /// Converts an offset in the original file to the output: it moves with the part that contains it.
     fn moved(&self, offset: u64) -> u64 {
         let regions = self.plan.found.as_ref().map(|found| found.regions.as_slice()).unwrap_or_default();
         let holder = regions.iter().rev().find(|r| r.part != Part::Gap && r.place.offset <= offset);
@@ -272,7 +274,8 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         }
     }
 
-    /// Bytes of an attribute in the file: as found, or of the longest one; of today's where there is none.
+    /// Returns the size of an attribute in the file, in bytes: as in the original file, or that of the longest
+    /// attribute; the current size if there are no attributes.
     fn attr_room(&self, recording: &Recording) -> Result<u64> {
         let mut room =
             self.plan.found.as_ref().map_or(0, |found| found.header.attr_size.saturating_sub(FileSection::SIZE));
@@ -285,7 +288,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     fn attrs(&self, recording: &Recording) -> Result<Vec<u8>> {
         let room = self.attr_room(recording)?;
         let mut bytes = Vec::new();
-        // perf gives an event without ids the place where they would stand.
+        // For an event without IDs, perf writes the offset where its IDs would be.
         let mut running = Self::ids_start(recording.events.len(), |part| self.placed.get(&part).copied());
         let found = self.plan.found.as_ref();
         let mut running_found = found.map(|found| Self::ids_start(found.ids.len(), |part| found.place(part)));
@@ -305,14 +308,14 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(bytes)
     }
 
-    /// Where the first ids stand, or would stand: before the attributes.
+    /// Returns the actual or potential offset of the first IDs, which precede the attributes.
     fn ids_start(events: usize, place: impl Fn(Part) -> Option<FileSection>) -> u64 {
         let ids = (0..events).find_map(|event| place(Part::Ids(event)));
         ids.or_else(|| place(Part::Attrs)).unwrap_or_default().offset
     }
 
-    /// Sections are found behind the records: where the header does not say how many bytes of those there are, or has
-    /// no bitmap, what was written there would be taken for records.
+    /// Returns an error if feature sections were added to a file that cannot contain any. Sections follow the records:
+    /// without the size of the records in the header, or without a bitmap, readers would interpret sections as records.
     fn check_room(&self, recording: &Recording) -> Result<()> {
         let Some(found) = &self.plan.found else { return Ok(()) };
         let is_unfinished = found.place(Part::Data).is_some_and(|data| data.size != found.header.data.size);
@@ -324,7 +327,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         }
     }
 
-    /// A part that keeps its place must keep its size.
+    /// Returns an error if a part with a fixed offset changed its size.
     fn check_pinned(&self, step: Region, actual: u64) -> Result<()> {
         let Region { part, place: FileSection { size: planned, .. } } = step;
         if self.plan.pinned && part != Part::Gap && planned != actual {
@@ -344,7 +347,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 break;
             }
             left = left.saturating_sub(got as u64);
-            // A hole in the input is one in the output, but for its end.
+            // A hole in the input becomes a hole in the output, except at its end.
             if got == BLOCK && left >= BLOCK as u64 && is_zero(bytes) {
                 self.here = self.here.saturating_add(got as u64);
                 self.is_ahead = true;
@@ -365,7 +368,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(())
     }
 
-    /// In a file whose parts overlap each has its own place; elsewhere each follows the one before.
+    /// Seeks to the offset of the part if parts of the file overlap. Otherwise, each part follows the previous one.
     fn go_to(&mut self, step: Region) -> Result<()> {
         if self.plan.pinned {
             self.here = self.out.seek(SeekFrom::Start(step.place.offset)).map_err(Error::io("file"))?;
@@ -393,7 +396,7 @@ impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
 
     fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
         match batch.iter().next() {
-            // A record with a payload is in a batch of its own.
+            // A record with a payload is in a separate batch.
             Some(record) if batch.len() == 1 => self.record(&record),
             _ => {
                 self.incoming.records(batch.endian())?;
@@ -413,8 +416,8 @@ impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
     }
 }
 
-/// The bytes of an attribute in an entry with `room` for it. All attributes of a file have one size: a shorter one
-/// is continued with zeros, as a newer perf would have written it.
+/// Encodes an attribute in `room` bytes. All attributes of a file have the same size: a shorter one is padded with
+/// zeros, as a newer perf would have written it.
 fn encode_attr(attr: &Attr, room: u64, endian: Endian) -> Result<Vec<u8>> {
     let mut bytes = attr.encode(endian)?;
     let room = usize::try_from(room).unwrap_or(usize::MAX);

@@ -1,16 +1,16 @@
-//! What a writer takes: records of the recording's byte order, each with all that follows it.
+//! Checks of the input of a writer: records in the recording's byte order, each followed by its whole payload.
 
 use perfdata_core::record::{RawRecord, Record};
 use perfdata_core::{Endian, Events, Recording};
 
 use crate::error::{Error, Result};
 
-/// Watches what comes into a writer.
+/// Checks the input of a writer.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     endian: Endian,
     events: Events,
-    /// The last record with a payload, and bytes of that which are still to come.
+    /// Type of the last record with a payload, and number of missing bytes of this payload.
     missing: Option<(String, u64)>,
 }
 
@@ -39,7 +39,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Records without payloads.
+    /// Checks records without payloads.
     #[inline]
     pub(crate) fn records(&mut self, endian: Endian) -> Result<()> {
         self.order(endian)?;
@@ -61,12 +61,12 @@ impl Incoming {
         Ok(())
     }
 
-    /// The input ends in the middle: nothing more is to come.
+    /// Handles input that is truncated within a payload: the rest is not expected.
     pub(crate) fn cut(&mut self) {
         self.missing = None;
     }
 
-    /// The payload that is still to come is missing where anything else comes.
+    /// Returns an error if payload is missing before the next record or the end.
     #[inline]
     pub(crate) fn end(&self) -> Result<()> {
         match &self.missing {

@@ -7,10 +7,10 @@
 //!     plan ──────┘
 //! ```
 //!
-//! A writer takes the model ([`Recording`](perfdata_core::Recording)) and then a stream of records ([`RecordSink`]). A plan
-//! ([`FilePlan`], [`PipePlan`]) determines the order and the offsets of the parts. It follows either `perf record` or an
-//! existing recording; in the second case, the output is byte-identical if nothing was changed. Everything that depends on
-//! offsets, from the header to the AUXTRACE index, is written last.
+//! A writer takes the model ([`Recording`](perfdata_core::Recording)) and then a stream of records ([`RecordSink`]). A
+//! plan ([`FilePlan`], [`PipePlan`]) determines the order and the offsets of the parts. It follows either `perf record`
+//! or an existing recording; in the second case, the output is byte-identical if nothing was changed. Everything that
+//! depends on offsets, from the header to the AUXTRACE index, is written last.
 //!
 //! ```
 //! use perfdata_core::attr::{Attr, EventType, SampleType, SoftwareEvent};
@@ -21,7 +21,7 @@
 //! use std::io::Cursor;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A recording in the byte order of s390x, on any machine.
+//! // A recording in the byte order of s390x, which any machine can write.
 //! let mut recording = Recording::new(Endian::Big);
 //! let attr = Attr {
 //!     kind: EventType::SOFTWARE,
@@ -88,13 +88,13 @@ use perfdata_core::record::RawRecord;
 
 /// Receives the record stream of a recording, in order.
 pub trait RecordSink {
-    /// Takes one record.
+    /// Processes one record.
     ///
     /// # Errors
     /// The output cannot be written.
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()>;
 
-    /// Takes several records.
+    /// Processes several records.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -102,22 +102,22 @@ pub trait RecordSink {
         batch.iter().try_for_each(|record| self.record(&record))
     }
 
-    /// Takes a part of what follows the last record outside its own size.
+    /// Processes a part of the last record's payload: the bytes after the record that its size does not include.
     ///
     /// # Errors
     /// The output cannot be written.
     fn payload(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Takes bytes of the record stream that are no records, to be kept as they are.
+    /// Processes bytes of the record stream that are not records and must be preserved.
     ///
     /// # Errors
     /// The output cannot be written.
     fn unreadable(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Takes an item, whatever it is.
+    /// Processes an item of any kind.
     ///
     /// # Errors
-    /// As the other methods.
+    /// As for the other methods.
     fn item(&mut self, item: &StreamItem<'_>) -> Result<()> {
         match item {
             StreamItem::Record(record) => self.record(record),

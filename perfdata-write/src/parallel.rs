@@ -1,7 +1,7 @@
-//! Compressing on all processors.
+//! Compression in several threads.
 //!
-//! The stream is cut into batches of at most a megabyte. Each becomes a zstd frame of its own, so that batches can be
-//! compressed at the same time. A decoder that takes one frame after the other, as zstd itself does, sees one stream.
+//! The stream is divided into batches of at most 1 MiB. Each batch becomes a separate zstd frame, so that batches can
+//! be compressed in parallel. A decoder that decodes successive frames, as zstd does, sees one stream.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,61 +14,61 @@ use perfdata_core::record::{RawRecord, RecordType};
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
 
-/// Bytes of records in a batch at most. What comes out does not depend on how many processors there are: only this and
-/// the records decide where frames begin.
+/// Returns the maximum size of a batch in bytes. The output does not depend on the number of processors: only this size
+/// and the records determine where frames start.
 fn batch_of(level: i32) -> usize {
-    // zstd's tables grow with the frame, and are largest here; what a thread gives back while it grows, the allocator may
-    // keep.
+    // zstd's tables grow with the frame, and are largest at these levels. The allocator may keep memory that a thread
+    // frees while they grow.
     if level > 12 { 1 << 19 } else { 1 << 20 }
 }
 
-/// Memory that all threads may take together.
+/// Maximum memory of all threads together, in bytes.
 const MEMORY: usize = 40 << 20;
 
-/// Batches that wait for a thread, or for their turn to be written, so that none of the threads has to wait.
+/// Number of batches that wait for a thread or to be written, so that no thread is idle.
 const WAITING: usize = 6;
 
-/// Puts records into compressed ones, in order, with records between that stay plain.
+/// Packs records into compressed records, in order, with uncompressed records between them.
 #[derive(Debug)]
 pub struct ParallelCompressor {
     kind: RecordType,
     endian: Endian,
     level: i32,
-    /// Bytes of plain records that one compressed record may hold.
+    /// Maximum size of the plain records in one compressed record, in bytes.
     mmap_len: usize,
     batch: Batch,
-    /// Bytes of a batch at most.
+    /// Maximum size of a batch in bytes.
     most: usize,
-    /// For batches that need no thread.
+    /// Compresses batches on the calling thread.
     own: Option<Compressor>,
     threads: Vec<JoinHandle<()>>,
     most_threads: usize,
     jobs: Option<Jobs>,
-    /// Batches that are being compressed, in the order of the stream.
+    /// Batches that are being compressed, in stream order.
     pending: VecDeque<Receiver<Result<Batch>>>,
-    /// Batches whose memory can be used again.
+    /// Batches whose memory can be reused.
     spare: Vec<Batch>,
     plain: u64,
     compressed: u64,
 }
 
-/// A batch, and where it goes when it is compressed.
+/// A batch, and the channel for its result.
 type Job = (Batch, Sender<Result<Batch>>);
 
-/// What the threads take their work from.
+/// The queue from which threads take batches.
 #[derive(Debug)]
 struct Jobs {
     sender: Sender<Job>,
     queue: Arc<Mutex<Receiver<Job>>>,
 }
 
-/// Records that are compressed by one thread.
+/// Records that one thread compresses.
 #[derive(Debug, Default)]
 struct Batch {
     records: Vec<u8>,
-    /// Which of the bytes are compressed together, and which stay plain.
+    /// Which bytes are compressed together, and which remain plain.
     parts: Vec<Part>,
-    /// What becomes of them.
+    /// The resulting records.
     output: Vec<u8>,
     plain: u64,
     compressed: u64,
@@ -97,7 +97,7 @@ impl Batch {
         self.output.clear();
     }
 
-    /// Compresses what is to be compressed into one frame.
+    /// Compresses the selected parts into one frame.
     fn run(&mut self, zstd: &mut Compressor) -> Result<()> {
         let Batch { records, parts, output, .. } = self;
         let before = zstd.sizes();
@@ -125,11 +125,11 @@ impl Batch {
 }
 
 impl ParallelCompressor {
-    /// A stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order `endian`, at zstd's `level`, whose reader
-    /// has room for `mmap_len` bytes of a record's content.
+    /// Returns a compressor that writes a stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order `endian`,
+    /// at zstd's `level`. `mmap_len` is the size of the reader's buffer for the content of one record, in bytes.
     ///
     /// # Errors
-    /// zstd refuses the level.
+    /// zstd rejects the level.
     pub fn new(kind: RecordType, endian: Endian, level: i32, mmap_len: usize) -> Result<Self> {
         let own = Compressor::of_frames(kind, endian, level)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -151,7 +151,7 @@ impl ParallelCompressor {
         })
     }
 
-    /// The same with at most so many threads; with 0 the calling thread does all of it. What comes out does not depend
+    /// Limits the number of threads to `most`. With 0, the calling thread does all the work. The output does not depend
     /// on it.
     #[must_use]
     pub fn with_threads(mut self, most: usize) -> Self {
@@ -159,10 +159,10 @@ impl ParallelCompressor {
         self
     }
 
-    /// Takes a record, which is compressed or stays plain, and gives `sink` those that are ready.
+    /// Adds a record, which is compressed or remains plain, and passes completed records to `sink`.
     ///
     /// # Errors
-    /// Those of `sink`, and zstd's.
+    /// The errors of `sink` and of zstd.
     pub fn record<E: From<Error>>(
         &mut self,
         record: &RawRecord<'_>,
@@ -182,10 +182,10 @@ impl ParallelCompressor {
         Ok(())
     }
 
-    /// Gives `sink` all that is left; what comes then begins a new batch.
+    /// Passes all remaining records to `sink`. The next record starts a new batch.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// As for [`record`](Self::record).
     pub fn flush<E: From<Error>>(&mut self, mut sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>) -> Result<(), E> {
         if !self.batch.records.is_empty() && !self.pending.is_empty() {
             self.submit()?;
@@ -201,13 +201,13 @@ impl ParallelCompressor {
         Ok(())
     }
 
-    /// Plain bytes for each byte of the records, headers and all, rounded, as the COMPRESSED feature has it; 0 before
-    /// the first record.
+    /// Returns the compression ratio as in the COMPRESSED feature: plain bytes for each byte of the compressed records
+    /// including headers, rounded; 0 before the first record.
     pub fn ratio(&self) -> u32 {
         crate::compress::ratio(self.plain, self.compressed)
     }
 
-    /// Gives the batch to a thread; where the system starts none, it is compressed here.
+    /// Passes the batch to a thread. If the system starts no thread, compresses it on the calling thread.
     fn submit(&mut self) -> Result<()> {
         if self.threads.len() < self.most_threads {
             self.start()?;
@@ -217,7 +217,7 @@ impl ParallelCompressor {
         let (done, result) = channel();
         match self.jobs.as_ref().filter(|_| !self.threads.is_empty()) {
             Some(jobs) => {
-                // The threads have the memory from now on.
+                // The threads use the memory from now on.
                 self.own = None;
                 jobs.sender.send((batch, done)).map_err(|_| gone())?;
             }
@@ -230,7 +230,7 @@ impl ParallelCompressor {
         Ok(())
     }
 
-    /// Starts one more thread, if the system does.
+    /// Starts one more thread, if the system permits it.
     fn start(&mut self) -> Result<()> {
         let mut zstd = Compressor::of_frames(self.kind, self.endian, self.level)?;
         let jobs = self.jobs.get_or_insert_with(|| {
@@ -240,13 +240,13 @@ impl ParallelCompressor {
         let queue = Arc::clone(&jobs.queue);
         match thread::Builder::new().spawn(move || work(&queue, &mut zstd)) {
             Ok(thread) => self.threads.push(thread),
-            // Those that are there have to do.
+            // Continue with the existing threads.
             Err(_) => self.most_threads = self.threads.len(),
         }
         Ok(())
     }
 
-    /// What compresses on the calling thread.
+    /// Returns the compressor of the calling thread.
     fn own(&mut self) -> Result<&mut Compressor> {
         Ok(match &mut self.own {
             Some(own) => own,
@@ -282,22 +282,22 @@ impl ParallelCompressor {
 
 impl Drop for ParallelCompressor {
     fn drop(&mut self) {
-        // Without jobs the threads end.
+        // The threads end when the queue is closed.
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // One that has failed was noticed by its missing result.
+            // A failed thread was already detected by its missing result.
             let _ = thread.join();
         }
     }
 }
 
-/// What a thread does.
+/// The main loop of a thread.
 fn work(queue: &Mutex<Receiver<Job>>, zstd: &mut Compressor) {
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((mut batch, done)) = job else { return };
         let result = batch.run(zstd).map(|()| batch);
-        // Nobody waits any more if the conversion failed elsewhere.
+        // Nobody waits for the result if the conversion failed elsewhere.
         let _ = done.send(result);
     }
 }
@@ -306,7 +306,7 @@ fn gone() -> Error {
     Error::io("zstd encoder")(std::io::Error::other("a thread ended"))
 }
 
-/// Memory that a thread takes: zstd's tables for a frame of a batch, and the batch with what becomes of it.
+/// Returns the memory of a thread in bytes: zstd's tables for a frame of a batch, and the batch with its output.
 fn memory_of(level: i32) -> usize {
     let tables = match level {
         ..=4 => 3 << 20,
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
     use perfdata_core::read::{Decompressor, Limits, is_compressed};
 
-    /// Records of several megabytes that do not compress to nothing; every 1,000th one is of perf itself.
+    /// Returns records of several megabytes that do not compress too well; every 1,000th is one of perf's own records.
     fn records() -> Vec<(Vec<u8>, bool)> {
         let mut seed = 1_u64;
         let mut record = |number: u32| {
@@ -370,7 +370,7 @@ mod tests {
         }
     }
 
-    /// Every frame begins with a record and ends with one, and no record holds more than the reader has room for.
+    /// Every frame starts and ends at a record boundary, and no record exceeds the reader's buffer.
     #[test]
     fn what_went_in_comes_out() {
         let mut expected = records().into_iter().map(|(bytes, _)| bytes);

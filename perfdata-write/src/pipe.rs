@@ -1,4 +1,4 @@
-//! Writing pipe mode.
+//! Writes recordings in pipe mode.
 
 use std::io::{BufWriter, Write};
 
@@ -16,21 +16,21 @@ use crate::file::BLOCK;
 use crate::incoming::Incoming;
 use crate::plan::PipePlan;
 
-/// Writes a pipe stream: the metadata when it is made, then the records.
+/// Writes a pipe stream: [`begin`](Self::begin) writes the metadata, then come the records.
 pub struct PipeWriter<W: Write> {
     out: BufWriter<W>,
-    /// Nothing is known of a stream of nothing but records.
+    /// `None` for a stream that contains only records: its events are not known.
     incoming: Option<Incoming>,
-    /// Whether it is the copy of a stream, which may be cut.
+    /// Whether this is a copy of a stream, which may be truncated.
     is_copy: bool,
 }
 
 impl<W: Write> PipeWriter<W> {
-    /// Begins a stream by `plan`.
+    /// Starts a stream with the layout in `plan`.
     ///
     /// # Errors
-    /// The output cannot be written, or metadata not be encoded: a section too large for a record. Nothing is written
-    /// then.
+    /// The output cannot be written, or the metadata cannot be encoded because a section is too large for a record. In
+    /// this case, nothing is written.
     pub fn begin(out: W, mut plan: PipePlan, recording: &Recording) -> Result<Self> {
         let is_copy = plan.is_copy;
         plan.settle_events(recording);
@@ -44,16 +44,16 @@ impl<W: Write> PipeWriter<W> {
         Ok(writer)
     }
 
-    /// A stream of nothing but records, as in the files `data.N` of a directory.
+    /// Starts a stream that contains only records, as in the files `data.N` of a directory.
     pub fn bare(out: W) -> Self {
         PipeWriter { out: BufWriter::with_capacity(BLOCK, out), incoming: None, is_copy: true }
     }
 
-    /// Writes a record of one of the events that [`begin`](Self::begin) saw.
+    /// Writes a record of one of the events that were passed to [`begin`](Self::begin).
     ///
     /// # Errors
-    /// A reader would not get the same record: see [`Record::encode_for`]. The output cannot be written. A stream of
-    /// nothing but records has no events to encode for.
+    /// A reader would not return the same record: see [`Record::encode_for`]. The output cannot be written. The stream
+    /// contains only records, and its events are not known.
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let Some(incoming) = &self.incoming else { return Err(Error::NoEvents) };
         let (bytes, endian) = (incoming.encode(record)?, incoming.endian());
@@ -88,7 +88,7 @@ impl<W: Write> RecordSink for PipeWriter<W> {
 
     fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
         match (batch.iter().next(), &mut self.incoming) {
-            // A record with a payload is in a batch of its own.
+            // A record with a payload is in a separate batch.
             (Some(record), _) if batch.len() == 1 => return self.record(&record),
             (_, Some(incoming)) => incoming.records(batch.endian())?,
             _ => {}
@@ -111,7 +111,7 @@ impl<W: Write> RecordSink for PipeWriter<W> {
     }
 }
 
-/// The record that `slot` stands for, from the model. What the model no longer has is left out.
+/// Encodes the record for `slot` from the model. Returns no bytes if the model no longer contains the item.
 fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
     let record = |kind: RecordType, body: Body| -> Result<Vec<u8>> {
         let record = Record { kind, misc: slot.misc, body, tail: slot.padding.clone(), sample_id: None };
@@ -155,7 +155,7 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
     }
 }
 
-/// The records of all build ids.
+/// Encodes the records of all build IDs.
 fn build_ids(recording: &Recording) -> perfdata_core::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(Feature::BuildIds(ids)) = recording.feature(FeatureId::BUILD_ID).transpose()?.map(|s| s.value) {
@@ -164,7 +164,7 @@ fn build_ids(recording: &Recording) -> perfdata_core::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The record of tracing data, which counts neither the data nor its padding in its own size, and the data.
+/// Encodes the record of tracing data, and the data. The record's size includes neither the data nor its padding.
 fn tracing_data(data: &[u8], pad: Option<u32>, tail: &[u8], slot: &Slot, endian: Endian) -> Result<Vec<u8>> {
     let size = data.len().saturating_add(slot.padding.len());
     let size = u32::try_from(size).map_err(|_| Error::TooLarge {

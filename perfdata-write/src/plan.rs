@@ -1,4 +1,4 @@
-//! In which order, and with what between, the parts of a recording are put down.
+//! Plans: the order of the parts of a recording in the output, and the bytes between them.
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::{FileLayout, Part, PipeLayout, Region, Slot, SlotContent};
@@ -8,23 +8,23 @@ use perfdata_core::header::{FileHeader, FileSection, WordSize};
 /// The order of a file's parts.
 #[derive(Debug, Clone)]
 pub struct FilePlan {
-    /// The parts in file order. The places are those of the recording that the plan was made from; a part that
-    /// follows another one moves with it.
+    /// The parts in file order. The offsets are those of the recording that the plan was made from; a part that follows
+    /// another one moves with it.
     pub(crate) steps: Vec<Region>,
-    /// The recording that the plan was made from, if any.
+    /// The layout of the recording that the plan was made from, if any.
     pub(crate) found: Option<FileLayout>,
-    /// Whether every part keeps its place, since parts of the file share bytes.
+    /// Whether every part keeps its offset, because parts of the file share bytes.
     pub(crate) pinned: bool,
 }
 
 impl FilePlan {
-    /// The order of `perf record` (tools/perf/util/header.c, perf_session__do_write_header): header, ids,
+    /// Returns the layout of `perf record` (tools/perf/util/header.c, perf_session__do_write_header): header, IDs,
     /// attributes, records, feature table, sections. All events must be known before the first record is written.
     pub fn standard() -> Self {
         Self::of(&[Part::Header, Part::Attrs, Part::EventTypes, Part::Data])
     }
 
-    /// The order for a stream whose events become known only behind the records: ids and attributes come last.
+    /// Returns the layout for a stream whose events become known only after the records: IDs and attributes come last.
     pub fn events_last() -> Self {
         Self::of(&[Part::Header, Part::Data, Part::Attrs])
     }
@@ -34,13 +34,13 @@ impl FilePlan {
         FilePlan { steps, found: None, pinned: false }
     }
 
-    /// The layout of an existing file, with its gaps.
+    /// Returns the layout of an existing file, with its gaps.
     pub fn exact(found: &FileLayout) -> Self {
         FilePlan { steps: found.regions.clone(), found: Some(found.clone()), pinned: found.overlaps() }
     }
 
-    /// The layout of an existing file whose feature sections may share bytes: each gets a place of its own. What
-    /// other parts share cannot be told apart: see [`FileLayout::conflict`].
+    /// Returns the layout of an existing file in which feature sections may share bytes; each section gets separate
+    /// bytes in the output. Other parts that share bytes cannot be separated: see [`FileLayout::conflict`].
     pub fn apart(found: &FileLayout) -> Self {
         let others: Vec<_> =
             found.regions.iter().filter(|region| !matches!(region.part, Part::Feature(_) | Part::Gap)).collect();
@@ -52,12 +52,12 @@ impl FilePlan {
         FilePlan { steps, found: Some(found.clone()), pinned: false }
     }
 
-    /// Of which words the feature bitmap is made.
+    /// Returns the word size of the feature bitmap.
     pub(crate) fn words(&self) -> WordSize {
         self.found.as_ref().map_or(WordSize::Bits64, |found| found.words)
     }
 
-    /// The header as found, or an empty one of today's size.
+    /// Returns the original header, or an empty one of the current size.
     pub(crate) fn header(&self, recording: &Recording) -> FileHeader {
         match &self.found {
             Some(found) => found.header.clone(),
@@ -73,18 +73,18 @@ impl FilePlan {
         }
     }
 
-    /// Whether the attributes stand behind the records.
+    /// Returns whether the attributes follow the records.
     pub(crate) fn has_events_last(&self) -> bool {
         self.position(Part::Attrs) > self.position(Part::Data)
     }
 
-    /// Brings the ids in line with the events that the recording has now; ids stand before the attributes. An event
-    /// without ids has a place of no length, except in files that give it none.
+    /// Adapts the IDs to the current events of the recording. IDs precede the attributes. An event without IDs has an
+    /// empty section, except in files without such sections.
     pub(crate) fn settle_events(&mut self, recording: &Recording) {
         let count = recording.events.len();
         let mut wanted: Vec<bool> =
             recording.events.iter().map(|event| self.found.is_none() || !event.ids.is_empty()).collect();
-        // What stays is no longer wanted.
+        // IDs that keep their step need no new one.
         self.steps.retain(|step| match step.part {
             Part::Ids(event) => wanted.get_mut(event).is_some_and(std::mem::take),
             _ => true,
@@ -100,8 +100,8 @@ impl FilePlan {
         self.steps.splice(at..at, missing);
     }
 
-    /// Brings the steps behind the records in line with the features that the recording has now: sections that it
-    /// lost go, new ones stand in the order of their numbers, and the table follows the records.
+    /// Adapts the steps after the records to the current features of the recording: removes missing sections, inserts
+    /// new ones in ascending order, and puts the table after the records.
     pub(crate) fn settle_features(&mut self, recording: &Recording) {
         self.steps.retain(|step| match step.part {
             Part::Feature(id) => recording.features.contains_key(&id),
@@ -122,8 +122,8 @@ impl FilePlan {
         }
     }
 
-    /// Entries of the table whose sections could not be read, and which `recording` does not have anew: they stay as
-    /// they were.
+    /// Returns the entries of the table whose sections could not be read, and which `recording` does not contain. They
+    /// are preserved.
     pub(crate) fn lost_entries<'a>(
         &'a self,
         recording: &'a Recording,
@@ -142,7 +142,7 @@ impl FilePlan {
         self.steps.insert(at, Region { part, place });
     }
 
-    /// Where the part before step `at` ended: the place of a new part.
+    /// Returns the offset after the part before step `at`, where a new part is inserted.
     fn end_before(&self, at: usize) -> FileSection {
         let before = at.checked_sub(1).and_then(|before| self.steps.get(before));
         FileSection { offset: before.and_then(|step| step.place.end()).unwrap_or(0), size: 0 }
@@ -153,25 +153,25 @@ impl FilePlan {
 #[derive(Debug, Clone)]
 pub struct PipePlan {
     pub(crate) head: PipeLayout,
-    /// The number that ends the features where nothing else says one.
+    /// The ID of the record that ends the features, unless the pipe already contains one.
     end: FeatureId,
-    /// Whether it is the plan of an existing pipe.
+    /// Whether this is the plan of an existing pipe.
     pub(crate) is_copy: bool,
 }
 
 impl PipePlan {
-    /// perf 5.14 to 6.19 know the features below, and their `report` stops at any other number that ends them; later
-    /// ones take every number above those of the features.
+    /// The default ID of the record that ends the features. perf 5.14 to 6.19 define features below this number, and
+    /// their `report` stops at any other number; later versions accept every number above those of the features.
     pub const END: FeatureId = FeatureId(32);
 
-    /// The records of an existing pipe.
+    /// Returns the records of an existing pipe.
     pub fn exact(found: &PipeLayout) -> Self {
         PipePlan { head: found.clone(), end: Self::END, is_copy: true }
     }
 
-    /// The order of `perf record -o -` (tools/perf/builtin-record.c, record__synthesize): attributes, features by
-    /// number, tracing data; then the build ids. The record that ends the features bears the number `end`, if that is
-    /// above theirs.
+    /// Returns the order of `perf record -o -` (tools/perf/builtin-record.c, record__synthesize): attributes, features
+    /// in ascending order, tracing data; then the build IDs. The record that ends the features has the ID `end`, or a
+    /// larger one if a feature has this ID or a larger one.
     pub fn standard(recording: &Recording, end: FeatureId) -> Self {
         let attrs = (0..recording.events.len()).map(SlotContent::Attr);
         let names = (0..recording.event_types.len()).map(SlotContent::EventType);
@@ -179,7 +179,7 @@ impl PipePlan {
         PipePlan { head: PipeLayout { slots }, end, is_copy: false }
     }
 
-    /// Brings the records in line with the events that the recording has now: new ones follow the others.
+    /// Adapts the records to the current events of the recording: new ones follow the others.
     pub(crate) fn settle_events(&mut self, recording: &Recording) {
         let slots = &mut self.head.slots;
         let event = |slot: &Slot| match slot.content {
@@ -192,8 +192,8 @@ impl PipePlan {
         slots.splice(at..at, (known..recording.events.len()).map(SlotContent::Attr).map(Slot::new));
     }
 
-    /// Brings the records in line with the features that the recording has now: those of lost ones go, new ones stand
-    /// in the order of their numbers.
+    /// Adapts the records to the current features of the recording: removes missing ones, and inserts new ones in
+    /// ascending order.
     pub(crate) fn settle_features(&mut self, recording: &Recording) {
         let mut added = false;
         let slots = &mut self.head.slots;
@@ -208,13 +208,14 @@ impl PipePlan {
                 added = true;
             }
         }
-        // The records of an existing pipe stay as they are, whatever ends its features.
+        // The records of an existing pipe remain unchanged, whatever record ends its features.
         if added {
             self.settle_end();
         }
     }
 
-    /// Features need an end with a number above theirs: perf takes any other for a feature.
+    /// Ensures that the record that ends the features has an ID above theirs: perf interprets any other ID as a
+    /// feature.
     fn settle_end(&mut self) {
         let slots = &mut self.head.slots;
         let is_feature = |slot: &Slot| matches!(slot.content, SlotContent::Feature(_));
