@@ -1,4 +1,4 @@
-//! Writes `per_fixture!`, the macro that makes one named test of every recording in `fixtures/`.
+//! Writes the macro `per_fixture!`, which creates a named test for every recording in `fixtures/`.
 
 use std::{env, fmt::Write as _, fs, io, path::Path};
 

@@ -1,4 +1,4 @@
-//! Writes a large recording for measuring:
+//! Writes a large recording for measurements:
 //!
 //!     cargo run --release -p perfdata-tests --example generate -- callchains 500M /tmp/large.data
 
@@ -11,24 +11,24 @@ use clap::Parser;
 use perfdata_core::Endian;
 use perfdata_tests::generate::{Generator, Mix};
 
-/// Writes a large recording for measuring: the same one for the same options.
+/// Writes a large recording for measurements: the same one for the same options.
 #[derive(Parser)]
 struct Options {
-    /// What it is full of: callchains, events, tracepoints, system, compressed or stacks.
+    /// Main content: callchains, events, tracepoints, system, compressed or stacks.
     #[arg(value_parser = |name: &str| Mix::by_name(name).ok_or("no such mix"))]
     mix: Mix,
-    /// Bytes of records; K, M and G stand for thousands, millions and thousands of millions.
+    /// Size of the records in bytes; K, M and G mean 10^3, 10^6 and 10^9.
     #[arg(value_parser = bytes)]
     size: u64,
-    /// File to write; - for standard output, then as a pipe.
+    /// File to write; - means standard output, in pipe mode.
     output: PathBuf,
     /// Writes pipe mode.
     #[arg(long)]
     pipe: bool,
-    /// Writes the big-endian byte order.
+    /// Writes big-endian byte order.
     #[arg(long)]
     big_endian: bool,
-    /// Another one of the kind.
+    /// Seed: another value generates another recording of the same kind.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! Differences between what perf says of a recording and of what was made of it that are right, by the conversion.
+//! Accepted differences between perf's output for a recording and for the result of a conversion, by conversion.
 
 use crate::{
     golden::{ANY, Allowed, Difference},
@@ -6,7 +6,7 @@ use crate::{
     recordings::Recording,
 };
 
-/// A directory became a file.
+/// A directory was converted to a file.
 pub const DIRECTORY: Allowed = Allowed {
     name: "directory",
     reason: "it is a file",
@@ -15,7 +15,7 @@ pub const DIRECTORY: Allowed = Allowed {
     applies: |difference| matches!(difference, Difference::Lost(line) if line.starts_with("# directory data version : ")),
 };
 
-/// Records are compressed, or not any more.
+/// Records were compressed or decompressed.
 pub const COMPRESSION: Allowed = Allowed {
     name: "compressed",
     reason: "nothing in it is compressed any more, or it is now, or otherwise",
@@ -24,7 +24,7 @@ pub const COMPRESSION: Allowed = Allowed {
     applies: |difference| difference.all_lines(|line| line.starts_with("# compressed : ")),
 };
 
-/// The records of a file take more room, or less.
+/// The size of the records in a file changed.
 pub const OTHER_SIZE: Allowed = Allowed {
     name: "places",
     reason: "the records take more room, or less",
@@ -35,7 +35,7 @@ pub const OTHER_SIZE: Allowed = Allowed {
     },
 };
 
-/// A file has more features, or less.
+/// A file has one more feature or one less.
 pub const OTHER_FEATURES: Allowed = Allowed {
     name: "missing features",
     reason: "COMPRESSED or DIR_FORMAT is one more, or one less",
@@ -44,7 +44,7 @@ pub const OTHER_FEATURES: Allowed = Allowed {
     applies: |difference| difference.changed_after("# missing features: ").is_some(),
 };
 
-/// Between compressed records and the plain ones in them.
+/// Differences between compressed and decompressed recordings.
 pub const COMPRESSED: &[Allowed] = &[
     COMPRESSION,
     OTHER_SIZE,
@@ -65,7 +65,7 @@ pub const COMPRESSED: &[Allowed] = &[
     },
 ];
 
-/// Between a file and a pipe, in either direction: where records and features are.
+/// Between a file and a pipe, in either direction: offsets of records and features.
 pub const PLACES: Allowed = Allowed {
     name: "places",
     reason: "a file has places, a pipe has none",
@@ -78,7 +78,7 @@ pub const PLACES: Allowed = Allowed {
     },
 };
 
-/// Between a file and a pipe, in either direction: the line that closes the header.
+/// Between a file and a pipe, in either direction: the line that ends the header.
 pub const FRAME: Allowed = Allowed {
     name: "frame",
     reason: "perf closes the frame of a file's header behind the features, that of a pipe's before them",
@@ -90,7 +90,7 @@ pub const FRAME: Allowed = Allowed {
     },
 };
 
-/// Between a file and a pipe, in either direction: the list of what is not there.
+/// Between a file and a pipe, in either direction: the list of missing features.
 pub const MISSING_FEATURES: Allowed = Allowed {
     name: "missing features",
     reason: "perf lists the bits that a file's header does not have; a pipe has no bits",
@@ -102,7 +102,7 @@ pub const MISSING_FEATURES: Allowed = Allowed {
     },
 };
 
-/// Between a pipe and the file made of it: a file shows what perf does not find, or makes up, in a pipe.
+/// From a pipe to a file: perf shows data of the file that it does not find in a pipe, or invents for a pipe.
 pub const PIPE_TO_FILE: &[Allowed] = &[
     PLACES,
     FRAME,
@@ -239,17 +239,17 @@ fn is_stat(recording: &Recording) -> bool {
     recording.name.contains("-pipe-stat")
 }
 
-/// perf 4.14 to 4.18 send the features before the attributes.
+/// perf 4.14 to 4.18 write the features before the attributes in a pipe.
 fn features_first(recording: &Recording) -> bool {
     recording.name.contains("piped.") && (recording.name.ends_with("-4.14") || recording.name.ends_with("-4.16"))
 }
 
-/// A line of `perf evlist -v` without the name of the event.
+/// Returns a line of `perf evlist -v` without the name of the event.
 fn attribute(line: &str) -> Option<&str> {
     line.split_once(": type: ").or_else(|| line.split_once(": size: ")).map(|(_, attribute)| attribute)
 }
 
-/// A line of `perf script` without what a longer name of an event changes in it.
+/// Returns a line of `perf script` without the parts that depend on the length of the event name.
 fn without_modifier(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ").replace(":H: ", ": ")
 }

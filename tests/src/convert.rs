@@ -1,4 +1,4 @@
-//! Converting recordings in tests: by the library, and by the command.
+//! Conversion of recordings in tests, with the library and with the command.
 
 use std::{
     env, fs,
@@ -25,21 +25,21 @@ use tempfile::TempDir;
 
 use crate::perf;
 
-/// What a conversion made, in a folder of its own that goes away with this.
+/// The result of a conversion in a temporary folder, which is deleted on drop.
 #[derive(Debug)]
 pub struct Converted {
     folder: TempDir,
-    /// What the conversion says of itself.
+    /// The summary that the conversion reported.
     pub summary: Summary,
 }
 
 impl Converted {
-    /// The new recording.
+    /// Returns the path of the new recording.
     pub fn path(&self) -> PathBuf {
         output_in(&self.folder)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the new recording.
     pub fn bytes(&self) -> Vec<u8> {
         fs::read(self.path()).expect("the conversion left its output")
     }
@@ -49,11 +49,11 @@ fn output_in(folder: &TempDir) -> PathBuf {
     folder.path().join("converted.data")
 }
 
-/// What `perfconv convert` and its short forms do: `input` through `stages` into the container `to`, or into that
-/// of the input.
+/// Does the same as `perfconv convert` and its short forms: converts `input` with `stages` into the container `to`, or
+/// into the container of the input.
 ///
 /// # Errors
-/// Those of the conversion. Then there is no output, not even a part of it: else this panics.
+/// The errors of the conversion. In this case, no output exists, not even in part; otherwise this panics.
 pub fn convert(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> error::Result<Converted> {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let result = Output::create(&output_in(&folder), input, false)
@@ -74,23 +74,23 @@ pub type MemoryReader = RecordingReader<SourceReader<Arc<Vec<u8>>>>;
 /// Opens a recording in memory.
 ///
 /// # Errors
-/// It is none.
+/// The bytes are not a recording.
 pub fn open(bytes: Vec<u8>) -> perfdata_core::Result<MemoryReader> {
     RecordingReader::open(Arc::new(bytes))
 }
 
-/// A recording as it is read: the model with all metadata, how it stood in its container, and the record stream.
+/// A recording as it is read: the model with all metadata, its layout in the container, and the record stream.
 #[derive(Debug)]
 pub struct Whole {
-    /// The model when the last record has passed.
+    /// The model after the last record.
     pub recording: Recording,
-    /// The places of everything.
+    /// Offsets and sizes of all parts.
     pub container_layout: ContainerLayout,
-    /// Records with their payloads, in order; behind them bytes that are none.
+    /// Records with their payloads, in order, followed by the bytes that are not records.
     pub stream: Vec<u8>,
-    /// Where in `stream` each record starts, and its type.
+    /// Offset in `stream`, and type, of each record.
     pub records: Vec<(usize, RecordType)>,
-    /// Where in `stream` the last record and what follows it ends, and bytes that are no records begin.
+    /// Offset in `stream` of the end of the last record and its payload, where bytes that are not records start.
     pub records_end: usize,
 }
 
@@ -98,7 +98,7 @@ impl Whole {
     /// Reads a recording to its end.
     ///
     /// # Errors
-    /// It is none, or its metadata is damaged.
+    /// The bytes are not a recording, or the metadata is corrupt.
     pub fn read(bytes: Vec<u8>) -> perfdata_core::Result<Self> {
         let mut reader = open(bytes)?;
         let (mut stream, mut records, mut records_end) = (Vec::new(), Vec::new(), 0);
@@ -130,10 +130,10 @@ impl Whole {
     }
 }
 
-/// What `perfconv diff` says of two recordings, line by line.
+/// Returns the output of `perfconv diff` for two recordings, line by line.
 ///
 /// # Errors
-/// As text: one of them cannot be read.
+/// As text, if one of them cannot be read.
 pub fn differences(a: &Path, b: &Path) -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     let mut see = |_, difference: diff::Difference| {
@@ -145,12 +145,12 @@ pub fn differences(a: &Path, b: &Path) -> Result<Vec<String>, String> {
     if differs == lines.is_empty() { Err(format!("differs: {differs}, but {lines:?}")) } else { Ok(lines) }
 }
 
-/// The `perfconv` command, built by the profile that these tests were built by.
+/// Returns the `perfconv` command, built with the cargo profile of these tests.
 pub fn perfconv() -> Command {
     Command::new(built().join("perfconv"))
 }
 
-/// Runs `commands` by a shell in `folder`, with `perfconv` on its search path, without a terminal and an input.
+/// Runs `commands` in a shell in `folder`, with `perfconv` on the PATH, without a terminal and input.
 pub fn in_shell(folder: &Path, commands: &str) -> perf::Output {
     let program = perfconv().get_program().to_owned();
     let bin = Path::new(&program).parent().expect("it is in a folder").to_owned();
@@ -162,16 +162,16 @@ pub fn in_shell(folder: &Path, commands: &str) -> perf::Output {
     perf::run(shell, Duration::from_secs(60)).expect("bash can be started")
 }
 
-/// The example `name`, built likewise.
+/// Returns the example `name`, built with the same profile.
 pub fn example(name: &str) -> Command {
     Command::new(built().join("examples").join(name))
 }
 
-/// The folder of programs that cargo builds.
+/// Returns the folder of programs that cargo builds.
 ///
-/// Only the package of a program knows where it is, and only if its own tests were asked for: cargo builds it anew if
-/// anything has changed, and else says at once that it is there. With the whole workspace and its examples it takes the
-/// same dependencies as for tests.
+/// cargo tells only the package of a program where the program is, and builds it only for the tests of that package.
+/// Therefore this runs cargo, which rebuilds the program if something has changed, and returns at once otherwise. With
+/// the whole workspace and its examples, cargo selects the same dependencies as for tests.
 fn built() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {

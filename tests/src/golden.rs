@@ -1,4 +1,4 @@
-//! Comparing two texts line by line, with a named list of the differences that are right.
+//! Comparison of two texts line by line, with a named list of accepted differences.
 
 use std::{
     collections::BTreeMap,
@@ -10,47 +10,47 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::{perf::Question, recordings::Recording};
 
-/// How many unexplained differences a message shows.
+/// Maximum number of unexplained differences in a message.
 const SHOWN: usize = 8;
 
-/// A difference between two answers that is no fault, and why.
+/// An accepted difference between two outputs, with the reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
-    /// A short name, for the list of those that occurred.
+    /// A short name, for the list of differences that occurred.
     pub name: &'static str,
-    /// Why this difference is right.
+    /// The reason why this difference is correct.
     pub reason: &'static str,
-    /// The answer that it is found in.
+    /// The question whose output it occurs in.
     pub question: Question,
-    /// The recordings that it may occur in; [`ANY`] if it does not depend on that.
+    /// The recordings in which it may occur; [`ANY`] for all.
     pub recordings: fn(&Recording) -> bool,
-    /// Recognises it.
+    /// Returns whether a difference is of this kind.
     pub applies: fn(Difference<'_>) -> bool,
 }
 
-/// For what may differ in all recordings.
+/// Accepts all recordings.
 pub const ANY: fn(&Recording) -> bool = |_| true;
 
-/// Lines that two texts do not have in common.
+/// A difference between the lines of two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference<'a> {
-    /// A line that reads otherwise in the second text.
+    /// A line that is different in the second text.
     Changed(&'a str, &'a str),
-    /// A line that only the first text has.
+    /// A line that exists only in the first text.
     Lost(&'a str),
-    /// A line that only the second text has.
+    /// A line that exists only in the second text.
     New(&'a str),
 }
 
-/// How often each allowed difference occurred, by name.
+/// Number of occurrences of each accepted difference, by name.
 pub type Uses = BTreeMap<&'static str, usize>;
 
-/// The uses of allowed differences, summed up over many comparisons.
+/// Occurrences of accepted differences, summed over many comparisons.
 #[derive(Debug, Default)]
 pub struct Tally(Mutex<Uses>);
 
 impl<'a> Difference<'a> {
-    /// Both lines of a change when they begin with `start`.
+    /// Returns the rest of both lines of a change if both start with `start`.
     pub fn changed_after(self, start: &str) -> Option<(&'a str, &'a str)> {
         match self {
             Self::Changed(old, new) => old.strip_prefix(start).zip(new.strip_prefix(start)),
@@ -58,7 +58,7 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Whether all its lines, be it one or two, satisfy `test`.
+    /// Returns whether all its lines (one or two) satisfy `test`.
     pub fn all_lines(self, test: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::Changed(old, new) => test(old) && test(new),
@@ -77,8 +77,8 @@ impl fmt::Display for Difference<'_> {
     }
 }
 
-/// Compares two answers to `question` about `recording` or what was made of it. Answers how often each of
-/// the `allowed` differences occurred, or with the differences that none of them explains.
+/// Compares two outputs for `question` about `recording` and its conversion. Returns the number of occurrences of each
+/// difference in `allowed`, or the differences that are not accepted as an error.
 pub fn compare(
     recording: &Recording,
     question: Question,
@@ -120,8 +120,8 @@ pub fn compare(
     Err(message)
 }
 
-/// Goes through two blocks of lines that stand at the same place: as changes where they can be explained
-/// so, else as lost and new lines where those can, and what is left over as it comes.
+/// Compares two blocks of lines at the same position: as changes if these are accepted, otherwise as lost and new lines
+/// if these are accepted. All other lines are reported in order.
 fn pair<'a>(
     mut old: &[&'a str],
     mut new: &[&'a str],
@@ -160,7 +160,7 @@ fn pair<'a>(
 }
 
 impl Tally {
-    /// Adds what one comparison used.
+    /// Adds the occurrences of one comparison.
     pub fn add(&self, uses: &Uses) {
         let mut sum = self.0.lock().expect("adding does not panic");
         for (name, count) in uses {
@@ -168,13 +168,13 @@ impl Tally {
         }
     }
 
-    /// The names in `allowed` that never occurred: candidates for deletion.
+    /// Returns the names in `allowed` that never occurred: candidates for deletion.
     pub fn unused(&self, allowed: &[Allowed]) -> Vec<&'static str> {
         let sum = self.0.lock().expect("adding does not panic");
         allowed.iter().map(|allowed| allowed.name).filter(|name| !sum.contains_key(name)).collect()
     }
 
-    /// What occurred, why it is right, and how often, one per line.
+    /// Returns the occurrences, their reasons and numbers, one per line.
     pub fn describe(&self, allowed: &[Allowed]) -> String {
         let sum = self.0.lock().expect("adding does not panic");
         let mut text = String::new();

@@ -1,17 +1,17 @@
-//! perf as the judge of a conversion: whom to ask about a recording, and whether two recordings read alike.
+//! perf as the judge of a conversion: selects the perfs for a recording, and compares their output for two recordings.
 //!
-//! What holds for the recordings here, found by having all six perfs read all of them:
+//! These facts about the recordings here were found by reading all of them with all six perfs:
 //!
-//! - The perf that recorded says the same text on every machine of its byte order, apart from [`READER`].
-//!   The x86-64 perf of the same version is the judge for aarch64, armhf and i386.
-//! - A perf of the other byte order is no judge. It shows `prot` of MMAP2 records unswapped; in a pipe it takes
-//!   pid and tid, the raw data of tracepoints and compressed records unswapped, and before 7.2 stops at the
-//!   first feature; it leaves out BPF programs, and shows `clockid` and `sample_regs_intr` wrongly.
-//! - In file mode a perf refuses attributes larger than its own; in a pipe it takes them. So a pipe recorded
-//!   by a newer perf is no measure for the file made from it.
-//! - A newer perf reads what an older one recorded, but not all: 7.2 refuses stat recordings (COMPRESSED with
-//!   `mmap_len` 0), files injected by 6.1 (unaligned BUILD_ID records) and takes the terminator of a pipe
-//!   recorded by an older perf for an empty CPU_DOMAIN_INFO. It then says the same about both, or nothing.
+//! - The perf that made a recording prints the same text on every machine of its byte order, except for [`READER`]. The
+//!   x86-64 perf of the same version is the judge for aarch64, armhf and i386.
+//! - A perf of the other byte order cannot be a judge. It does not swap `prot` of MMAP2 records; in a pipe it does not
+//!   swap pid and tid, the raw data of tracepoints and compressed records, and before 7.2 it stops at the first
+//!   feature; it omits BPF programs, and prints `clockid` and `sample_regs_intr` incorrectly.
+//! - In file mode, perf rejects attributes larger than its own; in a pipe it accepts them. Therefore a pipe recorded by
+//!   a newer perf cannot be compared with the file made from it.
+//! - A newer perf reads most recordings of an older one: 7.2 rejects stat recordings (COMPRESSED with `mmap_len` 0) and
+//!   files injected by 6.1 (unaligned BUILD_ID records), and interprets the terminator of a pipe recorded by an older
+//!   perf as an empty CPU_DOMAIN_INFO. Then its output is the same for both recordings, or empty.
 
 use std::{
     collections::HashMap,
@@ -28,13 +28,13 @@ use crate::{
     recordings::{Container, Endian, Form, Recording},
 };
 
-/// Differences between what perf said where a recording was made and what it says here.
+/// Differences between perf's output on the recording machine and on this one.
 pub const READER: &[Allowed] = &[
     Allowed {
         name: "unwound frames",
         reason: "perf unwinds user stacks with the program that ran, which only the recording machine has",
         question: Question::Script,
-        // s390x without frame pointers: 7.2 unwinds by the user stack for `-g` too.
+        // s390x without frame pointers: 7.2 unwinds the user stack for `-g` too.
         recordings: |recording| {
             recording.name.contains("-s390x-file-dwarf")
                 || matches!(recording.name.as_str(), "7.2-s390x-file-g" | "7.2-s390x-pipe-g")
@@ -62,7 +62,7 @@ pub const READER: &[Allowed] = &[
     },
 ];
 
-/// Recordings whose text differs between releases of perf for reasons of its own, and those reasons.
+/// Recordings whose text differs between releases of perf for reasons unrelated to the conversion, and these reasons.
 const OTHER_TEXT: &[(&str, &str)] = &[
     ("-file-defer", "the deferred callchains are left out, and with them what they add to other lines"),
     ("-pipe-tp-mixed", "perf 6.1 cannot print a dynamic array of bytes that perf 7.2 can"),
@@ -72,7 +72,7 @@ const OTHER_TEXT: &[(&str, &str)] = &[
     ("-odd-64events", "perf 6.12 forgets the name of a thread that ended, which stands in the text of its tracepoints"),
 ];
 
-/// What one perf says of one recording. Each question is asked once, when its answer is first wanted.
+/// The output of one perf for one recording. perf runs at most once for each question, on demand.
 #[derive(Debug)]
 pub struct Texts {
     path: PathBuf,
@@ -81,12 +81,12 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// For a recording that may not be there, or may be another one, a moment later.
+    /// Returns texts without the cache of [`texts`], for a recording that may be deleted or overwritten later.
     pub fn new(path: &Path, perf: &'static Perf) -> Self {
         Self { path: path.to_owned(), perf, answers: Default::default() }
     }
 
-    /// The answer to one question, or why perf could not be asked.
+    /// Returns the output for one question, or the reason why perf could not run.
     pub fn answer(&self, question: Question) -> Result<&Output, String> {
         let Self { path, perf, answers } = self;
         answers[question as usize]
@@ -95,20 +95,20 @@ impl Texts {
             .map_err(Clone::clone)
     }
 
-    /// Whether perf can read the recording: to the end, and it finds a header and records.
+    /// Returns whether perf can read the recording to the end, and finds a header and records.
     pub fn is_readable(&self) -> Result<bool, String> {
         let script = self.answer(Question::Script)?;
         Ok(script.success() && !script.stdout.is_empty() && !self.answer(Question::Header)?.stdout.is_empty())
     }
 }
 
-/// The perf that made the recording, or its equal on another machine of the same byte order.
+/// Returns the perf that made the recording, or the same version for another machine of the same byte order.
 pub fn native(recording: &Recording) -> Option<&'static Perf> {
     let recorder = recording.recorder.as_ref()?;
     perf::all().iter().find(|perf| (perf.version, perf.endian) == (recorder.perf, recorder.endian()))
 }
 
-/// All perfs that can judge a conversion of the recording, the one that made it first.
+/// Returns all perfs that can judge a conversion of the recording, the one that made it first.
 pub fn judges(recording: &Recording) -> Result<Vec<&'static Perf>, String> {
     let mut judges = Vec::new();
     for perf in perf::all() {
@@ -121,8 +121,8 @@ pub fn judges(recording: &Recording) -> Result<Vec<&'static Perf>, String> {
     Ok(judges)
 }
 
-/// Those of the [`judges`] that a suite asks: all if everything is to be tried; else of the project's recordings the
-/// one that made it and the newest, and of others the first.
+/// Returns the [`judges`] that a suite uses: all if everything is tested; otherwise, for the project's recordings, the
+/// one that made it and the newest, and for other recordings the first.
 pub fn panel(recording: &Recording) -> Result<Vec<&'static Perf>, String> {
     let mut judges = judges(recording)?;
     if !is_thorough() {
@@ -133,7 +133,7 @@ pub fn panel(recording: &Recording) -> Result<Vec<&'static Perf>, String> {
     Ok(judges)
 }
 
-/// Whether `perf` has the recording's byte order, takes its attributes in a file too, and reads it.
+/// Returns whether `perf` has the recording's byte order, accepts its attributes in a file too, and can read it.
 pub fn can_judge(perf: &'static Perf, recording: &Recording) -> Result<bool, String> {
     let Some(form) = recording.form else { return Ok(false) };
     let attr_size = attr_size(&recording.main_file(), form).map_err(|error| error.to_string())?;
@@ -142,7 +142,7 @@ pub fn can_judge(perf: &'static Perf, recording: &Recording) -> Result<bool, Str
         && texts(recording, perf).is_readable()?)
 }
 
-/// What `perf` says of an original, which does not change while the tests run.
+/// Returns the output of `perf` for an original, which does not change during the tests.
 pub fn texts(recording: &Recording, perf: &'static Perf) -> Arc<Texts> {
     type Cache = Mutex<HashMap<(PathBuf, &'static str), Arc<Texts>>>;
     static CACHE: OnceLock<Cache> = OnceLock::new();
@@ -151,8 +151,8 @@ pub fn texts(recording: &Recording, perf: &'static Perf) -> Arc<Texts> {
     Arc::clone(cache.entry(key).or_insert_with(|| Arc::new(Texts::new(&recording.path, perf))))
 }
 
-/// Whether `perf` says the same of a recording and of what was made of it, apart from the `allowed`
-/// differences. Answers how often each of them occurred, or with what else differs.
+/// Compares the output of `perf` for a recording and its conversion, except for the `allowed` differences. Returns the
+/// number of occurrences of each of these, or all other differences as an error.
 pub fn compare(
     original: &Recording,
     converted: &Path,
@@ -162,7 +162,7 @@ pub fn compare(
     compare_answers(&Question::ALL, original, converted, perf, allowed)
 }
 
-/// As [`compare`], for some questions only.
+/// Does the same as [`compare`] for some questions only.
 pub fn compare_answers(
     questions: &[Question],
     original: &Recording,
@@ -188,7 +188,7 @@ pub fn compare_answers(
     if faults.is_empty() { Ok(uses) } else { Err(format!("{perf}: {}", faults.join("\n"))) }
 }
 
-/// Whether perf says in `texts` what stands beside the original `recording`, apart from `allowed`.
+/// Compares perf's output in `texts` with the files beside the original `recording`, except for `allowed`.
 pub fn compare_with_golden(recording: &Recording, texts: &Texts, allowed: &[Allowed]) -> Result<Uses, String> {
     let goldens = [(Question::Script, recording.script_text()), (Question::Header, recording.header_text())];
     let mut uses = Uses::new();
@@ -202,8 +202,8 @@ pub fn compare_with_golden(recording: &Recording, texts: &Texts, allowed: &[Allo
     Ok(uses)
 }
 
-/// Whether perf, of another release than the one that recorded, tells in `texts` the events that stand beside the
-/// original `recording`.
+/// Compares the events in the output in `texts`, by a perf of another release than the recorder, with the events in the
+/// files beside the original `recording`.
 pub fn compare_events(recording: &Recording, texts: &Texts) -> Result<(), String> {
     let golden = perf::text(&recording.script_text().ok_or("no text beside it")?);
     if events(&golden).is_empty() || recording.crashes_perf_6_1() {
@@ -220,8 +220,8 @@ pub fn compare_events(recording: &Recording, texts: &Texts) -> Result<(), String
     Err(format!("{} events before, {} after; the first to differ: {first:?}", old.len(), new.len()))
 }
 
-/// What every line says from the time on, in order. Names of threads before it, callchains and the width of columns
-/// depend on the release that prints.
+/// Returns each line from the time on, in order. The names of threads before it, callchains and the width of columns
+/// depend on the release of perf.
 fn events(text: &str) -> Vec<String> {
     let is_time =
         |word: &&str| word.ends_with(':') && word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
@@ -235,15 +235,15 @@ fn events(text: &str) -> Vec<String> {
     events
 }
 
-/// A line of a callchain: nothing but an address.
+/// Returns whether the line is a callchain entry that consists only of an address.
 pub fn is_frame(line: &str) -> bool {
     let address = line.trim_start();
     line.starts_with('\t') && !address.is_empty() && address.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// `attr.size` of the first attribute, 0 standing for 64 as in the file; `None` if there is no attribute.
+/// Returns `attr.size` of the first attribute, where 0 means 64 as in the file; `None` if there is no attribute.
 fn attr_size(path: &Path, form: Form) -> io::Result<Option<u32>> {
-    /// The record that carries an attribute in a pipe.
+    /// The record that contains an attribute in a pipe.
     const HEADER_ATTR: u32 = 64;
     let mut bytes = Vec::new();
     File::open(path)?.read_to_end(&mut bytes)?;
@@ -263,7 +263,7 @@ fn attr_size(path: &Path, form: Form) -> io::Result<Option<u32>> {
     };
     match form.container {
         Container::File | Container::Directory => {
-            // The low half of the u64 attr_size, which counts 16 bytes of ids section too.
+            // The low half of the u64 attr_size, which also includes the 16 bytes of the IDs section.
             let low = match form.endian {
                 Endian::Little => 16,
                 Endian::Big => 20,

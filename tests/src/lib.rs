@@ -1,8 +1,8 @@
-//! What the tests of several crates share: the real recordings, perf as a judge, and comparing texts.
+//! Shared parts of the tests of several crates: the real recordings, perf as a judge, and comparison of texts.
 //!
-//! The suites are in `tests/tests/`. A suite that has something to say about a recording says it as a
-//! `fn(&Recording) -> Result<(), String>` and runs it with [`per_fixture!`] on the project's recordings and
-//! with [`recordings::check_all`] on those that lie outside of it.
+//! The suites are in `tests/tests/`. A suite that checks recordings defines the check as a `fn(&Recording) ->
+//! Result<(), String>`. It runs the check with [`per_fixture!`] on the project's recordings and with
+//! [`recordings::check_all`] on other recordings.
 
 pub mod allowed;
 pub mod convert;
@@ -19,7 +19,7 @@ pub mod skipped;
 pub mod snapshot;
 pub mod synth;
 
-/// Whether everything is to be tried, which takes minutes, not a part of it.
+/// Returns whether everything is tested, which takes minutes, instead of a selection.
 pub fn is_thorough() -> bool {
     std::env::var_os("PERFCONV_TEST_ALL").is_some()
 }

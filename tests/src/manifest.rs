@@ -1,4 +1,4 @@
-//! `fixtures/MANIFEST.tsv`: what every file in `fixtures/` must be.
+//! `fixtures/MANIFEST.tsv`: the expected properties of every file in `fixtures/`.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,8 @@ pub const COLUMNS: &str = "path\tkind\tsize\tcrc32\trecorded with";
 /// The name of the manifest in `fixtures/`.
 const FILE: &str = "MANIFEST.tsv";
 
-/// How the folder differs from the manifest: one line each, ready to be shown; empty if it does not.
+/// Returns the differences between the folder and the manifest, one line each, ready to be displayed; empty if there
+/// are none.
 pub fn differences() -> io::Result<Vec<String>> {
     let folder = recordings::fixtures_dir();
     let manifest = fs::read_to_string(folder.join(FILE))?;
@@ -45,7 +46,7 @@ pub fn differences() -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Whether a manifest line says what was found; how a recording was made only the manifest knows.
+/// Returns whether a manifest line matches a file. The recording command is contained only in the manifest.
 fn agrees(line: &str, actual: &str) -> bool {
     match actual.strip_suffix('?') {
         Some(facts) => line.strip_prefix(facts).is_some_and(|command| command.len() > 1),
@@ -53,7 +54,7 @@ fn agrees(line: &str, actual: &str) -> bool {
     }
 }
 
-/// The manifest line of what lies at `path`, with `?` for the command line of a recording.
+/// Returns the manifest line of the file at `path`, with `?` for the command line of a recording.
 fn line_for(folder: &Path, path: &str) -> io::Result<String> {
     let full = folder.join(path);
     let is_recording = path.ends_with(".data");
@@ -78,7 +79,7 @@ fn line_for(folder: &Path, path: &str) -> io::Result<String> {
     Ok(if is_recording { format!("{facts}\t?") } else { facts })
 }
 
-/// Everything in `fixtures/` that the manifest must list, relative to it.
+/// Returns all files in `fixtures/` that the manifest must list, relative to it.
 fn files(folder: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut open: Vec<PathBuf> = list(folder)?;

@@ -1,4 +1,4 @@
-//! What a program takes: memory and time.
+//! Measurement of a program's memory and time.
 
 use std::{
     fs,
@@ -7,26 +7,27 @@ use std::{
     time::Duration,
 };
 
-/// Ticks in a second: Linux says so to all programs, whatever its own clock does.
+/// Ticks per second: Linux reports this value to all programs, regardless of its internal clock.
 const TICKS: u64 = 100;
 
-/// User and system time in a line of `/proc/PID/stat`. The program's name is in parentheses, and may have any in it.
+/// Returns user and system time in a line of `/proc/PID/stat`. The program's name is in parentheses, and may contain
+/// parentheses.
 fn ticks_in(stat: &str) -> Option<u64> {
     let mut words = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     Some(words.next()?.parse::<u64>().ok()? + words.next()?.parse::<u64>().ok()?)
 }
 
-/// Runs a command; the most memory that it had, in kilobytes, and how long the processor worked for it.
+/// Runs a command. Returns its peak memory in kilobytes and its CPU time.
 pub fn peak(mut command: Command) -> (ExitStatus, u64, Duration) {
     let mut child = command.spawn().expect("the program runs");
-    // The command holds its input open until then.
+    // The command keeps its input open until it is dropped.
     drop(command);
     let status = format!("/proc/{}/status", child.id());
     let stat = format!("/proc/{}/stat", child.id());
     let (mut peak, mut ticks) = (0, 0);
     loop {
-        // The system keeps the maximum: that of the last look is the one of the whole time before. The first one may
-        // come too early, and see the memory of this process, from which the program is started.
+        // The kernel keeps the maximum, so the last sample covers the whole time before. The first sample may be too
+        // early, and show the memory of this process, which starts the program.
         let text = fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());

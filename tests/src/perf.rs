@@ -1,7 +1,7 @@
-//! The perf binaries of this machine, and asking them what they read in a recording.
+//! The perf binaries of this machine, and their output for a recording.
 //!
-//! A machine has one `perf`. Other versions, and perfs of big-endian machines, are found by name
-//! (`perf-6.12`, `perf-6.12-s390x`, …) in `$PERF_ORACLES/bin` or on the `PATH`; without them less is tested.
+//! A machine has one `perf`. Other versions, and perfs of big-endian machines, are found by name (`perf-6.12`,
+//! `perf-6.12-s390x`, …) in `$PERF_ORACLES/bin` or on the `PATH`. Without them, fewer tests run.
 
 use std::{
     env,
@@ -18,13 +18,13 @@ use std::{
 use crate::recordings::{Endian, PerfVersion};
 use crate::skipped;
 
-/// The names under which perfs are looked for. The suffix is the machine they were built for.
+/// The names of perf programs. The suffix is the machine that they were built for.
 const NAMES: [&str; 6] = ["perf", "perf-6.12", "perf-7.2", "perf-6.1-s390x", "perf-6.12-s390x", "perf-7.2-s390x"];
 
-/// What perf needs at most for one of the recordings, emulated and on a busy machine, several times over.
+/// Several times the maximum time that perf needs for one of the recordings, emulated and on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A perf that can be asked.
+/// A perf program.
 #[derive(Debug)]
 pub struct Perf {
     /// `perf-6.12-s390x`
@@ -36,7 +36,7 @@ pub struct Perf {
     program: PathBuf,
 }
 
-/// What a judge is asked about a recording.
+/// A question about a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// Every record, as text.
@@ -45,29 +45,29 @@ pub enum Question {
     Header,
     /// The attributes.
     Evlist,
-    /// The build ids of the objects.
+    /// The build IDs of the DSOs.
     BuildIds,
 }
 
-/// What a command said.
+/// The output of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// How it ended; `None` when it ran out of time.
+    /// The exit status; `None` after a timeout.
     pub status: Option<ExitStatus>,
-    /// The answer, with bytes that are not UTF-8 as `\xNN`.
+    /// Standard output, with bytes that are not UTF-8 as `\xNN`.
     pub stdout: String,
-    /// The complaints, likewise.
+    /// Standard error, in the same form.
     pub stderr: String,
 }
 
 impl Question {
-    /// All of them.
+    /// All questions.
     pub const ALL: [Self; 4] = [Self::Script, Self::Header, Self::Evlist, Self::BuildIds];
 
-    /// The perf command, without the input.
+    /// Returns the arguments of perf, without the input.
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            // Symbols and object names depend on the machine that reads.
+            // Symbols and DSO names depend on the machine that reads the recording.
             Self::Script => &[
                 "script",
                 "--no-inline",
@@ -89,15 +89,15 @@ impl Question {
 }
 
 impl Output {
-    /// Whether the command ended well.
+    /// Returns whether the command succeeded.
     pub fn success(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
 }
 
 impl Perf {
-    /// A perf command in surroundings where nothing but the recording decides what it says: no build-id
-    /// cache, no configuration, an empty working directory, the C locale.
+    /// Returns a perf command whose output depends only on the recording: no build ID cache, no configuration, an empty
+    /// working directory, the C locale.
     pub fn command(&self) -> Command {
         let home = home();
         let mut command = Command::new(&self.program);
@@ -113,7 +113,7 @@ impl Perf {
         command
     }
 
-    /// What this perf answers about the recording at `path`, whatever container it is.
+    /// Returns the output of this perf for a question about the recording at `path`, in any container.
     pub fn ask(&self, question: Question, path: &Path) -> io::Result<Output> {
         let path = path.canonicalize()?;
         let mut command = self.command();
@@ -127,7 +127,7 @@ impl Perf {
         Ok(output)
     }
 
-    /// The size of this perf's `perf_event_attr`. In file mode perf refuses attributes that are larger.
+    /// Returns the size of this perf's `perf_event_attr`. In file mode, perf rejects attributes that are larger.
     pub fn attr_size(&self) -> u32 {
         match (self.version.major, self.version.minor) {
             (6, 18..) | (7.., _) => 144,
@@ -149,7 +149,7 @@ impl Perf {
         let mut command = Command::new(&program);
         command.arg("--version");
         let said = run(command, TIMEOUT).ok()?;
-        // Emulated, it may say something else first.
+        // An emulated program may print other lines first.
         let version = said.stdout.lines().find_map(|line| line.strip_prefix("perf version "));
         let Some(version) = version.and_then(|version| version.parse().ok()) else {
             eprintln!("left out: {} does not say its version", program.display());
@@ -170,7 +170,7 @@ impl fmt::Display for Perf {
     }
 }
 
-/// The perfs of this machine, one for each version and byte order. Those that are missing are named on stderr.
+/// Returns the perfs of this machine, one for each version and byte order. Missing ones are listed on stderr.
 pub fn all() -> &'static [Perf] {
     static PERFS: OnceLock<Vec<Perf>> = OnceLock::new();
     PERFS.get_or_init(|| {
@@ -189,7 +189,7 @@ pub fn all() -> &'static [Perf] {
     })
 }
 
-/// Runs a command to its end, with nothing on its stdin, or kills it after `timeout`.
+/// Runs a command without input to its end, or kills it after `timeout`.
 pub fn run(mut command: Command, timeout: Duration) -> io::Result<Output> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take();
@@ -229,7 +229,8 @@ fn read_all(source: Option<impl Read>) -> io::Result<String> {
     Ok(text(&bytes))
 }
 
-/// Bytes as text; what is not UTF-8 (a command may have any name) becomes `\xNN`, so that nothing is lost.
+/// Converts bytes to text. Bytes that are not UTF-8 (a command may have any name) become `\xNN`, so that nothing is
+/// lost.
 pub fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -241,17 +242,18 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
-/// `captured on` is the time of the last change of the file, not something that is in it.
+/// Removes the line `captured on`, which contains the time of the file's last change, not data in the file.
 fn without_capture_time(header: &str) -> String {
     header.split_inclusive('\n').filter(|line| !line.starts_with("# captured on")).collect()
 }
 
-/// A `[vdso]` in a recording is taken for the reader's own, which perf copies to a file with a random name.
+/// Removes `[vdso]`. perf replaces a `[vdso]` in a recording by that of the reading machine, which it copies to a file
+/// with a random name.
 fn without_reader_vdso(build_ids: &str) -> String {
     build_ids.split_inclusive('\n').filter(|line| !line.contains(" /tmp/perf-vdso")).collect()
 }
 
-/// An empty folder for perf to live in.
+/// Returns an empty folder as the home directory for perf.
 fn home() -> &'static Path {
     static HOME: OnceLock<PathBuf> = OnceLock::new();
     HOME.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The real recordings that tests run on: where they are, who made them, which container they are in.
+//! The real recordings for tests: their paths, recorders and containers.
 
 use std::{
     fmt,
@@ -22,20 +22,20 @@ use crate::skipped;
 pub struct Recording {
     /// The file, or the directory.
     pub path: PathBuf,
-    /// `6.1-i386-file-g` for what was recorded for this project, in `fixtures/` or not; else `folder/name`.
+    /// `6.1-i386-file-g` for recordings made for this project, in `fixtures/` or elsewhere; otherwise `folder/name`.
     pub name: String,
-    /// The perf that made it and on what, as far as the name or folder says it.
+    /// The perf version and machine that made it, as far as the name or folder shows them.
     pub recorder: Option<Recorder>,
-    /// The container and byte order that its first bytes tell; `None` if they tell neither.
+    /// The container and byte order according to the first bytes; `None` if these are not recognized.
     pub form: Option<Form>,
 }
 
-/// Who made a recording.
+/// The recorder of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorder {
-    /// The perf that recorded.
+    /// The version of the perf that recorded.
     pub perf: PerfVersion,
-    /// The machine as the folder names it: `x86_64`, `s390x`, `armhf`, …
+    /// The machine according to the name of the folder: `x86_64`, `s390x`, `armhf`, …
     pub arch: String,
 }
 
@@ -51,18 +51,18 @@ pub struct PerfVersion {
 /// The container of a recording and the byte order inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Which of the three containers.
+    /// The container.
     pub container: Container,
     /// The byte order of the machine that recorded.
     pub endian: Endian,
 }
 
-/// How a recording lies on disk.
+/// The container of a recording on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
-    /// Seekable, with attributes, data and feature sections found by offset.
+    /// Seekable, with attributes, data and feature sections at offsets.
     File,
-    /// A stream of records behind a 16-byte header.
+    /// A stream of records after a 16-byte header.
     Pipe,
     /// A directory whose `data` is in file mode.
     Directory,
@@ -78,12 +78,12 @@ pub enum Endian {
 }
 
 impl Recording {
-    /// What `perf report --header-only -I` said when the recording was made; empty if perf refused it.
+    /// Returns the output of `perf report --header-only -I` when the recording was made; empty if perf failed.
     pub fn header_text(&self) -> Option<Vec<u8>> {
         fs::read(self.beside("header.txt")).ok()
     }
 
-    /// What `perf script` said when the recording was made; empty if perf refused it.
+    /// Returns the output of `perf script` when the recording was made; empty if perf failed.
     pub fn script_text(&self) -> Option<Vec<u8>> {
         let packed = File::open(self.beside("events.txt.gz")).ok()?;
         let mut text = Vec::new();
@@ -101,12 +101,12 @@ impl Recording {
         self.path.starts_with(fixtures_dir())
     }
 
-    /// Whether those who published it damaged its records: a test of their reader.
+    /// Returns whether the publishers damaged its records to test their reader.
     pub fn is_damaged(&self) -> bool {
         self.name.starts_with("crashers/") || self.name.starts_with("quipper/piped.corrupted.")
     }
 
-    /// The file that perf opens first: the recording itself, or `data` in the directory.
+    /// Returns the file that perf opens first: the recording itself, or `data` in the directory.
     pub fn main_file(&self) -> PathBuf {
         main_file(&self.path)
     }
@@ -115,7 +115,7 @@ impl Recording {
         self.path.with_extension(extension)
     }
 
-    /// A recording that a test made.
+    /// Returns a recording that a test made.
     pub fn at(path: &Path) -> Self {
         Self::new(path.to_owned(), path.display().to_string(), None)
     }
@@ -127,7 +127,7 @@ impl Recording {
 }
 
 impl Recorder {
-    /// The byte order of `arch`.
+    /// Returns the byte order of `arch`.
     pub fn endian(&self) -> Endian {
         match self.arch.as_str() {
             "s390x" => Endian::Big,
@@ -137,8 +137,8 @@ impl Recorder {
 }
 
 impl Form {
-    /// Judges by magic and header size. An input that is too short or has another magic has no form;
-    /// neither has one whose byte order the magic does not tell.
+    /// Determines the form from the magic and the header size. Returns `None` if the input is too short or has another
+    /// magic, or if the magic does not show the byte order.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let mut start = Vec::new();
         File::open(main_file(path))?.take(16).read_to_end(&mut start)?;
@@ -166,7 +166,7 @@ impl Form {
 impl FromStr for PerfVersion {
     type Err = ();
 
-    /// Takes `6.12` and what follows it: `6.12.107`, `7.0-rc1`.
+    /// Parses `6.12` with any suffix: `6.12.107`, `7.0-rc1`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (major, rest) = text.split_once('.').ok_or(())?;
         let minor = rest.split(|c: char| !c.is_ascii_digit()).next().ok_or(())?;
@@ -180,17 +180,17 @@ impl fmt::Display for PerfVersion {
     }
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// The folder of the recordings that are part of the project.
+/// Returns the folder of the project's recordings.
 pub fn fixtures_dir() -> PathBuf {
     root().join("fixtures")
 }
 
-/// The recording `fixtures/<name>.data`.
+/// Returns the recording `fixtures/<name>.data`.
 pub fn fixture(name: &str) -> Recording {
     let mut parts = name.splitn(3, '-');
     let recorder = parts
@@ -200,13 +200,13 @@ pub fn fixture(name: &str) -> Recording {
     Recording::new(fixtures_dir().join(format!("{name}.data")), name.to_owned(), recorder)
 }
 
-/// All recordings in `fixtures/`.
+/// Returns all recordings in `fixtures/`.
 pub fn fixtures() -> Vec<Recording> {
     let paths = list(&fixtures_dir()).expect("fixtures/ is part of the repository");
     paths.iter().filter_map(|path| recording_name(path)).map(fixture).collect()
 }
 
-/// The recordings of `../shared/recordings` that are not in `fixtures/`.
+/// Returns the recordings of `../shared/recordings` that are not in `fixtures/`.
 pub fn shared() -> Vec<Recording> {
     let fixtures = fixtures();
     outside("recordings", |folder, name| {
@@ -218,12 +218,12 @@ pub fn shared() -> Vec<Recording> {
     })
 }
 
-/// The recordings of `../shared/corpus`, published elsewhere, damaged ones included.
+/// Returns the recordings of `../shared/corpus`, which were published elsewhere, including damaged ones.
 pub fn corpus() -> Vec<Recording> {
     outside("corpus", |folder, name| Some((format!("{folder}/{name}"), None)))
 }
 
-/// `fixtures/`, `../shared/recordings` and `../shared/corpus`, each recording once.
+/// Returns each recording of `fixtures/`, `../shared/recordings` and `../shared/corpus` once.
 pub fn all() -> Vec<Recording> {
     let mut all = fixtures();
     all.extend(shared());
@@ -231,14 +231,14 @@ pub fn all() -> Vec<Recording> {
     all
 }
 
-/// Runs `check` on one fixture and panics with its message: what a test of `per_fixture!` does.
+/// Runs `check` on one fixture and panics with its message. Tests of `per_fixture!` call this.
 pub fn check_fixture(name: &str, check: fn(&Recording) -> Result<(), String>) {
     if let Err(message) = check(&fixture(name)) {
         panic!("{name}: {message}");
     }
 }
 
-/// Runs `check` on all `recordings`, on every processor, and panics with the list of those that fail.
+/// Runs `check` on all `recordings`, on all processors, and panics with the list of failures.
 pub fn check_all<F>(recordings: &[Recording], check: F)
 where
     F: Fn(&Recording) -> Result<(), String> + Sync,
@@ -270,8 +270,8 @@ pub fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// The recordings in the folders of `../shared/<part>`. `identify` takes the names of folder and file, and
-/// answers with the recording's name and recorder, or with `None` to leave it out.
+/// Returns the recordings in the folders of `../shared/<part>`. `identify` receives the names of the folder and the
+/// file, and returns the recording's name and recorder, or `None` to skip it.
 fn outside(part: &str, identify: impl Fn(&str, &str) -> Option<(String, Option<Recorder>)>) -> Vec<Recording> {
     let base = root().join("../shared").join(part);
     let Ok(folders) = list(&base) else {
@@ -295,7 +295,7 @@ fn outside(part: &str, identify: impl Fn(&str, &str) -> Option<(String, Option<R
     found
 }
 
-/// The name of a recording without its extension; `None` for any other file.
+/// Returns the name of a recording without its extension; `None` for any other file.
 fn recording_name(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     name.strip_suffix(".data").or_else(|| name.strip_suffix(".bin"))
@@ -305,7 +305,7 @@ fn main_file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join("data") } else { path.to_owned() }
 }
 
-/// The entries of a folder, sorted.
+/// Returns the entries of a folder, sorted.
 pub(crate) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths =
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;

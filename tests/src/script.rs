@@ -1,30 +1,30 @@
-//! What `perf script` says of samples, taken apart, and what `perfdata-session` says of the same ones.
+//! Parsed samples of `perf script`, and the same samples as resolved by `perfdata-session`.
 
 use std::{collections::HashMap, path::Path};
 
 use perfdata_core::{attr::SampleType, record::CpuMode};
 use perfdata_session::{DsoKind, Frame, Sample, Samples};
 
-/// A sample as a line, or a paragraph, of `perf script`.
+/// A sample in the output of `perf script`: a line or a paragraph.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     pub time: u64,
     /// Thread ID.
     pub tid: i32,
     /// Name of the thread.
     pub comm: String,
-    /// Process ID, where it is printed.
+    /// Process ID, if it is printed.
     pub pid: Option<i32>,
-    /// CPU, where it is printed.
+    /// CPU, if it is printed.
     pub cpu: Option<u32>,
-    /// What stands behind the time: period, event, and the rest.
+    /// The text after the time: period, event, and the rest.
     pub rest: String,
-    /// Addresses, each with what stands in parentheses behind it.
+    /// Addresses, each with the text in the parentheses after it.
     pub frames: Vec<(u64, Option<String>)>,
 }
 
-/// The samples in a text of `perf script --ns`.
+/// Returns the samples in the output of `perf script --ns`.
 pub fn lines(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for text in text.lines() {
@@ -41,7 +41,7 @@ pub fn lines(text: &str) -> Vec<Line> {
 }
 
 fn line(text: &str) -> Option<Line> {
-    // The time is the first word of digits, a point, and nine digits and a colon.
+    // The time is the first word that consists of digits, a point, nine digits and a colon.
     let (at, word) = words(text).find(|(_, word)| {
         word.strip_suffix(':').and_then(|word| word.split_once('.')).is_some_and(|(seconds, rest)| {
             rest.len() == 9 && [seconds, rest].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
@@ -60,7 +60,7 @@ fn line(text: &str) -> Option<Line> {
     let (comm, pid, tid) = match ids.split_once('/') {
         Some((pid, tid)) if !tid.is_empty() => (comm, Some(pid.parse().ok()?), tid.parse().ok()?),
         _ => match comm.trim_end().rsplit_once(' ') {
-            // 1234/-1 is padded: "1234/ -1"?
+            // perf pads "1234/-1" to "1234/ -1".
             Some((before, pid)) if pid.ends_with('/') => {
                 (before, Some(pid.strip_suffix('/')?.parse().ok()?), ids.parse().ok()?)
             }
@@ -69,7 +69,7 @@ fn line(text: &str) -> Option<Line> {
     };
     let rest = text[at + word.len()..].trim();
     let mut line = Line { time, tid, comm: comm.trim().to_owned(), pid, cpu, rest: rest.to_owned(), frames: vec![] };
-    // Without a callchain the address stands behind the event.
+    // Without a callchain, the address follows the event.
     if let Some((event, behind)) = rest.rsplit_once(':')
         && let Some(one) = frame(behind).filter(|_| !event.contains("PERF_RECORD") && !behind.trim().is_empty())
     {
@@ -87,7 +87,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// An address, and what stands in parentheses behind it.
+/// Parses an address and the text in the parentheses after it.
 fn frame(text: &str) -> Option<(u64, Option<String>)> {
     let text = text.trim();
     let (address, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -99,18 +99,18 @@ fn frame(text: &str) -> Option<(u64, Option<String>)> {
     Some((address, dso))
 }
 
-/// A frame as the session sees it.
+/// A frame as resolved by the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// The address.
     pub address: u64,
-    /// The offset in what is mapped there.
+    /// The offset in the mapped DSO.
     pub offset: Option<u64>,
-    /// The name and kind of what is mapped there.
+    /// The name and kind of the mapped DSO.
     pub dso: Option<(String, DsoKind)>,
-    /// The same of what perf keeps of the program before.
+    /// The name of the DSO that perf finds among the mappings of an earlier program.
     pub before_exec: Option<String>,
-    /// Where the CPU was.
+    /// The CPU mode.
     pub mode: CpuMode,
 }
 
@@ -132,13 +132,13 @@ impl Seen {
 /// A sample and its frames.
 pub type Resolved = (Line, Vec<Seen>);
 
-/// What stands behind the time of a sample with a copy of the user stack, which perf unwinds.
+/// Replaces the text after the time for a sample with a copy of the user stack, which perf unwinds.
 pub const USER_STACK: &str = "user stack";
 
-/// The samples of the recording at `path` as `perf script` would have them, by time.
+/// Returns the samples of the recording at `path` as `perf script` would print them, in time order.
 ///
 /// # Errors
-/// As text: it cannot be read up to its end. What could be read is there, too.
+/// As text, if the recording cannot be read to its end. The samples before the error are returned, too.
 pub fn resolved(path: &Path) -> (Vec<Resolved>, Result<(), String>) {
     let mut all = Vec::new();
     let result = Samples::open(path).and_then(|mut samples| {
@@ -161,7 +161,7 @@ pub fn resolved(path: &Path) -> (Vec<Resolved>, Result<(), String>) {
     (all, result.map_err(|error| error.to_string()))
 }
 
-/// Samples by what tells them apart.
+/// Groups samples by their key.
 pub fn by_time<T>(samples: impl IntoIterator<Item = T>, key: impl Fn(&T) -> (u64, i32)) -> HashMap<(u64, i32), Vec<T>> {
     let mut all: HashMap<_, Vec<T>> = HashMap::new();
     for sample in samples {

@@ -1,8 +1,9 @@
-//! What tests could not do on this machine, and the table of it at the end of a run.
+//! Notes of skipped tests on this machine, and their table at the end of a run.
 //!
-//! A test that lacks something (perf, a program, further recordings) says so with [`note`] and returns, or goes on with
-//! less. The test program `skipped` is the last that `cargo test` runs, and prints all notes of the run. Notes are kept
-//! in a file named after the process that started the test programs, which is the same for all of one run.
+//! A test that lacks something (perf, a program, further recordings) reports it with [`note`], and returns or continues
+//! with fewer checks. The test program `skipped` is the last that `cargo test` runs, and prints all notes of the run.
+//! Notes are stored in a file named after the process that started the test programs, which is the same for a whole
+//! run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -11,15 +12,15 @@ use std::os::unix::process::parent_id;
 use std::path::PathBuf;
 use std::{env, fmt, io, thread};
 
-/// What a test lacks that takes minutes with all recordings.
+/// The missing item for tests that take minutes with all recordings.
 pub const TEST_ALL: &str = "the environment variable PERFCONV_TEST_ALL, with which everything is tried";
 
-/// Says that the current test does less than it could, for want of `lack`.
+/// Reports that the current test is skipped, fully or in part, because of `lack`.
 pub fn note(lack: impl fmt::Display) {
     say(&lack, thread::current().name().unwrap_or("all tests"));
 }
 
-/// The same of all tests of the program, which do with less.
+/// Reports the same for all tests of the program.
 pub fn note_for_all(lack: impl fmt::Display) {
     say(&lack, "all tests");
 }
@@ -27,11 +28,11 @@ pub fn note_for_all(lack: impl fmt::Display) {
 fn say(lack: &dyn fmt::Display, test: &str) {
     eprintln!("skipped for want of {lack}");
     let line = format!("{lack}\t{}::{test}\n", program());
-    // Without the file the line above is all there is.
+    // Without the file, only the line above is printed.
     let _ = append(line.as_bytes());
 }
 
-/// The notes of this run as a table, which removes them; nothing if no test noted anything.
+/// Returns the notes of this run as a table, and deletes them; `None` if there are no notes.
 pub fn take_table() -> Option<String> {
     let file = file()?;
     let text = fs::read_to_string(&file).ok()?;
@@ -58,7 +59,7 @@ fn append(line: &[u8]) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).open(file)?.write_all(line)
 }
 
-/// The test program without the hash that cargo appends.
+/// Returns the name of the test program without the hash that cargo appends.
 fn program() -> String {
     let path = env::current_exe().unwrap_or_default();
     let name = path.file_stem().unwrap_or_default().to_string_lossy();

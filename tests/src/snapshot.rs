@@ -1,8 +1,8 @@
-//! Texts that were found right once and must stay so.
+//! Snapshots: texts that were checked once and must not change.
 
 use std::{env, fs, path::Path};
 
-/// `text` with the same date wherever it says when a file was written, which a clone decides.
+/// Replaces each time of writing a file in `text` by a constant date, because it depends on the clone.
 pub fn without_file_times(text: &str) -> String {
     const DATE: &str = "2026-11-22";
     let dated = |line: &str| match (line.split_once("\"file_time\": \""), line.split_once("recorded: ")) {
@@ -16,7 +16,8 @@ pub fn without_file_times(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Panics unless `text` is the content of the file at `path`; with the variable `UPDATE_SNAPSHOTS` writes it.
+/// Panics unless `text` is the content of the file at `path`. If the variable `UPDATE_SNAPSHOTS` is set, writes the
+/// file instead.
 pub fn check(path: &Path, text: &str) {
     if env::var_os("UPDATE_SNAPSHOTS").is_some() {
         fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

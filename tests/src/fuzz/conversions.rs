@@ -1,4 +1,4 @@
-//! Whatever is converted, recovered or looked at: it is done or refused.
+//! Conversion, recovery and inspection of any input either succeed or return an error.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use perfdata_core::record::RecordType;
 use perfdata_session::{Samples, Stacks};
 use tempfile::TempDir;
 
-/// An input in a folder of its own.
+/// An input in a separate folder.
 pub(super) struct Bench {
     folder: TempDir,
 }
@@ -41,14 +41,14 @@ impl Bench {
         (path, output)
     }
 
-    /// The output of a conversion, if it was not refused.
+    /// Returns the output of a conversion, or `None` if it was refused.
     fn convert(&self, bytes: &[u8], stages: Vec<Box<dyn Stage>>, to: Option<ContainerKind>) -> Option<Vec<u8>> {
         let (path, output) = self.output();
         let result = Conversion { stages, to }.run_on(self.input(bytes), output);
         self.written(path, result)
     }
 
-    /// What is recovered, if anything is.
+    /// Returns the recovered recording, if any.
     fn recover(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let (path, output) = self.output();
         let result = recover::recover(self.input(bytes), output, false);
@@ -67,7 +67,7 @@ impl Bench {
     }
 }
 
-/// The conversions, the `choice`th of them.
+/// Returns the conversion with number `choice`.
 pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>) {
     let swap = |unknown| Box::new(Swap::new(Target::Other, unknown)) as Box<dyn Stage>;
     let compat = |version: &str| Box::new(Compat::new(version.parse().expect("a release"))) as Box<dyn Stage>;
@@ -98,7 +98,7 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
     (stages, to)
 }
 
-/// One conversion, by the last byte; what comes out can be read.
+/// Runs one conversion, selected by the last byte. The output must be readable.
 pub(super) fn convert(data: &[u8]) {
     let (stages, to) = stages(data.last().copied().unwrap_or(0));
     let bench = Bench::new();
@@ -107,7 +107,7 @@ pub(super) fn convert(data: &[u8]) {
     }
 }
 
-/// What is recovered is sound, and stays what it is when it is recovered again.
+/// Recovers `data`. The result must be intact, and must not change when it is recovered again.
 pub(super) fn recover(data: &[u8]) {
     let bench = Bench::new();
     let Some(first) = bench.recover(data) else { return };
@@ -117,7 +117,7 @@ pub(super) fn recover(data: &[u8]) {
     assert!(second == first, "what was recovered changes when it is recovered again");
 }
 
-/// The commands that look.
+/// Runs the commands that only read.
 pub(super) fn look(data: &[u8]) {
     let bench = Bench::new();
     if let Ok(report) = Report::of(bench.input(data)) {
@@ -125,7 +125,7 @@ pub(super) fn look(data: &[u8]) {
     }
 }
 
-/// Who ran, what was mapped, and what samples hit.
+/// Resolves the samples of `data`: threads, mappings, frames.
 pub(super) fn session(data: &[u8]) {
     let limits = Limits { max_metadata: 1 << 20, ..Limits::default() };
     let Ok(reader) = RecordingReader::open_with(data, Options { limits, ..Options::default() }) else { return };
@@ -148,7 +148,7 @@ pub(super) fn session(data: &[u8]) {
                 assert!(addresses.eq(sample.frames().map(|frame| frame.address)));
             }
             Ok(None) => break,
-            // What is held is bounded; what is damaged is told, and the rest is read.
+            // The session's memory is limited. Corrupt records are reported, and reading continues after them.
             Err(error) if matches!(error.problem(), Problem::Limit { .. }) => break,
             Err(_) => {}
         }

@@ -1,4 +1,4 @@
-//! Reading a recording and writing it gives the same bytes.
+//! Reading and writing a recording produces the same bytes.
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use perfdata_core::read::{RecordingReader, StreamItem};
 use perfdata_core::record::{RawRecord, Record};
 use perfdata_write::{Error, FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
-/// Writes what is read, by the layout in which it was found, and compares.
+/// Writes the recording with its original layout, and compares the result with the input.
 pub(super) fn copy(data: &[u8]) {
     let source = Arc::new(data.to_vec());
     let Ok(mut reader) = RecordingReader::open(source.clone()) else { return };
@@ -36,7 +36,7 @@ pub(super) fn copy(data: &[u8]) {
     }
 }
 
-/// Writes all records; false where a damaged attribute ends a pipe.
+/// Writes all records. Returns false if a corrupt attribute ends a pipe.
 fn pass(reader: &mut RecordingReader<impl Read>, writer: &mut dyn RecordSink) -> perfdata_write::Result<bool> {
     loop {
         let Ok(next) = reader.next() else { return Ok(false) };
@@ -50,7 +50,7 @@ fn pass(reader: &mut RecordingReader<impl Read>, writer: &mut dyn RecordSink) ->
     }
 }
 
-/// A record that can be read is written as it was.
+/// Checks that a decoded record is encoded to the same bytes.
 fn check(raw: &RawRecord<'_>, record: &Record) {
     let again = record.encode(raw.endian).expect("what was decoded can be encoded");
     assert!(again == raw.bytes, "the {} record at {:#x} differs when it is encoded again", raw.kind, raw.offset);

@@ -1,4 +1,4 @@
-//! Real recordings with changed fields: written, converted, looked at and recovered.
+//! Real recordings with changed fields are written, converted, inspected and recovered.
 
 use std::io::Cursor;
 use std::sync::{Arc, OnceLock};
@@ -16,16 +16,16 @@ use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 use super::{conversions, copy, recordings};
 
-/// What is done to one thing.
+/// A change of one item.
 #[derive(Debug, Arbitrary)]
 enum Change {
-    /// A field gets a number.
+    /// A field is set to a number.
     Field { field: u16, value: Value },
-    /// It is there twice.
+    /// The item is duplicated.
     Twice,
-    /// It is gone.
+    /// The item is removed.
     Gone,
-    /// Its type, or number, is another one.
+    /// Its type or ID is replaced.
     Kind(u8),
 }
 
@@ -55,7 +55,7 @@ impl Value {
     }
 }
 
-/// Where things are changed: the places wrap around.
+/// Selects the items to change. Indexes wrap around.
 #[derive(Debug, Arbitrary)]
 struct Plan {
     recording: u8,
@@ -66,13 +66,13 @@ struct Plan {
     conversion: u8,
 }
 
-/// Bytes that choose all kinds of changes.
+/// Returns inputs that select all kinds of changes.
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let mut numbers = super::Numbers(1);
     (0..64).map(|_| (0..256).map(|_| numbers.next_number() as u8).collect()).collect()
 }
 
-/// Changes a recording as `data` says.
+/// Changes a recording according to `data`.
 pub(super) fn fields(data: &[u8]) {
     static ALL: OnceLock<Vec<Arc<Vec<u8>>>> = OnceLock::new();
     let all = ALL.get_or_init(|| recordings().into_iter().map(Arc::new).collect());
@@ -87,7 +87,7 @@ pub(super) fn fields(data: &[u8]) {
     conversions::recover(&bytes);
 }
 
-/// The recording with the changes of `plan`; an error where it cannot be written.
+/// Returns the recording with the changes of `plan`; an error if it cannot be written.
 fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
     let mut reader = RecordingReader::open(source.clone()).map_err(|e| e.to_string())?;
     let mut recording = reader.recording().clone();
@@ -125,7 +125,7 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
                     recording.features.insert(id, bytes);
                 }
             }
-            // It doubles each time.
+            // Each repetition would double the size.
             Change::Twice if bytes.len() > 1 << 20 => {}
             Change::Twice => drop(recording.features.insert(id, [bytes.clone(), bytes].concat())),
             Change::Gone => drop(recording.features.remove(&id)),
@@ -165,7 +165,7 @@ fn records(
             writer.item(&item.map(|record| record.raw())).map_err(|e| e.to_string())?;
             continue;
         };
-        // Recordings have a few hundred records.
+        // Recordings contain a few hundred records.
         let mine =
             plan.records.iter().filter(|(at, _)| usize::from(*at) % 256 == count % 256).map(|(_, change)| change);
         let (mut bytes, mut times) = (raw.bytes.to_vec(), 1);
@@ -186,7 +186,7 @@ fn records(
         }
         count += 1;
         for _ in 0..times {
-            // A size that was changed no longer fits: the sink takes the bytes as they are.
+            // The changed size no longer matches. The sink writes the bytes as they are.
             let record = RawRecord { bytes: &bytes, ..*raw };
             writer.record(&record).map_err(|e| e.to_string())?;
         }
@@ -194,7 +194,7 @@ fn records(
     Ok(())
 }
 
-/// The bytes of `value`, which follow `start` others, with a number in one of its fields.
+/// Returns the bytes of `value`, which follow `start` other bytes, with a number in one of its fields.
 fn with_field<T: Describe>(
     value: &T,
     mut bytes: Vec<u8>,
@@ -203,7 +203,7 @@ fn with_field<T: Describe>(
     number: &Value,
     endian: Endian,
 ) -> Vec<u8> {
-    /// Place and size of every number.
+    /// Offset and size of every number.
     struct Places(usize, Vec<(usize, usize)>);
     impl Visitor for Places {
         fn begin(&mut self, _: &'static str) {}

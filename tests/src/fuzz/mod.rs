@@ -1,7 +1,7 @@
-//! What must hold for any input: the bodies of the fuzz targets.
+//! Properties that must hold for any input: the bodies of the fuzz targets.
 //!
-//! Each takes bytes and panics where something does not hold. `fuzz/` feeds them with what cargo-fuzz finds; the suite
-//! `fuzz` with the recordings of this project, damaged in ways that are the same each time.
+//! Each body reads bytes and panics if a property does not hold. The targets in `fuzz/` run it with inputs found by
+//! cargo-fuzz, the suite `fuzz` with the recordings of this project, damaged in reproducible ways.
 
 mod conversions;
 mod copy;
@@ -12,14 +12,14 @@ use std::fs;
 
 use crate::recordings::{self, Container};
 
-/// A body and what to start from.
+/// A body and its initial inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, also that of the target of cargo-fuzz.
+    /// Its name, which is also the name of the cargo-fuzz target.
     pub name: &'static str,
-    /// Tries one input.
+    /// Tests one input.
     pub run: fn(&[u8]),
-    /// Inputs to start from.
+    /// Returns the initial inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
@@ -37,7 +37,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "set", run: small::set, seeds: small::set_seeds },
 ];
 
-/// The target called `name`.
+/// Returns the target called `name`.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
@@ -45,12 +45,12 @@ pub fn target(name: &str) -> Option<&'static Target> {
 /// Runs the target called `name` on one input.
 ///
 /// # Panics
-/// Something does not hold, or there is no such target.
+/// A property does not hold, or the target does not exist.
 pub fn run(name: &str, input: &[u8]) {
     (target(name).expect("a target").run)(input);
 }
 
-/// The small recordings of the project, files and pipes.
+/// Returns the small recordings of the project, files and pipes.
 fn recordings() -> Vec<Vec<u8>> {
     let single =
         |recording: &&recordings::Recording| recording.form.is_some_and(|form| form.container != Container::Directory);
@@ -59,12 +59,12 @@ fn recordings() -> Vec<Vec<u8>> {
     bytes.filter(|bytes| bytes.len() < 20 << 10).collect()
 }
 
-/// Numbers that are the same each time (splitmix64).
+/// Reproducible random numbers (splitmix64).
 #[derive(Debug)]
 pub struct Numbers(pub u64);
 
 impl Numbers {
-    /// The next one.
+    /// Returns the next number.
     pub fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -73,16 +73,16 @@ impl Numbers {
         z ^ (z >> 31)
     }
 
-    /// One below `limit`, or 0.
+    /// Returns a number below `limit`, or 0.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next_number() % (limit.max(1) as u64)).unwrap_or(0)
     }
 }
 
-/// Numbers at which counts and sizes go wrong.
+/// Numbers at the limits of counts and sizes.
 const EDGES: [u64; 8] = [0, 1, 7, 0x7f, 0xffff, 0x7fff_ffff, u32::MAX as u64, u64::MAX];
 
-/// Damages `bytes` in one to four places: other bytes, other numbers, less, twice the same, some taken out.
+/// Damages `bytes` in one to four places: changes bytes or numbers, truncates, duplicates, removes.
 pub fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
     for _ in 0..=numbers.below(4) {
         let at = numbers.below(bytes.len());

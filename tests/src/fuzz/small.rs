@@ -1,4 +1,4 @@
-//! Small inputs: compressed data, ELF files, lists of build ids, values of feature sections.
+//! Small inputs: compressed data, ELF files, lists of build IDs, values of feature sections.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use perfdata_core::record::{RawRecord, RecordType};
 
 use crate::recordings;
 
-/// A record may decode to no more than a mebibyte here.
+/// Maximum decompressed size of a record in this test: 1 MiB.
 const MOST: usize = 1 << 20;
 
-/// Data of compressed records, in pieces of up to 255 bytes: each has its length before it.
+/// Decompresses the data of compressed records, in pieces of up to 255 bytes, each preceded by its length.
 pub(super) fn zstd(data: &[u8]) {
     for endian in [Endian::Little, Endian::Big] {
         let mut stream = Decompressor::new(endian, Limits { max_decompressed: Some(MOST as u64), ..Limits::default() })
@@ -39,7 +39,7 @@ pub(super) fn zstd(data: &[u8]) {
     }
 }
 
-/// The compressed data of real recordings, in pieces.
+/// Returns the compressed data of real recordings, in pieces.
 pub(super) fn zstd_seeds() -> Vec<Vec<u8>> {
     let record = |kind: u32, size: u16| [&kind.to_le_bytes()[..], &[0, 0], &size.to_le_bytes()].concat();
     let plain: Vec<u8> = (0..100_u32).flat_map(|n| [record(9, 16), vec![n as u8; 8]].concat()).collect();
@@ -50,19 +50,19 @@ pub(super) fn zstd_seeds() -> Vec<Vec<u8>> {
     vec![pieces(&compressed, 255), pieces(&compressed, 7), pieces(&[&compressed[..], &compressed[..]].concat(), 100)]
 }
 
-/// An ELF file, and bare notes.
+/// Parses an ELF file, and notes without a file.
 pub(super) fn elf(data: &[u8]) {
     let _ = elf::parse(data);
     let _ = elf::id_in_notes(data);
 }
 
-/// The ELF files among the fixtures.
+/// Returns the ELF files among the fixtures.
 pub(super) fn elf_seeds() -> Vec<Vec<u8>> {
     let files = fs::read_dir(recordings::fixtures_dir().join("elf")).expect("part of the repository");
     files.filter_map(|file| fs::read(file.ok()?.path()).ok()).collect()
 }
 
-/// A list of build ids, between commas or in lines.
+/// Parses a list of build IDs, separated by commas or on lines.
 pub(super) fn known(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if !text.starts_with("file://") {
@@ -73,7 +73,7 @@ pub(super) fn known(data: &[u8]) {
     let _ = Known::parse(&format!("file://{}", file.path().display()));
 }
 
-/// Lists as users and perf write them.
+/// Returns lists as users and perf write them.
 pub(super) fn known_seeds() -> Vec<Vec<u8>> {
     let id = "0123456789abcdef0123456789abcdef01234567";
     [format!("{id} /bin/a b, aaBB [kernel.kallsyms]"), format!("{id} /bin/a\n   /bin/none\n\n1234 [vdso]\n")]
@@ -81,7 +81,7 @@ pub(super) fn known_seeds() -> Vec<Vec<u8>> {
         .to_vec()
 }
 
-/// `NAME=VALUE` of `--set`.
+/// Applies `NAME=VALUE` of `--set`.
 pub(super) fn set(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Some((name, value)) = text.split_once('=') else { return };
@@ -96,7 +96,7 @@ pub(super) fn set(data: &[u8]) {
     }
 }
 
-/// What the sections of a recording are as JSON, and some text.
+/// Returns the sections of a recording as JSON, and further text.
 pub(super) fn set_seeds() -> Vec<Vec<u8>> {
     let texts = [
         "HOSTNAME=build-7",

@@ -1,4 +1,4 @@
-//! The machine that is recorded: processes, what they map, and where they run.
+//! The recorded machine: processes, their mappings, and their callchains.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use perfdata_core::record::CallchainContext;
 
 use super::random::Random;
 
-/// Where the kernel's code is.
+/// Addresses of the kernel's code.
 pub const KERNEL: Range<u64> = 0xffff_ffff_8100_0000..0xffff_ffff_82a0_0000;
 
-/// Files that processes map: all these, each by a program and some libraries.
+/// Number of files that processes map. Each process maps a program and some libraries.
 const FILES: u64 = 200;
 
 /// A mapped file.
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    /// First address and the one behind the last.
+    /// First address, and the address after the last one.
     pub range: Range<u64>,
     /// Offset in the file.
     pub pgoff: u64,
@@ -28,21 +28,21 @@ pub struct Mapping {
 /// A process.
 #[derive(Debug, Clone)]
 pub struct Process {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
     /// Its name.
     pub comm: String,
-    /// What it maps; its program first.
+    /// Its mappings, starting with its program.
     pub mappings: Vec<Mapping>,
-    /// Where it runs: callchains that come again and again, innermost address first.
+    /// Its callchains, which repeat, innermost address first.
     stacks: Vec<Vec<u64>>,
 }
 
-/// Callchains that a process has.
+/// Number of callchains of a process.
 const STACKS: usize = 64;
 
 impl Process {
-    /// A process with the number `pid` that maps some files, with callchains of `depth` addresses.
+    /// Returns a process with the process ID `pid` that maps some files, with callchains of `depth` addresses.
     pub fn new(pid: u32, depth: Range<u64>, random: &mut Random) -> Self {
         let file = random.below(FILES);
         let mut mappings =
@@ -61,7 +61,8 @@ impl Process {
         Process { pid, comm: format!("app-{file}"), mappings, stacks }
     }
 
-    /// Where a sample of it falls: an address, whether that is in the kernel, and the callchain with its markers.
+    /// Fills `chain` with the callchain of a sample, including markers. Returns the address, and whether it is in the
+    /// kernel.
     pub fn sample(&self, random: &mut Random, chain: &mut Vec<u64>) -> (u64, bool) {
         chain.clear();
         let stack = random.pick(&self.stacks);
@@ -70,7 +71,7 @@ impl Process {
         let ip = if in_kernel {
             chain.push(CallchainContext::KERNEL.0);
             let depth = 2 + random.below(6);
-            // Kernel code is entered at few places.
+            // The kernel has few entry points.
             chain.extend((0..depth).map(|at| KERNEL.start + (random.below(64) << 8) + (at << 16)));
             chain.get(1).copied().unwrap_or(KERNEL.start)
         } else {

@@ -1,4 +1,4 @@
-//! What recordings are full of, and the model of each.
+//! The contents of generated recordings, and their models.
 
 use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, EventType, ReadFormat, SampleType};
 use perfdata_core::feature::{Compression, CompressionType, EventDescs, Feature, FeatureId, NrCpus, SampleTime};
@@ -7,25 +7,25 @@ use perfdata_core::{Endian, Event, Recording, Result};
 
 use crate::synth::tracing;
 
-/// CPUs of the machine.
+/// Number of CPUs of the machine.
 pub(super) const CPUS: u32 = 8;
 
-/// Bytes of the user stack in a sample.
+/// Size of the user stack in a sample, in bytes.
 pub(super) const STACK: u32 = 8 << 10;
 
-/// Mask of the user registers in a sample: those that perf takes on x86-64.
+/// Mask of the user registers in a sample: those that perf samples on x86-64.
 pub(super) const REGS: u64 = 0xff_0fff;
 
-/// What a recording is full of.
+/// The main content of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
     /// Samples of one event with callchains of 8 to 40 addresses: `perf record -a -g`.
     Callchains,
-    /// Samples of four events without callchains, each event with an id for each CPU: `perf record -a -e …`.
+    /// Samples of four events without callchains, each event with an ID for each CPU: `perf record -a -e …`.
     Events,
     /// A tracepoint with its RAW data: `perf record -a -e synth:demo`.
     Tracepoints,
-    /// Processes that begin, map files and end, and short samples: `perf record -a` of a build.
+    /// Processes that start, map files and end, and short samples: `perf record -a` of a build.
     System,
     /// Callchains, compressed: `perf record -a -g -z`.
     Compressed,
@@ -34,11 +34,11 @@ pub enum Mix {
 }
 
 impl Mix {
-    /// All of them.
+    /// All mixes.
     pub const ALL: [Mix; 6] =
         [Mix::Callchains, Mix::Events, Mix::Tracepoints, Mix::System, Mix::Compressed, Mix::Stacks];
 
-    /// The word for it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Mix::Callchains => "callchains",
@@ -50,12 +50,12 @@ impl Mix {
         }
     }
 
-    /// The one of that name.
+    /// Returns the mix with this name.
     pub fn by_name(name: &str) -> Option<Mix> {
         Self::ALL.into_iter().find(|mix| mix.name() == name)
     }
 
-    /// Type, number and name of its events.
+    /// Returns type, `config` and name of its events.
     fn events(self) -> &'static [(EventType, u64, &'static str)] {
         match self {
             Mix::Events => &[
@@ -81,7 +81,7 @@ impl Mix {
     }
 }
 
-/// Ids of the event at `at` in the list, one for each CPU.
+/// Returns the IDs of the event at `at` in the list, one for each CPU.
 pub(super) fn ids(at: usize) -> Vec<u64> {
     (0..u64::from(CPUS)).map(|cpu| 1000 + 100 * at as u64 + cpu).collect()
 }
@@ -124,7 +124,7 @@ fn attr(mix: Mix, at: usize, kind: EventType, config: u64) -> Option<Attr> {
     })
 }
 
-/// The model of a recording.
+/// Returns the model of a recording.
 pub(super) fn model(mix: Mix, endian: Endian) -> Result<Recording> {
     let mut recording = Recording::new(endian);
     let mut descs = Vec::new();

@@ -1,7 +1,8 @@
-//! Large recordings for measuring: of any size, made as a stream, the same for the same seed.
+//! Large recordings for measurements: of any size, generated as a stream, the same for the same seed.
 //!
-//! They are not real, but have what costs time in real ones: ring buffers of several CPUs that are written one after
-//! the other in rounds, callchains that repeat, processes that begin, map files and end, several events with ids.
+//! They are synthetic, but have the properties that cost time in real recordings: ring buffers of several CPUs that are
+//! written successively in rounds, callchains that repeat, processes that start, map files and end, several events with
+//! IDs.
 
 mod machine;
 mod mix;
@@ -17,26 +18,26 @@ use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter};
 pub use mix::Mix;
 use stream::Stream;
 
-/// What to generate.
+/// The options of a generated recording.
 #[derive(Debug, Clone, Copy)]
 pub struct Generator {
-    /// What the recording is full of.
+    /// The main content of the recording.
     pub mix: Mix,
-    /// Bytes of records, about; before they are compressed.
+    /// Approximate size of the records in bytes, before compression.
     pub size: u64,
     /// Byte order.
     pub endian: Endian,
-    /// Where the random numbers begin.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
 impl Generator {
-    /// A little-endian recording with about `size` bytes of records.
+    /// Returns a generator of a little-endian recording with about `size` bytes of records.
     pub fn new(mix: Mix, size: u64) -> Self {
         Generator { mix, size, endian: Endian::Little, seed: 1 }
     }
 
-    /// Writes it as a file.
+    /// Writes the recording as a file.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -48,7 +49,7 @@ impl Generator {
         Ok(writer.finish(&recording)?)
     }
 
-    /// Writes it as a pipe.
+    /// Writes the recording as a pipe.
     ///
     /// # Errors
     /// The output cannot be written.

@@ -1,4 +1,4 @@
-//! The records: rounds over the CPUs, each CPU's records in the order of time.
+//! Generates the records: rounds over the CPUs, with the records of each CPU in time order.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -19,16 +19,16 @@ use super::random::Random;
 use crate::synth::record::misc;
 use crate::synth::tracing;
 
-/// Processes that run at a time.
+/// Number of processes that run at the same time.
 const PROCESSES: usize = 32;
 
-/// Nanoseconds of a round.
+/// Length of a round in nanoseconds.
 const ROUND: u64 = 100_000_000;
 
-/// Bytes of records that a CPU's ring buffer has at the end of a round.
+/// Size of the records in a CPU's ring buffer at the end of a round, in bytes.
 const BUFFER: usize = 96 << 10;
 
-/// perf itself, whose child is every process.
+/// Process ID of perf, the parent of every process.
 const PERF: u32 = 4000;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -45,22 +45,22 @@ pub struct Stream<'a> {
     next_pid: u32,
     sink: &'a mut dyn RecordSink,
     compressor: Option<Compressor>,
-    /// Bytes of records so far.
+    /// Size of the records so far, in bytes.
     written: u64,
-    /// One CPU's records of the round.
+    /// The records of one CPU in this round.
     buffer: Vec<u8>,
     cpu: u32,
     time: u64,
-    /// Time between two records of a CPU.
+    /// Time between two records of a CPU, in nanoseconds.
     tick: u64,
     chain: Vec<u64>,
-    /// Content of stacks.
+    /// Contents of stacks.
     stack: Vec<u8>,
     counts: Vec<u64>,
 }
 
 impl<'a> Stream<'a> {
-    /// A stream into `sink`.
+    /// Returns a stream that writes to `sink`.
     pub fn new(what: &Generator, sink: &'a mut dyn RecordSink) -> Result<Self, Box<dyn Error>> {
         let Generator { mix, size, endian, seed } = *what;
         let model = mix::model(mix, endian)?;
@@ -88,14 +88,14 @@ impl<'a> Stream<'a> {
         })
     }
 
-    /// Writes everything.
+    /// Writes all records.
     pub fn run(mut self) -> Outcome {
         self.begin()?;
         let mut round = self.time;
         while self.written < self.size {
             round += ROUND;
             for cpu in 0..CPUS {
-                // The buffers are read one after the other.
+                // The buffers are read one after another.
                 self.cpu = cpu;
                 self.time = round + u64::from(cpu) * 1000;
                 self.fill()?;
@@ -111,7 +111,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// What was there before: perf asks /proc.
+    /// Writes the state before the recording, which perf reads from /proc.
     fn begin(&mut self) -> Outcome {
         let time = std::mem::take(&mut self.time);
         let addr = KERNEL.start;
@@ -125,7 +125,7 @@ impl<'a> Stream<'a> {
         self.flush()
     }
 
-    /// A CPU's records of a round.
+    /// Generates the records of one CPU in a round.
     fn fill(&mut self) -> Outcome {
         let records = if self.mix == Mix::Stacks { BUFFER / 8600 } else { BUFFER / 120 } as u64;
         self.tick = ROUND / (records * 2);
@@ -224,7 +224,7 @@ impl<'a> Stream<'a> {
         self.put(RecordType::SAMPLE, mode, Body::Sample(sample), false)
     }
 
-    /// RAW data of the tracepoint: with its length a multiple of 8.
+    /// Returns the RAW data of the tracepoint. Including its size field, its size is a multiple of 8.
     fn raw(&mut self, pid: u32) -> Vec<u8> {
         let value = self.random.next() as u32;
         let mut raw = tracing::raw(self.endian == Endian::Big, pid, value);
@@ -240,7 +240,7 @@ impl<'a> Stream<'a> {
         Regs { abi: RegsAbi::BITS_64, regs: List(regs) }
     }
 
-    /// A stack: addresses, small numbers, and zeros; what is behind its end is what was there before.
+    /// Returns a stack: addresses, small numbers, and zeros. The bytes after its end are stale.
     fn stack(&mut self) -> StackUser {
         while self.stack.len() < STACK as usize * 4 {
             let word = match self.random.below(4) {
@@ -256,7 +256,7 @@ impl<'a> Stream<'a> {
         StackUser { size, data, dyn_size: Some(size - 8 * self.random.below(64)) }
     }
 
-    /// Puts a record into the CPU's buffer; those of the kernel but SAMPLE with a trailer.
+    /// Adds a record to the CPU's buffer. Kernel records except SAMPLE have a trailer.
     fn put(&mut self, kind: RecordType, misc: u16, body: Body, has_trailer: bool) -> Outcome {
         let has = |part| self.parts.has(part);
         let pid = self.processes.front().map_or(0, |process| process.pid);
@@ -275,7 +275,7 @@ impl<'a> Stream<'a> {
         Ok(record.encode_into(&mut self.buffer, self.endian)?)
     }
 
-    /// Empties the CPU's buffer.
+    /// Flushes the CPU's buffer.
     fn flush(&mut self) -> Outcome {
         let buffer = std::mem::take(&mut self.buffer);
         match self.compressor.take() {
@@ -292,7 +292,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Hands records on.
+    /// Writes records to the sink.
     fn pass(&mut self, mut bytes: &[u8]) -> Outcome {
         while !bytes.is_empty() {
             let record = RawRecord::first(bytes, self.endian, 0)?;

@@ -32,7 +32,7 @@ pub mod sample_type {
     pub const CODE_PAGE_SIZE: u64 = 1 << 23;
     pub const WEIGHT_STRUCT: u64 = 1 << 24;
 
-    /// The parts that a sample_id trailer repeats.
+    /// The fields that a sample_id trailer repeats.
     pub const TRAILER: u64 = TID | TIME | ID | STREAM_ID | CPU | IDENTIFIER;
 }
 
@@ -44,7 +44,7 @@ pub const SIZES: [u32; 10] = [64, 72, 80, 96, 104, 112, 120, 128, 136, 144];
 #[allow(missing_docs, reason = "the kernel's names")]
 pub struct Attr {
     pub kind: u32,
-    /// 0 stands for 64, as the first kernels wrote it.
+    /// 0 means 64: the first kernels wrote 0.
     pub size: u32,
     pub config: u64,
     pub sample_period: u64,
@@ -70,12 +70,13 @@ pub struct Attr {
     pub sig_data: u64,
     pub config3: u64,
     pub config4: u64,
-    /// Bytes of fields not yet invented, behind the 144 that are known.
+    /// Bytes of future fields after the 144 known bytes.
     pub tail: Vec<u8>,
 }
 
 impl Attr {
-    /// A sampling attribute of the newest size with the given parts and flags, otherwise zero.
+    /// Returns a sampling attribute of the newest size with the given `sample_type` and flags; all
+    /// other fields are zero.
     pub fn new(sample_type: u64, flags: &str) -> Self {
         Attr {
             kind: 0,
@@ -106,8 +107,8 @@ impl Attr {
         }
     }
 
-    /// An attribute of `size` bytes with a different value in every field it has room for; the
-    /// flags cover both ends of the word and the two-bit field in its middle.
+    /// Returns an attribute of `size` bytes with a different value in every field. The flags
+    /// include both ends of the word and the two-bit field in its middle.
     pub fn rich(size: u32) -> Self {
         Attr {
             kind: 4,
@@ -140,17 +141,17 @@ impl Attr {
         }
     }
 
-    /// The flag is set.
+    /// Returns whether the flag is set.
     pub fn has(&self, flag: &str) -> bool {
         self.flags.split_whitespace().any(|name| name == flag)
     }
 
-    /// The number of bytes that the attribute takes.
+    /// Returns the size of the attribute in bytes.
     pub fn room(&self) -> usize {
         if self.size == 0 { 64 } else { self.size as usize }
     }
 
-    /// The attribute's bytes in one byte order, cut to its size.
+    /// Returns the attribute's bytes in one byte order, truncated to its size.
     pub fn bytes(&self, big: bool) -> Vec<u8> {
         let mut bytes = Buf::new(big)
             .u32(self.kind)
@@ -184,7 +185,7 @@ impl Attr {
         bytes
     }
 
-    /// The sample_id trailer of a record of this attribute; empty without `sample_id_all`.
+    /// Returns the sample_id trailer of a record of this attribute; empty without `sample_id_all`.
     pub fn trailer(&self, big: bool, stamp: &Stamp) -> Vec<u8> {
         use sample_type::*;
         let has = |bit| self.has("sample_id_all") && self.sample_type & bit != 0;
@@ -211,18 +212,18 @@ impl Attr {
     }
 }
 
-/// Who and when: what a sample_id trailer says, and the same parts of a sample.
+/// The fields of a sample_id trailer, and the same fields of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Process.
+    /// Process ID.
     pub pid: u32,
-    /// Thread.
+    /// Thread ID.
     pub tid: u32,
     /// Nanoseconds on the recording's clock.
     pub time: u64,
-    /// Id of the event.
+    /// ID of the event.
     pub id: u64,
-    /// Id of the event's instance.
+    /// ID of the event's instance.
     pub stream_id: u64,
     /// CPU number.
     pub cpu: u32,
@@ -232,11 +233,11 @@ impl Stamp {
     /// The trailer of records that perf synthesizes.
     pub const ZERO: Stamp = Stamp { pid: 0, tid: 0, time: 0, id: 0, stream_id: 0, cpu: 0 };
 
-    /// Process and thread.
+    /// Returns process and thread ID.
     pub fn task(&self) -> (u32, u32) {
         (self.pid, self.tid)
     }
 
-    /// A trailer that tells all its fields apart.
+    /// A trailer in which all fields have different values.
     pub const SOME: Stamp = Stamp { pid: 4201, tid: 4202, time: 1_000_000_007, id: 1001, stream_id: 2001, cpu: 3 };
 }

@@ -1,4 +1,4 @@
-//! Records about tracing hardware (types 70..72).
+//! Records for hardware tracing (types 70..72).
 
 use super::buf::{Buf, count, island};
 use super::kind;
@@ -22,28 +22,28 @@ pub fn info(s: &mut Scribe, name: &str, kind: u32, words: impl FnOnce(Buf) -> Bu
     s.user(&format!("AUXTRACE_INFO {name}"), kind::AUXTRACE_INFO, 0, |b| words(b.u32(kind).u32(0)));
 }
 
-/// Where a piece of AUX data comes from; a thread or CPU of all ones is none.
+/// The origin of a block of AUX data. A thread or CPU with all bits set means none.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     /// Offset in the AUX buffer.
     pub offset: u64,
-    /// Number that orders the pieces of all buffers.
+    /// Number that orders the blocks of all buffers.
     pub reference: u64,
     /// Number of the buffer.
     pub idx: u32,
-    /// Thread.
+    /// Thread ID.
     pub tid: u32,
     /// CPU.
     pub cpu: u32,
 }
 
-/// Writes an AUXTRACE record, which the trace follows.
+/// Writes an AUXTRACE record and the trace after it.
 pub fn auxtrace(s: &mut Scribe, name: &str, trace: &[u8]) {
     let origin = Origin { offset: 0x1000, reference: 0x1122_3344_5566_7788, idx: 2, tid: 4202, cpu: 3 };
     piece(s, name, origin, trace);
 }
 
-/// As [`auxtrace`], of any buffer.
+/// Does the same as [`auxtrace`] for any buffer.
 pub fn piece(s: &mut Scribe, name: &str, origin: Origin, trace: &[u8]) {
     assert_eq!(trace.len() % 8, 0, "the zero padding is part of the trace");
     let Origin { offset, reference, idx, tid, cpu } = origin;
@@ -71,7 +71,7 @@ pub const INTEL_PT: [u64; 15] = [
     1 << 1,      // cyc_bit
 ];
 
-/// The words of Intel PT with a filter, as perf writes them since 5.17.
+/// Appends the words of Intel PT with a filter, as perf writes them since 5.17.
 pub fn intel_pt_with_filter(b: Buf) -> Buf {
     let filter = "filter main @ /usr/bin/true";
     b.u64s(&INTEL_PT).u64(40).u64(filter.len() as u64).text(filter).u64(0)
@@ -94,9 +94,9 @@ const ETE: u64 = 0x5050_5050_5050_5050;
 const SPE: u64 = 0x1010_1010_1010_1010;
 
 fn coresight(s: &mut Scribe) {
-    // The PMU's type and the number of CPUs share a word.
+    // The PMU type and the number of CPUs share a word.
     let head = |version: u64, cpus: u64| [version, 11 << 32 | cpus, 0];
-    // Control and trace id, which is one per CPU, then registers.
+    // Control register and trace ID, which is different for each CPU, then other registers.
     let v3 = |trace_id| [0x1000, trace_id, 0x8d29_4004, 0x410c_f250];
     let v4 = |trace_id| [0xc1, trace_id, 0x2800_0ea1, 0x4100_f424, 0x488, 0, 0xcc];
     info(s, "CS_ETM v0, ETMv3", 3, |b| {

@@ -81,11 +81,11 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// A word of `width` bits with the given fields of `table` set, each as `name` (to 1) or
-    /// `name=value`, separated by spaces.
+    /// Returns a word of `width` bits with the given fields of `table` set. Each field is written
+    /// as `name` (set to 1) or `name=value`; fields are separated by spaces.
     ///
     /// # Panics
-    /// On a name that the table does not have and on a value that does not fit its field.
+    /// `table` does not contain the name, or the value does not fit into the field.
     pub fn new(width: u32, table: &[Field], text: &str) -> Self {
         let fields = text.split_whitespace().map(|word| {
             let (name, value) = word.split_once('=').unwrap_or((word, "1"));
@@ -99,32 +99,32 @@ impl Bits {
         Bits { width, fields: fields.collect() }
     }
 
-    /// The flags of an event attribute.
+    /// Returns the flags of an event attribute.
     pub fn attr_flags(text: &str) -> Self {
         Bits::new(64, ATTR_FLAGS, text)
     }
 
-    /// What an event does with the AUX area.
+    /// Returns the action of an event on the AUX area.
     pub fn aux_action(text: &str) -> Self {
         Bits::new(32, AUX_ACTION, text)
     }
 
-    /// The flags of a branch stack entry.
+    /// Returns the flags of a branch stack entry.
     pub fn branch_flags(text: &str) -> Self {
         Bits::new(64, BRANCH_FLAGS, text)
     }
 
-    /// The flags of a BPF program.
+    /// Returns the flags of a BPF program.
     pub fn bpf_prog_flags(text: &str) -> Self {
         Bits::new(32, BPF_PROG_FLAGS, text)
     }
 
-    /// 32 or 64.
+    /// Returns the width of the word in bits: 32 or 64.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// The number that a machine of this byte order reads from the word.
+    /// Returns the number that a machine of this byte order reads from the word.
     pub fn word(&self, big: bool) -> u64 {
         self.fields
             .iter()

@@ -1,14 +1,14 @@
-//! A growing block of bytes that knows its byte order.
+//! A growing byte buffer with a byte order.
 
 use super::bits::Bits;
 
-/// Bytes being put down in one byte order. Every method appends and returns the buffer, so that a
-/// layout reads as one expression in file order.
+/// A buffer for output in one byte order. Every method appends bytes and returns the buffer, so that a layout reads as
+/// one expression in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buf {
-    /// Most significant byte first.
+    /// Whether the most significant byte comes first.
     pub big: bool,
-    /// What was written so far.
+    /// The bytes written so far.
     pub bytes: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ macro_rules! numbers {
 }
 
 impl Buf {
-    /// An empty buffer.
+    /// Returns an empty buffer.
     pub fn new(big: bool) -> Self {
         Buf { big, bytes: Vec::new() }
     }
@@ -59,7 +59,7 @@ impl Buf {
         self
     }
 
-    /// Appends bytes and, behind them, zeros up to `room` bytes in all.
+    /// Appends bytes, then zeros up to a total of `room` bytes.
     pub fn room(self, bytes: &[u8], room: usize) -> Self {
         assert!(bytes.len() <= room, "{} bytes do not fit into {room}", bytes.len());
         self.bytes(bytes).zeros(room - bytes.len())
@@ -70,7 +70,7 @@ impl Buf {
         self.room(text.as_bytes(), (text.len() + 1).next_multiple_of(8))
     }
 
-    /// Appends a record's string whose padding holds left-over bytes instead of zeros.
+    /// Appends a record's string whose padding contains stale bytes instead of zeros.
     pub fn text_stale(self, text: &str) -> Self {
         let room = (text.len() + 1).next_multiple_of(8);
         let stale = vec![0xa5; room - text.len() - 1];
@@ -88,7 +88,7 @@ impl Buf {
         self.u32(u32::try_from(room).expect("short string")).room(text.as_bytes(), room)
     }
 
-    /// Appends a word of bit-fields, each at its place in this byte order.
+    /// Appends a word of bit-fields, with the positions for this byte order.
     pub fn bits(self, bits: &Bits) -> Self {
         let word = bits.word(self.big);
         match bits.width() {
@@ -102,34 +102,34 @@ impl Buf {
         items.iter().fold(self, put)
     }
 
-    /// Appends what `put` appends, to keep an expression together.
+    /// Appends the output of `put`, to keep an expression together.
     pub fn with(self, put: impl FnOnce(Self) -> Self) -> Self {
         put(self)
     }
 
-    /// Number of bytes written so far.
+    /// Returns the number of bytes written so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Nothing was written yet.
+    /// Returns whether nothing was written yet.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 }
 
-/// A count as the `u64` that precedes an array.
+/// Returns the length as the `u64` that precedes an array.
 pub fn count<T>(items: &[T]) -> u64 {
     items.len() as u64
 }
 
-/// A count as the `u32` that precedes an array of a feature section.
+/// Returns the length as the `u32` that precedes an array of a feature section.
 pub fn count32<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).expect("short array")
 }
 
-/// `length` bytes, none of them zero and no two neighbours equal: what an island is filled with,
-/// so that a conversion that touches it is seen.
+/// Returns `length` bytes, which are not zero and different from their neighbours: the content of an island. A
+/// conversion that swaps it changes it.
 pub fn island(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 7 % 251 + 1) as u8).collect()
 }

@@ -7,8 +7,8 @@ use super::kind;
 use super::record::{Case, stream};
 use super::sink;
 
-/// The names and contents of the files of a directory with two data files beside `data`; with
-/// `compressed`, each of them is a zstd stream of its own.
+/// Returns the names and contents of the files of a directory with two data files beside `data`.
+/// With `compressed`, each of them is a separate zstd stream.
 pub fn files(big: bool, compressed: bool) -> Vec<(&'static str, Vec<u8>)> {
     let File { events, data, features, .. } = file::basic(big);
     let mut main = File { data, features, ..File::new(big, events) };
@@ -21,7 +21,7 @@ pub fn files(big: bool, compressed: bool) -> Vec<(&'static str, Vec<u8>)> {
     let records = |cpu: u32| {
         let mut event = main.events[0].clone();
         event.ids = vec![1];
-        // The bare streams hold no FINISHED_ROUND.
+        // The bare streams contain no FINISHED_ROUND.
         let mut cases: Vec<Case> = file::basic_records(big, &event);
         cases.retain(|case| case.kind != kind::FINISHED_ROUND);
         cases.rotate_left(cpu as usize);

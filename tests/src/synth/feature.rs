@@ -3,24 +3,25 @@
 use super::buf::{Buf, island};
 use super::{feature_bpf, feature_events, feature_pmu, feature_system, feature_topology, tracing};
 
-/// One feature section.
+/// A feature section.
 #[derive(Clone, Debug)]
 pub struct FeatureCase {
     /// perf's name of the feature, then the variant.
     pub name: String,
-    /// Bit in the header's bitmap, also the id in a HEADER_FEATURE record.
+    /// Bit in the header's bitmap, which is also the ID in a HEADER_FEATURE record.
     pub bit: u32,
     /// The content.
     pub section: Vec<u8>,
-    /// The NRCPUS section that some sections cannot be read without: available, online.
+    /// The NRCPUS section that is required for reading some sections: available, online.
     pub cpus: (u32, u32),
-    /// perf sends this feature in pipe mode as a HEADER_FEATURE record.
+    /// Whether perf writes this feature in pipe mode as a HEADER_FEATURE record.
     pub pipe: bool,
-    /// Exchanging the byte order of this section gives exactly its twin of the other order.
+    /// Whether swapping the byte order of this section produces exactly its twin of the other byte
+    /// order.
     pub swaps: bool,
 }
 
-/// Available and online CPUs of the machine that the sections describe.
+/// Number of available and online CPUs of the machine in the sections.
 pub const CPUS: (u32, u32) = (4, 2);
 
 /// Collects sections.
@@ -40,7 +41,7 @@ impl Features {
             bit,
             section: put(Buf::new(self.big)).bytes,
             cpus: CPUS,
-            // FEAT_OPR of header.c: what the synthesizing code may put into a pipe.
+            // FEAT_OPR of header.c: the features that the synthesizing code may write to a pipe.
             pipe: !matches!(bit, 1 | 2 | 15 | 18 | 19 | 20 | 24 | 30),
             swaps: true,
         });
@@ -48,7 +49,7 @@ impl Features {
     }
 }
 
-/// Every feature that perf 7.2 knows (bits 1..34), every revision of each.
+/// Returns every feature that perf 7.2 knows (bits 1..34), in every revision.
 pub fn cases(big: bool) -> Vec<FeatureCase> {
     let mut features = Features { big, cases: Vec::new() };
     tracing::cases(&mut features);
@@ -60,7 +61,7 @@ pub fn cases(big: bool) -> Vec<FeatureCase> {
     features.cases
 }
 
-/// Sections of features that nobody has defined yet; only their bytes can be kept.
+/// Returns sections of undefined features. Only their bytes can be preserved.
 pub fn unknown_cases(big: bool) -> Vec<FeatureCase> {
     let mut features = Features { big, cases: Vec::new() };
     for bit in [35, 60, 64, 130, 255] {

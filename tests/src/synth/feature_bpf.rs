@@ -7,7 +7,7 @@ use super::feature::Features;
 const BPF_PROG_INFO: u32 = 25;
 const BPF_BTF: u32 = 26;
 
-/// Every section, every size of the kernel's struct.
+/// Adds every section, with every size of the kernel's struct.
 pub fn cases(f: &mut Features) {
     for size in [208, 224, 232] {
         f.add(BPF_PROG_INFO, &format!("BPF_PROG_INFO of {size}"), |b| {
@@ -22,7 +22,7 @@ pub fn cases(f: &mut Features) {
     f.add(BPF_BTF, "BPF_BTF empty", |b| b.u32(0));
 }
 
-/// Both features with several programs: all arrays, the first ones only, none.
+/// Adds both features with several programs: with all arrays, only the first ones, none.
 pub fn plain(f: &mut Features) {
     f.add(BPF_PROG_INFO, "BPF_PROG_INFO of several", |b| {
         let program = |id, arrays| Program { id, size: 232, arrays, step: 8 };
@@ -30,7 +30,7 @@ pub fn plain(f: &mut Features) {
         b.u32(count32(&programs)).each(&programs, |b, program| program.put(b))
     });
     f.add(BPF_BTF, "BPF_BTF", |b| {
-        // BTF tells its own byte order by its magic; to the recording it is opaque.
+        // BTF indicates its own byte order with its magic; to the recording it is opaque.
         let mut data = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
         data.extend(island(21));
         b.u32(2).u32(20).u32(count32(&data)).bytes(&data).u32(21).u32(8).bytes(&data[..8])
@@ -38,20 +38,20 @@ pub fn plain(f: &mut Features) {
 }
 
 /// A program: struct `bpf_prog_info` (include/uapi/linux/bpf.h) and the arrays that its pointers
-/// lead to, which perf replaces by offsets (tools/perf/util/bpf-utils.c).
+/// point to. perf replaces the pointers with offsets (tools/perf/util/bpf-utils.c).
 struct Program {
     id: u32,
-    /// Bytes of the struct, which grew.
+    /// Size of the struct in bytes, which grew over time.
     size: usize,
-    /// Bit i: array i is there.
+    /// Bit i: array i is present.
     arrays: u64,
-    /// What an array's place is a multiple of: 8 for perf 6, 1 before.
+    /// Alignment of the arrays: 8 for perf 6, 1 before.
     step: usize,
 }
 
-/// The nine arrays, in the order of their bits: number of elements, content.
+/// The nine arrays in the order of their bits: number of elements, content.
 struct Arrays {
-    /// Offset in the data, and count as the struct holds it.
+    /// Offset in the data, and count as in the struct.
     places: [(u64, u32); 9],
     data: Vec<u8>,
 }
@@ -60,7 +60,8 @@ impl Program {
     fn arrays(&self, big: bool) -> Arrays {
         let new = || Buf::new(big);
         let contents: [(u32, Buf); 9] = [
-            // Code: bytes of an architecture, and of BPF in the recorder's own layout.
+            // Code: bytes for an architecture, and BPF instructions in the recording machine's
+            // layout.
             (36, new().bytes(&island(36))),
             (40, new().bytes(&island(40))),
             // map_ids
@@ -85,7 +86,7 @@ impl Program {
                 places[i].0 = data.len() as u64;
                 data = data.bytes(&content.bytes).pad(self.step);
             }
-            // The kernel tells the length of code that it does not hand out.
+            // The kernel reports the length of code even if it does not provide the code.
             if present || i < 2 {
                 places[i].1 = count;
             }

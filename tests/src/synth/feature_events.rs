@@ -18,18 +18,18 @@ pub const GROUP_DESC: u32 = 17;
 /// `HEADER_AUXTRACE`.
 pub const AUXTRACE: u32 = 18;
 
-/// An event: its name, attribute and ids.
+/// An event: its name, attribute and IDs.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// As given to `-e`.
+    /// The name as passed to `-e`.
     pub name: String,
-    /// What was opened.
+    /// The attribute that was opened.
     pub attr: Attr,
-    /// One id per instance (CPU, thread).
+    /// One ID per instance (CPU, thread).
     pub ids: Vec<u64>,
 }
 
-/// The EVENT_DESC section: every attribute once more, with names.
+/// Appends the EVENT_DESC section: every attribute again, with names.
 pub fn event_desc(b: Buf, events: &[Event]) -> Buf {
     let size = events.first().map_or(144, |event| event.attr.room());
     b.u32(count32(events)).u32(size as u32).each(events, |b, event| {
@@ -39,18 +39,18 @@ pub fn event_desc(b: Buf, events: &[Event]) -> Buf {
     })
 }
 
-/// The GROUP_DESC section: name, leader's index and number of members of each group.
+/// Appends the GROUP_DESC section: name, leader's index and number of members of each group.
 pub fn group_desc(b: Buf, groups: &[(&str, u32, u32)]) -> Buf {
     b.u32(count32(groups)).each(groups, |b, (name, leader, members)| b.str(name).u32(*leader).u32(*members))
 }
 
-/// The AUXTRACE section: where in the file the AUXTRACE records lie. The size of each is that of
-/// the record without the trace behind it.
+/// Appends the AUXTRACE section: the offsets of AUXTRACE records in the file. The size of each is
+/// that of the record without the trace after it.
 pub fn auxtrace_index(b: Buf, offsets: &[u64]) -> Buf {
     b.u64(count(offsets)).each(offsets, |b, offset| b.u64(*offset).u64(48))
 }
 
-/// Every section, every revision.
+/// Adds every section in every revision.
 pub fn cases(f: &mut Features) {
     build_ids(f);
     for size in SIZES {
@@ -81,7 +81,7 @@ fn build_ids(f: &mut Features) {
         f.add(BUILD_ID, &format!("BUILD_ID {name}"), |b| b.bytes(&section));
     }
     f.add(BUILD_ID, "BUILD_ID without pid", |b| b.bytes(&build_id::section_without_pid(big)));
-    // Some writers put the number of the record into entries of the section.
+    // Some writers use the type of the record in entries of the section.
     f.add(BUILD_ID, "BUILD_ID of type 67", |b| {
         let entry = Entry {
             misc: misc::USER,

@@ -7,7 +7,7 @@ const PMU_MAPPINGS: u32 = 16;
 const CPU_PMU_CAPS: u32 = 28;
 const PMU_CAPS: u32 = 31;
 
-/// PMU_MAPPINGS: number and name of each.
+/// Appends PMU_MAPPINGS: type and name of each.
 pub fn pmu_mappings(b: Buf, pmus: &[(u32, &str)]) -> Buf {
     b.u32(count32(pmus)).each(pmus, |b, (kind, name)| b.u32(*kind).str(name))
 }
@@ -16,7 +16,7 @@ fn caps(b: Buf, caps: &[(&str, &str)]) -> Buf {
     b.u32(count32(caps)).each(caps, |b, (name, value)| b.str(name).str(value))
 }
 
-/// Empty sections.
+/// Adds empty sections.
 pub fn cases(f: &mut Features) {
     plain(f);
     f.add(PMU_MAPPINGS, "PMU_MAPPINGS empty", |b| b.u32(0));
@@ -24,7 +24,7 @@ pub fn cases(f: &mut Features) {
     f.add(PMU_CAPS, "PMU_CAPS empty", |b| b.u32(0));
 }
 
-/// Every feature of this family.
+/// Adds every feature of this family.
 pub fn plain(f: &mut Features) {
     f.add(PMU_MAPPINGS, "PMU_MAPPINGS", |b| {
         pmu_mappings(b, &[(4, "cpu"), (1, "software"), (2, "tracepoint"), (0xffff_fffe, "tool")])

@@ -21,7 +21,7 @@ const CLOCK_DATA: u32 = 29;
 const E_MACHINE: u32 = 33;
 const CLN_SIZE: u32 = 34;
 
-/// What other writers and rare machines make of these sections.
+/// Adds variants of these sections by other writers and on rare machines.
 pub fn cases(f: &mut Features) {
     plain(f);
     f.add(HOSTNAME, "HOSTNAME in 8 bytes", |b| b.str_in("host", 8));
@@ -30,7 +30,7 @@ pub fn cases(f: &mut Features) {
     f.add(HOSTNAME, "HOSTNAME of 63", |b| b.str(&"h".repeat(63)));
     f.add(HOSTNAME, "HOSTNAME of 64", |b| b.str(&"h".repeat(64)));
     f.add(HOSTNAME, "HOSTNAME, stale padding", |b| b.u32(16).bytes(b"host\0-stale-byte"));
-    // Some writers of pipes round the whole record to 8.
+    // Some writers of pipes pad the whole record to a multiple of 8.
     f.add(HOSTNAME, "HOSTNAME padded", |b| b.str("host").zeros(4));
     f.add(CMDLINE, "CMDLINE of the path alone", |b| b.u32(1).str("/usr/bin/perf"));
     f.add(CMDLINE, "CMDLINE empty", |b| b.u32(0));
@@ -39,7 +39,7 @@ pub fn cases(f: &mut Features) {
     dir_format(f);
 }
 
-/// Every feature of this family in the form that perf writes into a file.
+/// Adds every feature of this family in the form that perf writes to a file.
 pub fn plain(f: &mut Features) {
     f.add(HOSTNAME, "HOSTNAME", |b| b.str("recorder"));
     f.add(OSRELEASE, "OSRELEASE", |b| b.str("7.2.13-synthetic"));
@@ -62,12 +62,13 @@ pub fn plain(f: &mut Features) {
     f.add(CLN_SIZE, "CLN_SIZE", |b| b.u32(64));
 }
 
-/// The COMPRESSED section: version, type (zstd), level, ratio, and the largest output of a record.
+/// Appends the COMPRESSED section: version, type (zstd), level, ratio, and maximum decompressed
+/// size of a record.
 pub fn compressed(b: Buf) -> Buf {
     b.u32s(&[0, 1, 1, 5, 528_384])
 }
 
-/// Adds the section that only recordings of several files have.
+/// Adds the section that exists only in recordings of several files.
 pub fn dir_format(f: &mut Features) {
     f.add(DIR_FORMAT, "DIR_FORMAT", |b| b.u64(1));
 }

@@ -14,7 +14,7 @@ fn list(b: Buf, texts: &[&str]) -> Buf {
     b.u32(count32(texts)).each(texts, |b, text| b.str(text))
 }
 
-/// CPU_TOPOLOGY. Nothing but the length of the section tells the revision.
+/// CPU_TOPOLOGY. Only the size of the section distinguishes the revisions.
 #[derive(Clone, Debug)]
 pub struct CpuTopology<'a> {
     /// CPUs of each package, and threads of each core.
@@ -37,17 +37,17 @@ impl CpuTopology<'_> {
     }
 }
 
-/// NUMA_TOPOLOGY: number, total and free memory in kB, and CPUs of each node.
+/// Appends NUMA_TOPOLOGY: node number, total and free memory in kB, and CPUs of each node.
 pub fn numa_topology(b: Buf, nodes: &[(u32, u64, u64, &str)]) -> Buf {
     b.u32(count32(nodes)).each(nodes, |b, (node, total, free, cpus)| b.u32(*node).u64(*total).u64(*free).str(cpus))
 }
 
-/// CACHE: level, line size, sets and ways; type, size and CPUs of each.
+/// Appends CACHE: level, line size, sets and ways; type, size and CPUs of each.
 pub fn cache(b: Buf, caches: &[([u32; 4], [&str; 3])]) -> Buf {
     b.u32(1).u32(count32(caches)).each(caches, |b, (numbers, texts)| b.u32s(numbers).each(texts, |b, text| b.str(text)))
 }
 
-/// MEM_TOPOLOGY: number, size of the bitmap in bits (twice), and bitmap of each node.
+/// Appends MEM_TOPOLOGY: node number, size of the bitmap in bits (twice), and bitmap of each node.
 pub fn mem_topology(b: Buf, block_size: u64, nodes: &[(u64, u64, &[u64])]) -> Buf {
     b.u64(1)
         .u64(block_size)
@@ -55,11 +55,11 @@ pub fn mem_topology(b: Buf, block_size: u64, nodes: &[(u64, u64, &[u64])]) -> Bu
         .each(nodes, |b, (node, bits, words)| b.u64s(&[*node, *bits, *bits]).u64s(words))
 }
 
-/// A scheduling domain of a CPU: number, name, CPUs as a mask and as a list.
+/// A scheduling domain of a CPU: ID, name, CPUs as a mask and as a list.
 pub type Domain<'a> = (u32, &'a str, &'a str, &'a str);
 
-/// CPU_DOMAIN_INFO: the domains of each online CPU, which are not counted; names since version 17
-/// of /proc/schedstat.
+/// Appends CPU_DOMAIN_INFO: the domains of each online CPU, without a count of CPUs. Names exist since version 17 of
+/// /proc/schedstat.
 pub fn cpu_domains(b: Buf, version: u32, max_domains: u32, cpus: &[(u32, &[Domain])]) -> Buf {
     b.u32(version).u32(max_domains).each(cpus, |b, (cpu, domains)| {
         b.u32(*cpu).u32(count32(domains)).each(domains, |b, (domain, name, mask, list)| {
@@ -70,8 +70,8 @@ pub fn cpu_domains(b: Buf, version: u32, max_domains: u32, cpus: &[(u32, &[Domai
     })
 }
 
-/// The machine of the features, with as many CPUs as [`CPUS`](super::feature::CPUS) says; the last is
-/// offline and has no place.
+/// The machine of the features, with the CPUs in [`CPUS`](super::feature::CPUS). The last CPU is offline and has no
+/// core.
 const MACHINE: CpuTopology<'static> = CpuTopology {
     siblings: [&["0-1", "2-3"], &["0,2", "1", "3"]],
     cores: &[[0, 0], [1, 0], [0, 36], [u32::MAX, u32::MAX]],
@@ -80,7 +80,7 @@ const MACHINE: CpuTopology<'static> = CpuTopology {
 
 const DOMAINS: [Domain; 2] = [(0, "SMT", "3", "0-1"), (1, "MC", "f", "0-3")];
 
-/// Older revisions and empty sections.
+/// Adds older revisions and empty sections.
 pub fn cases(f: &mut Features) {
     plain(f);
     f.add(CPU_TOPOLOGY, "CPU_TOPOLOGY 1", |b| CpuTopology { cores: &[], dies: None, ..MACHINE }.put(b));
@@ -94,7 +94,7 @@ pub fn cases(f: &mut Features) {
     f.add(CPU_DOMAIN_INFO, "CPU_DOMAIN_INFO, no domains", |b| cpu_domains(b, 17, 0, &[(0, &[]), (1, &[])]));
 }
 
-/// Every feature of this family in its newest revision.
+/// Adds every feature of this family in its newest revision.
 pub fn plain(f: &mut Features) {
     f.add(CPU_TOPOLOGY, "CPU_TOPOLOGY 3", |b| MACHINE.put(b));
     f.add(NUMA_TOPOLOGY, "NUMA_TOPOLOGY", |b| {

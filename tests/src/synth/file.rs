@@ -1,4 +1,4 @@
-//! Recordings in file mode: header, ids, attributes, data, feature table, feature sections.
+//! Recordings in file mode: header, IDs, attributes, data, feature table, feature sections.
 
 use super::attr::{Attr, Stamp, sample_type};
 use super::buf::{Buf, count};
@@ -14,7 +14,7 @@ use super::user;
 pub enum Magic {
     /// `PERFILE2`, stored as a number and therefore reversed in big-endian files (since 3.4).
     V2,
-    /// `PERFFILE`, a plain string that does not tell the byte order.
+    /// `PERFFILE`, a plain string that does not show the byte order.
     V1,
 }
 
@@ -28,40 +28,40 @@ impl Magic {
     }
 }
 
-/// A recording in file mode, ready to be edited before it is written.
+/// A recording in file mode, which can be edited before it is written.
 #[derive(Clone, Debug)]
 pub struct File {
     /// Byte order.
     pub big: bool,
     /// First eight bytes.
     pub magic: Magic,
-    /// 104, or 72 before there were features.
+    /// 104, or 72 before features existed.
     pub header_size: u64,
-    /// The attributes with their ids.
+    /// The attributes with their IDs.
     pub events: Vec<Event>,
-    /// Ids and names of event types (until 3.11), between attributes and data.
+    /// IDs and names of event types (until 3.11), between attributes and data.
     pub event_types: Vec<(u64, String)>,
     /// Zero bytes before the data.
     pub hole: usize,
     /// The record stream.
     pub data: Vec<u8>,
-    /// Bits and sections, in any order; bits up to 255.
+    /// Bits and sections in any order; bits up to 255.
     pub features: Vec<(u32, Vec<u8>)>,
-    /// Bytes between the feature table and the first section, where a feature was given up.
+    /// Bytes between the feature table and the first section, where the writer dropped a feature.
     pub gap: Vec<u8>,
-    /// Bytes behind the last section.
+    /// Bytes after the last section.
     pub tail: Vec<u8>,
-    /// Bytes of the recorder's `unsigned long`, the unit of the feature bitmap: 8 or 4.
+    /// Size of the recorder's `unsigned long` in bytes, the unit of the feature bitmap: 8 or 4.
     pub word: usize,
-    /// Ids and attributes lie behind the data instead of before them (`perf inject` of a pipe,
-    /// since 6.12); only without features.
+    /// Whether IDs and attributes follow the data instead of preceding them (`perf inject` of a pipe, since 6.12); only
+    /// without features.
     pub attrs_behind_data: bool,
-    /// The recorder was killed: the size of the data is 0 and all that follows them is missing.
+    /// Whether the recorder was killed: the size of the data is 0 and everything after them is missing.
     pub crashed: bool,
 }
 
 impl File {
-    /// A recording of these events without records and features.
+    /// Returns a recording of these events without records and features.
     pub fn new(big: bool, events: Vec<Event>) -> Self {
         File {
             big,
@@ -80,17 +80,17 @@ impl File {
         }
     }
 
-    /// Bytes of one entry of the attrs section.
+    /// Returns the size of an entry of the attrs section in bytes.
     fn attr_size(&self) -> u64 {
         self.events.first().map_or(144, |event| event.attr.room() as u64) + 16
     }
 
-    /// Bytes of all ids.
+    /// Returns the size of all IDs in bytes.
     fn ids_size(&self) -> u64 {
         self.events.iter().map(|event| count(&event.ids) * 8).sum()
     }
 
-    /// Where the ids start; the attributes follow them.
+    /// Returns the offset of the IDs, which the attributes follow.
     fn ids_offset(&self) -> u64 {
         if self.attrs_behind_data { self.header_size + self.data.len() as u64 } else { self.header_size }
     }
@@ -107,7 +107,7 @@ impl File {
         count(&self.event_types) * 72
     }
 
-    /// Where the record stream starts.
+    /// Returns the offset of the record stream.
     pub fn data_offset(&self) -> u64 {
         if self.attrs_behind_data {
             return self.header_size;
@@ -121,7 +121,7 @@ impl File {
         self.features.push((bit, section));
     }
 
-    /// The feature bitmap: an array of `unsigned long`, each in the file's byte order.
+    /// Returns the feature bitmap: an array of `unsigned long`, each in the file's byte order.
     fn bitmap(&self) -> [u8; 32] {
         let mut map = [0; 32];
         for (bit, _) in &self.features {
@@ -150,7 +150,7 @@ impl File {
         if self.header_size == 72 { header.bytes } else { header.bytes(&self.bitmap()).bytes }
     }
 
-    /// All ids, then all attributes, each with the place of its ids.
+    /// Returns all IDs, then all attributes, each with the offset and size of its IDs.
     fn attrs(&self) -> Vec<u8> {
         let mut offset = self.ids_offset();
         Buf::new(self.big)
@@ -164,7 +164,7 @@ impl File {
             .bytes
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn bytes(&self) -> Vec<u8> {
         let mut file = Buf::new(self.big).bytes(&self.header());
         if self.attrs_behind_data {
@@ -195,7 +195,7 @@ impl File {
     }
 }
 
-/// What every perf since 3.12 can read: one event, a process that starts, runs and ends.
+/// Returns a file that every perf since 3.12 can read: one event, and a process that starts, runs and ends.
 pub fn basic(big: bool) -> File {
     use sample_type::*;
     let attr = Attr {
@@ -216,7 +216,8 @@ pub fn basic(big: bool) -> File {
     file
 }
 
-/// The same with a name that no perf would make up, and without ids, which perfs before 5.x gave to several events only.
+/// Returns the same file with an event name that perf does not generate, and without IDs, which perf before 5.x wrote
+/// only for several events.
 pub fn without_ids(big: bool) -> File {
     let mut file = basic(big);
     for event in &mut file.events {
@@ -228,7 +229,7 @@ pub fn without_ids(big: bool) -> File {
     file
 }
 
-/// The records of [`basic`].
+/// Returns the records of [`basic`].
 pub fn basic_records(big: bool, event: &Event) -> Vec<Case> {
     let mut s = Scribe::new(big, event.attr.clone(), Stamp { id: event.ids[0], ..Stamp::SOME });
     let task = s.stamp.task();
@@ -243,8 +244,8 @@ pub fn basic_records(big: bool, event: &Event) -> Vec<Case> {
     s.cases
 }
 
-/// One valid recording with every record type, except compressed ones, and every feature, except
-/// DIR_FORMAT, which only directories have.
+/// Returns one valid recording with every record type, except compressed ones, and every feature, except DIR_FORMAT,
+/// which exists only in directories.
 pub fn kitchen_sink(big: bool) -> Vec<u8> {
     sink::file(big).bytes()
 }

@@ -1,5 +1,5 @@
-//! Files in forms that perf does not write today: as they were long ago, as rare machines and other tools write
-//! them, and as a perf that is not yet invented may.
+//! Files in forms that perf does not write today: old forms, forms of rare machines and other tools, and possible forms
+//! of a future perf.
 
 use super::attr::{Attr, SIZES, sample_type};
 use super::buf::island;
@@ -7,13 +7,13 @@ use super::feature_events::{self, Event};
 use super::file::{File, Magic, basic, basic_records};
 use super::record;
 
-/// An attribute larger than any of today.
+/// The size of an attribute that is larger than the current one.
 pub const FUTURE_SIZE: u32 = 152;
 
-/// Features that nobody has defined, far apart in the bitmap.
+/// Undefined features, far apart in the bitmap.
 pub const UNKNOWN_FEATURES: [u32; 2] = [60, 130];
 
-/// Every form with its name.
+/// Returns every form with its name.
 pub fn forms(big: bool) -> Vec<(String, File)> {
     let basic = || basic(big);
     let mut forms: Vec<(String, File)> = [
@@ -58,7 +58,7 @@ fn without_ids(mut file: File) -> File {
     file
 }
 
-/// The second event has no ids, the third one has more than the first.
+/// The second event has no IDs, the third one has more than the first.
 fn several_events(mut file: File) -> File {
     let first = &mut file.events[0];
     first.attr.sample_type |= sample_type::IDENTIFIER;

@@ -7,19 +7,19 @@ use super::kind;
 use super::record::{Scribe, misc};
 use super::sample::{Read, ReadValue, context};
 
-/// Bits 12 to 15 of misc mean something else in each record type.
+/// Bits 12 to 15 of misc have a different meaning in each record type.
 const BIT12: u16 = 1 << 12;
 const BIT13: u16 = 1 << 13;
 const BIT14: u16 = 1 << 14;
 const BIT15: u16 = 1 << 15;
 
-/// Address, length and offset of the kernel's text, as perf synthesizes its map.
+/// Address, length and offset of the kernel's text, as in the mapping that perf synthesizes.
 pub const KERNEL_TEXT: [u64; 3] = [0xffff_ffff_8100_0000, 0x120_0000, 0xffff_ffff_8100_0000];
 
-/// The process of mappings that belong to the kernel.
+/// Process and thread ID of mappings that belong to the kernel.
 pub const KERNEL_TASK: (u32, u32) = (u32::MAX, 0);
 
-/// Every type under the scribe's own attribute, which is left as it was.
+/// Writes every type with the scribe's own attribute, which is not changed.
 pub fn plain(s: &mut Scribe) {
     mappings(s);
     tasks(s);
@@ -28,7 +28,8 @@ pub fn plain(s: &mut Scribe) {
     symbols(s);
 }
 
-/// What depends on the attribute: the trailer's shape and every read format.
+/// Writes the variants that depend on the attribute: the layout of the trailer and every read
+/// format.
 pub fn variants(s: &mut Scribe) {
     trailers(s);
     read_formats(s);
@@ -150,7 +151,7 @@ fn symbols(s: &mut Scribe) {
     }
 }
 
-/// Two counters, for READ records and the READ part of samples.
+/// Returns two counters, for READ records and the READ field of samples.
 pub fn read(id: u64) -> Read {
     Read {
         enabled: 5_000_001,

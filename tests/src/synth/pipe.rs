@@ -9,21 +9,21 @@ use super::record::{Case, Scribe, frame, stream};
 use super::sink;
 use super::user;
 
-/// The id of the terminator that perf 7.2 writes behind the features: one more than the last
-/// feature it knows. 32 in perf 5.14 to 6.x.
+/// The ID of the terminator that perf 7.2 writes after the features: one more than the last feature
+/// it knows. 32 in perf 5.14 to 6.x.
 pub const TERMINATOR: u32 = 35;
 
-/// A recording in pipe mode, written front to back.
+/// A recording in pipe mode, which is written sequentially.
 #[derive(Clone, Debug)]
 pub struct Pipe {
     /// Byte order.
     pub big: bool,
-    /// What was written so far.
+    /// The bytes written so far.
     pub bytes: Vec<u8>,
 }
 
 impl Pipe {
-    /// The header alone.
+    /// Returns a pipe that contains only the header.
     pub fn new(big: bool, magic: Magic) -> Self {
         Pipe { big, bytes: magic.put(Buf::new(big)).u64(16).bytes }
     }
@@ -34,7 +34,7 @@ impl Pipe {
         self
     }
 
-    /// Appends the attribute and ids of an event.
+    /// Appends the attribute and IDs of an event.
     pub fn event(self, event: &Event) -> Self {
         let body = user::header_attr(Buf::new(self.big), &event.attr, &event.ids);
         self.record(kind::HEADER_ATTR, 0, body)
@@ -60,14 +60,14 @@ impl Pipe {
         pipe
     }
 
-    /// Appends records with what follows them.
+    /// Appends records with their payloads.
     pub fn records(mut self, cases: &[Case]) -> Self {
         self.bytes.extend(stream(cases));
         self
     }
 }
 
-/// One event, and four pieces of an Intel PT trace of 4096 bytes each.
+/// Returns one event and four blocks of an Intel PT trace of 4096 bytes each.
 pub fn with_aux(big: bool) -> Vec<u8> {
     let mut s = Scribe::standard(big);
     auxtrace::info(&mut s, "INTEL_PT", 1, |b| b.u64s(&auxtrace::INTEL_PT));
@@ -76,8 +76,8 @@ pub fn with_aux(big: bool) -> Vec<u8> {
     Pipe::new(big, Magic::V2).event(&event).terminator(TERMINATOR).records(&s.cases).bytes
 }
 
-/// One valid recording with every record type, except compressed ones, and every feature that
-/// perf sends through a pipe.
+/// Returns one valid recording with every record type, except compressed ones, and every feature
+/// that perf writes to a pipe.
 pub fn kitchen_sink(big: bool) -> Vec<u8> {
     sink::pipe(big).bytes
 }

@@ -1,10 +1,10 @@
-//! Records: the frame around each, and every type in every variant.
+//! Records: the header of each, and every type in every variant.
 
 use super::attr::{Attr, Stamp, sample_type};
 use super::buf::Buf;
 use super::{auxtrace, kernel_cases, sample_cases, stat, user_cases};
 
-/// `PERF_RECORD_MISC_CPUMODE_*`: where the CPU was.
+/// `PERF_RECORD_MISC_CPUMODE_*`: the CPU mode.
 #[allow(missing_docs, reason = "the kernel's names")]
 pub mod misc {
     pub const KERNEL: u16 = 1;
@@ -14,7 +14,7 @@ pub mod misc {
     pub const GUEST_USER: u16 = 5;
 }
 
-/// One record of a known type.
+/// A record of a known type.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The kernel's or perf's name of the type, then the variant.
@@ -25,29 +25,29 @@ pub struct Case {
     pub misc: u16,
     /// The whole record, header included.
     pub record: Vec<u8>,
-    /// The attribute that the record belongs to and by which it has to be read.
+    /// The attribute of the record's event, which is required for reading the record.
     pub attr: Attr,
-    /// Bytes that follow the record without being counted in its size (AUXTRACE, tracing data).
+    /// Bytes that follow the record and are not included in its size (AUXTRACE, tracing data).
     pub payload: Vec<u8>,
-    /// Exchanging the byte order of this record gives exactly its twin of the other order. False
-    /// where that cannot be asked for: compressed records, fields not yet invented.
+    /// Whether swapping the byte order of this record produces exactly its twin of the other byte
+    /// order. False where this is impossible: compressed records, future fields.
     pub swaps: bool,
 }
 
-/// Puts a header before a record's body.
+/// Returns a record: a header and `body`.
 pub fn frame(big: bool, kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let size = u16::try_from(8 + body.len()).expect("a record is shorter than 64 KiB");
     Buf::new(big).u32(kind).u16(misc).u16(size).bytes(body).bytes
 }
 
-/// Writes records one after the other under a current attribute, with a clock that advances.
+/// Writes successive records with a current attribute, and a clock that advances.
 #[derive(Clone, Debug)]
 pub struct Scribe {
     /// Byte order.
     pub big: bool,
-    /// The attribute that the next records belong to.
+    /// The attribute of the next records.
     pub attr: Attr,
-    /// What the next record's trailer says.
+    /// The fields of the next record's trailer.
     pub stamp: Stamp,
     /// Nanoseconds by which the time advances with every kernel record.
     pub tick: u64,
@@ -56,25 +56,25 @@ pub struct Scribe {
 }
 
 impl Scribe {
-    /// A scribe without records.
+    /// Returns a scribe without records.
     pub fn new(big: bool, attr: Attr, stamp: Stamp) -> Self {
         Scribe { big, attr, stamp, tick: 1_000, cases: Vec::new() }
     }
 
-    /// A scribe whose records carry the full trailer.
+    /// Returns a scribe whose records have the full trailer.
     pub fn standard(big: bool) -> Self {
         let attr = Attr::new(sample_type::TRAILER | sample_type::IP, "sample_id_all mmap comm");
         Scribe::new(big, attr, Stamp::SOME)
     }
 
-    /// Writes a record of a kernel type: body, then the trailer that the attribute asks for.
+    /// Writes a record of a kernel type: the body, then the trailer for the attribute.
     pub fn kernel(&mut self, name: &str, kind: u32, misc: u16, body: impl FnOnce(Buf) -> Buf) -> &mut Case {
         let trailer = self.attr.trailer(self.big, &self.stamp);
         self.stamp.time += self.tick;
         self.user(name, kind, misc, |buf| body(buf).bytes(&trailer))
     }
 
-    /// Writes a record without a trailer: those of the perf tool, and samples.
+    /// Writes a record without a trailer: records of the perf tool, and samples.
     pub fn user(&mut self, name: &str, kind: u32, misc: u16, body: impl FnOnce(Buf) -> Buf) -> &mut Case {
         let body = body(Buf::new(self.big)).bytes;
         self.cases.push(Case {
@@ -90,12 +90,12 @@ impl Scribe {
     }
 }
 
-/// The bytes of several records, each followed by its payload.
+/// Returns the bytes of several records, each followed by its payload.
 pub fn stream(cases: &[Case]) -> Vec<u8> {
     cases.iter().flat_map(|case| [&case.record[..], &case.payload]).flatten().copied().collect()
 }
 
-/// Every record type that perf 7.2 knows, every variant of each.
+/// Returns every record type that perf 7.2 knows, in every variant.
 pub fn cases(big: bool) -> Vec<Case> {
     let mut scribe = Scribe::standard(big);
     kernel_cases::plain(&mut scribe);
@@ -108,7 +108,7 @@ pub fn cases(big: bool) -> Vec<Case> {
     scribe.cases
 }
 
-/// Records of types that nobody has defined yet; only their bytes can be kept.
+/// Returns records of undefined types. Only their bytes can be preserved.
 pub fn unknown_cases(big: bool) -> Vec<Case> {
     let mut scribe = Scribe::standard(big);
     for kind in [0, 23, 63, 87, 1_000_000] {
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// All but what the container holds in another form, and the compressed ones.
+    /// All types except compressed ones and those whose content is elsewhere in the container.
     #[test]
     fn the_sink_holds_every_type() {
         use kind::*;

@@ -1,4 +1,4 @@
-//! The layout of SAMPLE records: the parts in file order.
+//! The layout of SAMPLE records: the fields in file order.
 
 use super::attr::{Attr, Stamp, sample_type};
 use super::bits::Bits;
@@ -24,7 +24,7 @@ pub mod branch_sample_type {
     pub const COUNTERS: u64 = 1 << 19;
 }
 
-/// Callchain entries that say where the following ones lie, `PERF_CONTEXT_*`.
+/// Callchain entries that show the context of the following entries, `PERF_CONTEXT_*`.
 #[allow(missing_docs, reason = "the kernel's names")]
 pub mod context {
     pub const HV: u64 = -32i64 as u64;
@@ -43,7 +43,7 @@ pub struct Read {
     pub enabled: u64,
     /// Nanoseconds during which it counted.
     pub running: u64,
-    /// One value, or with GROUP one per member.
+    /// One value, or one for each member with GROUP.
     pub values: Vec<ReadValue>,
 }
 
@@ -52,14 +52,14 @@ pub struct Read {
 pub struct ReadValue {
     /// The count.
     pub value: u64,
-    /// Id of the counter.
+    /// ID of the counter.
     pub id: u64,
     /// Samples lost.
     pub lost: u64,
 }
 
 impl Read {
-    /// Appends the values in the form that `read_format` prescribes; without GROUP the first only.
+    /// Appends the values in the layout for `read_format`; without GROUP, only the first one.
     pub fn put(&self, buf: Buf, read_format: u64) -> Buf {
         use read_format::*;
         let word = |buf: Buf, bit, value| {
@@ -81,11 +81,11 @@ impl Read {
 /// A branch stack.
 #[derive(Clone, Debug, Default)]
 pub struct BranchStack {
-    /// Present with HW_INDEX, unless the kernel had no stack to give.
+    /// Present with HW_INDEX, unless the kernel provided no stack.
     pub hw_idx: Option<u64>,
     /// From, to and flags, newest first.
     pub entries: Vec<(u64, u64, &'static str)>,
-    /// One per entry with COUNTERS, otherwise none.
+    /// One for each entry with COUNTERS, otherwise empty.
     pub counters: Vec<u64>,
 }
 
@@ -94,20 +94,20 @@ pub struct BranchStack {
 pub struct Regs {
     /// 0 none, 1 32-bit, 2 64-bit.
     pub abi: u64,
-    /// One per bit of the attribute's mask; none with abi 0.
+    /// One for each bit of the attribute's mask; empty if `abi` is 0.
     pub values: Vec<u64>,
 }
 
 /// A copy of the user stack.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
-    /// The reserved room, filled or not.
+    /// The reserved space, whether used or not.
     pub data: Vec<u8>,
-    /// How much of it is real; not written when there is no room at all.
+    /// Size of the valid data; not written if no space is reserved.
     pub dyn_size: u64,
 }
 
-/// All that a sample can hold. The attribute says which parts are written.
+/// All fields of a sample. The attribute determines which ones are written.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the kernel's names")]
 pub struct Sample {
@@ -138,7 +138,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample with content in every part, taken at `stamp`; registers as many as `attr` has.
+    /// Returns a sample at `stamp` with content in every field, and the registers for `attr`.
     pub fn rich(stamp: &Stamp, attr: &Attr) -> Self {
         let regs =
             |mask: u64, base| Regs { abi: 2, values: (0..mask.count_ones()).map(|n| base + u64::from(n)).collect() };
@@ -169,7 +169,8 @@ impl Sample {
             },
             regs_user: regs(attr.sample_regs_user, 0x1_0000_0100),
             stack_user: Stack { data: island(24), dyn_size: 17 },
-            // Two definitions of the struct, per byte order, make the number the same on both.
+            // The struct has a separate definition for each byte order, so that the number is the
+            // same on both.
             weight: 0x0003_0002_0000_0001,
             data_src: 0x1234_5668_1002_0842,
             transaction: 0x0000_00ab_0000_0016,
@@ -182,7 +183,7 @@ impl Sample {
         }
     }
 
-    /// The sample's body under `attr`.
+    /// Appends the sample's body for `attr`.
     pub fn put(&self, mut b: Buf, attr: &Attr) -> Buf {
         use sample_type::*;
         let has = |bits| attr.sample_type & bits != 0;

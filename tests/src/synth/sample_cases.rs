@@ -1,4 +1,4 @@
-//! SAMPLE records: each part in each of its forms, and several parts together.
+//! SAMPLE records: each field in each of its forms, and several fields together.
 
 use super::attr::{Attr, sample_type};
 use super::buf::island;
@@ -7,12 +7,12 @@ use super::record::{Case, Scribe, misc};
 use super::sample::{BranchStack, Regs, Sample, Stack, branch_sample_type, context, read_format};
 
 impl Scribe {
-    /// Writes a rich sample, changed by `edit`, of the current attribute.
+    /// Writes a rich sample of the current attribute, modified by `edit`.
     pub fn sample(&mut self, name: &str, edit: impl FnOnce(&mut Sample)) -> &mut Case {
         self.sample_in(name, misc::USER, edit)
     }
 
-    /// As [`sample`](Scribe::sample), with its own misc word.
+    /// Does the same as [`sample`](Scribe::sample), with the given misc word.
     pub fn sample_in(&mut self, name: &str, misc: u16, edit: impl FnOnce(&mut Sample)) -> &mut Case {
         let mut sample = Sample::rich(&self.stamp, &self.attr);
         edit(&mut sample);
@@ -22,7 +22,7 @@ impl Scribe {
     }
 }
 
-/// An attribute that samples `bits` and has the masks and formats that they need.
+/// Returns an attribute that samples `bits`, with the masks and formats that they require.
 pub fn attr(bits: u64) -> Attr {
     Attr {
         branch_sample_type: branch_sample_type::USER | branch_sample_type::ANY,
@@ -34,7 +34,7 @@ pub fn attr(bits: u64) -> Attr {
     }
 }
 
-/// The parts that come with nearly every sample.
+/// The fields that nearly every sample has.
 const USUAL: u64 = sample_type::IDENTIFIER
     | sample_type::IP
     | sample_type::TID
@@ -42,7 +42,7 @@ const USUAL: u64 = sample_type::IDENTIFIER
     | sample_type::CPU
     | sample_type::PERIOD;
 
-/// Every part alone, every form of every part, and several parts together.
+/// Writes every field alone, every form of every field, and several fields together.
 pub fn cases(s: &mut Scribe) {
     for bit in 0..=24 {
         s.attr = attr(1 << bit);

@@ -1,7 +1,7 @@
-//! One valid recording with everything in it, as a file and as a pipe.
+//! One valid recording with all record types and features, as a file and as a pipe.
 //!
-//! The little- and the big-endian one are twins: exchanging the byte order of one gives the other,
-//! byte for byte.
+//! The little-endian and the big-endian one are twins: swapping the byte order of one produces
+//! exactly the other.
 
 use super::attr::{Attr, Stamp, sample_type};
 use super::buf::{Buf, count, island};
@@ -18,7 +18,8 @@ use super::sample::{Regs, Stack, branch_sample_type, context};
 use super::user;
 use super::{auxtrace, feature_bpf, feature_pmu, feature_system, feature_topology, stat, tracing, user_cases, zstd};
 
-/// The events: every sample part, every attribute flag and every attribute field is used by one.
+/// Returns the events. Every sample field, attribute flag and attribute field is used by one of
+/// them.
 pub fn events() -> Vec<Event> {
     use sample_type::*;
     const USUAL: u64 = IDENTIFIER | IP | TID | TIME | CPU | PERIOD;
@@ -101,7 +102,7 @@ pub fn events() -> Vec<Event> {
     ]
 }
 
-/// A scribe that writes for one event after the other.
+/// A scribe that writes for one event after another.
 struct Sink {
     scribe: Scribe,
     events: Vec<Event>,
@@ -116,7 +117,7 @@ impl Sink {
         Sink { scribe, events, sampled: None }
     }
 
-    /// Turns to an event.
+    /// Selects an event.
     fn event(&mut self, index: usize) -> &mut Scribe {
         let event = &self.events[index];
         self.scribe.attr = event.attr.clone();
@@ -125,7 +126,8 @@ impl Sink {
         &mut self.scribe
     }
 
-    /// What perf writes at the start, partly in the form of kernel records with empty trailers.
+    /// Writes the records that perf writes at the start, some of them in the form of kernel records
+    /// with empty trailers.
     fn preamble(&mut self) {
         let ids: Vec<[u64; 4]> = self
             .events
@@ -150,7 +152,8 @@ impl Sink {
         stat::plain(s);
     }
 
-    /// Every kind of kernel record, under attributes with different trailers and read formats.
+    /// Writes every kind of kernel record, with attributes that have different trailers and read
+    /// formats.
     fn kernel(&mut self) {
         for index in [0, 1, 3] {
             kernel_cases::plain(self.event(index));
@@ -173,14 +176,14 @@ impl Sink {
         let s = self.event(1);
         for value in [1, 0x0102_0304] {
             let pid = s.stamp.pid;
-            // In the order of the tracing data, whatever the order of the recording.
+            // In the byte order of the tracing data, for any byte order of the recording.
             s.sample("tracepoint", |sample| sample.raw = tracing::raw(false, pid, value));
         }
         let s = self.event(2);
         s.sample("branches", |_| ());
         s.sample("32-bit", |sample| sample.regs_user.abi = 1);
         s.sample("nothing to give", |sample| {
-            // The kernel leaves out the index as well, but perf cannot read that.
+            // The kernel also omits the index, but perf cannot read that.
             sample.branch_stack.entries.clear();
             sample.regs_user = Regs::default();
             sample.stack_user = Stack::default();
@@ -205,7 +208,7 @@ impl Sink {
         user_cases::markers(s);
     }
 
-    /// All records behind the header.
+    /// Returns all records after the header.
     fn records(&mut self) -> Vec<Case> {
         self.preamble();
         self.kernel();
@@ -214,7 +217,7 @@ impl Sink {
         std::mem::take(&mut self.scribe.cases)
     }
 
-    /// The features that do not depend on where things lie in a file.
+    /// Returns the features that do not depend on offsets in a file.
     fn features(&self) -> Features {
         let mut f = Features { big: self.scribe.big, cases: Vec::new() };
         feature_system::plain(&mut f);
@@ -233,28 +236,29 @@ impl Sink {
 
 const SAMPLE_TIME: u32 = 21;
 
-/// The recording as a file: what only a pipe needs is in the header and the features.
+/// Returns the recording as a file. Records that only a pipe needs are replaced by the header and
+/// the features.
 pub fn file(big: bool) -> File {
     let mut sink = Sink::new(big);
     let cases = sink.records();
     sink.file(&cases)
 }
 
-/// The file with its kernel records in records of type COMPRESSED or COMPRESSED2.
+/// Returns the file with its kernel records in records of type COMPRESSED or COMPRESSED2.
 pub fn compressed_file(big: bool, kind: u32) -> File {
     let mut sink = Sink::new(big);
     let cases = compress(big, &sink.records(), kind, CHUNK);
     sink.file(&cases)
 }
 
-/// The recording as a pipe.
+/// Returns the recording as a pipe.
 pub fn pipe(big: bool) -> Pipe {
     let mut sink = Sink::new(big);
     let cases = sink.records();
     sink.pipe(&cases)
 }
 
-/// The pipe with its kernel records in records of type COMPRESSED or COMPRESSED2.
+/// Returns the pipe with its kernel records in records of type COMPRESSED or COMPRESSED2.
 pub fn compressed_pipe(big: bool, kind: u32) -> Pipe {
     let mut sink = Sink::new(big);
     let cases = compress(big, &sink.records(), kind, CHUNK);
@@ -291,7 +295,7 @@ impl Sink {
     }
 }
 
-/// Where the records of a type start, given where the first record starts.
+/// Returns the offsets of the records of a type, where `start` is the offset of the first record.
 fn offsets_of(cases: &[Case], kind: u32, start: u64) -> Vec<u64> {
     let places = cases.iter().scan(start, |end, case| {
         let begin = *end;
@@ -301,11 +305,11 @@ fn offsets_of(cases: &[Case], kind: u32, start: u64) -> Vec<u64> {
     places.filter(|place| place.0 == kind).map(|place| place.1).collect()
 }
 
-/// Bytes of records in one compressed record of the sink.
+/// Size of the records in one compressed record of the sink, in bytes.
 const CHUNK: usize = 1_000;
 
-/// Packs every run of kernel records into records of type `kind`, each of which holds `chunk` bytes
-/// of them: many of the records inside begin in one and end in the next.
+/// Packs every sequence of kernel records into records of type `kind`, each of which contains
+/// `chunk` bytes of them. Many of the inner records start in one and end in the next.
 pub fn compress(big: bool, cases: &[Case], kind: u32, chunk: usize) -> Vec<Case> {
     let mut zstd = zstd::Stream::default();
     let mut out = Scribe::new(big, cases[0].attr.clone(), Stamp::ZERO);

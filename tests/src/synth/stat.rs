@@ -10,13 +10,13 @@ use super::record::Scribe;
 pub enum CpuMap {
     /// A list; 0xffff is any CPU.
     Cpus(Vec<u16>),
-    /// A bitmap of 32-bit words, behind a head of 6 bytes.
+    /// A bitmap of 32-bit words, after a header of 6 bytes.
     Mask4(Vec<u32>),
-    /// A bitmap of 64-bit words, behind a head of 6 bytes and 4 of padding.
+    /// A bitmap of 64-bit words, after a header of 6 bytes and 4 bytes of padding.
     Mask8(Vec<u64>),
     /// First and last (since 6.0).
     Range {
-        /// The map also stands for any CPU.
+        /// Whether the map also means any CPU.
         any: bool,
         /// First CPU.
         start: u16,
@@ -26,7 +26,7 @@ pub enum CpuMap {
 }
 
 impl CpuMap {
-    /// Appends the map, not padded.
+    /// Appends the map without padding.
     pub fn put(&self, b: Buf) -> Buf {
         match self {
             CpuMap::Cpus(cpus) => b.u16(0).u16(cpus.len() as u16).each(cpus, |b, cpu| b.u16(*cpu)),
@@ -36,7 +36,7 @@ impl CpuMap {
         }
     }
 
-    /// Every encoding, with a name.
+    /// Returns every encoding with a name.
     pub fn all() -> Vec<(&'static str, CpuMap)> {
         vec![
             ("cpus", CpuMap::Cpus(vec![0, 3, 300])),
@@ -49,22 +49,22 @@ impl CpuMap {
     }
 }
 
-/// Body of STAT_CONFIG: tags and values.
+/// Appends the body of STAT_CONFIG: tags and values.
 pub fn stat_config(b: Buf, terms: &[[u64; 2]]) -> Buf {
     b.u64(count(terms)).each(terms, |b, term| b.u64s(term))
 }
 
-/// Body of STAT: the counts are value, time enabled and time running.
+/// Appends the body of STAT: the counts are value, time enabled and time running.
 pub fn stat(b: Buf, id: u64, cpu: u32, thread: u32, counts: [u64; 3]) -> Buf {
     b.u64(id).u32(cpu).u32(thread).u64s(&counts)
 }
 
-/// Body of STAT_ROUND: interval (0) or final (1). The type comes first, unlike in the C struct's name.
+/// Appends the body of STAT_ROUND: interval (0) or final (1). The type comes first, unlike in the C struct's name.
 pub fn stat_round(b: Buf, kind: u64, time: u64) -> Buf {
     b.u64(kind).u64(time)
 }
 
-/// What EVENT_UPDATE says of an event.
+/// An update of an event by EVENT_UPDATE.
 #[derive(Clone, Debug)]
 pub enum Update<'a> {
     /// The unit of its counts.
@@ -78,7 +78,7 @@ pub enum Update<'a> {
 }
 
 impl Update<'_> {
-    /// Appends the body without surplus bytes, as before 6.0.
+    /// Appends the body without extra bytes, as before 6.0.
     pub fn put_tight(&self, b: Buf, id: u64) -> Buf {
         match self {
             Update::Unit(unit) => b.u64(0).u64(id).text(unit),
@@ -88,26 +88,26 @@ impl Update<'_> {
         }
     }
 
-    /// Appends the body as perf writes it now. The payloads are members of a union of 16 bytes in C,
-    /// which perf adds to the length of a string and gives to the scale as well.
+    /// Appends the body as perf writes it now. In C, the payloads are members of a union of 16 bytes. perf adds this
+    /// size to the length of a string, and also uses it for the scale.
     pub fn put(&self, b: Buf, id: u64) -> Buf {
         let b = self.put_tight(b, id);
         if matches!(self, Update::Cpus(_)) { b } else { b.zeros(16) }
     }
 }
 
-/// Body of SCHEDSTAT_CPU.
+/// Appends the body of SCHEDSTAT_CPU.
 pub fn schedstat_cpu(b: Buf, time: u64, cpu: u32, version: u16, counts: [u32; 6], times: [u64; 3]) -> Buf {
     b.u64(time).u32(cpu).u16(version).zeros(2).u32s(&counts).u64s(&times)
 }
 
-/// Body of SCHEDSTAT_DOMAIN, which has room for the counters of any version.
+/// Appends the body of SCHEDSTAT_DOMAIN, whose size is sufficient for the counters of any version.
 pub fn schedstat_domain(b: Buf, time: u64, cpu: u32, version: u16, domain: u16, counters: &[u32]) -> Buf {
     let counters = Buf::new(b.big).u32s(counters).bytes;
     b.u64(time).u32(cpu).u16(version).u16(domain).room(&counters, 184)
 }
 
-/// Every type, every variant.
+/// Writes every type in every variant.
 pub fn cases(s: &mut Scribe) {
     plain(s);
     let id = s.stamp.id;
@@ -130,7 +130,7 @@ fn updates() -> [(&'static str, Update<'static>); 3] {
     ]
 }
 
-/// Every type as perf writes it now, except SCHEDSTAT, all about the event of the scribe's stamp.
+/// Writes every type as perf writes it now, except SCHEDSTAT, all for the event of the scribe's stamp.
 pub fn plain(s: &mut Scribe) {
     let id = s.stamp.id;
     for (name, map) in CpuMap::all() {
@@ -148,14 +148,14 @@ pub fn plain(s: &mut Scribe) {
     }
 }
 
-/// `perf sched stats`, in the versions of /proc/schedstat that exist.
+/// Writes the records of `perf sched stats`, in the existing versions of /proc/schedstat.
 pub fn schedstat(s: &mut Scribe) {
     const TIME: u64 = 1_000_000_007;
     for version in [15, 16, 17] {
         s.user(&format!("SCHEDSTAT_CPU {version}"), kind::SCHEDSTAT_CPU, 0, |b| {
             schedstat_cpu(b, TIME, 3, version, [1, 2, 3, 4, 5, 6], [0x7_0000_0007, 0x8_0000_0008, 0x9_0000_0009])
         });
-        // Three groups of load balance counters, of 8 each and since version 17 of 11, then twelve others.
+        // Three groups of load balancing counters (8 each, 11 each since version 17), then twelve others.
         let number = if version < 17 { 3 * 8 + 12 } else { 3 * 11 + 12 };
         let counters: Vec<u32> = (1..=number).map(|n| n * 0x101).collect();
         s.user(&format!("SCHEDSTAT_DOMAIN {version}"), kind::SCHEDSTAT_DOMAIN, 0, |b| {

@@ -1,5 +1,6 @@
 //! Tracing data: the formats of tracepoints (feature 1, record 66);
-//! tools/perf/util/trace-event-info.c. It tells its own byte order and is opaque to a recording.
+//! tools/perf/util/trace-event-info.c. It contains its own byte order, and is opaque to a
+//! recording.
 
 use super::buf::Buf;
 use super::feature::Features;
@@ -13,7 +14,7 @@ pub enum Version {
     V0_6,
 }
 
-/// The tracepoint that the data describe.
+/// The tracepoint in the data.
 pub const EVENT_ID: u16 = 314;
 
 const HEADER_PAGE: &str = "\
@@ -49,7 +50,7 @@ format:
 print fmt: \"value=%d\", REC->value
 ";
 
-/// Tracing data in their own byte order.
+/// Returns tracing data in the given byte order.
 pub fn data(version: Version, big: bool) -> Vec<u8> {
     let number = if version == Version::V0_5 { "0.5" } else { "0.6" };
     let file = |b: Buf, text: &str| b.u64(text.len() as u64).bytes(text.as_bytes());
@@ -76,12 +77,12 @@ pub fn data(version: Version, big: bool) -> Vec<u8> {
         .bytes
 }
 
-/// What the RAW part of a sample of the tracepoint holds, in the order of the tracing data.
+/// Returns the RAW field of a sample of the tracepoint, in the byte order of the tracing data.
 pub fn raw(big: bool, pid: u32, value: u32) -> Vec<u8> {
     Buf::new(big).u16(EVENT_ID).u8(0).u8(0).u32(pid).u32(value).bytes
 }
 
-/// Both revisions, in both byte orders.
+/// Adds both revisions in both byte orders.
 pub fn cases(f: &mut Features) {
     for (name, version) in [("0.5", Version::V0_5), ("0.6", Version::V0_6)] {
         for (order, big) in [("little", false), ("big", true)] {

@@ -1,33 +1,34 @@
-//! Layouts of the perf tool's records (types 64..84) except those for tracing hardware and
-//! `perf stat`: each function appends a body; tools/lib/perf/include/perf/event.h.
+//! Layouts of the perf tool's records (types 64..84) except those for hardware tracing and `perf
+//! stat`. Each function appends a body; tools/lib/perf/include/perf/event.h.
 
 use super::attr::Attr;
 use super::buf::{Buf, count};
 use super::kind;
 
-/// Body of HEADER_ATTR: the attribute, then its ids.
+/// Appends the body of HEADER_ATTR: the attribute, then its IDs.
 pub fn header_attr(b: Buf, attr: &Attr, ids: &[u64]) -> Buf {
     let bytes = attr.bytes(b.big);
     b.bytes(&bytes).u64s(ids)
 }
 
-/// Body of HEADER_EVENT_TYPE, and an entry of the header's event types.
+/// Appends the body of HEADER_EVENT_TYPE, or an item of the header's event types.
 pub fn event_type(b: Buf, id: u64, name: &str) -> Buf {
     b.u64(id).room(name.as_bytes(), 64)
 }
 
-/// Body of ID_INDEX: id, index, CPU and thread of each; machine and virtual CPU of each, or none.
+/// Appends the body of ID_INDEX: ID, index, CPU and thread of each; machine and virtual CPU of
+/// each, or none.
 pub fn id_index(b: Buf, entries: &[[u64; 4]], guests: &[[u64; 2]]) -> Buf {
     b.u64(count(entries)).each(entries, |b, entry| b.u64s(entry)).each(guests, |b, guest| b.u64s(guest))
 }
 
-/// Body of THREAD_MAP: a name of 16 bytes has no NUL.
+/// Appends the body of THREAD_MAP. A name of 16 bytes has no NUL.
 pub fn thread_map(b: Buf, threads: &[(u64, &str)]) -> Buf {
     b.u64(count(threads)).each(threads, |b, (pid, comm)| b.u64(*pid).room(comm.as_bytes(), 16))
 }
 
-/// Body of TIME_CONV: shift, multiplier and zero; since 5.11 also cycles and mask, and whether the
-/// zero and the mask are to be used.
+/// Appends the body of TIME_CONV: shift, multiplier and zero; since 5.11 also cycles and mask, and
+/// whether to use the zero and the mask.
 pub fn time_conv(b: Buf, conversion: [u64; 3], short: Option<([u64; 2], [u8; 2])>) -> Buf {
     let b = b.u64s(&conversion);
     match short {
@@ -36,12 +37,12 @@ pub fn time_conv(b: Buf, conversion: [u64; 3], short: Option<([u64; 2], [u8; 2])
     }
 }
 
-/// Body of HEADER_FEATURE.
+/// Appends the body of HEADER_FEATURE.
 pub fn header_feature(b: Buf, bit: u32, section: &[u8]) -> Buf {
     b.u64(bit.into()).bytes(section)
 }
 
-/// Body of COMPRESSED or COMPRESSED2.
+/// Appends the body of COMPRESSED or COMPRESSED2.
 pub fn compressed(b: Buf, kind: u32, zstd: &[u8]) -> Buf {
     match kind {
         kind::COMPRESSED => b.bytes(zstd),
@@ -49,7 +50,7 @@ pub fn compressed(b: Buf, kind: u32, zstd: &[u8]) -> Buf {
     }
 }
 
-/// Body of BPF_METADATA: the program's name, then names and values of its variables.
+/// Appends the body of BPF_METADATA: the program's name, then names and values of its variables.
 pub fn bpf_metadata(b: Buf, program: &str, variables: &[(&str, &str)]) -> Buf {
     b.room(program.as_bytes(), 512)
         .u64(count(variables))

@@ -1,4 +1,4 @@
-//! The perf tool's records (types 64..84) except those for tracing hardware and `perf stat`, each
+//! The perf tool's records (types 64..84) except those for hardware tracing and `perf stat`, each
 //! in every variant.
 
 use super::attr::{Attr, SIZES, Stamp, sample_type};
@@ -11,7 +11,7 @@ use super::record::{Case, Scribe};
 use super::user;
 use super::{feature, tracing, zstd};
 
-/// Every type, every variant.
+/// Writes every type in every variant.
 pub fn cases(s: &mut Scribe) {
     attributes(s);
     pipe_header(s);
@@ -37,10 +37,10 @@ fn attributes(s: &mut Scribe) {
     for size in SIZES {
         add(&format!("of {size}"), 0, Attr::rich(size), &[1001, 1002]);
     }
-    // What lies behind the known 144 bytes cannot be exchanged.
+    // Bytes after the 144 known ones cannot be swapped.
     add("of 152, not yet invented", 0, Attr::rich(152), &[1001, 1002]);
     add("of size 0, which is 64", 0, Attr { size: 0, ..Attr::rich(64) }, &[7]);
-    // Until 4.16 perf wrote whatever lay in misc.
+    // Until 4.16, perf wrote uninitialized data to misc.
     add("stale misc", 0x7f88, Attr::rich(112), &[]);
     for precise_ip in 0..4 {
         let flags = format!("freq precise_ip={precise_ip}");
@@ -61,7 +61,7 @@ pub fn event_type(s: &mut Scribe) {
     s.user("HEADER_EVENT_TYPE", kind::HEADER_EVENT_TYPE, 0, |b| user::event_type(b, 0x0102_0304_0506_0708, "cycles"));
 }
 
-/// Writes a HEADER_TRACING_DATA record; the data follow it, padded to 8.
+/// Writes a HEADER_TRACING_DATA record, followed by the data, padded to a multiple of 8.
 pub fn tracing_data<'a>(s: &'a mut Scribe, name: &str, data: &[u8]) -> &'a mut Case {
     let payload = Buf::new(s.big).bytes(data).pad(8).bytes;
     let size = payload.len() as u32;
@@ -97,13 +97,13 @@ fn build_ids(s: &mut Scribe) {
 }
 
 /// Writes a HEADER_BUILD_ID record as `perf inject` does since 6.12: with the trailer of the record
-/// that made it look at the object.
+/// that caused perf to read the DSO.
 pub fn injected_build_id(s: &mut Scribe, entry: &Entry) {
     let name = format!("HEADER_BUILD_ID {} with trailer", entry.name);
     s.kernel(&name, kind::HEADER_BUILD_ID, entry.misc(), |b| entry.put(b));
 }
 
-/// Writes the records that are a header and nothing else.
+/// Writes the records that consist only of a header.
 pub fn markers(s: &mut Scribe) {
     s.user("FINISHED_INIT", kind::FINISHED_INIT, 0, |b| b);
     s.user("FINISHED_ROUND", kind::FINISHED_ROUND, 0, |b| b);
@@ -132,8 +132,8 @@ pub fn time_conv(s: &mut Scribe) {
 
 const TIME_CONV: [u64; 3] = [31, 0x3e8_0001, 0x1234_5678_9abc];
 
-/// Writes a BPF_METADATA record: perf leaves room for a trailer behind it, as behind kernel records
-/// that it synthesizes, and fills it with zeros.
+/// Writes a BPF_METADATA record. perf reserves space for a trailer after it, as after kernel
+/// records that it synthesizes, and fills it with zeros.
 pub fn bpf_metadata(s: &mut Scribe) {
     let stamp = std::mem::replace(&mut s.stamp, Stamp::ZERO);
     s.kernel("BPF_METADATA", kind::BPF_METADATA, 0, |b| {
@@ -161,7 +161,7 @@ fn compressed(s: &mut Scribe) {
         let mut inner = Scribe::new(s.big, s.attr.clone(), Stamp { time, ..Stamp::SOME });
         stream.pack(&inner.kernel("", kind::COMM, 0, |b| kernel::comm(b, (1, 1), "compressed")).record)
     };
-    // The later record has no magic: perf never ends the frame.
+    // The second record has no magic: perf never ends the frame.
     let parts = [("first", part(1)), ("later", part(2))];
     for (name, part) in &parts {
         for (kind, what) in [(kind::COMPRESSED, "COMPRESSED"), (kind::COMPRESSED2, "COMPRESSED2")] {

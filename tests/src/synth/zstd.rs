@@ -1,17 +1,17 @@
-//! The least of zstd (RFC 8878) that makes a valid stream: raw blocks.
+//! A minimal subset of zstd (RFC 8878) that produces a valid stream: raw blocks.
 
-/// Packs data into one frame without an end mark, as perf does: it flushes after every record and
+/// Compresses data into one frame without an end, as perf does: it flushes after every record and
 /// never ends the frame, so only the first record starts with the magic.
 #[derive(Debug, Default)]
 pub struct Stream {
     started: bool,
 }
 
-/// The most that a raw block can carry.
+/// The maximum size of a raw block in bytes.
 const BLOCK: usize = 128 << 10;
 
 impl Stream {
-    /// The bytes that decode to `data`, given what was packed before.
+    /// Returns the bytes that decode to `data`, after the data of previous calls.
     pub fn pack(&mut self, data: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         if !self.started {
@@ -42,7 +42,7 @@ mod tests {
         let mut stream = Stream::default();
         let mut packed = stream.pack(b"first");
         packed.extend(stream.pack(&data));
-        // The frame has no end: the decoder gives what there is, then complains.
+        // The frame has no end: the decoder returns the data, then an error.
         let mut decoder = zstd::stream::read::Decoder::new(&packed[..]).expect("a frame");
         let mut decoded = vec![0; 5 + data.len()];
         decoder.read_exact(&mut decoded).expect("all data");
