@@ -1,4 +1,4 @@
-//! Decoding, encoding and putting into the other byte order, for each record of the independent writer:
+//! Measures decoding, encoding and byte-swapping of each record of the independent writer:
 //!
 //!     cargo bench -p perfdata-benches --bench records
 
@@ -15,7 +15,7 @@ fn main() {
     divan::main();
 }
 
-/// A record and what its event says of it.
+/// A record and the layout of its event.
 struct Subject {
     case: Case,
     layout: Layout,
@@ -41,7 +41,7 @@ impl Subject {
     }
 }
 
-/// The first record of each type, and every kind of sample.
+/// Returns the first record of each type, and every kind of sample.
 fn subjects() -> Vec<Subject> {
     let mut seen = Vec::new();
     let mut wanted = cases(false);
@@ -73,7 +73,7 @@ fn encode(bencher: Bencher<'_, '_>, subject: &Subject) {
     });
 }
 
-/// As `perfconv --swap-endian` does it.
+/// Does the same as `perfconv --swap-endian`.
 #[divan::bench(args = subjects())]
 fn swap(bencher: Bencher<'_, '_>, subject: &Subject) {
     let (raw, offsets) = (subject.raw(), SampleOffsets::of(&subject.layout));

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The commands that are measured.
 
 use std::error::Error;
 use std::fs::File;
@@ -20,11 +20,11 @@ pub struct Inputs {
 pub struct Job {
     pub name: String,
     pub command: Box<dyn Fn() -> Result<Command, Box<dyn Error>>>,
-    /// A file that comes through a pipe.
+    /// A file that the command reads through a pipe.
     pub feed: Option<PathBuf>,
-    /// The job that it is compared with, and the ratio of times that is wanted, if there is one.
+    /// The job that it is compared with, and the target for the ratio of times, if there is one.
     pub beside: Option<(&'static str, Option<f64>)>,
-    /// Whether one run is enough, since it takes so long.
+    /// Whether one run is sufficient, because it takes so long.
     pub once: bool,
 }
 
@@ -44,13 +44,13 @@ impl Job {
         self
     }
 
-    /// Whether others are compared with it.
+    /// Returns whether other jobs are compared with it.
     pub fn is_measure(&self) -> bool {
         self.beside.is_none()
     }
 }
 
-/// A job that runs `words`; of these IN, OUT and so on stand for files.
+/// Returns a job that runs `words`, in which IN, OUT and so on represent files.
 fn job(name: &str, program: fn() -> Command, words: &str, inputs: &Inputs) -> Job {
     let places = [("IN", &inputs.file), ("PIPE", &inputs.pipe), ("SMALL", &inputs.small), ("OUT", &inputs.output)];
     let place = |word: &str| places.iter().find(|place| place.0 == word).map_or(word.into(), |place| place.1.clone());
@@ -63,7 +63,7 @@ fn job(name: &str, program: fn() -> Command, words: &str, inputs: &Inputs) -> Jo
     Job { name: name.into(), command: Box::new(command), feed: None, beside: None, once: false }
 }
 
-/// The same with its standard output in the output file.
+/// Redirects the job's standard output to the output file.
 fn into_output(inner: Job, inputs: &Inputs) -> Job {
     let output = inputs.output.clone();
     let make = inner.command;
@@ -101,7 +101,7 @@ fn has(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// All jobs for a mix.
+/// Returns all jobs for a mix.
 pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
     let own = |name: &str, words: &str| job(&format!("perfconv {name}"), perfconv, words, inputs);
     let mut jobs = vec![
@@ -138,7 +138,7 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
     Ok(jobs)
 }
 
-/// Jobs on compressed recordings, beside zstd on the same records.
+/// Returns the jobs for compressed recordings, which are compared with zstd on the same records.
 fn compression(inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
     let folder = inputs.output.parent().unwrap_or(Path::new("."));
     let (plain, packed) = (folder.join("plain.data"), folder.join("plain.zst"));

@@ -1,4 +1,4 @@
-//! Reading all records, and the callchains of all samples, with libraries.
+//! Reads all records, and the callchains of all samples, with libraries.
 
 use std::error::Error;
 use std::fs::File;
@@ -10,8 +10,8 @@ use perfdata_core::Events;
 use perfdata_core::read::{Chunk, RecordingReader};
 use perfdata_core::record::{RawRecord, Record, Tid};
 
-/// Reads the recording at `path` in the way called `how`, and prints what it read, so that nothing of it is optimised
-/// away and all ways can be seen to read the same.
+/// Reads the recording at `path` with the method `how`, and prints a summary, so that the compiler cannot remove any of
+/// the work, and to show that all methods read the same data.
 pub fn read(how: &str, path: &Path) -> Result<(), Box<dyn Error>> {
     let Sum { records, samples, sum } = match how {
         "linux-perf-data" => linux_perf_data(path)?,
@@ -28,12 +28,12 @@ pub fn read(how: &str, path: &Path) -> Result<(), Box<dyn Error>> {
 struct Sum {
     records: u64,
     samples: u64,
-    /// Of all numbers of all samples.
+    /// Sum of all numbers of all samples.
     sum: u64,
 }
 
 impl Sum {
-    /// Samples are read where they stand, as linux-perf-data does; other records are decoded.
+    /// Reads samples in place, as linux-perf-data does, and decodes other records.
     fn see(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<(), Box<dyn Error>> {
         self.records += 1;
         match events.sample_view(record) {
@@ -47,7 +47,7 @@ impl Sum {
         Ok(())
     }
 
-    /// Adds what one sample says.
+    /// Adds the fields of one sample.
     fn add(
         &mut self,
         parts: [Option<u64>; 5],
@@ -82,7 +82,7 @@ fn by_time(path: &Path) -> Result<Sum, Box<dyn Error>> {
     Ok(sum)
 }
 
-/// Every frame with what is mapped there: its offset and the number of its mapping stand for the address.
+/// Resolves every frame. The offset and the ID of its mapping replace the address in the sum.
 fn resolved(path: &Path) -> Result<Sum, Box<dyn Error>> {
     let mut samples = perfdata_session::open(path)?;
     let (mut sum, mut others) = (Sum::default(), 0);

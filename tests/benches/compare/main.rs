@@ -1,8 +1,8 @@
-//! Time and memory of every conversion on generated recordings, beside programs that do the same, or only copy:
+//! Time and memory of every conversion on generated recordings, compared with programs that do the same, or only copy:
 //!
 //!     cargo bench -p perfdata-benches --bench compare
 //!
-//! Options, behind `--`: see `--help`. What is missing on the machine (perf, zstd) is left out.
+//! For options after `--`, see `--help`. Jobs with programs that this machine does not have (perf, zstd) are skipped.
 
 mod jobs;
 mod library;
@@ -20,22 +20,22 @@ use jobs::Inputs;
 
 #[derive(Parser)]
 struct Options {
-    /// Megabytes of records
+    /// Size of the records in megabytes
     #[arg(long, default_value_t = 500)]
     size: u64,
-    /// Runs of each job; the table has their median
+    /// Runs of each job; the table contains their median
     #[arg(long, default_value_t = 5)]
     runs: usize,
-    /// What the recordings are full of; all mixes if not given
+    /// Main content of the recordings; all mixes if not given
     #[arg(long, value_parser = |name: &str| Mix::by_name(name).ok_or("no such mix"))]
     mix: Vec<Mix>,
-    /// Only jobs with this in their name
+    /// Only jobs whose name contains this text
     #[arg(long)]
     only: Option<String>,
-    /// Where the recordings are put: on a file system in memory no disk is measured
+    /// Folder for the recordings; use a file system in memory to exclude the disk from the measurement
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// What cargo bench passes
+    /// Passed by cargo bench
     #[arg(long, hide = true)]
     bench: bool,
     /// Reads a recording with a library; used by the benchmark itself
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Generates what the jobs read.
+/// Generates the inputs of the jobs.
 fn inputs(mix: Mix, size: u64, folder: &Path) -> Result<Inputs, Box<dyn Error>> {
     let make = |name: &str, size: u64, to: ContainerKind| -> Result<PathBuf, Box<dyn Error>> {
         let path = folder.join(name);
@@ -83,7 +83,7 @@ fn inputs(mix: Mix, size: u64, folder: &Path) -> Result<Inputs, Box<dyn Error>> 
     Ok(Inputs {
         file: make("file.data", size, ContainerKind::File)?,
         pipe: make("pipe.data", size, ContainerKind::Pipe)?,
-        // perf takes minutes for what others do in seconds.
+        // perf takes minutes for jobs that others do in seconds.
         small: make("small.data", size.min(50_000_000), ContainerKind::File)?,
         output: folder.join("output"),
     })

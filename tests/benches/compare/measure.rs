@@ -1,4 +1,4 @@
-//! Running jobs and comparing them.
+//! Runs jobs and compares them.
 
 use std::error::Error;
 use std::fs;
@@ -10,21 +10,21 @@ use wait4::Wait4;
 
 use crate::jobs::Job;
 
-/// What one run took.
+/// Time and memory of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken {
-    /// Seconds on the clock.
+    /// Elapsed time in seconds.
     wall: f64,
-    /// Seconds of all CPUs, in programs and in the kernel.
+    /// User and system time of all CPUs in seconds.
     cpu: f64,
-    /// Most memory at a time, in megabytes.
+    /// Peak memory in megabytes.
     memory: f64,
 }
 
-/// The runs of one job, or why there are none.
+/// The runs of one job, or the reason why there are none.
 pub type Runs = Result<Vec<Taken>, String>;
 
-/// Runs every job once, then every job again, so that whatever else the machine does concerns all.
+/// Runs every job once, then every job again, so that other load on the machine affects all jobs.
 pub fn run(jobs: &[Job], runs: usize, output: &Path) -> Result<Vec<Runs>, Box<dyn Error>> {
     let mut results: Vec<Runs> = jobs.iter().map(|_| Ok(Vec::new())).collect();
     for round in 0..runs {
@@ -64,7 +64,7 @@ fn once(job: &Job) -> Result<Result<Taken, String>, Box<dyn Error>> {
         }
     }
     let mut child = command.spawn()?;
-    // It holds the pipe open, too.
+    // The command also holds the pipe open.
     drop(command);
     let used = child.wait4()?;
     let wall = start.elapsed().as_secs_f64();
