@@ -1,5 +1,5 @@
-//! Prints what the tests before it could not do on this machine. `cargo test` runs the test programs of a package in
-//! the order of their names.
+//! Prints the tests that were skipped on this machine. `cargo test` runs the test programs of a package in alphabetical
+//! order, so this is the last one.
 
 fn main() {
     match perfdata_tests::skipped::take_table() {

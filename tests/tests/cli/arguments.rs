@@ -1,10 +1,10 @@
-//! Arguments as people type them who come from perf or zstd: understood, or answered with what would have to be written.
+//! Arguments that users of perf or zstd type: perfconv accepts them, or its error shows the correct command.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use perfdata_tests::{convert, perf::Output, recordings};
 
-/// A folder with a file `a.data`, a stream `p.data` and a damaged file `cut.data`.
+/// Returns a folder with a file `a.data`, a stream `p.data` and a truncated file `cut.data`.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, fixture) in [
@@ -21,21 +21,21 @@ fn status(output: &Output) -> Option<i32> {
     output.status.and_then(|status| status.code())
 }
 
-/// What `commands` print where all goes well.
+/// Returns the output of `commands`, which must succeed.
 fn printed(folder: &Path, commands: &str) -> String {
     let output = convert::in_shell(folder, commands);
     assert_eq!(status(&output), Some(0), "{commands}: {}", output.stderr);
     output.stdout
 }
 
-/// What is said of a command line that makes no sense.
+/// Returns the error for an invalid command line.
 fn refused(folder: &Path, commands: &str) -> String {
     let output = convert::in_shell(folder, commands);
     assert_eq!((status(&output), output.stdout.as_str()), (Some(2), ""), "{commands}: {}", output.stderr);
     output.stderr
 }
 
-/// `commands` on a terminal, and how they ended.
+/// Runs `commands` on a terminal, and returns the exit status and the output.
 fn on_a_terminal(folder: &Path, commands: &str) -> Option<(Option<i32>, String)> {
     let inner = format!("cd {} && {commands}", folder.display());
     let quoted = format!("'{}'", inner.replace('\'', r"'\''"));
@@ -69,7 +69,7 @@ fn an_input_may_be_named_by_an_option() {
     assert!(both.contains("cannot be used with"), "{both}");
 }
 
-/// As perf does: what is piped in, else perf.data.
+/// The default input is the same as perf's: standard input if it is a pipe, otherwise perf.data.
 #[test]
 fn without_an_input_it_is_that_of_perf() {
     let folder = folder();
@@ -128,7 +128,7 @@ fn a_word_that_is_nothing_is_called_so() {
             "{said}"
         );
     }
-    // A name with an ending is meant as a file.
+    // A name with an extension is interpreted as a file.
     let said = refused(folder.path(), "perfconv nowhere.data");
     assert_eq!(said, "perfconv: error: nowhere.data: No such file or directory (os error 2)\n");
     symlink("a.data", folder.path().join("script")).expect("a link can be made");
@@ -144,7 +144,7 @@ fn values_are_taken_as_others_write_them() {
     said("perfconv -q a.data -o z.data --compress 7; cmp x.data z.data");
     let said = refused(folder.path(), "perfconv --compress 99 a.data -o w.data");
     assert!(said.contains("99 is not in 1..=22"), "{said}");
-    // A file of that name may be meant.
+    // The argument may also be the name of a file.
     symlink("a.data", folder.path().join("5")).expect("a link can be made");
     for commands in ["perfconv --compress 5 -o w.data", "perfconv --compress 5 a.data -o w.data"] {
         let said = refused(folder.path(), commands);

@@ -1,4 +1,4 @@
-//! What the command says of itself: help, manual pages, completions, suggestions; and what it says while it works.
+//! The command line interface: help, manual pages, completions, suggestions, and progress messages.
 
 use std::{
     collections::BTreeSet,
@@ -13,12 +13,12 @@ use clap::{CommandFactory, error::ErrorKind};
 use perfconv::cli::Cli;
 use perfdata_tests::{convert, perf, recordings, skipped, snapshot, synth};
 
-/// Lines that a screen has room for.
+/// Number of lines of a terminal.
 const SCREEN: usize = 50;
-/// Lines that the command's own short help may have.
+/// Maximum number of lines of the command's own short help.
 const SHORT: usize = 32;
 
-/// How perfconv ended and what it said, without a terminal.
+/// Returns the exit status and the output of perfconv without a terminal.
 fn perfconv(args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = convert::perfconv();
     command.args(args).env_remove("COLUMNS").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
@@ -26,14 +26,14 @@ fn perfconv(args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.and_then(|status| status.code()), output.stdout, output.stderr)
 }
 
-/// What it prints when all goes well.
+/// Returns the output of a successful run.
 fn printed(args: &[&str]) -> String {
     let (status, stdout, stderr) = perfconv(args);
     assert_eq!((status, stderr.as_str()), (Some(0), ""), "perfconv {}", args.join(" "));
     stdout
 }
 
-/// The names of all subcommands.
+/// Returns the names of all subcommands.
 fn commands() -> Vec<String> {
     Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
@@ -62,7 +62,7 @@ fn help_is_as_it_was() {
     assert_eq!(there, expected);
 }
 
-/// Every example of `--help` is a command line that perfconv takes.
+/// perfconv accepts every example in `--help` as a command line.
 #[test]
 fn examples_in_help_make_sense() {
     let mut checked = 0;
@@ -93,7 +93,7 @@ fn manual_pages_explain_every_option() {
         let page = printed(&args);
         assert!(page.contains(".SH NAME") && page.contains(".SH OPTIONS") && page.contains(".SH EXAMPLES"), "{args:?}");
         assert!(!page.contains(".SH EXTRA"), "{args:?}");
-        // Each page that is named is there.
+        // Every page that is referred to exists.
         for name in page.split("perfconv\\-").skip(1).filter_map(|rest| Some(rest.split_once("(1)")?.0)) {
             assert!(commands().contains(&name.replace("\\-", "-")), "{args:?} names {name}");
         }
@@ -121,7 +121,7 @@ fn every_shell_completes_every_command() {
     }
 }
 
-/// What bash completes the last of `words` to, in a folder with `a.data`, `b c.data` and a folder `sub`.
+/// Returns bash's completions of the last of `words`, in a folder with `a.data`, `b c.data` and a folder `sub`.
 fn completed(words: &[&str]) -> BTreeSet<String> {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("sub")).expect("a folder can be made");
@@ -144,7 +144,7 @@ fn bash_completes_what_is_taken() {
     let set = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<BTreeSet<_>>();
     let files = set(&["a.data", "b c.data", "sub"]);
     let all = commands().into_iter().collect();
-    // Files and commands where nothing is typed; only files behind a file, or a command that reads.
+    // Files and commands for an empty word; only files after a file, or after a command that reads.
     for (words, expected) in [
         (&[""] as &[&str], files.union(&all).cloned().collect()),
         (&["-q", ""], files.union(&all).cloned().collect()),
@@ -167,7 +167,7 @@ fn bash_completes_what_is_taken() {
         (&["man", "in"], set(&["info", "inject"])),
         (&["completions", "z"], set(&["zsh"])),
         (&["a.data", "--swap"], set(&["--swap-endian"])),
-        // What would be refused: twice the same, or both of two that exclude each other.
+        // Words that would be refused: the same option twice, or two options that exclude each other.
         (&["--swap-endian", "--swap"], set(&[])),
         (&["--swap-endian", "--endi"], set(&[])),
         (&["--compress", "--decomp"], set(&[])),
@@ -179,7 +179,7 @@ fn bash_completes_what_is_taken() {
     }
 }
 
-/// Prints what zsh, on a terminal of its own, completes the line `$2` to, by the script `$1`.
+/// Prints zsh's completions of the line `$2`, on a separate terminal, with the script `$1`.
 const ZSH: &str = r#"
 zmodload zsh/zpty
 zpty z zsh -f -i
@@ -228,7 +228,7 @@ fn zsh_completes_what_is_taken() {
     }
 }
 
-/// What bash completes an option to is an option that the command takes.
+/// The command accepts every option that bash completes.
 #[test]
 fn no_word_that_bash_completes_is_refused() {
     for command in commands().iter().map(String::as_str).chain([""]) {
@@ -296,7 +296,7 @@ fn as_much_is_said_as_is_wanted() {
     assert_eq!(perfconv(&["-q", "-v", "info", &cut]).0, Some(2));
 }
 
-/// The commands that `perfconv FILE` shows, run by a shell in an empty folder.
+/// Returns the commands that `perfconv FILE` shows. A shell runs it in an empty folder.
 fn steps(folder: &Path, name: &str) -> Vec<String> {
     let mut command = convert::perfconv();
     command.arg(name).current_dir(folder);
@@ -319,7 +319,7 @@ fn a_name_alone_tells_what_to_do() {
         ("7.2-x86_64-file-crashed", "recover ", 1),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
-        // A name that a shell would take apart.
+        // A name that the shell would split.
         let name = "it's mine.data";
         std::os::unix::fs::symlink(recordings::fixture(fixture).path, folder.path().join(name)).expect("a link");
         let steps = steps(folder.path(), name);
@@ -331,12 +331,12 @@ fn a_name_alone_tells_what_to_do() {
             let output = perf::run(shell, Duration::from_secs(60)).expect("bash can be started");
             assert!(output.success() && output.stderr.is_empty(), "{fixture}: {step}: {}", output.stderr);
         }
-        // Each made a file of its own.
+        // Each command created a separate file.
         assert_eq!(fs::read_dir(&folder).expect("the folder").count(), count + 1, "{fixture}");
     }
 }
 
-/// What was read from standard input is gone: there is nothing to be done with it.
+/// Standard input was consumed, so no command can read it again.
 #[test]
 fn standard_input_is_not_named_in_commands() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -355,7 +355,7 @@ fn a_name_alone_tells_of_aux_data() {
     assert!(steps.iter().any(|step| step == "extract-aux trace.data -o trace.aux"), "{steps:?}");
 }
 
-/// Runs a shell command on a terminal, and returns what the terminal gets.
+/// Runs a shell command on a terminal, and returns the terminal's output.
 fn on_a_terminal(commands: &str) -> Option<String> {
     let mut script = Command::new("script");
     script

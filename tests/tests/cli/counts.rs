@@ -1,4 +1,4 @@
-//! Every command says the same numbers of records of a recording.
+//! Every command reports the same numbers of records for a recording.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -30,7 +30,7 @@ fn counts(value: &Value) -> Option<Counts> {
     Some(Counts { records: number("records")?, compressed: number("compressed")?, metadata: number("metadata")? })
 }
 
-/// The records that `dump` shows, counted by what is told of each.
+/// Counts the records in the output of `dump` by type.
 fn counted(lines: &str) -> Result<Counts, String> {
     let mut counts = Counts::default();
     for line in lines.lines() {
@@ -75,7 +75,7 @@ fn commands_agree(recording: &Recording) -> Result<(), String> {
     let is_clean = verify["errors"] == 0;
     for words in [&["convert"][..], &["pipe2file"], &["file2pipe"], &["recover"]] {
         let done = run(words, path, Some(&folder.path().join(words[0])));
-        // What is damaged may be refused, and recovered there is less of it.
+        // Commands may refuse a damaged recording, and a recovered one has fewer records.
         if is_clean || (words[0] != "recover" && done.success()) {
             says(words[0], &done.stderr, &format!("perfconv: {}, ", expected.short()))?;
         }
@@ -87,8 +87,8 @@ mod in_containers {
     perfdata_tests::per_fixture!(super::containers_agree);
 }
 
-/// A pipe, the file made of it, and what is made of that in turn have the same records, but for the names of events: a
-/// pipe has EVENT_UPDATE records for them.
+/// A pipe, the file made from it, and conversions of this file have the same records, except for names of events: a
+/// pipe contains EVENT_UPDATE records for these.
 fn containers_agree(recording: &Recording) -> Result<(), String> {
     if !matches!(recording.form, Some(Form { .. })) {
         return Ok(());

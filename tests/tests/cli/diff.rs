@@ -1,4 +1,4 @@
-//! `perfconv diff` says what two recordings say differently, and nothing of how they say it.
+//! `perfconv diff` shows different contents of two recordings, and ignores different representations.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ mod across_containers {
     perfdata_tests::per_fixture!(super::file_of_pipe);
 }
 
-/// A pipe that is cut: what is no record is not in the file.
+/// The difference for a truncated pipe: bytes that are not a record are not in the file.
 const CUT: &str = "end of the records: only in A: ";
 
 fn file_of_pipe(recording: &Recording) -> Result<(), String> {
@@ -57,12 +57,12 @@ per_fixture!(other_byte_order);
 fn other_byte_order(recording: &Recording) -> Result<(), String> {
     let swap: Vec<Box<dyn Stage>> = vec![Box::new(Swap::new(Target::Other, Unknown::Error))];
     let swapped = match convert(&recording.main_file(), None, swap) {
-        // perf inject wrote attributes over the section.
+        // perf inject overwrote the section with attributes.
         Err(error) if error.to_string().contains("cannot be read") => return Ok(()),
         other => other.map_err(|error| error.to_string())?,
     };
     let found = differences(&recording.main_file(), &swapped.path())?;
-    // What is compressed is compressed anew, and the rest of a cut record is not the same in another byte order.
+    // Compressed data is compressed again, and the rest of a truncated record is different in the other byte order.
     let allowed = |line: &String| {
         line.starts_with("feature COMPRESSED: ratio ")
             || (recording.name.ends_with("-pipe-cut") && line.starts_with("end of the records:"))
@@ -70,7 +70,7 @@ fn other_byte_order(recording: &Recording) -> Result<(), String> {
     if found.iter().all(allowed) { Ok(()) } else { Err(format!("{found:#?}")) }
 }
 
-/// The offset and size of the record number `number` of a type.
+/// Returns the offset and size of the record with this number among those of a type.
 fn place(bytes: &[u8], kind: RecordType, number: usize) -> (usize, usize) {
     let mut reader = RecordingReader::open(bytes.to_vec()).expect("it is read");
     let mut left = number;
@@ -87,7 +87,7 @@ fn place(bytes: &[u8], kind: RecordType, number: usize) -> (usize, usize) {
     panic!("there are not {number} records of type {kind}");
 }
 
-/// What is found after `change` in the bytes of a fixture.
+/// Returns the differences after `change` of the bytes of a fixture.
 fn found_after(name: &str, change: impl Fn(&mut Vec<u8>)) -> Vec<String> {
     let original = recordings::fixture(name).path;
     let mut bytes = fs::read(&original).expect("a fixture");
@@ -103,7 +103,7 @@ const PIPE: &str = "6.1-x86_64-pipe-default";
 fn a_changed_field_is_told() {
     let found = found_after(PIPE, |bytes| {
         let (at, _) = place(bytes, RecordType::SAMPLE, 3);
-        // Behind the header, the instruction pointer; before it, the misc word.
+        // The instruction pointer follows the header; the misc word is in the header.
         bytes[at + 8..at + 16].copy_from_slice(&0x1234_u64.to_le_bytes());
         bytes[at + 5] ^= 0x40;
     });
@@ -165,7 +165,7 @@ fn the_exit_status_tells() {
     assert!(!run("none.data", one).0.expect_err("no file").is_refusal());
 }
 
-/// What `perfconv diff` says of two recordings in the folder that holds them, and its exit status.
+/// Returns the output of `perfconv diff` for two recordings in the folder that contains them, and the exit status.
 fn said(words: &str) -> (String, Option<i32>) {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, fixture) in [("pipe.data", PIPE), ("other.data", "7.2-x86_64-pipe-default")] {
@@ -215,7 +215,7 @@ fn what_is_left_out_is_counted() {
         let (text, status) = said(&format!("{words} pipe.data other.data"));
         assert_eq!((records(&text), more(&text), status), (shown, Some(total - shown), Some(1)));
     }
-    // A program gets all, or hears how many it did not get.
+    // A program receives all differences, or the number of omitted ones.
     let (lines, _) = said("--json pipe.data other.data");
     let all = lines.lines().count();
     let (lines, _) = said("--json --limit 3 pipe.data other.data");
@@ -238,7 +238,7 @@ fn numbers_alone() {
     for name in ["a", "b", "changed", "only_in_a", "only_in_b"] {
         assert_eq!(stat["total"][name], sum(name), "{name}: {text}");
     }
-    // What is in both is the same or has changed.
+    // Items in both recordings are the same or have changed.
     assert_eq!(sum("a") - sum("only_in_a"), sum("b") - sum("only_in_b"), "{text}");
     assert_eq!(stat["a"]["counts"]["records"], 260);
 }

@@ -1,6 +1,6 @@
-//! Runs that end badly: however one ends, the input is what it was, the target is what it was or complete, and no
-//! temporary file is left. SIGKILL leaves one, recognised by its name, where the system has no files without a name, or
-//! in the moment in which one takes the place of another.
+//! Runs that end abnormally. In all cases, the input is unchanged, the target is unchanged or complete, and no
+//! temporary file remains. SIGKILL leaves a temporary file, recognizable by its name, if the system does not support
+//! unnamed files, or at the moment when a file replaces another one.
 
 use std::{
     fs::{self, File},
@@ -24,13 +24,13 @@ use tempfile::TempDir;
 
 use crate::stalled::{Stalled, end, signals_arrive};
 
-/// What stood in the target before.
+/// The previous content of the target.
 const BEFORE: &[u8] = b"what was here before";
 
-/// Bytes of the recording that is converted: enough for a run that can be hit.
+/// Size of the converted recording in bytes: large enough to interrupt a run.
 const LEN: usize = 8 << 20;
 
-/// A folder with an input, and a target that exists.
+/// A folder with an input, and an existing target.
 struct Room {
     folder: TempDir,
     crc: u32,
@@ -57,7 +57,7 @@ impl Room {
         self.folder.path().join("target.data")
     }
 
-    /// perfconv on the input, which overwrites the target.
+    /// Returns a perfconv command for the input that overwrites the target.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = perfconv();
         command.arg("convert").args(words).args(["-q", "--force"]).arg(self.input()).arg("-o").arg(self.target());
@@ -65,7 +65,7 @@ impl Room {
         command
     }
 
-    /// What is in the folder beside input and target.
+    /// Returns the names of other files than input and target in the folder.
     fn others(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).expect("the folder is there");
         let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
@@ -76,7 +76,7 @@ impl Room {
         crc32fast::hash(&fs::read(self.input()).expect("the input is there")) == self.crc
     }
 
-    /// Whether the target is what it was; else it must be `complete`.
+    /// Returns whether the target is unchanged; otherwise it must be `complete`.
     fn is_untouched(&self, complete: &[u8]) -> Result<bool, String> {
         let target = fs::read(self.target()).map_err(|error| format!("no target: {error}"))?;
         match target.as_slice() {
@@ -87,7 +87,7 @@ impl Room {
     }
 }
 
-/// A recording of some length.
+/// Returns a large recording.
 fn large(pipe: bool) -> Vec<u8> {
     let name = if pipe { "7.2-x86_64-pipe-default" } else { "7.2-x86_64-file-default" };
     let bytes = fs::read(recordings::fixture(name).path).expect("a fixture");
@@ -110,7 +110,7 @@ fn send(signal: &str, child: &Child) {
     assert!(sent.is_ok(), "kill can be started");
 }
 
-/// Numbers that look random, and are the same in every run.
+/// Reproducible pseudo-random numbers.
 struct Seeded(u64);
 
 impl Seeded {
@@ -120,7 +120,7 @@ impl Seeded {
     }
 }
 
-/// Signals at any time of a run: before it has begun, in the middle, while the target is replaced.
+/// Signals at any time of a run: before its start, in the middle, during the replacement of the target.
 #[test]
 fn signals_at_any_time() {
     if !signals_arrive() {
@@ -181,7 +181,7 @@ fn signals_at_any_time() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// A small file system of its own, for as long as the value lives.
+/// A small mounted file system, which is unmounted on drop.
 struct Mounted(TempDir);
 
 impl Mounted {
@@ -215,7 +215,7 @@ fn a_full_disk() {
         let said = command.output().expect("perfconv runs");
         let error = String::from_utf8_lossy(&said.stderr);
         if said.status.success() {
-            // Compressed, it finds room.
+            // The compressed output fits.
             fs::write(&target, BEFORE).expect("there is room for it");
             continue;
         }
@@ -226,7 +226,7 @@ fn a_full_disk() {
     }
     assert!(room.is_input_whole());
 
-    // No room for a report either.
+    // The disk is also full for a report.
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let said = perfconv().arg("info").arg(room.input()).stdout(full).output().expect("perfconv runs");
     assert_eq!(said.status.code(), Some(2), "{}", String::from_utf8_lossy(&said.stderr));
@@ -276,7 +276,7 @@ fn a_directory_that_cannot_be_written() {
     fs::set_permissions(room.folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// By the same path, another one, a hard link and a symbolic one, with and without --force.
+/// The same file by its path, another path, a hard link and a symbolic link, with and without --force.
 #[test]
 fn an_output_that_is_the_input() {
     let room = Room::new(&fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"));
@@ -302,7 +302,7 @@ fn an_output_that_is_the_input() {
     assert_eq!(others, ["hard", "soft"]);
     assert!(folder.join("soft").is_symlink());
 
-    // As standard input, which has no name.
+    // The input is standard input, which has no name.
     let mut command = perfconv();
     command.args(["convert", "--swap-endian", "--force", "-", "-o"]).arg(room.input());
     command.stdin(File::open(room.input()).expect("it is there"));
@@ -312,7 +312,7 @@ fn an_output_that_is_the_input() {
     assert!(room.is_input_whole());
 }
 
-/// With a directory go its files: into none of them, and not in place of what is around it.
+/// The output must be neither a file in the input directory nor a directory around it.
 #[test]
 fn an_output_in_the_input_or_around_it() {
     let room = Room::new(b"");
@@ -364,7 +364,7 @@ fn standard_output_that_is_the_input() {
     }
 }
 
-/// A link stays, and what it leads to is replaced.
+/// A link remains, and its target is replaced.
 #[test]
 fn an_output_that_is_a_link() {
     let room = Room::new(&fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"));
@@ -378,7 +378,7 @@ fn an_output_that_is_a_link() {
     assert_eq!(fs::read(folder.join("real")).expect("a file"), fs::read(room.input()).expect("a file"));
 }
 
-/// A file that grows beyond what a process may write is an error like a full disk.
+/// A file that exceeds the size limit of the process is an error like a full disk.
 #[test]
 fn a_file_that_may_not_grow() {
     let room = Room::new(&large(true));
@@ -392,7 +392,7 @@ fn a_file_that_may_not_grow() {
     assert_eq!(fs::read(room.target()).expect("it is there"), BEFORE);
 }
 
-/// `| head` is no error, whatever is written.
+/// `| head` is not an error for any output.
 #[test]
 fn a_reader_that_goes_away() {
     let room = Room::new(&large(true));
@@ -415,7 +415,7 @@ fn a_reader_that_goes_away() {
     assert!(room.is_input_whole());
 }
 
-/// While nothing comes there is no target; when the rest comes, all is well.
+/// There is no target while the input stalls. When the rest arrives, the run succeeds.
 #[test]
 fn an_input_that_stalls() {
     let recording = fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture");

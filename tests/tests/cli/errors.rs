@@ -1,6 +1,6 @@
-//! Every kind of error: what is said, and with which exit status the command ends.
+//! Every kind of error: the message and the exit status.
 //!
-//! `UPDATE_SNAPSHOTS=1` writes `tests/snapshots/errors.txt` anew.
+//! `UPDATE_SNAPSHOTS=1` rewrites `tests/snapshots/errors.txt`.
 
 use std::{
     fmt::Write as _,
@@ -21,7 +21,7 @@ use perfdata_tests::{
     },
 };
 
-/// Command lines that fail, by what the trouble is. `#` begins the name of a kind.
+/// Command lines that fail, by cause. `#` starts the name of a cause.
 const CASES: &str = "\
 # The input cannot be opened
 info nowhere.data
@@ -187,7 +187,7 @@ fn fill(folder: &Path) {
     write("bomb.data", &start().record(kind::COMPRESSED, 0, buf().bytes(&bomb).pad(8)).bytes);
 }
 
-/// Runs `perfconv line` by a shell in `folder`.
+/// Runs `perfconv line` in a shell in `folder`.
 fn run(folder: &Path, line: &str) -> perf::Output {
     convert::in_shell(folder, &format!("perfconv {line}"))
 }
@@ -213,7 +213,7 @@ fn every_error_says_what_where_and_what_next() {
     snapshot::check(&recordings::root().join("tests/snapshots/errors.txt"), &text);
 }
 
-/// The commands behind `try:` do what they promise.
+/// The commands after `try:` have the promised effect.
 #[test]
 fn what_is_to_be_tried_works() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -243,7 +243,7 @@ fn what_is_to_be_tried_works() {
     assert_eq!(tried, 7);
 }
 
-/// perf record as root leaves recordings that nobody else reads.
+/// perf record as root creates recordings that other users cannot read.
 #[test]
 fn the_recording_of_another_user() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -251,7 +251,7 @@ fn the_recording_of_another_user() {
     fs::write(&path, b"PERFILE2").expect("a file can be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("the mode can be set");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("the mode can be set");
-    // Who is root may read everything.
+    // root can read all files.
     let root = fs::File::open(&path).is_ok();
     let said = run(
         folder.path(),

@@ -1,4 +1,4 @@
-//! `perfconv info` says of a recording what perf says of it.
+//! `perfconv info` shows the same information about a recording as perf.
 
 use std::{
     collections::BTreeMap,
@@ -21,12 +21,12 @@ fn json(recording: &Recording) -> Result<Value, String> {
     serde_json::from_str(&overview(recording)?.json()).map_err(|error| error.to_string())
 }
 
-/// What is behind `start` in the lines of perf's text that begin with it.
+/// Returns the text after `start` in the lines of perf's output that start with it.
 fn lines<'a>(header: &'a str, start: &str) -> Vec<&'a str> {
     header.lines().filter_map(|line| line.strip_prefix(start)).collect()
 }
 
-/// The content of a feature section.
+/// Returns the content of a feature section.
 fn feature<'a>(info: &'a Value, name: &str) -> Option<&'a Value> {
     let features = info["features"].as_array()?;
     features.iter().find(|feature| feature["name"] == name).map(|feature| &feature["value"])
@@ -51,7 +51,7 @@ fn says_what_perf_says(recording: &Recording) -> Result<(), String> {
         ("CPUID", "# cpuid : "),
     ] {
         let found = feature(&info, name).and_then(Value::as_str).map(str::to_owned);
-        // perf puts the machine's own in the place of what the recording lacks.
+        // If the recording has no value, perf shows that of the reading machine.
         if found.is_some() {
             expect(name, found, lines(&header, start).first().copied())?;
         }
@@ -61,7 +61,7 @@ fn says_what_perf_says(recording: &Recording) -> Result<(), String> {
     same_events(&info, &lines(&header, "# event : name = "))
 }
 
-/// Names and ids of the events, as in `cycles:u, , id = { 1, 2 }, type = …`.
+/// Compares names and IDs of the events, as in `cycles:u, , id = { 1, 2 }, type = …`.
 fn same_events(info: &Value, described: &[&str]) -> Result<(), String> {
     if described.is_empty() {
         return Ok(());
@@ -83,7 +83,7 @@ fn ids(list: &Value) -> String {
     list.as_array().into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// How many samples there are of each comm, by perf's text: `comm tid [cpu] time: …`. Nothing where it has no times.
+/// Returns the number of samples of each comm in perf's output: `comm tid [cpu] time: …`. Empty if it has no times.
 fn by_comm(script: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -104,7 +104,7 @@ fn by_comm(script: &str) -> BTreeMap<String, u64> {
     counts
 }
 
-/// A text of JSON with bytes that are not UTF-8 as the tests read them from perf.
+/// Returns a JSON text with bytes that are not UTF-8 in the form in which the tests read them from perf.
 fn as_perf(text: &str) -> String {
     let mut parts = text.split('\u{fffd}');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -123,18 +123,18 @@ fn samples_have_the_comms_that_perf_gives_them() {
             .iter()
             .filter_map(|row| {
                 let comm = as_perf(row["comm"].as_str()?);
-                // A name of several lines is printed as they are, and the last one stands before the thread's number.
+                // perf prints a name of several lines unchanged, and the last line precedes the thread ID.
                 let line = comm.rsplit('\n').next().unwrap_or_default();
                 let comm = line.split_whitespace().collect::<Vec<_>>().join(" ");
                 Some((comm, row["samples"].as_u64()?))
             })
             .collect();
-        // perf shows no samples without a time, and not all of every recording.
+        // perf shows no samples without a time, and for some recordings not all samples.
         if expected.values().sum::<u64>() != info["summary"]["samples"] {
             return Ok(());
         }
         compared.fetch_add(1, Ordering::Relaxed);
-        // Since 6.5 perf forgets a thread that has ended, and calls what comes behind it by its number.
+        // Since 6.5 perf forgets a thread that has ended, and shows its number as the name for later samples.
         let is_number = |comm: &str| comm.starts_with(':');
         let forgets = expected.keys().any(|comm| is_number(comm));
         let is_less = |(comm, samples): (&String, &u64)| found.get(comm).is_some_and(|found| found >= samples);
@@ -146,7 +146,7 @@ fn samples_have_the_comms_that_perf_gives_them() {
     assert!(compared > 100, "only {compared} could be compared");
 }
 
-/// Of the lists of a summary none loses a sample.
+/// No list of a summary omits a sample.
 #[test]
 fn sums_are_those_of_all_samples() {
     recordings::check_all(&recordings::fixtures(), |recording| {
@@ -165,7 +165,7 @@ fn sums_are_those_of_all_samples() {
     });
 }
 
-/// A section that is there and says nothing.
+/// A section that is present but empty.
 #[test]
 fn an_empty_version_is_not_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -196,7 +196,7 @@ fn more_is_said_with_v() {
     assert!(brief.contains("    sample_period: 499\n"), "{brief}");
 }
 
-/// Recordings that are none: their header or first attribute makes no sense.
+/// Files that are not recordings: their header or first attribute is invalid.
 const NO_RECORDINGS: &str = "crashers/";
 
 #[test]
@@ -220,7 +220,7 @@ fn every_recording_is_shown() {
         if is_pipe != (info["container"] == "pipe") && recording.form.is_some() {
             return Err(format!("container {}", info["container"]));
         }
-        // A pipe's head is made of records, too; what broke another parser may have none that is whole.
+        // The head of a pipe also consists of records. A file that broke another parser may contain no complete record.
         let is_crasher = recording.name.starts_with(NO_RECORDINGS);
         if is_pipe && count == 0 && !is_crasher { Err("no records".into()) } else { Ok(()) }
     });

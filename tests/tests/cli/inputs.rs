@@ -1,4 +1,4 @@
-//! Inputs that change while they are read: one that loses bytes is an error, and what one gains is not read.
+//! Inputs that change while they are read: a truncated one is an error, and appended bytes are not read.
 
 use std::{
     fs::{self, File},
@@ -13,10 +13,10 @@ use perfdata_tests::{convert::perfconv, synth};
 
 use crate::stalled::{TIMEOUT, names};
 
-/// Bytes of the recording: enough that nobody has read it when it changes.
+/// Size of the recording in bytes: large enough to change before it is completely read.
 const LEN: usize = 48 << 20;
 
-/// Attempts to change a file before it is read; a busy machine may be late.
+/// Number of attempts to change a file before it is read; a busy machine may be late.
 const ATTEMPTS: usize = 10;
 
 fn large() -> Vec<u8> {
@@ -42,7 +42,7 @@ fn wait_for(child: &mut Child, file: &Path) {
     }
 }
 
-/// Waits until a process has begun to read a file that it has opened.
+/// Waits until a process has started to read a file that it has opened.
 fn wait_for_reads(child: &mut Child, file: &Path) {
     let io = format!("/proc/{}/io", child.id());
     let read = || -> Option<u64> {
@@ -51,14 +51,14 @@ fn wait_for_reads(child: &mut Child, file: &Path) {
     };
     wait_for(child, file);
     let start = Instant::now();
-    // The program's own libraries and settings are some kilobytes.
+    // The program's own libraries and settings have some kilobytes.
     while read().is_some_and(|bytes| bytes < 1 << 20) {
         assert!(start.elapsed() < TIMEOUT, "the input is not read");
         thread::sleep(Duration::from_micros(100));
     }
 }
 
-/// Everything that reads a recording.
+/// All commands that read a recording.
 const COMMANDS: [&str; 15] = [
     "in",
     "info in",
@@ -100,7 +100,7 @@ fn an_input_that_is_cut_is_an_error() {
             let out = folder.join("out");
             match (done.status.code(), out.exists()) {
                 (Some(2), false) if said.contains("the file was cut while it was read") => was_hit = true,
-                // All of it had been read.
+                // The input had already been read completely.
                 (Some(0), _) if words.starts_with("diff") || !words.contains("out") => {}
                 (Some(0), true) if out.is_dir() || fs::metadata(&out).is_ok_and(|meta| meta.len() > 2 << 20) => {}
                 _ => {
@@ -121,7 +121,7 @@ fn an_input_that_is_cut_is_an_error() {
     assert!(faults.is_empty() && left.is_empty(), "{left:?}\n{}", faults.join("\n"));
 }
 
-/// A file that somebody still writes is read up to where it went when it was opened.
+/// If another program still writes a file, it is read up to its size at the time when it was opened.
 #[test]
 fn what_an_input_gains_is_not_read() {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
@@ -148,13 +148,13 @@ fn what_an_input_gains_is_not_read() {
     }
 }
 
-/// From where a shell has left it.
+/// Reading starts at the offset where the shell left the file.
 #[test]
 fn a_file_as_standard_input_that_is_cut() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let stream = fs::read(perfdata_tests::recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture");
     fs::write(folder.path().join("in"), [b"12345678", &stream[..]].concat()).expect("a temporary file");
-    // Output that nobody takes holds the command up: more than a pipe holds.
+    // If nobody reads the output, the command blocks after filling the pipe.
     let mut long = stream.clone();
     let records = perfdata_tests::convert::Whole::read(stream).expect("a recording").stream;
     (0..200).for_each(|_| long.extend_from_slice(&records));

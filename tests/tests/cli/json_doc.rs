@@ -1,6 +1,6 @@
-//! The examples in `docs/json.md` are what `perfconv` says.
+//! The examples in `docs/json.md` are the output of `perfconv`.
 //!
-//! `UPDATE_SNAPSHOTS=1` writes them anew.
+//! `UPDATE_SNAPSHOTS=1` rewrites them.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use clap::Parser;
 use perfconv::{cli::Cli, cmd};
 use perfdata_tests::{recordings, snapshot};
 
-/// What stands in front of a command of an example.
+/// The text before a command of an example.
 const PROMPT: &str = "$ perfconv ";
 
-/// What the command of an example prints. Its files are named from the root of the repository.
+/// Returns the output of an example's command. Its files are relative to the root of the repository.
 fn output(command: &str) -> String {
     let root = recordings::root();
     let words = command.split(' ').map(|word| match word.starts_with("fixtures/") {

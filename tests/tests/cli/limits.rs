@@ -1,4 +1,4 @@
-//! What a recording may ask for, and the options that grant more.
+//! Limits of the resources that a recording may request, and the options that raise them.
 
 use std::{fs, io::Write, path::PathBuf, process::Stdio, time::Duration};
 
@@ -24,7 +24,7 @@ fn with_compressed(data: &[u8]) -> Vec<u8> {
     start().terminator(TERMINATOR).record(kind::COMPRESSED, 0, body).bytes
 }
 
-/// A record that decodes to 128 MiB of COMM records.
+/// Returns a record that decompresses to 128 MiB of COMM records.
 fn bomb() -> Vec<u8> {
     let comm = [&3_u32.to_le_bytes()[..], &[0, 0, 0, 0x40], &[0; 0x3ff8]].concat();
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 19).expect("zstd");
@@ -32,12 +32,12 @@ fn bomb() -> Vec<u8> {
     with_compressed(&encoder.finish().expect("zstd"))
 }
 
-/// A frame with a window of 256 MiB and nothing in it.
+/// Returns an empty frame with a window of 256 MiB.
 fn window() -> Vec<u8> {
     with_compressed(&[0x28, 0xb5, 0x2f, 0xfd, 0, 18 << 3, 1, 0, 0])
 }
 
-/// Attributes of more than a mebibyte, in a pipe and in a file.
+/// Returns attributes of more than 1 MiB, in a pipe and in a file.
 fn events() -> [Vec<u8>; 2] {
     let event = file::basic(false).events[0].clone();
     let pipe = (0..10_000).fold(Pipe::new(false, Magic::V2), |pipe, _| pipe.event(&event)).terminator(TERMINATOR);
@@ -46,7 +46,7 @@ fn events() -> [Vec<u8>; 2] {
     [pipe.bytes, file.bytes()]
 }
 
-/// Mappings of many places, and of many files in one place.
+/// Returns mappings at many addresses, and mappings of many files at one address.
 fn mappings() -> [Vec<u8>; 2] {
     let basic = file::basic(false);
     let event = &basic.events[0];
@@ -67,7 +67,7 @@ impl Room {
         self.0.path().join(name)
     }
 
-    /// Runs a command, in whose words IN is the input and OUT the output.
+    /// Runs a command line, in which IN is the input and OUT the output.
     fn run(&self, line: &str) -> (Option<i32>, String) {
         let mut command = convert::perfconv();
         command.args(line.split(' ').map(|word| match word {
@@ -81,7 +81,7 @@ impl Room {
     }
 }
 
-/// A command refuses the input and names the option; with the option it goes well.
+/// Checks that a command refuses the input and names the option, and that it succeeds with the option.
 fn check(input: &[u8], lines: &[&str], limit: &str, option: &str) {
     let room = Room(tempfile::tempdir().expect("a temporary folder"));
     fs::write(room.path("in"), input).expect("a temporary file");
@@ -90,7 +90,7 @@ fn check(input: &[u8], lines: &[&str], limit: &str, option: &str) {
         assert_eq!(status, Some(1), "{line}{limit}: {said}");
         assert!(said.contains("at offset ") && said.contains(option), "{line}{limit}: {said}");
         assert!(!room.path("out").exists(), "{line}{limit}: there is an output");
-        // The command that it shows is one that works.
+        // The suggested command succeeds.
         let more = said.rsplit_once(option).and_then(|(_, rest)| rest.split_whitespace().next());
         let granted = format!("{line} {option} {}", more.expect("the option has a value"));
         let (status, said) = room.run(&granted);
@@ -124,7 +124,7 @@ fn more_may_be_mapped_if_that_is_granted() {
     }
 }
 
-/// What an option names may have no end.
+/// A file given in an option may be infinite.
 #[test]
 fn a_file_beside_the_recording_is_bounded_too() {
     let room = Room(tempfile::tempdir().expect("a temporary folder"));
@@ -141,7 +141,7 @@ fn a_file_beside_the_recording_is_bounded_too() {
     }
 }
 
-/// What is damaged for those who look is not granted either.
+/// Commands that only read do not exceed the limit either.
 #[test]
 fn who_looks_hears_of_the_limit() {
     let room = Room(tempfile::tempdir().expect("a temporary folder"));

@@ -1,4 +1,5 @@
-//! `perfconv pipe2file` as it is used: behind a running `perf record`, and with inputs and outputs of all kinds.
+//! `perfconv pipe2file` in practice: after a running `perf record` in a pipeline, and with all kinds of inputs and
+//! outputs.
 
 use std::{
     fs::{self, File},
@@ -31,7 +32,7 @@ fn a_pipe() -> PathBuf {
     recordings::fixture("6.1-x86_64-pipe-default").path
 }
 
-/// `perfconv pipe2file INPUT -o OUTPUT` and more arguments, with `stdin`.
+/// Runs `perfconv pipe2file INPUT -o OUTPUT` with further arguments and `stdin`.
 fn pipe2file(input: &Path, output: &Path, more: &[&str], stdin: impl Into<Stdio>) -> Output {
     let mut command = perfconv();
     command.arg("pipe2file").arg(input).arg("-o").arg(output).args(more).stdin(stdin);
@@ -42,12 +43,12 @@ fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The same conversion by the library, of an input that is a file.
+/// Returns the result of the same conversion by the library, with a file as input.
 fn expected(input: &Path) -> Vec<u8> {
     convert(input, Some(ContainerKind::File), Vec::new()).expect("it can be converted").bytes()
 }
 
-/// A perf of this machine that may record `event` here; says why there is none.
+/// Returns a perf of this machine that may record `event` here; if there is none, reports the reason.
 fn recorder(event: &str) -> Option<&'static Perf> {
     let perf = perf::all().iter().find(|perf| perf.name == "perf");
     let can_record = |perf: &&Perf| {
@@ -61,7 +62,7 @@ fn recorder(event: &str) -> Option<&'static Perf> {
     found
 }
 
-/// `perf record -o -` of a shell command.
+/// Returns the command `perf record -o -` for a shell command.
 fn record(perf: &Perf, event: &str, work: &str) -> Command {
     let mut command = perf.command();
     // Every hit of a tracepoint, every 0.1 ms of a clock.
@@ -75,10 +76,10 @@ fn spawn(mut command: Command) -> Child {
     command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// Records through a real pipe into `perfconv`; `tee` keeps what went through.
+/// Records through a real pipe into `perfconv`; `tee` stores the stream.
 fn record_and_convert(perf: &Perf, event: &str, folder: &Path) -> (PathBuf, PathBuf) {
     let (through, file) = (folder.join("through"), folder.join("perf.data"));
-    // Time on the CPU for the clock, and waits for other processes for the scheduler's tracepoint.
+    // CPU time for the clock event, and waiting for other processes for the scheduler's tracepoint.
     let mut command = record(
         perf,
         event,
@@ -116,7 +117,7 @@ fn a_running_recorder_is_converted() {
     }
 }
 
-/// perf writes what it knows of the recording behind the samples then.
+/// perf then writes the information about the recording after the samples.
 #[test]
 fn a_recorder_that_synthesizes_late_is_converted() {
     let Some(perf) = recorder("cpu-clock") else { return };
@@ -266,7 +267,7 @@ fn a_file_as_standard_input_is_read_from_where_it_stands() {
     assert!(fs::read(&target).expect("an output") == expected(&a_pipe()));
 }
 
-/// A file's header points behind the records, so a file that comes as a stream is kept until it is whole.
+/// A file's header points to data after the records, so a file that is read as a stream is stored until it is complete.
 #[test]
 fn a_file_through_a_pipe_is_read() {
     let original = recordings::fixture("6.1-x86_64-file-default").path;

@@ -1,4 +1,4 @@
-//! The command: its options, messages and reports, and runs that end badly.
+//! The command: its options, messages and reports, and runs that end abnormally.
 
 mod arguments;
 mod command_line;

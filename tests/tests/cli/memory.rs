@@ -1,6 +1,6 @@
-//! A stream of any length is converted in the same small memory.
+//! A stream of any length is converted with the same small amount of memory.
 //!
-//! `PERFCONV_TEST_STREAM_MB` sets the length of the stream; 64 MB without it.
+//! `PERFCONV_TEST_STREAM_MB` sets the length of the stream; the default is 64 MB.
 
 use std::{
     env, fs,
@@ -20,7 +20,7 @@ use perfdata_tests::{
     synth::{self, Buf, feature_system, file::Magic, kind, pipe::Pipe, record, user, zstd},
 };
 
-/// Kilobytes that the command may take, as `/usr/bin/time -v` counts them.
+/// Maximum memory of the command in kilobytes, as measured by `/usr/bin/time -v`.
 const LIMIT: u64 = 32 << 10;
 
 fn length() -> u64 {
@@ -28,12 +28,12 @@ fn length() -> u64 {
     megabytes << 20
 }
 
-/// A stream, made while it is written: a head, and then the same records again and again.
+/// A stream that is generated while it is written: a head, then the same records repeatedly.
 trait Stream {
     fn write(&self, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// A real recording, its records over and over.
+/// A real recording whose records are repeated.
 struct Repeated {
     head: Vec<u8>,
     records: Vec<u8>,
@@ -56,7 +56,7 @@ impl Stream for Repeated {
     }
 }
 
-/// Records in compressed ones, which are looked into for the times of samples.
+/// Compressed records, which are decompressed to find the times of samples.
 struct Compressed;
 
 impl Stream for Compressed {
@@ -104,10 +104,10 @@ fn memory_does_not_grow_with_the_stream() {
     }
 }
 
-/// Bytes of a gap.
+/// Size of a gap in bytes.
 const FAR: u64 = 3 << 30;
 
-/// A file whose records are far behind its attributes, with a hole between.
+/// Writes a file whose records are far after its attributes, with a hole between them.
 fn far_away(path: &Path) {
     let whole = fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture");
     let word = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().expect("eight bytes"));
@@ -151,7 +151,7 @@ fn memory_does_not_grow_with_gaps() {
         assert!(status.success(), "{args:?}: {status}");
         assert!(peak > 0 && peak < COMPRESSING_LIMIT, "{args:?}: {peak} kB, not less than {COMPRESSING_LIMIT}");
         if let Ok(meta) = fs::metadata(&target) {
-            // A hole stays one.
+            // The output also contains the hole.
             assert!(meta.blocks() * 512 < 64 << 20, "{args:?}: {} kB on the disk", meta.blocks() / 2);
             assert_eq!(meta.len() > FAR, !args.contains(&"file2pipe"), "{args:?}");
             fs::remove_file(&target).expect("it is there");
@@ -159,7 +159,7 @@ fn memory_does_not_grow_with_gaps() {
     }
 }
 
-/// Kilobytes that compressing may take, on any number of processors.
+/// Maximum memory for compression in kilobytes, with any number of processors.
 const COMPRESSING_LIMIT: u64 = 64 << 10;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a recording says of the machine that recorded does not change on a machine with another name.
+//! Information about the recorded machine does not change on a machine with another name.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use perfdata_tests::convert::{Whole, perfconv};
 use perfdata_tests::recordings::{Container, Form, fixtures};
 use perfdata_tests::skipped;
 
-/// Runs `perfconv` in a UTS namespace where the host has another name; whether it went well.
+/// Runs `perfconv` in a UTS namespace where the host has another name. Returns whether it succeeded.
 fn elsewhere(arguments: &[&str], input: &Path, output: &Path) -> bool {
     let program = perfconv().get_program().to_owned();
     let mut command = Command::new("unshare");
@@ -17,7 +17,7 @@ fn elsewhere(arguments: &[&str], input: &Path, output: &Path) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Whether a namespace can be made.
+/// Returns whether a namespace can be created.
 fn can_be_elsewhere() -> bool {
     let allowed = Command::new("unshare").args(["--uts", "hostname", "elsewhere"]).status();
     let allowed = allowed.is_ok_and(|status| status.success());
@@ -27,7 +27,7 @@ fn can_be_elsewhere() -> bool {
     allowed
 }
 
-/// Sections that say nothing of the machine, but of what is in the recording.
+/// Sections with information about the contents of the recording, not about the machine.
 const OF_THE_RECORDING: [FeatureId; 6] = [
     FeatureId::BUILD_ID,
     FeatureId::EVENT_DESC,
@@ -37,7 +37,7 @@ const OF_THE_RECORDING: [FeatureId; 6] = [
     FeatureId::COMPRESSED,
 ];
 
-/// Conversions that change what is in the recording leave alone what it says of the machine.
+/// Conversions that change the contents of the recording preserve the information about the machine.
 #[test]
 fn no_option_takes_anything_from_the_machine() {
     if !can_be_elsewhere() {
@@ -99,14 +99,14 @@ fn no_conversion_takes_anything_from_the_machine() {
             home.extend(arguments.iter().filter(|argument| argument.starts_with("--s") || argument.starts_with("--u")));
             let _ = std::fs::remove_file(&first);
             let _ = std::fs::remove_file(&second);
-            // What cannot be swapped is refused.
+            // Recordings that cannot be swapped are refused.
             if !elsewhere(&arguments, &recording.path, &first) {
                 continue;
             }
             assert!(elsewhere(&home, &first, &second), "{}: {home:?}", recording.name);
             let after = Whole::read_file(&second).expect("a recording").recording.features;
             for (id, section) in &before {
-                // The places of records, and times that a pipe does not know.
+                // The offsets of records, and times that a pipe does not contain.
                 if matches!(id, 18 | 21) || section.is_empty() {
                     continue;
                 }

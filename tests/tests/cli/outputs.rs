@@ -1,5 +1,5 @@
-//! Outputs: what stands in their place stays unless it may be replaced, whenever it comes; they are on the disk when the
-//! command is done; and standard descriptors that are not there.
+//! Outputs: an existing file remains unless it may be overwritten, even if it appears during the run; outputs are on
+//! the disk at the end of the command; standard descriptors may be closed.
 
 use std::{
     fs,
@@ -34,8 +34,8 @@ fn run(words: &str, folder: &Path) -> Output {
     command(words, folder).stdin(Stdio::null()).output().expect("perfconv runs")
 }
 
-/// The command where the system has no files without a name: it finds them by `/proc`. Nothing if that cannot be taken
-/// away here.
+/// Returns the command on a system without unnamed files: the command finds these through `/proc`. Returns `None` if
+/// `/proc` cannot be hidden here.
 fn without_unnamed(words: &str, folder: &Path) -> Option<Command> {
     let hidden = "mount -t tmpfs none /proc";
     let mut command = Command::new("unshare");
@@ -50,7 +50,7 @@ fn without_unnamed(words: &str, folder: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// Both ways to make a file.
+/// Returns both ways to create a file.
 fn both(words: &str, folder: &Path) -> Vec<Command> {
     [Some(command(words, folder)), without_unnamed(words, folder)].into_iter().flatten().collect()
 }
@@ -100,7 +100,7 @@ fn a_directory_that_appears_in_the_meantime_stays() {
             assert_eq!(fs::read(out.join("mine")).expect("it stays"), b"precious");
             assert_eq!((names(folder.path()), names(&out)), (vec!["out".into()], vec!["mine".into()]));
             fs::remove_dir_all(&out).expect("it is ours");
-            // Nothing in it is lost where it is empty, but it is not replaced without --force either.
+            // Replacing an empty directory would lose nothing, but it is not replaced without --force either.
             let run = Stalled::new(self::command(&format!("--to dir - -o out{force}"), folder.path()), &pipe());
             fs::create_dir(&out).expect("a temporary folder");
             let done = run.finish();
@@ -110,7 +110,7 @@ fn a_directory_that_appears_in_the_meantime_stays() {
     }
 }
 
-/// Where the one cannot appear, the other one does not.
+/// If one of them cannot be created, the other is not created either.
 #[test]
 fn aux_data_and_sideband_appear_together() {
     let stream = synth::pipe::kitchen_sink(false);
@@ -125,7 +125,7 @@ fn aux_data_and_sideband_appear_together() {
                     .expect("a temporary folder");
             }
             let run = Stalled::new(command, &stream);
-            // No file replaces a folder.
+            // A file cannot replace a folder.
             fs::create_dir(&side).expect("a temporary folder");
             let done = run.finish();
             assert_eq!(done.status.code(), Some(2), "{words}: {}", said(&done));
@@ -146,7 +146,7 @@ fn aux_data_and_sideband_appear_together() {
     }
 }
 
-/// Also while the command runs, and in what looks like a kernel's image.
+/// Also if they appear during the run, and in a directory that looks like a kernel image.
 #[test]
 fn foreign_files_in_a_directory_block() {
     let folder = folder();
@@ -182,7 +182,7 @@ fn one_of_twelve_runs_gets_the_name() {
         let folder = folder();
         let runs: Vec<_> = (0..12).map(|_| Stalled::new(command(words, folder.path()), &pipe())).collect();
         let threads = runs.into_iter().map(|run| std::thread::spawn(|| run.finish()));
-        // All of them are started before one is waited for.
+        // All of them are started before the first is joined.
         let threads: Vec<_> = threads.collect();
         let done: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect();
         let codes: Vec<_> = done.iter().map(|done| done.status.code()).collect();
@@ -217,7 +217,7 @@ fn a_dangling_link_is_followed() {
     assert_eq!(names(&folder.path().join("deep")), ["second", "third"]);
 }
 
-/// A link into a directory that is the input.
+/// A link to a directory that is the input.
 #[test]
 fn no_link_leads_into_the_input() {
     let folder = folder();
@@ -229,18 +229,19 @@ fn no_link_leads_into_the_input() {
     assert_eq!(names(&folder.path().join("in.dir")), ["data"]);
 }
 
-/// The calls that make a file outlive the machine come before its name and before the end, and only if they are wanted.
+/// The calls that store a file durably precede its renaming and the end, and are made only on request.
 #[test]
 fn outputs_are_on_the_disk() {
     let folder = folder();
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    // What a run did, or none without strace. File systems differ in how a file gets its name: by a link or a new name.
+    // Returns the steps of a run; nothing without strace. File systems differ in how a file gets its name: by a link or
+    // by renaming.
     let steps_to = |words: &str, stdout: Stdio| {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-o", "calls", "-e", "trace=fsync,fdatasync,link,linkat,rename,renameat,renameat2"]);
         strace.arg(perfconv().get_program()).args(words.split(' ')).current_dir(&folder).stdin(Stdio::null());
         let mut child = strace.stdout(stdout).stderr(Stdio::piped()).spawn().ok()?;
-        // Nobody reads a pipe behind standard output; what is in it fits.
+        // If standard output is a pipe, nothing reads it; the data fits into the pipe.
         let behind = child.stdout.take();
         let done = child.wait_with_output().expect("strace ends");
         drop(behind);
@@ -261,10 +262,10 @@ fn outputs_are_on_the_disk() {
     };
     check("pipe2file in -o out", Stdio::null(), &["disk", "name", "disk"]);
     check("pipe2file in -o out2 --no-sync", Stdio::null(), &["name"]);
-    // The file, the new directory and the one around.
+    // The file, the new directory, and its parent.
     check("--to dir in -o dir", Stdio::null(), &["name", "disk", "disk", "name", "disk"]);
     check("--to dir in -o dir2 --no-sync", Stdio::null(), &["name", "name"]);
-    // A file behind standard output, too; there is nothing to wait for behind a pipe.
+    // A file as standard output is synced, too; a pipe cannot be synced.
     for words in ["convert in -o -", "pipe2file in -o -"] {
         let file = || fs::File::create(folder.path().join("redirected")).expect("a temporary file");
         check(words, file().into(), &["disk"]);
@@ -303,14 +304,14 @@ fn descriptors_that_are_not_there() {
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
     assert!(said(&done).contains("standard input: "), "{}", said(&done));
     assert_eq!(names(folder.path()), ["in"]);
-    // A file that is opened gets the number of none of them.
+    // No opened file gets the number of a closed descriptor.
     for closed in ["2>&-", ">&-", "<&-", "<&- >&- 2>&-"] {
         let done = shell(&format!("\"$0\" in -o out {closed}"));
         assert_eq!(done.status.code(), Some(0), "{closed}: {}", said(&done));
         assert!(fs::read(folder.path().join("out")).expect("an output") == pipe(), "{closed}");
         fs::remove_file(folder.path().join("out")).expect("an output");
     }
-    // What is there is not taken for closed.
+    // Existing descriptors are not treated as closed.
     for there in [">/dev/null", "<>/dev/null >&0"] {
         assert_eq!(shell(&format!("\"$0\" in -o - {there}")).status.code(), Some(0), "{there}");
     }
@@ -318,7 +319,7 @@ fn descriptors_that_are_not_there() {
     assert!(help.starts_with(b"Read, write and convert") && help.ends_with(b"\n"));
 }
 
-/// The error names the file, and the folder where it could not be written.
+/// The error names the file, and the folder in which it could not be written.
 #[test]
 fn a_full_disk_is_named() {
     let small = folder();
@@ -351,14 +352,14 @@ fn a_full_disk_is_named() {
             faults.push(format!("{words}: {said}, {:?}", names(small.path())));
         }
     }
-    // Temporary files have their own folder.
+    // Temporary files are in a separate folder.
     let mut spooled = command("--to pipe - -o -", folder.path());
     let file = folder.path().join("file");
     assert!(run("pipe2file long -o file", folder.path()).status.success());
     let mut cat = Command::new("cat").arg(&file).stdout(Stdio::piped()).spawn().expect("cat runs");
     spooled.env("TMPDIR", small.path()).stdin(cat.stdout.take().expect("a pipe"));
     let done = spooled.output().expect("perfconv runs");
-    // It holds its end of the pipe.
+    // The command holds its end of the pipe open.
     drop(spooled);
     let _ = cat.wait();
     let _ = Command::new("umount").arg(small.path()).status();

@@ -1,10 +1,10 @@
-//! Long reports on a terminal go through a pager, as those of git do.
+//! Long reports on a terminal are displayed by a pager, as in git.
 
 use std::{os::unix::fs::symlink, path::Path, process::Command, time::Duration};
 
 use perfdata_tests::{convert, perf, recordings, skipped};
 
-/// What the terminal gets from `commands`, and how they ended.
+/// Returns the output of `commands` on a terminal, and their exit status.
 fn on_a_terminal(folder: &Path, commands: &str) -> Option<(Option<i32>, String)> {
     let program = convert::perfconv().get_program().to_owned();
     let bin = Path::new(&program).parent().expect("it is in a folder").display().to_string();
@@ -86,14 +86,14 @@ fn less_is_told_what_git_tells_it() {
     assert!(said.starts_with("FRX\n"), "{said}");
     let (_, said) = run("LESS=MR PAGER='printenv LESS; cat' perfconv verify a.data").expect("as before");
     assert!(said.starts_with("MR\n"), "{said}");
-    // One screen is enough, with less and where there is none.
+    // One screen is sufficient, with less and if there is no pager.
     for path in ["$PATH", "${PATH%%:*}"] {
         let (status, said) = run(&format!("PATH={path} perfconv verify a.data")).expect("as before");
         assert!(status == Some(0) && said.contains("243 records: 0 errors"), "{path}: {said}");
     }
 }
 
-/// What is said on standard error does not get into what the pager shows.
+/// The output on standard error is not mixed into the pager's display.
 #[test]
 fn messages_come_behind_the_report() {
     let folder = folder();
@@ -104,7 +104,7 @@ fn messages_come_behind_the_report() {
     let (report, messages) = said.split_once("END\n").unwrap_or_else(|| panic!("no pager: {said}"));
     assert!(status == Some(0) && !report.contains("perfconv: "), "{said}");
     assert!(messages.starts_with("perfconv: warning: the last 19 bytes"), "{said}");
-    // Where there is nothing to show there is no pager.
+    // Without a report, no pager is started.
     let (status, said) = run("PAGER='cat; echo END' perfconv info nowhere.data").expect("as before");
     assert_eq!(
         (status, said.as_str()),
@@ -112,7 +112,7 @@ fn messages_come_behind_the_report() {
     );
 }
 
-/// Ctrl-C in a pager is the pager's.
+/// The pager handles Ctrl-C while it runs.
 #[test]
 fn a_signal_of_the_terminal_is_the_pagers() {
     let folder = folder();
@@ -129,7 +129,7 @@ fn a_manual_page_is_shown_on_a_terminal() {
     let run = |commands: &str| on_a_terminal(folder.path(), commands);
     let Some((status, said)) = run("MANPAGER=cat perfconv man info") else { return };
     assert!(status == Some(0) && said.contains("Show what a recording contains") && !said.contains(".SH"), "{said}");
-    // Without man it is the long help.
+    // Without man, the long help is shown.
     let (status, said) = run("PATH=${PATH%%:*} perfconv man info").expect("as before");
     assert!(status == Some(0) && said.contains("Usage: perfconv info") && !said.contains(".SH"), "{said}");
     let (status, said) = run("perfconv man info > page; head -1 page").expect("as before");

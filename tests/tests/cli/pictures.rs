@@ -1,4 +1,4 @@
-//! `perfconv info --map` and `--html`: what they show is what `info --json` says, and it can be looked at.
+//! `perfconv info --map` and `--html`: they show the contents of `info --json`, and a browser can display them.
 
 use std::{collections::BTreeMap, fs, fs::File, io::BufReader, path::Path, process::Command, time::Duration};
 
@@ -20,7 +20,7 @@ fn survey(recording: &Recording) -> Result<Survey, String> {
     Input::open(&recording.path).and_then(Survey::of).map_err(|error| error.to_string())
 }
 
-/// The numbers that stand in a page.
+/// Returns the numbers in a page.
 fn data(page: &str) -> Result<Value, String> {
     let start = page.split_once("id=\"data\">").ok_or("no data")?.1;
     let text = start.split_once("</script>").ok_or("no end of the data")?.0;
@@ -127,7 +127,7 @@ fn colours_and_width_are_those_of_the_terminal() {
     assert_eq!(anstream::adapter::strip_str(bar.trim_end()).to_string().chars().count(), 120);
 }
 
-/// Has a browser draw `page`, and returns what it says on its standard output.
+/// Displays `page` in a browser, and returns the browser's standard output.
 fn browse(folder: &Path, page: &Path, options: &[&str]) -> Option<String> {
     let mut chromium = Command::new("chromium");
     chromium
@@ -146,7 +146,7 @@ fn browse(folder: &Path, page: &Path, options: &[&str]) -> Option<String> {
     }
 }
 
-/// How often each colour is on a screenshot.
+/// Counts the pixels of each colour in a screenshot.
 fn colors(path: &Path) -> BTreeMap<[u8; 3], usize> {
     let decoder = png::Decoder::new(BufReader::new(File::open(path).expect("a screenshot")));
     let mut reader = decoder.read_info().expect("a PNG");
@@ -175,7 +175,7 @@ fn a_browser_shows_the_page() {
         assert!(drawn.contains(text), "{text} is not shown");
     }
 
-    // Paper and first colour of the charts, in light and dark.
+    // Background colour and first chart colour, in light and dark mode.
     let looks = [("1", [0xfc, 0xfc, 0xfa], [0x2a, 0x78, 0xc2]), ("0", [0x14, 0x17, 0x1d], [0x5a, 0xa9, 0xf0])];
     for (scheme, paper, chart) in looks {
         let picture = folder.path().join("page.png");

@@ -1,6 +1,6 @@
-//! Every report of the command, as text and as JSON, of a few recordings: what it says today it says tomorrow.
+//! Snapshots of all reports of the command, as text and JSON, for a few recordings.
 //!
-//! `UPDATE_SNAPSHOTS=1` writes `tests/snapshots/reports/` anew.
+//! `UPDATE_SNAPSHOTS=1` rewrites `tests/snapshots/reports/`.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path};
 
@@ -36,7 +36,7 @@ const REPORTS: &[(&str, &str)] = &[
     ),
     ("extract-aux.json", "perfconv extract-aux -q everything.data -o aux; cat aux/index.json"),
     ("extract-aux-big-endian.json", "perfconv extract-aux -q big.data -o aux; cat aux/index.json"),
-    // What takes time is different each time.
+    // The elapsed time is different in each run.
     (
         "convert-summary.txt",
         "perfconv -vv --endian big --decompress pipe.data -o x.data 2>&1 | sed 's/[0-9.]* s$/… s/'",
@@ -46,7 +46,7 @@ const REPORTS: &[(&str, &str)] = &[
     ("recover-cut.txt", "perfconv recover cut.data -o x.data 2>&1 | sed 's/[0-9.]* s$/… s/'"),
 ];
 
-/// The recordings that the commands read.
+/// Creates the recordings that the commands read.
 fn fill(folder: &Path) {
     for (name, fixture) in [
         ("pipe.data", "6.1-x86_64-pipe-default"),

@@ -1,5 +1,5 @@
-//! Signals: the first Ctrl-C lets a stream come to its end, the second ends the command, and whatever ends it leaves
-//! nothing temporary.
+//! Signals: the first Ctrl-C lets a stream end normally, the second ends the command. In all cases, no temporary file
+//! remains.
 
 use std::{
     collections::BTreeMap,
@@ -20,17 +20,17 @@ use perfdata_tests::{
 
 use crate::stalled::{Stalled, TIMEOUT, end, names, said, signals_arrive};
 
-/// Signals that let a stream come to its end.
+/// Signals that let a stream end normally.
 const ASKING: [(&str, i32); 3] = [("INT", 2), ("TERM", 15), ("HUP", 1)];
 
-/// Longer than signals are apart that are sent for one reason.
+/// Longer than the interval between signals that are sent for the same reason.
 const APART: Duration = Duration::from_millis(400);
 
 fn pipe() -> Vec<u8> {
     fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture")
 }
 
-/// Every command that reads a stream and writes, with the stream.
+/// Returns every command that reads a stream and writes, with the stream.
 fn commands() -> Vec<(&'static str, Vec<u8>)> {
     let file = fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture");
     vec![
@@ -53,7 +53,7 @@ fn command(words: &str, folder: &Path) -> Command {
     command
 }
 
-/// The bytes of a file, or of all files in a folder.
+/// Returns the bytes of a file, or of all files in a folder.
 fn contents(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = match path.is_dir() {
         true => names(path).into_iter().map(PathBuf::from).collect(),
@@ -92,7 +92,7 @@ fn the_first_signal_lets_a_stream_come_to_its_end() {
     }
 }
 
-/// What looks at a stream comes to an end with it as well.
+/// Commands that only read a stream also end normally at its end.
 #[test]
 fn reports_on_a_stream_are_complete() {
     if !signals_arrive() {
@@ -140,7 +140,7 @@ fn the_second_signal_ends_the_command() {
     }
 }
 
-/// A stream that ends in a record, as of a recorder that was killed, is complete but for that.
+/// A stream that ends within a record, as of a killed recorder, is complete except for this record.
 #[test]
 fn a_stream_may_end_in_a_record_after_a_signal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -152,7 +152,7 @@ fn a_stream_may_end_in_a_record_after_a_signal() {
     assert!(folder.path().join("out").exists());
 }
 
-/// `timeout` sends a signal to the process and to its group, and so twice.
+/// `timeout` sends a signal to the process and to its group, so it arrives twice.
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -164,14 +164,14 @@ fn a_signal_that_comes_twice_at_once_is_one() {
         let mut shell = Command::new("bash");
         shell.args(["-c", &script]).arg(perfconv().get_program()).current_dir(&folder);
         let done = shell.output().expect("bash runs");
-        // What `timeout` says where it had to send the signal.
+        // The exit status of `timeout` if it had to send the signal.
         assert_eq!(done.status.code(), Some(124), "{}", said(&done));
         assert!(said(&done).contains(" records, "), "SIG{signal}: {}", said(&done));
         fs::remove_file(folder.path().join("out")).expect("an output");
     }
 }
 
-/// As behind `nohup`, or in the background of a script.
+/// As with `nohup`, or in the background of a script.
 #[test]
 fn what_is_ignored_stays_ignored() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -189,8 +189,8 @@ fn what_is_ignored_stays_ignored() {
     assert!(done.status.success() && folder.path().join("out").exists(), "{}", said(&done));
 }
 
-/// Signals that no program is sent on purpose end it as tidily, with a file as output and with a directory, which has a
-/// name from the beginning.
+/// Signals that are not sent on purpose also leave no temporary files, both for a file as output, and for a directory,
+/// which has a name from the start.
 #[test]
 fn other_signals_leave_nothing() {
     if !signals_arrive() {
@@ -215,7 +215,7 @@ fn other_signals_leave_nothing() {
             assert_eq!(fs::read(folder.path().join("out")).expect("it is there"), b"before", "{words}");
         }
     }
-    // These are errors of what is written, and no reason to end.
+    // These signals indicate errors of the output, and do not end the command.
     for signal in ["PIPE", "XFSZ"] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut run = Stalled::new(command("pipe2file - -o out", folder.path()), &pipe());
@@ -225,10 +225,10 @@ fn other_signals_leave_nothing() {
     }
 }
 
-/// Where the system has files without a name.
+/// On systems with unnamed files.
 #[test]
 fn not_even_sigkill_leaves_a_file() {
-    // Memory: every Linux has such files there.
+    // A file system in memory: every Linux supports unnamed files there.
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
         skipped::note("/dev/shm");
         return;
@@ -242,7 +242,7 @@ fn not_even_sigkill_leaves_a_file() {
     }
 }
 
-/// A shell command on a terminal of its own.
+/// A shell command on a separate terminal.
 struct Terminal {
     script: std::process::Child,
     keys: std::process::ChildStdin,
@@ -252,7 +252,7 @@ impl Terminal {
     fn new(commands: &str, folder: &Path) -> Option<Self> {
         let mut script = Command::new("script");
         script.args(["--quiet", "--flush", "--return", "--command", commands, "/dev/null"]).current_dir(folder);
-        // The commands are bash's, whoever's shell this is run from.
+        // The commands are for bash, independent of the user's shell.
         script.env("SHELL", "/bin/bash").env("TERM", "xterm").env("PERFCONV", perfconv().get_program());
         script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let Ok(mut script) = script.spawn() else {
@@ -267,7 +267,7 @@ impl Terminal {
         self.keys.write_all(b"\x03").and_then(|()| self.keys.flush()).expect("the terminal is there");
     }
 
-    /// What stands on the terminal in the end.
+    /// Returns the contents of the terminal at the end.
     fn text(mut self) -> String {
         end(&mut self.script, "on a terminal");
         let mut bytes = Vec::new();
@@ -276,7 +276,7 @@ impl Terminal {
     }
 }
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -285,8 +285,8 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether perfconv runs in `folder`, has a handler for `signal`, and has read at least so many bytes, those of its
-/// libraries included.
+/// Returns whether perfconv runs in `folder`, has a handler for `signal`, and has read at least `read` bytes, including
+/// its libraries.
 fn is_ready(folder: &Path, signal: i32, read: u64) -> bool {
     let folder = folder.canonicalize().expect("it is there");
     let has_handler = |process: &Path| -> Option<bool> {
@@ -307,16 +307,16 @@ fn is_ready(folder: &Path, signal: i32, read: u64) -> bool {
     processes.into_iter().any(|process| has_handler(&process.path()) == Some(true))
 }
 
-/// Waits until perfconv reads a stream of which the producer has written the first part.
+/// Waits until perfconv reads a stream whose producer has written the first part.
 fn wait_for_stream(written: &Path, folder: &Path, signal: i32) {
     wait_until("a stream", || written.exists() && is_ready(folder, signal, 0));
-    // It has its handlers, and only has to open its input.
+    // The handlers are installed, and perfconv only has to open its input.
     thread::sleep(Duration::from_millis(500));
 }
 
 const FINISHING: &str = "perfconv: finishing; press Ctrl-C again to abort";
 
-/// A producer that takes Ctrl-C for the wish to end, as perf does, and one that does not care.
+/// A producer that ends on Ctrl-C, as perf does, and one that ignores it.
 #[test]
 fn control_c_on_a_terminal() {
     if !signals_arrive() {
@@ -324,7 +324,7 @@ fn control_c_on_a_terminal() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    // It takes some time, so that the message comes while the stream does.
+    // The producer delays its end, so that the message appears while the stream continues.
     let producer =
         "(trap 'sleep 1; tail -c +5001 in; exit' INT; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -o out; echo status $?");
@@ -337,7 +337,7 @@ fn control_c_on_a_terminal() {
     assert!(text.contains("status 0"), "{text}");
     fs::remove_file(&ready).expect("it is there");
 
-    // A report that will go to a pager does not hold the message up.
+    // A report that will go to a pager does not delay the message.
     let commands = format!("{producer} | PAGER=cat \"$PERFCONV\" info -; echo status $?");
     let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
     wait_for_stream(&ready, folder.path(), 2);
@@ -347,7 +347,7 @@ fn control_c_on_a_terminal() {
     assert!(message.is_some() && message < report && text.contains("status 0"), "{text}");
     fs::remove_file(&ready).expect("it is there");
 
-    // The bar that it shows by then goes, and so does what was written.
+    // The progress bar displayed by then is removed, and so is the partial output.
     let producer = "(trap '' INT; head -c 5000 in; touch ready; exec sleep 10)";
     let commands = format!("trap : INT; {producer} | \"$PERFCONV\" pipe2file - -o other; echo status $?");
     let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
@@ -364,7 +364,7 @@ fn control_c_on_a_terminal() {
     assert_eq!(names(folder.path()), ["in", "out", "ready"]);
 }
 
-/// A terminal that goes away: what is said on it is lost, and nothing else.
+/// If the terminal is closed, only the messages on it are lost.
 #[test]
 fn a_terminal_that_is_closed() {
     if !signals_arrive() {
@@ -396,7 +396,7 @@ fn perfconv_verify(path: &Path) -> Command {
     command
 }
 
-/// The way in which everybody ends `perf record`: ten times out of ten there is a file that perf reads.
+/// The usual way to end `perf record`: in ten of ten runs, perf can read the resulting file.
 #[test]
 fn control_c_ends_a_live_recording() {
     if !signals_arrive() {
@@ -422,7 +422,7 @@ fn control_c_ends_a_live_recording() {
             file.display()
         );
         let Some(mut terminal) = Terminal::new(&format!("bash -c '{commands}'"), folder.path()) else { return };
-        // What perf synthesizes first has come, so it waits for Ctrl-C.
+        // perf has written the synthesized records, so it waits for Ctrl-C.
         wait_until("a recording", || is_ready(folder.path(), 2, 64 << 10));
         thread::sleep(Duration::from_millis(200 + 40 * number));
         terminal.control_c();

@@ -1,4 +1,4 @@
-//! perfconv in the middle of a stream on its standard input, of which the rest is held back.
+//! perfconv in the middle of a stream on its standard input, whose rest is delayed.
 
 use std::{
     fs::File,
@@ -13,7 +13,7 @@ use std::{
 use perfdata_tests::skipped;
 use rustix::io::ioctl_fionread;
 
-/// How long a run may take that must end by itself.
+/// Maximum time of a run that must end by itself.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A command that waits for the rest of a stream.
@@ -24,17 +24,17 @@ pub struct Stalled {
 }
 
 impl Stalled {
-    /// Starts `command`, whose input is `-`, and gives it the first half of `stream`.
+    /// Starts `command`, whose input is `-`, and writes the first half of `stream` to it.
     pub fn new(command: Command, stream: &[u8]) -> Self {
         Self::behind(command, stream, stream.len() / 2)
     }
 
-    /// The same with the first `len` bytes.
+    /// Does the same with the first `len` bytes.
     pub fn behind(mut command: Command, stream: &[u8], len: usize) -> Self {
         let (read, write) = io::pipe().expect("a pipe");
         command.stdin(read).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        // It holds its end of the pipe.
+        // The command holds its end of the pipe open.
         drop(command);
         let mut input = File::from(OwnedFd::from(write));
         input.write_all(&stream[..len]).expect("perfconv reads");
@@ -46,39 +46,39 @@ impl Stalled {
         Stalled { child, input: Some(input), rest: stream[len..].to_vec() }
     }
 
-    /// Sends it a signal, by its name or number.
+    /// Sends the command a signal, by name or number.
     pub fn send(&self, signal: &str) {
         let sent = Command::new("kill").arg(format!("-{signal}")).arg(self.child.id().to_string()).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill -{signal} fails");
     }
 
-    /// Whether it still waits, also a moment later.
+    /// Returns whether the command still waits after a short time.
     pub fn waits(&mut self) -> bool {
         thread::sleep(Duration::from_millis(100));
         self.child.try_wait().expect("it is a child").is_none()
     }
 
-    /// Gives it the rest, and takes what it says.
+    /// Writes the rest, and returns the output.
     pub fn finish(mut self) -> Output {
         let mut input = self.input.take().expect("it is open");
-        // One that refuses the stream reads no more of it.
+        // A command that refuses the stream stops reading it.
         let _ = input.write_all(&self.rest);
         drop(input);
         self.child.wait_with_output().expect("it is a child")
     }
 
-    /// How it ends without the rest.
+    /// Returns how the command ends without the rest.
     pub fn end(mut self, what: &str) -> ExitStatus {
         end(&mut self.child, what)
     }
 }
 
-/// Whether a child gets the signals that it is sent: what ignores them, as `nohup` and a shell's `&` do, has its children
-/// ignore them.
+/// Returns whether a child receives signals. The children of a process that ignores signals, as with `nohup` and a
+/// shell's `&`, ignore them, too.
 pub fn signals_arrive() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    // HUP, INT, QUIT, TERM, by their numbers; Rust ignores PIPE, and tells its children not to.
+    // HUP, INT, QUIT and TERM by their numbers. Rust ignores PIPE, but not in its children.
     let is_ignored = [1, 2, 3, 15].iter().any(|signal| ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1));
     if is_ignored {
         skipped::note("signals: these tests were started by what ignores them, such as nohup");
@@ -101,7 +101,7 @@ pub fn end(child: &mut Child, what: &str) -> ExitStatus {
     }
 }
 
-/// The names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("the folder is there");
     let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
@@ -110,7 +110,7 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What a command said on standard error.
+/// Returns the standard error output of a command.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

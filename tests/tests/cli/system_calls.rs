@@ -1,8 +1,9 @@
-//! Runs in which a system call fails: each call of a run in turn, by strace.
+//! Runs in which a system call fails: each call of a run in turn, injected by strace.
 //!
-//! A run is traced once as it is. Then it is repeated, and of each kind of call that has to do with files the first, the
-//! second … fails, in several ways. The output is right and the status 0; or the status is 2 (1 where a part of the
-//! recording could not be taken as one), there is a message, the target is what it was, and nothing temporary is left.
+//! A run is first traced without failures. It is then repeated, and for each kind of call for files the first, the
+//! second … fails, in several ways. Either the output is correct and the status is 0; or the status is 2 (1 if a part
+//! of the recording could not be read as such), there is a message, the target is unchanged, and no temporary file
+//! remains.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,10 +25,10 @@ use tempfile::TempDir;
 
 use crate::stalled::names;
 
-/// How long a run may take.
+/// Maximum time of a run.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Everything that writes.
+/// All commands that write.
 const COMMANDS: &[&str] = &[
     "convert in.file -o out",
     "pipe2file in.pipe -o out",
@@ -51,7 +52,7 @@ const COMMANDS: &[&str] = &[
     "pipe2file in.pipe -o -",
 ];
 
-/// Ways in which a call may fail, by what the system says.
+/// Returns the errors with which a call may fail.
 fn errors(call: &str) -> &'static [&'static str] {
     match call {
         "read" | "pread64" | "getdents64" => &["EIO", "EINTR"],
@@ -71,13 +72,13 @@ fn errors(call: &str) -> &'static [&'static str] {
     }
 }
 
-/// How many calls of one kind fail one after the other; of those behind them only some do.
+/// Number of successive calls of one kind that fail; of later calls, only some fail.
 const MOST: usize = 25;
 
-/// Calls that have nothing to do with the fate of files.
+/// Calls that do not affect the files.
 const OTHERS: &[&str] = &["execve", "mmap", "poll", "ppoll", "epoll_wait"];
 
-/// After these calls the output has its name.
+/// Calls after which the output has its name.
 const LATE: &[&str] = &[
     "fsync",
     "openat",
@@ -96,7 +97,7 @@ const LATE: &[&str] = &[
     "write",
 ];
 
-/// A folder with recordings, and with what was there before where the words have `-f`.
+/// A folder with recordings, and with previous outputs if the command line contains `-f`.
 struct Scene {
     folder: TempDir,
     words: &'static str,
@@ -126,7 +127,7 @@ impl Scene {
             _ => put(&file),
         }
         if let Ok(file) = File::open(path(input)) {
-            // A report says when the recording was written.
+            // A report contains the time of the recording.
             file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000)).expect("it is ours");
         }
         Scene { folder, words }.reset()
@@ -136,7 +137,7 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    /// Puts back what was there before.
+    /// Restores the previous state.
     fn reset(self) -> Self {
         self.clear();
         if self.words.ends_with(" -f") {
@@ -175,7 +176,7 @@ impl Scene {
         perf::run(strace, TIMEOUT).expect("strace can be started")
     }
 
-    /// All that is in the folder but inputs: names and bytes.
+    /// Returns the names and contents of all files in the folder except inputs.
     fn outputs(&self) -> BTreeMap<String, Vec<u8>> {
         let mut all = BTreeMap::new();
         for name in names(self.folder.path()) {
@@ -196,8 +197,8 @@ impl Scene {
     }
 }
 
-/// How often each call is made by the thread that makes it most often, and how often it was made before the program
-/// itself began: by the loader.
+/// Returns for each call the number of calls by the loader, before the program itself started, and the maximum number
+/// of calls by one thread.
 fn calls(trace: &str) -> BTreeMap<String, (usize, usize)> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut before = BTreeMap::new();
@@ -207,7 +208,7 @@ fn calls(trace: &str) -> BTreeMap<String, (usize, usize)> {
         if rest.trim().starts_with('<') {
             continue;
         }
-        // The first thing that a program of Rust does.
+        // The first call of a Rust program.
         if name == "poll" && before.is_empty() {
             before = counts.clone();
         }
@@ -223,16 +224,16 @@ fn calls(trace: &str) -> BTreeMap<String, (usize, usize)> {
     all
 }
 
-/// A call that is to fail.
+/// A call that fails.
 #[derive(Debug, Clone)]
 struct Failure {
     call: String,
     error: &'static str,
-    /// Which one, and whether all after it fail, too.
+    /// The number of the call, and whether all later ones fail, too.
     when: String,
 }
 
-/// All failures of a run; by default one for each call and each of its errors, at places that differ.
+/// Returns all failures of a run; by default one for each call and each of its errors, at varying positions.
 fn failures(words: &str, calls: &BTreeMap<String, (usize, usize)>) -> Vec<Failure> {
     let mut all = Vec::new();
     let mut turn = words.len();
@@ -244,7 +245,7 @@ fn failures(words: &str, calls: &BTreeMap<String, (usize, usize)>) -> Vec<Failur
             }
             turn += 1;
             let failure = |at: usize, more: &str| Failure { call: call.clone(), error, when: format!("{at}{more}") };
-            // A call that is interrupted again and again is repeated again and again.
+            // A repeatedly interrupted call would be repeated forever.
             let ways: &[&str] = if error == "EINTR" { &[""] } else { &["", "+"] };
             if is_thorough() {
                 let some = places.iter().take(MOST).chain(places.iter().skip(MOST).step_by(17));
@@ -259,7 +260,7 @@ fn failures(words: &str, calls: &BTreeMap<String, (usize, usize)>) -> Vec<Failur
     all
 }
 
-/// What is wrong with a run, if anything is.
+/// Returns the fault of a run, if any.
 fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whole: &Run) -> Option<String> {
     let Failure { call, error, when } = failure;
     let done = scene.run(&["-e", &format!("trace={call}"), "-e", &format!("inject={call}:error={error}:when={when}")]);
@@ -267,10 +268,10 @@ fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whol
     let trace = fs::read_to_string(scene.path("calls")).unwrap_or_default();
     let injected: Vec<&str> = trace.lines().filter(|line| line.contains("(INJECTED)")).collect();
     if injected.is_empty() {
-        // Another number of calls this time.
+        // The number of calls is different in this run.
         return None;
     }
-    // The standard library takes it that a folder can be closed, and panics else.
+    // The standard library assumes that closing a folder succeeds, and panics otherwise.
     if call == "close" && done.stderr.contains("unexpected error during closedir") {
         return None;
     }
@@ -279,11 +280,11 @@ fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whol
     };
     let said: String = done.stderr.chars().take(200).collect();
     let temporary = found.keys().find(|name| name.starts_with('.'));
-    // What cannot be removed stays: a folder that cannot be looked into, above all.
+    // Files that cannot be removed remain, especially folders that cannot be read.
     let is_removal = ["unlink", "rmdir", "unlinkat", "getdents64"].contains(&call.as_str())
         || injected.iter().any(|line| line.contains("O_DIRECTORY"))
         || (when.ends_with('+') && temporary.is_some_and(|name| name.ends_with('/')))
-        // Said so: what was replaced.
+        // The replaced file remains, and a message names it.
         || temporary.is_some_and(|name| done.stderr.contains(name.trim_end_matches('/')));
     if let Some(name) = temporary.filter(|_| !is_removal) {
         return Some(format!("status {code}, {name} is left: {}", said));
@@ -293,7 +294,7 @@ fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whol
     match code {
         0 if found == whole.outputs && (!is_direct || done.stdout == whole.stdout) => None,
         0 if temporary.is_some() => None,
-        // What has no places is a stream, and was not written at any time.
+        // An input without offsets is read as a stream, and has no time of its last change.
         0 if call == "lseek" && scene.words.starts_with("info") => None,
         0 => Some(format!("status 0, but another output: {:?} {}", found.keys(), said)),
         1 | 2 => {
@@ -309,7 +310,7 @@ fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whol
     }
 }
 
-/// What a run is when nothing fails.
+/// The result of a run without failures.
 struct Run {
     outputs: BTreeMap<String, Vec<u8>>,
     stdout: String,

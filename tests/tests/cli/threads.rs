@@ -1,4 +1,4 @@
-//! A system that starts no threads, as a container with a limit of processes: the command does without.
+//! On a system that starts no threads, such as a container with a limit of processes, the command works without them.
 
 use std::{
     fs,
@@ -20,10 +20,11 @@ struct Room {
 }
 
 impl Room {
-    /// Nothing where only root can become another user, and this is not root: the limit counts all threads of a user.
+    /// Returns `None` if this is not root: the limit counts all threads of a user, and only root can become another
+    /// user.
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // Tests run side by side, and each counts the threads of its user.
+        // Tests run in parallel, and the limit counts the threads of each user.
         static ROOMS: AtomicU32 = AtomicU32::new(0);
         let user = 1_000_000 + process::id() * 8 + ROOMS.fetch_add(1, Ordering::Relaxed);
         let room = Room { folder, user };
@@ -47,7 +48,7 @@ impl Room {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644)).expect("it is ours");
     }
 
-    /// The command with at most so many threads, the first one counted.
+    /// Returns the command with at most `threads` threads, including the first one.
     fn command(&self, words: &str, threads: u32) -> Command {
         let mut command = Command::new("prlimit");
         command.args([&format!("--nproc={threads}"), "setpriv", &format!("--reuid={}", self.user), "--clear-groups"]);
@@ -60,7 +61,7 @@ impl Room {
     }
 }
 
-/// A recording for which all threads are worth while.
+/// Returns a recording that is large enough for all threads.
 fn large() -> Vec<u8> {
     let basic = synth::file::basic(false);
     let records = synth::record::stream(&synth::file::basic_records(false, &basic.events[0]));
@@ -116,7 +117,7 @@ fn all_commands_do_without_threads() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Without a thread that waits for them, signals mean the same.
+/// Without a thread that waits for signals, they have the same effect.
 #[test]
 fn signals_without_a_thread() {
     if !signals_arrive() {
@@ -140,7 +141,7 @@ fn signals_without_a_thread() {
     }
 }
 
-/// What only says something about the command starts no thread.
+/// Commands that only show information about perfconv start no thread.
 #[test]
 fn help_starts_no_thread() {
     for words in ["--version", "--help", "convert --help"] {

@@ -1,4 +1,4 @@
-//! An older perf reads what a newer one recorded, and a newer one what an older one did.
+//! An older perf reads converted recordings of a newer one, and a newer perf those of an older one.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -56,7 +56,7 @@ fn single_recordings() -> Vec<Recording> {
     all
 }
 
-/// Converts what another release recorded for perf `major`.`minor`, and has it tell the events.
+/// Converts recordings of other releases for perf `major`.`minor`, and checks that this perf shows the events.
 fn check_other_release(major: u16, minor: u16, is_other: impl Fn(&PerfVersion) -> bool) {
     let perfs = [Endian::Little, Endian::Big].map(|endian| perf_of(major, minor, endian));
     let release = version(&format!("{major}.{minor}"));
@@ -66,7 +66,7 @@ fn check_other_release(major: u16, minor: u16, is_other: impl Fn(&PerfVersion) -
         let endian = recording.form.map(|form| form.endian);
         let Some(perf) = perfs.iter().flatten().find(|perf| Some(perf.endian) == endian) else { return Ok(()) };
         let converted = match convert(&recording.path, None, vec![Box::new(Compat::new(release))]) {
-            // Nothing would be left, or no callchain.
+            // No records would remain, or no callchain.
             Err(error) if error.to_string().contains("knows none of the records") => return Ok(()),
             Err(error) if error.to_string().contains("CALLCHAIN_DEFERRED") => {
                 let dropping = Box::new(Compat::new(release).deciding(Unknown::Drop));
@@ -89,8 +89,8 @@ fn perf_6_12_reads_what_later_ones_recorded() {
     check_other_release(6, 12, |perf| *perf > PerfVersion { major: 6, minor: 12 });
 }
 
-/// perf 7.2 refuses stat recordings whose COMPRESSED section is all zeros, build ids and CPU maps of odd size, and
-/// empty sections.
+/// perf 7.2 rejects stat recordings whose COMPRESSED section consists of zeros, build IDs and CPU maps of unaligned
+/// size, and empty sections.
 #[test]
 fn perf_7_2_reads_what_it_refused() {
     let Some(perf) = perf_of(7, 2, Endian::Little) else { return };
@@ -116,7 +116,7 @@ fn perf_7_2_reads_what_it_refused() {
     assert!(repaired > 5, "only {repaired} recordings were repaired");
 }
 
-/// A recording that was killed says that it has no data; it says so still when records were changed.
+/// The header of a killed recording contains a data size of 0; this is preserved if records are changed.
 #[test]
 fn unfinished_recordings_stay_unfinished() {
     let unfinished: Vec<_> =
@@ -130,7 +130,7 @@ fn unfinished_recordings_stay_unfinished() {
     }
 }
 
-/// What another option takes out is not damaged.
+/// Sections that another option removes are not treated as damaged.
 #[test]
 fn sections_that_are_taken_out() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -147,7 +147,7 @@ fn sections_that_are_taken_out() {
     }
 }
 
-/// Every release that the tables name.
+/// Returns every release in the tables.
 fn releases() -> BTreeSet<Version> {
     let words: [&[Field]; 9] = [
         SampleType::FIELDS,
@@ -168,7 +168,7 @@ fn releases() -> BTreeSet<Version> {
     bits.chain(records).chain(features).chain(sizes).map(version).collect()
 }
 
-/// Nothing in the recording is newer than `release`, and every record is what its event says.
+/// Checks that the recording contains nothing newer than `release`, and that every record matches its event.
 fn check_known(path: &Path, release: Version) -> Result<(), String> {
     let whole = Whole::read_file(path)?;
     let events = &whole.recording.events;
@@ -208,8 +208,9 @@ fn check_known(path: &Path, release: Version) -> Result<(), String> {
     Ok(())
 }
 
-/// What `--compat` makes of any recording for any release is sound, and has nothing that the release does not know; else it
-/// is refused. Each recording meets a few releases here, and each release some recordings; all meet all in the long run.
+/// The result of `--compat` for any recording and any release is intact, and contains nothing that the release does not
+/// know; otherwise the conversion is refused. Here, each recording is tested with a few releases, and each release with
+/// some recordings; over many runs, all combinations are tested.
 #[test]
 fn every_release_and_every_recording() {
     let releases: Vec<Version> = releases().into_iter().collect();
@@ -244,7 +245,7 @@ fn every_release_and_every_recording() {
             if again.map_err(|error| format!("for {release}, again: {error}"))?.bytes() != made.bytes() {
                 return Err(format!("for {release}: for it again it is another one"));
             }
-            // And in compressed records.
+            // The same with compressed records.
             let plain = convert(&made.path(), None, vec![Box::new(Decompress::default())]);
             let plain = plain.map_err(|error| error.to_string())?;
             check_known(&plain.path(), *release).map_err(|why| format!("for {release}, compressed: {why}"))?;
@@ -253,7 +254,8 @@ fn every_release_and_every_recording() {
     });
 }
 
-/// Two events in a group with everything that changes the form of records, and what perf 6.1 shows of them.
+/// Returns a recording of two events in a group, with all features that change the layout of records, for comparison
+/// with the output of perf 6.1.
 fn made(folder: &Path) -> PathBuf {
     let parts = [
         SampleType::IDENTIFIER,
@@ -395,7 +397,8 @@ fn samples(records: &[Record]) -> Vec<&Sample> {
     records.iter().filter(sample).map(body).collect()
 }
 
-/// Bits that a release does not know are cleared, and what they brought into records goes, or takes its older form.
+/// Bits that a release does not know are cleared, and the data that they add to records is removed or converted to its
+/// older form.
 #[test]
 fn newer_bits_and_what_they_bring() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -466,7 +469,7 @@ fn newer_bits_and_what_they_bring() {
     }
 }
 
-/// perf 6.1 takes branch counters, and the counts of lost samples before 6.0, for what stands behind them.
+/// perf 6.1 misinterprets branch counters as the data after them, and perf before 6.0 the counts of lost samples.
 #[test]
 fn an_older_perf_reads_the_same_values() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -477,7 +480,7 @@ fn an_older_perf_reads_the_same_values() {
         command.args(["script", "-F", "comm,tid,cpu,time,event,ip,period,weight,brstack", "-i"]).arg(path);
         let said = perf::run(command, std::time::Duration::from_secs(60)).expect("perf starts");
         assert!(said.success(), "{}", said.stderr);
-        // What a branch was like is told with more words by a newer one.
+        // A newer perf prints more properties of a branch.
         let words = |line: &str| -> Vec<String> {
             line.split_whitespace().map(|word| word.split("/P/").next().unwrap_or_default().to_owned()).collect()
         };
@@ -490,7 +493,7 @@ fn an_older_perf_reads_the_same_values() {
     assert_eq!(new, old);
 }
 
-/// The defect as it was found: samples with branch counters, which perf 6.1 took for their weights.
+/// A regression test: perf 6.1 interpreted the branch counters of samples as their weights.
 #[test]
 fn branch_counters_are_no_weights() {
     let bc = recordings::root().join("../shared/defects/bc.data");
@@ -513,7 +516,7 @@ fn branch_counters_are_no_weights() {
     );
 }
 
-/// What `perfconv --compat` says, and whether it leaves an output.
+/// Returns the error of `perfconv --compat`, and checks for an output.
 fn refused(fixture: &str, options: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().join("old.data");
@@ -547,7 +550,8 @@ fn what_has_no_older_form_is_refused() {
     assert_eq!(refused("7.2-x86_64-tool-schedstats", &["--compat", "7.0"]), None);
 }
 
-/// Without the callchains that come later, those that are there have no marker of them: perf 6.1 would discard them whole.
+/// Without the deferred callchains, the remaining callchains contain no marker for them: perf 6.1 would discard them
+/// completely.
 #[test]
 fn deferred_callchains_can_be_left_out() {
     let path = recordings::fixture("7.2-x86_64-file-defer").path;
@@ -573,7 +577,7 @@ fn deferred_callchains_can_be_left_out() {
     }
 }
 
-/// perf of before 3.16 knows mappings by MMAP records only.
+/// perf before 3.16 knows only MMAP records for mappings.
 #[test]
 fn mappings_are_kept_for_the_oldest() {
     for fixture in ["7.2-x86_64-file-default", "6.1-x86_64-file-z", "6.1-s390x-file-default", "7.2-x86_64-pipe-default"]
@@ -590,14 +594,14 @@ fn mappings_are_kept_for_the_oldest() {
         assert!(count(&before, &maps[1..]) > 0, "{fixture}");
         assert_eq!(count(&whole, &maps[1..]), 0, "{fixture}");
         assert_eq!(count(&whole, &maps), count(&before, &maps), "{fixture}");
-        // The files that perf of today finds behind addresses are the same.
+        // The current perf finds the same files at all addresses.
         let converted = convert(&recording.path, None, vec![stage("3.15")]).expect("it is converted");
         for perf in judge::judges(&recording).expect("perf starts") {
             let files = |path: &Path| {
                 let mut command = perf.command();
                 command.args(["script", "-F", "comm,time,ip,dso", "-i"]).arg(path);
                 let said = perf::run(command, std::time::Duration::from_secs(60)).expect("perf starts");
-                // A mapping with a build id lends the kernel its name.
+                // perf takes the name of the kernel from a mapping with a build ID.
                 said.stdout.replace("[kernel.kallsyms]_text", "[kernel.kallsyms]")
             };
             let before = files(&recording.path);

@@ -1,4 +1,4 @@
-//! What an older perf reads of a recording that was made for it: the raw values that a newer perf reads of the original.
+//! An older perf reads the same raw values in a converted recording as a newer perf in the original.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +14,8 @@ use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, Recording};
 use perfdata_tests::skipped;
 
-/// What `perf script -D` says of the records that the kernel writes and perf of `release` knows, one line for each value
-/// and in front of each the record's name; nothing if perf does not read all of it.
+/// Returns the output of `perf script -D` for the kernel records that perf of `release` knows: one line for each value,
+/// preceded by the record's name. `None` if perf cannot read the whole recording.
 fn raw_values(perf: &Perf, path: &Path, release: Version) -> Option<Vec<String>> {
     let mut command = perf.command();
     command.args(["script", "-D", "-i"]).arg(path);
@@ -35,20 +35,20 @@ fn raw_values(perf: &Perf, path: &Path, release: Version) -> Option<Vec<String>>
             of = name.filter(|name| is_known(name));
             values.extend(of.map(|_| without_place(line)));
         } else if let Some(name) = of.filter(|_| is_value(line)) {
-            // perf 7.2 names the contexts.
+            // perf 7.2 prints the names of the contexts.
             values.push(format!("{name} {}", line.split(" (PERF_CONTEXT").next().unwrap_or(line)));
         }
     }
     Some(values)
 }
 
-/// Whether it tells a value of the record, nothing of the machine where it is read.
+/// Returns whether the line shows a value of the record, and not information about the reading machine.
 fn is_value(line: &str) -> bool {
     let is_of_reader = line.starts_with("... thread") || line.starts_with("...... dso");
     (line.starts_with("... ") || line.starts_with(".....")) && line.contains(": ") && !is_of_reader
 }
 
-/// The line without the offset and size of the record: `0x830@file [0x30]: `; of TEXT_POKE without the symbol.
+/// Returns the line without the offset and size of the record: `0x830@file [0x30]: `; for TEXT_POKE without the symbol.
 fn without_place(line: &str) -> String {
     let (before, rest) = line.split_once("PERF_RECORD_").unwrap_or(("", line));
     let words: Vec<&str> = before.split(' ').collect();
@@ -64,7 +64,8 @@ fn without_place(line: &str) -> String {
     format!("{} {}", words.join(" "), rest.trim_end())
 }
 
-/// The values without callchains, where a part of these is in records of its own that the older perf does not know.
+/// Returns the values without callchains, because a part of these is in separate records that the older perf does not
+/// know.
 fn without_callchains(values: Vec<String>) -> Vec<String> {
     let is_callchain = |line: &String| line.contains("FP chain") || line.contains(" ..... ");
     values.into_iter().filter(|line| !is_callchain(line)).collect()
@@ -86,7 +87,7 @@ fn an_older_perf_reads_the_values_that_a_newer_one_does() {
         let older = perf::all().iter().filter(of_order).filter(|perf| perf.version < recorder.perf);
         for (at, old) in older.enumerate() {
             let name: usize = recording.name.bytes().map(usize::from).sum();
-            // The emulated ones take their time.
+            // The emulated perfs are slow.
             let step = if recorder.arch == "s390x" { 12 } else { 5 };
             if !is_thorough() && !(name + at).is_multiple_of(step) {
                 continue;

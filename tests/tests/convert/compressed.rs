@@ -1,4 +1,4 @@
-//! Recordings of `perf record -z`: what `--decompress` and `--compress` make of them.
+//! Conversions of recordings of `perf record -z` with `--decompress` and `--compress`.
 
 use std::{fs, io::Write as _};
 
@@ -25,7 +25,7 @@ fn decompress() -> Vec<Box<dyn Stage>> {
     vec![Box::new(Decompress::default())]
 }
 
-/// What `--compress` does.
+/// Returns the stages of `--compress`.
 fn compress(kind: RecordType, level: i32) -> Vec<Box<dyn Stage>> {
     vec![Box::new(Decompress::default()), Box::new(Compress::new(kind, level))]
 }
@@ -34,7 +34,7 @@ fn decompressed(recording: &Recording) -> Result<Converted, String> {
     convert(&recording.path, None, decompress()).map_err(|error| error.to_string())
 }
 
-/// The recordings in files and pipes that hold compressed records.
+/// Returns the recordings in files and pipes that contain compressed records.
 fn compressed() -> Vec<Recording> {
     let mut all = recordings::all();
     all.retain(|recording| {
@@ -42,7 +42,7 @@ fn compressed() -> Vec<Recording> {
             && matches!(recording.form, Some(Form { container: Container::File | Container::Pipe, .. }))
             && Whole::read_file(&recording.path).is_ok_and(|whole| whole.records.iter().any(|(_, k)| is_compressed(*k)))
     });
-    // Both kinds of compressed record, in files and pipes of both byte orders, are among the fixtures.
+    // The fixtures contain both types of compressed records, in files and pipes of both byte orders.
     for container in [Container::File, Container::Pipe] {
         for endian in [Endian::Little, Endian::Big] {
             let form = Some(Form { container, endian });
@@ -52,7 +52,7 @@ fn compressed() -> Vec<Recording> {
     all
 }
 
-/// The record stream of a recording with every piece of its zstd stream opened, by other code than the converter's.
+/// Returns the record stream of a recording with its zstd stream decompressed by code independent of the converter.
 fn opened(whole: &Whole) -> Result<Vec<u8>, String> {
     let mut decoder = Decoder::new().map_err(|error| error.to_string())?;
     let (mut plain, mut carried) = (Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ fn the_records_come_out_in_the_order_of_the_stream() {
     });
 }
 
-/// In the fixtures; in all recordings at hand if `PERFCONV_TEST_ALL` is set.
+/// For the fixtures; for all available recordings if `PERFCONV_TEST_ALL` is set.
 #[test]
 fn perf_reads_the_same_records() {
     let tally = Tally::default();
@@ -125,7 +125,7 @@ fn perf_reads_the_same_records() {
     eprint!("{}", tally.describe(COMPRESSED));
 }
 
-/// In one pass with the way from pipe to file.
+/// In one pass with the conversion from pipe to file.
 #[test]
 fn a_compressed_pipe_becomes_a_plain_file() {
     let mut pipes = compressed();
@@ -138,7 +138,8 @@ fn a_compressed_pipe_becomes_a_plain_file() {
     });
 }
 
-/// A stream of one raw zstd block a piece, cut where it may be: every record comes out, whole.
+/// A stream with one raw zstd block per compressed record, which is split at arbitrary offsets: every record is
+/// decompressed completely.
 #[test]
 fn records_straddle_compressed_records() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -156,7 +157,7 @@ fn records_straddle_compressed_records() {
     }
 }
 
-/// A file of the independent writer whose records are `pieces` of zstd in a compressed record each.
+/// Returns a file of the independent writer with a compressed record for each of the zstd `pieces`.
 fn file_of(pieces: &[Vec<u8>]) -> synth::file::File {
     let records: Vec<u8> = pieces
         .iter()
@@ -171,7 +172,7 @@ fn file_of(pieces: &[Vec<u8>]) -> synth::file::File {
     file
 }
 
-/// Decompresses what [`file_of`] makes.
+/// Decompresses the result of [`file_of`].
 fn decompress_pieces(pieces: &[Vec<u8>]) -> Result<(Vec<u8>, Vec<String>), String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("made.data");
@@ -180,7 +181,7 @@ fn decompress_pieces(pieces: &[Vec<u8>]) -> Result<(Vec<u8>, Vec<String>), Strin
     Ok((Whole::read_file(&new.path())?.stream, new.summary.notes))
 }
 
-/// A COMM record of `len` bytes.
+/// Returns a COMM record of `len` bytes.
 fn comm(len: usize) -> Vec<u8> {
     synth::record::frame(false, kind::COMM, 0, &vec![b'x'; len - 8])
 }
@@ -188,10 +189,10 @@ fn comm(len: usize) -> Vec<u8> {
 #[test]
 fn a_frame_may_begin_anew() {
     let record = comm(64);
-    // A writer that lost its context begins a new frame where the old one has no end.
+    // A writer that lost its context starts a new frame although the old one has no end.
     let lost = [Stream::default().pack(&record), Stream::default().pack(&record)];
     assert_eq!(decompress_pieces(&lost), Ok((record.repeat(2), vec![])));
-    // Frames with an end may even follow each other in one record.
+    // Complete frames may even follow each other in one record.
     let frame = zstd::bulk::compress(&record, 1).expect("zstd");
     assert_eq!(decompress_pieces(&[frame.repeat(2), frame]), Ok((record.repeat(3), vec![])));
 }
@@ -205,7 +206,7 @@ fn data_that_ends_inside_a_record_is_told() {
     assert_eq!(notes, ["the compressed data ends inside a record: its first 40 bytes are left out"]);
 }
 
-/// A recording of `perf record -z` that was killed: no feature says how it is compressed, and no size how much there is.
+/// A recording of `perf record -z` that was killed: it has no COMPRESSED feature and no size of the data.
 #[test]
 fn a_recording_that_was_never_finished_is_decompressed() {
     let record = comm(64);
@@ -221,7 +222,7 @@ fn a_recording_that_was_never_finished_is_decompressed() {
         matches!(&plain.container_layout, ContainerLayout::File(file) if file.header.data.size == 0),
         "it is still unfinished"
     );
-    // A size that is not that of what is there cannot be made right.
+    // A size that does not match the data cannot be corrected.
     file.crashed = false;
     let cut = usize::try_from(file.data_offset()).expect("a small file") + 40;
     fs::write(&input, &file.bytes()[..cut]).expect("a temporary file");
@@ -229,7 +230,7 @@ fn a_recording_that_was_never_finished_is_decompressed() {
     assert!(error.contains("is cut"), "{error}");
 }
 
-/// 65,528 bytes of zstd can hold 2 GiB.
+/// 65,528 bytes of zstd data can contain 2 GiB.
 #[test]
 fn a_bomb_is_refused() {
     let record = comm(1 << 15);
@@ -243,7 +244,7 @@ fn a_bomb_is_refused() {
     assert!(error.contains("COMPRESSED2 record") && error.contains("above the limit max-decompressed of "), "{error}");
 }
 
-/// A frame may ask for a window of up to 2 TiB; perf's zstd takes 128 MiB.
+/// A frame may request a window of up to 2 TiB; perf's zstd accepts 128 MiB.
 #[test]
 fn a_huge_window_is_refused() {
     for (log, is_taken) in [(27, true), (28, false), (31, false), (41, false)] {
@@ -272,14 +273,14 @@ fn what_is_no_zstd_is_refused() {
 
 const KINDS: [RecordType; 2] = [RecordType::COMPRESSED, RecordType::COMPRESSED2];
 
-/// The healthy recordings of all containers.
+/// Returns the intact recordings of all containers.
 fn healthy() -> Vec<Recording> {
     let mut all = recordings::all();
     all.retain(|recording| !recording.name.starts_with("crashers/") && recording.form.is_some());
     all
 }
 
-/// The COMPRESSED feature of a recording.
+/// Returns the COMPRESSED feature of a recording.
 fn parameters(whole: &Whole) -> Option<Compression> {
     match whole.recording.feature(FeatureId::COMPRESSED)?.expect("a whole section").value {
         Feature::Compressed(parameters) => Some(parameters),
@@ -298,7 +299,7 @@ fn what_was_compressed_comes_out_again() {
             Err(error) => return Err(error.to_string()),
         };
         if recording.name.contains("-crashed") {
-            // Its header has no place for the feature.
+            // Its header cannot contain the feature.
             return match convert(&plain.path(), None, compress(KINDS[0], 1)) {
                 Err(error) if error.to_string().contains("never finished") => Ok(()),
                 other => Err(format!("{other:?}")),
@@ -317,7 +318,8 @@ fn what_was_compressed_comes_out_again() {
     });
 }
 
-/// Compressing a recording of `perf record -z` anew: the same records are plain, the others in as many of the stream.
+/// Compressing a recording of `perf record -z` again: the same records remain uncompressed, and all others are
+/// compressed.
 #[test]
 fn only_what_perf_compresses_is_compressed() {
     recordings::check_all(&compressed(), |recording| {
@@ -346,8 +348,8 @@ fn only_what_perf_compresses_is_compressed() {
     });
 }
 
-/// Every perf takes COMPRESSED, and those since 6.15 COMPRESSED2. Of the fixtures one of each kind is judged; all
-/// recordings at hand if `PERFCONV_TEST_ALL` is set.
+/// Every perf accepts COMPRESSED, and perf since 6.15 accepts COMPRESSED2. perf judges one fixture of each kind, or all
+/// available recordings if `PERFCONV_TEST_ALL` is set.
 #[test]
 fn perf_reads_what_is_compressed() {
     const KINDS_OF_RECORDING: [&str; 6] = ["-default", "-multi", "-tp", "-threads", "-z", "-odd-names"];
@@ -355,7 +357,7 @@ fn perf_reads_what_is_compressed() {
     if !is_thorough() {
         all.retain(|recording| KINDS_OF_RECORDING.iter().any(|kind| recording.name.ends_with(kind)));
     }
-    // Those that were killed have no perf that reads them.
+    // No perf can read the recordings that were killed.
     all.retain(|recording| recording.recorder.is_some() && !recording.name.contains("-crashed"));
     let allowed = [COMPRESSED, &[DIRECTORY]].concat();
     let tally = Tally::default();
@@ -378,8 +380,8 @@ fn perf_reads_what_is_compressed() {
     eprint!("{}", tally.describe(&allowed));
 }
 
-/// A recording that is long enough for several zstd frames, which are compressed at the same time. perf takes one
-/// frame after the other.
+/// A recording that is long enough for several zstd frames, which are compressed in parallel. perf decodes successive
+/// frames.
 #[test]
 fn perf_reads_frames_one_after_the_other() {
     const TIMES: usize = 250;
@@ -409,7 +411,7 @@ fn perf_reads_frames_one_after_the_other() {
     }
 }
 
-/// The kind of record follows the release that is to read it, and where no kind fits the command says so.
+/// The type of compressed records depends on the target release. If no type is possible, the command reports this.
 #[test]
 fn compressed_records_fit_the_wanted_release() {
     let folder = tempfile::tempdir().expect("a temporary folder");

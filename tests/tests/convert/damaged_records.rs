@@ -1,4 +1,4 @@
-//! Damage among the records is refused by every conversion, and only what stands at the end may be left out.
+//! Every conversion refuses damage among the records; only damage at the end may be discarded.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use perfdata_tests::synth::file::Magic;
 use perfdata_tests::synth::pipe::Pipe;
 use perfdata_tests::synth::{self, Buf, dir, feature_system, kind, record, user, zstd};
 
-/// Conversions that are no copy, with whether their output is a pipe.
+/// Conversions other than copying, and whether their output is a pipe.
 const CONVERSIONS: &[&[&str]] = &[
     &["pipe2file"],
     &["file2pipe"],
@@ -25,13 +25,13 @@ const CONVERSIONS: &[&[&str]] = &[
     &["--set", "HOSTNAME=x"],
 ];
 
-/// What a command did: status, messages.
+/// Returns the exit status, the messages and the output of a command.
 fn run(mut command: Command) -> (Option<i32>, String, Vec<u8>) {
     let output = command.stdin(Stdio::null()).output().expect("perfconv runs");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), output.stdout)
 }
 
-/// `bytes` of a recording, where its records start, and the place and size of each SAMPLE.
+/// Returns the offset and size of each SAMPLE in the bytes of a recording.
 fn samples(bytes: &[u8]) -> Vec<(usize, usize)> {
     let Whole { stream, records, records_end, container_layout, .. } =
         Whole::read(bytes.to_vec()).expect("a recording");
@@ -50,7 +50,7 @@ fn with_size(bytes: &[u8], record: usize, size: u16) -> Vec<u8> {
     bytes
 }
 
-/// Ways to damage the records of a recording, each with the offset at which it shows.
+/// Returns ways to damage the records of a recording, each with the offset of the resulting error.
 fn damages(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>, usize)> {
     let samples = samples(bytes);
     let middle = samples[samples.len() / 2].0;
@@ -99,14 +99,14 @@ fn damage_among_records_is_refused() {
                 let _ = fs::remove_dir_all(&output);
                 let _ = fs::remove_file(&output);
             }
-            // Not a byte to standard output either, and what to do next.
+            // Nothing is written to standard output either, and the error suggests the next command.
             let other = if name.contains("pipe") { "pipe2file" } else { "file2pipe" };
             let mut command = perfconv();
             command.current_dir(&folder).args([other, "in.data", "-o", "-"]);
             let (status, said, written) = run(command);
             assert_eq!((status, written.len()), (Some(1), 0), "{name}, {what}: {said}");
             assert!(said.contains("perfconv: try: perfconv recover in.data -o"), "{name}, {what}: {said}");
-            // A copy has everything.
+            // A copy contains everything.
             let mut command = perfconv();
             command.current_dir(&folder).args(["-q", "in.data", "-o", "out.data"]);
             assert_eq!(run(command).0, Some(0));
@@ -156,7 +156,7 @@ fn what_a_stream_ends_with_may_be_left_out() {
     }
 }
 
-/// A pipe with one compressed record that holds `records`.
+/// Returns a pipe with one compressed record that contains `records`.
 fn compressed(records: &[u8]) -> Vec<u8> {
     let basic = synth::file::basic(false);
     let mut pipe = Pipe::new(false, Magic::V2).event(&basic.events[0]);
@@ -186,7 +186,7 @@ fn damage_in_compressed_data_is_refused() {
             command.current_dir(&folder).args(conversion).args(["in.data", "-o", "out.data"]);
             let (status, said, _) = run(command);
             let output = folder.path().join("out.data");
-            // Nothing is lost where compressed records stay.
+            // Nothing is lost if compressed records are preserved.
             let is_refused = is_damage && (conversion != ["--to", "file"] || what == "a size of 0");
             assert_eq!(status, Some(i32::from(is_refused)), "{what}, {conversion:?}: {said}");
             assert_eq!(output.exists(), !is_refused, "{what}, {conversion:?}");
@@ -222,7 +222,7 @@ fn damage_in_a_directory_is_refused() {
     }
 }
 
-/// An AUXTRACE record with too large a size takes the records behind it for its data.
+/// An AUXTRACE record with an excessive size would include the following records in its data.
 #[test]
 fn records_taken_for_aux_data_are_missed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -234,7 +234,7 @@ fn records_taken_for_aux_data_are_missed() {
     };
     for (size, behind, what) in [
         (1 << 20, &whole[middle..], "the records are damaged here"),
-        // Nor would a reader of the file know where the data ends.
+        // In a file, readers would not know where the data ends either.
         (1 << 20, &[0x55; 9000], "the recording ends inside this record: a file has no place for it"),
     ] {
         let bytes = [&whole[..middle], &auxtrace(size), behind].concat();
@@ -244,7 +244,7 @@ fn records_taken_for_aux_data_are_missed() {
         let (found, said, _) = run(command);
         assert_eq!(found, Some(1), "{said}");
         assert!(said.contains(what) && said.contains("perfconv: try: perfconv recover in.data"), "{said}");
-        // Of a piece of AUX data that is cut there is something to take out.
+        // If a block of AUX data is truncated, the rest can be extracted.
         let is_cut = what.contains("ends inside");
         let mut command = perfconv();
         command.current_dir(&folder).args(["extract-aux", "in.data", "-o", "aux"]);

@@ -1,4 +1,4 @@
-//! Recordings of `perf record --threads` and `--kcore`: what becomes of a directory.
+//! Recordings of `perf record --threads` and `--kcore`: conversions of directories.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ use perfdata_tests::{
     synth,
 };
 
-/// Each file of a directory is a zstd stream of its own, so the records of all are plain in the file.
+/// Each file of a directory is a separate zstd stream, so the merged file contains uncompressed records.
 const ALLOWED: &[Allowed] = &[DIRECTORY, COMPRESSION, OTHER_SIZE, OTHER_FEATURES];
 
 fn directories() -> Vec<Recording> {
@@ -68,7 +68,7 @@ fn perf_reads_the_file_as_the_directory() {
     eprint!("{}", tally.describe(ALLOWED));
 }
 
-/// The records of the bare file at `path`, opened if they are compressed.
+/// Returns the records of the bare file at `path`, decompressed if necessary.
 fn bare(path: &Path, whole: &Whole) -> Vec<Vec<u8>> {
     let file = fs::File::open(path).expect("a file of the directory");
     let mut stream = RecordStream::new(file, whole.recording.endian, 0);
@@ -93,7 +93,7 @@ fn whole_records(whole: &Whole) -> Vec<Vec<u8>> {
     whole.records.iter().zip(ends).map(|((at, _), end)| whole.stream[*at..end].to_vec()).collect()
 }
 
-/// All records of all files, those of each in their order, and no later one before an earlier one.
+/// Checks that the merged file contains all records of all files, those of each file in their order, and in time order.
 fn check_merge(path: &Path) -> Result<(), String> {
     let data = Whole::read_file(&path.join("data"))?;
     let file = merged(path)?;
@@ -108,7 +108,7 @@ fn check_merge(path: &Path) -> Result<(), String> {
         parts.push(bare(&part, &data));
     }
     if parts.len() > 1 {
-        // It speaks of one file only.
+        // FINISHED_ROUND applies to one file only.
         let mut kinds = data.records.iter().map(|(_, kind)| *kind);
         parts[0].retain(|_| kinds.next() != Some(RecordType::FINISHED_ROUND));
     }
@@ -121,7 +121,7 @@ fn check_merge(path: &Path) -> Result<(), String> {
         return Err(format!("{} records of {}", records.len(), expected.len()));
     }
     for part in &parts {
-        // Some records are twice the same: each is looked for behind the one before.
+        // Some records occur twice: the search for each starts after the previous one.
         let mut rest = records.iter();
         if let Some(lost) = part.iter().position(|record| !rest.any(|other| other == record)) {
             return Err(format!("record {lost} of a file is not in its place"));
@@ -140,7 +140,7 @@ fn every_record_of_every_file_is_there() {
     recordings::check_all(&directories(), |recording| check_merge(&recording.path));
 }
 
-/// Writes the directory of the independent writer into `folder`.
+/// Writes the directory of the independent writer to `folder`.
 fn synthetic(folder: &Path, big: bool, compressed: bool) {
     fs::create_dir_all(folder).expect("a temporary folder");
     for (name, bytes) in synth::dir::files(big, compressed) {
@@ -160,7 +160,7 @@ fn directories_of_the_independent_writer_are_merged() {
     }
 }
 
-/// Samples come out by time, whichever file they were in.
+/// Samples are in time order, independent of their file.
 #[test]
 fn samples_are_in_the_order_of_time() {
     let mut split = directories();
@@ -182,7 +182,7 @@ fn samples_are_in_the_order_of_time() {
     });
 }
 
-/// Every conversion sees the merged stream.
+/// Every conversion processes the merged stream.
 #[test]
 fn directories_are_swapped() {
     recordings::check_all(&directories(), |recording| {
@@ -203,7 +203,7 @@ fn the_kernel_that_is_left_out_is_named() {
     }
 }
 
-/// What stands before the damage is shown, and each damaged file named.
+/// The records before the damage are shown, and each damaged file is named.
 #[test]
 fn damaged_files_are_looked_into() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -258,7 +258,7 @@ fn a_damaged_file_is_named() {
 
 type Stages = Vec<Box<dyn Stage>>;
 
-/// What `--to dir` makes of a recording: `made` in the folder.
+/// Converts a recording with `--to dir` to `made` in the folder.
 fn directory_of(path: &Path, stages: impl Fn() -> Stages) -> Result<tempfile::TempDir, String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = OutputDirectory::create(&folder.path().join("made"), path, false, to_directory::is_part);
@@ -273,7 +273,7 @@ fn directory_of(path: &Path, stages: impl Fn() -> Stages) -> Result<tempfile::Te
         .map(|()| folder)
 }
 
-/// The files in a folder and in those inside it, with what is in them.
+/// Returns the files in a folder and its subfolders with their contents.
 fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -327,7 +327,7 @@ fn perf_reads_directories_that_were_converted() {
     eprint!("{}", tally.describe(ALLOWED));
 }
 
-/// Each file is converted by itself, so merging commutes with it.
+/// Each file is converted separately, so the order of merging and converting does not matter.
 #[test]
 fn files_of_a_directory_are_converted_each() {
     let swap = || vec![Box::new(Swap::new(Target::Other, Unknown::Error)) as Box<dyn Stage>];
@@ -345,7 +345,7 @@ fn files_of_a_directory_are_converted_each() {
         if tree(&back.path().join("made")) != tree(&plain) {
             return Err("there and back it is another directory".into());
         }
-        // What was compressed is compressed again, and says the same.
+        // Compressed data is compressed again, with the same contents.
         let there = directory_of(&recording.path, swap)?;
         let back = directory_of(&there.path().join("made"), swap)?;
         if merged(&back.path().join("made"))?.bytes() != original { Err("merged it differs".into()) } else { Ok(()) }
@@ -364,7 +364,7 @@ fn what_needs_all_records_is_refused() {
     }
 }
 
-/// A file or pipe becomes the `data` of a directory, which perf reads.
+/// A file or pipe becomes the `data` of a directory, which perf can read.
 #[test]
 fn a_file_becomes_a_directory() {
     for name in ["6.1-x86_64-file-default", "6.1-x86_64-pipe-default", "6.1-s390x-file-default"] {
@@ -382,7 +382,7 @@ fn a_file_becomes_a_directory() {
     }
 }
 
-/// Also by the command: nothing that is not of a recording is replaced.
+/// Also with the command: only files of a recording are overwritten.
 #[test]
 fn only_recordings_are_replaced() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -407,7 +407,7 @@ fn only_recordings_are_replaced() {
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 
-/// A folder that its owner cannot write could not be replaced later.
+/// A folder that is not writable for its owner could not be overwritten later.
 #[test]
 fn a_folder_of_the_kernel_stays_writable() {
     let folder = tempfile::tempdir().expect("a temporary folder");

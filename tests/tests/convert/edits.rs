@@ -1,4 +1,4 @@
-//! A changed feature section is changed, and nothing else is.
+//! Changing a feature section changes only this section.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -69,7 +69,8 @@ fn only_the_section_changes(recording: &Recording) -> Result<(), String> {
     in_order(&found)
 }
 
-/// Sections stand behind the data by number; in a pipe before the record that ends them, which has a higher number.
+/// Sections follow the data in ascending order; in a pipe, they precede the record that ends them, which has a higher
+/// ID.
 fn in_order(whole: &Whole) -> Result<(), String> {
     let ids: Vec<u64> = match &whole.container_layout {
         ContainerLayout::File(file) => {
@@ -91,7 +92,7 @@ fn in_order(whole: &Whole) -> Result<(), String> {
     if ids.is_sorted() && ids.len() > 2 { Ok(()) } else { Err(format!("the sections stand in the order {ids:?}")) }
 }
 
-/// Every feature can be set by its bytes, and dropped again, in both containers.
+/// Every feature can be set from its bytes and dropped again, in both containers.
 #[test]
 fn every_feature_can_be_set_and_dropped() {
     for name in ["6.1-x86_64-file-default", "7.2-s390x-file-default"] {
@@ -105,7 +106,7 @@ fn every_feature_can_be_set_and_dropped() {
     }
 }
 
-/// Every section of every fixture, from the JSON that `perfconv info --json` prints of it.
+/// Every section of every fixture can be set from the output of `perfconv info --json`.
 #[test]
 fn what_info_prints_can_be_set() {
     let mut recordings = recordings::fixtures();
@@ -119,11 +120,11 @@ fn what_info_prints_can_be_set() {
     });
     let seen = seen.into_inner().expect("no check panics while it holds the lock");
     let missing: Vec<_> = TABLE.iter().filter(|info| !seen.contains(&info.id)).map(|info| info.name).collect();
-    // Its numbers have a byte order of their own.
+    // Its numbers have a separate byte order.
     assert!(missing.contains(&"TRACING_DATA") && missing.len() < 10, "not seen: {missing:?}");
 }
 
-/// Every line of the table of features, in both byte orders.
+/// Every line of the table of features can be set, in both byte orders.
 #[test]
 fn every_feature_can_be_set_from_json() {
     let seen = Mutex::new(BTreeSet::new());
@@ -132,11 +133,11 @@ fn every_feature_can_be_set_from_json() {
     }
     let seen = seen.into_inner().expect("no check panics while it holds the lock");
     let missing: Vec<_> = TABLE.iter().filter(|info| !seen.contains(&info.id)).map(|info| info.name).collect();
-    // The second is a directory's.
+    // DIR_FORMAT exists only in directories.
     assert_eq!(missing, ["TRACING_DATA", "DIR_FORMAT"]);
 }
 
-/// All sections of a recording that tell all of themselves, but for tracing data.
+/// Checks all sections of a recording that are printed completely, except for tracing data.
 fn sections_come_back(bytes: Vec<u8>, seen: &Mutex<BTreeSet<FeatureId>>) -> Result<(), String> {
     let recording = Whole::read(bytes).map_err(|error| error.to_string())?.recording;
     let mut faults = Vec::new();
@@ -148,7 +149,7 @@ fn sections_come_back(bytes: Vec<u8>, seen: &Mutex<BTreeSet<FeatureId>>) -> Resu
         }
         let value = json_of(&section);
         match edit::section(id, &value, &recording) {
-            // The kernel leaves stale bytes behind names and arrays.
+            // The kernel leaves stale bytes after names and arrays.
             Ok(set) if set == *bytes || (id == FeatureId::BPF_PROG_INFO && shows_as(id, &set, &recording, &value)) => {
                 seen.lock().expect("no check panics while it holds the lock").insert(id);
             }
@@ -164,7 +165,7 @@ fn shows_as(id: FeatureId, bytes: &[u8], recording: &Model, value: &str) -> bool
     section.is_ok_and(|section| json_of(&section) == value)
 }
 
-/// The section as `perfconv info --json` prints it.
+/// Returns the section as printed by `perfconv info --json`.
 fn json_of(section: &Section) -> String {
     let mut json = Json::compact();
     json.object("");
@@ -174,7 +175,7 @@ fn json_of(section: &Section) -> String {
     json["value"].to_string()
 }
 
-/// What the change of container adds is changed, too.
+/// Features that the change of container adds are changed, too.
 #[test]
 fn changes_come_behind_the_change_of_container() {
     let stat = fixture("6.1-i386-pipe-stat");
@@ -184,7 +185,7 @@ fn changes_come_behind_the_change_of_container() {
     assert!(found.recording.features.keys().all(|&id| id != FeatureId::STAT.0 && id != FeatureId::EVENT_DESC.0));
 }
 
-/// What does not fit into a record of a pipe is named, with the way out.
+/// A section that is too large for a record of a pipe is named in the error, with a solution.
 #[test]
 fn sections_too_large_for_a_pipe_are_named() {
     let recording = fixture("6.1-x86_64-file-default");

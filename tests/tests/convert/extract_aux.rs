@@ -1,4 +1,4 @@
-//! `perfconv extract-aux`: the raw AUX data of a recording, and the index beside them.
+//! `perfconv extract-aux`: the raw AUX data of a recording, and the index file.
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +44,7 @@ fn run(input: &Path, output: &Path, options: &[&str]) -> Output {
     command.output().expect("perfconv runs")
 }
 
-/// What a run that went well left: a folder, its index, and what was said.
+/// The result of a successful run: a folder, its index, and the messages.
 struct Extracted {
     folder: TempDir,
     index: Value,
@@ -77,13 +77,13 @@ impl Extracted {
         self.index["queues"].as_array().expect("a list")
     }
 
-    /// The bytes of the only queue.
+    /// Returns the bytes of the only queue.
     fn only(&self) -> Vec<u8> {
         assert_eq!(self.queues().len(), 1);
         self.file(self.queues()[0]["file"].as_str().expect("a name"))
     }
 
-    /// What the pieces of the only queue have as `fields`.
+    /// Returns `fields` of the blocks of the only queue.
     fn pieces(&self, fields: &[&str]) -> Vec<Value> {
         let pieces = self.queues()[0]["pieces"].as_array().expect("a list");
         pieces.iter().map(|piece| fields.iter().map(|field| piece[field].clone()).collect()).collect()
@@ -95,7 +95,7 @@ impl Extracted {
     }
 }
 
-/// The AUX data of each CPU, found by nothing but the sizes of records.
+/// Returns the AUX data of each CPU, found only by the sizes of records.
 fn walked(recording: &Path) -> BTreeMap<i64, Vec<u8>> {
     let bytes = fs::read(recording).expect("a recording");
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -121,7 +121,7 @@ fn walked(recording: &Path) -> BTreeMap<i64, Vec<u8>> {
     found
 }
 
-/// The real recordings of Intel PT.
+/// Returns the real recordings of Intel PT.
 fn intel_pt() -> Vec<Recording> {
     let mut all = recordings::corpus();
     all.retain(|recording| recording.name.contains("intel_pt"));
@@ -173,7 +173,7 @@ fn a_stream_is_taken_as_the_file() {
     }
 }
 
-/// What the sideband is to be: all records but AUXTRACE, and no index of them.
+/// Checks the sideband: all records except AUXTRACE, and no index of them.
 fn check_sideband(recording: &Path, sideband: &Path) {
     let mut reader = open(fs::read(recording).expect("a recording")).expect("a recording");
     let (mut expected, mut in_aux) = (Vec::new(), false);
@@ -227,7 +227,7 @@ fn the_sideband_is_the_recording_without_the_data() {
             let decoding = script(perf, &side, &[]);
             assert!(new.success() && decoding.success(), "{perf}: {}{}", new.stderr, decoding.stderr);
             assert_eq!(new.stdout.lines().count(), decoding.stdout.lines().count(), "{perf}");
-            // Without decoding no perf finds its way past AUX data in a pipe.
+            // Without decoding, no perf can skip AUX data in a pipe.
             if !recording.name.contains("piped") {
                 let old = script(perf, &recording.path, &["--no-itrace"]);
                 assert_eq!(tidy(&new.stdout), tidy(&old.stdout), "{perf}");
@@ -236,12 +236,13 @@ fn the_sideband_is_the_recording_without_the_data() {
     }
 }
 
-/// perf since 6.12 makes columns as wide as the longest event's name so far, those of decoded events among them.
+/// Removes the padding of columns. perf since 6.12 makes them as wide as the longest event name so far, including
+/// decoded events.
 fn tidy(text: &str) -> Vec<String> {
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// The events of a recording of Intel PT on two CPUs.
+/// Returns the events of a recording of Intel PT on two CPUs.
 fn events(bits: u64) -> Vec<Event> {
     vec![Event { name: "intel_pt//".into(), attr: sample_cases::attr(bits), ids: vec![1001, 1002] }]
 }
@@ -249,7 +250,7 @@ fn events(bits: u64) -> Vec<Event> {
 const USUAL: u64 = (1 << 16) | 0b111 | (1 << 7);
 const AUX: u64 = 1 << 20;
 
-/// Writes the records of a recording: what Intel PT says of itself, the ids, then those of `more`.
+/// Writes the records of a recording: the Intel PT information, the IDs, then those of `more`.
 fn records(big: bool, bits: u64, snapshot: u64, more: impl FnOnce(&mut Scribe)) -> Scribe {
     let mut s = Scribe::new(big, events(bits).remove(0).attr, Scribe::standard(big).stamp);
     let mut words = auxtrace::INTEL_PT;
@@ -272,7 +273,7 @@ fn piece(s: &mut Scribe, cpu: u32, offset: u64, bytes: &[u8]) {
     auxtrace::piece(s, "AUXTRACE", origin, bytes);
 }
 
-/// Pieces of one CPU in a recording without snapshots: what becomes of them.
+/// Extracts blocks of one CPU in a recording without snapshots.
 fn one_cpu(snapshot: u64, pieces: &[(u64, &[u8])]) -> Extracted {
     let [little, big] = [false, true].map(|big| {
         Extracted::of(&file(big, USUAL, snapshot, |s| {
@@ -359,7 +360,7 @@ fn what_is_there_twice_comes_once() {
     );
 }
 
-/// perf fills the data up to a multiple of 8; the offset of what follows tells how much of it is data.
+/// perf pads the data to a multiple of 8. The offset of the next block shows the actual size.
 #[test]
 fn padding_is_left_out() {
     let data = island(13);
@@ -381,7 +382,7 @@ fn contradictions_are_kept() {
     assert!(extracted.said.contains("1 pieces do not continue"), "{}", extracted.said);
 }
 
-/// The offsets of snapshots of Intel PT are places in a buffer that is written round and round.
+/// The offsets of Intel PT snapshots are positions in a circular buffer.
 #[test]
 fn snapshots_stay_as_they_came() {
     let data = island(80);
@@ -395,7 +396,7 @@ fn snapshots_stay_as_they_came() {
     );
 }
 
-/// perf before 5.14 took the whole buffer for every snapshot of CoreSight, so each repeats the one before it.
+/// perf before 5.14 recorded the whole buffer for every CoreSight snapshot, so each repeats the previous one.
 #[test]
 fn snapshots_of_coresight_overlap() {
     let data = island(96);
@@ -405,7 +406,7 @@ fn snapshots_of_coresight_overlap() {
         for (offset, bytes) in [(0, &data[..64]), (32, &data[32..])] {
             piece(&mut s, 0, offset, bytes);
         }
-        // Lower, and not the same: the buffer was made anew.
+        // A lower offset and different data: the buffer was allocated again.
         piece(&mut s, 0, 0, &data[8..24]);
         let mut file = File::new(big, events(USUAL));
         file.data = stream(&s.cases);
@@ -457,7 +458,7 @@ fn samples_hold_aux_data() {
                 ]
             );
             check_emptied(&side);
-            // In a stream, too.
+            // The same in a stream.
             let pipe = convert(&input, Some(ContainerKind::Pipe), Vec::new()).expect("it fits into a pipe").bytes();
             fs::write(&input, pipe).expect("a temporary file");
             let side = folder.path().join("side of a stream");
@@ -467,7 +468,7 @@ fn samples_hold_aux_data() {
     }
 }
 
-/// The same samples, with empty parts, and nothing compressed.
+/// Checks that the samples are the same with empty AUX fields, and that nothing is compressed.
 fn check_emptied(side: &Path) {
     let whole = Whole::read_file(side).expect("a recording");
     let samples = whole.records.iter().filter(|(_, kind)| *kind == RecordType::SAMPLE);
@@ -483,7 +484,8 @@ fn check_emptied(side: &Path) {
     }
 }
 
-/// Without the table of ids the sample's CPU tells the queue; what a sample does not say is not told.
+/// Without the table of IDs, the queue is determined by the sample's CPU. Fields that a sample does not contain are
+/// omitted.
 #[test]
 fn samples_without_a_table_of_ids_go_by_cpu() {
     let mut file = File::new(false, events(USUAL | AUX));
@@ -544,7 +546,7 @@ fn mappings_have_their_build_ids() {
     }
 }
 
-/// Every kind of trace that the independent writer knows: its words are in the index by name.
+/// For every kind of trace that the independent writer supports, the index contains its words by name.
 #[test]
 fn every_kind_of_trace_is_described() {
     for big in [false, true] {
@@ -572,7 +574,7 @@ fn a_cut_recording_gives_what_it_has() {
     assert!(extracted.said.contains("payload behind a record"), "{}", extracted.said);
 }
 
-/// What is in `folder`, sorted.
+/// Returns the sorted names of the files in `folder`.
 fn names(folder: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name().into_string();
     let mut names: Vec<String> = fs::read_dir(folder).expect("a folder").map(|e| name(e).expect("UTF-8")).collect();
@@ -635,7 +637,7 @@ fn a_signal_leaves_nothing_behind() {
     assert_eq!(folders(), [""; 0]);
 }
 
-/// Many buffers, more than files that are open at a time, in turn.
+/// More buffers than files that can be open at the same time, alternating.
 #[test]
 fn many_threads_have_a_file_each() {
     let bytes = file(false, USUAL, 0, |s| {
@@ -654,7 +656,7 @@ fn many_threads_have_a_file_each() {
     }
 }
 
-/// The kitchen sink has an AUXTRACE record, and samples with AUX data, among everything else.
+/// The kitchen sink contains an AUXTRACE record and samples with AUX data, among all other records.
 #[test]
 fn the_kitchen_sink_has_aux_data() {
     for big in [false, true] {
@@ -665,7 +667,7 @@ fn the_kitchen_sink_has_aux_data() {
     }
 }
 
-/// What is beside the data goes with the directory.
+/// Other files in the directory of the data are removed with it.
 #[test]
 fn a_recording_in_the_directory_of_the_data() {
     let folder = tempfile::tempdir().expect("a temporary folder");

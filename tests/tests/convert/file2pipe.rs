@@ -1,4 +1,4 @@
-//! A file that becomes a pipe, and a pipe that becomes a file, is the same recording when it is back.
+//! Converting a file to a pipe and back, or a pipe to a file and back, results in the same recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ fn published_recordings_come_back() {
     recordings::check_all(&whole, comes_back);
 }
 
-/// Every record and feature of the independent writer, and what old perfs wrote.
+/// Every record and feature of the independent writer, and the forms of old perfs.
 #[test]
 fn synthetic_recordings_come_back() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -46,7 +46,7 @@ fn synthetic_recordings_come_back() {
     }
 }
 
-/// A section that is not the same after the way through a pipe, and why.
+/// A section that is different after the conversion to a pipe and back, and the reason.
 struct Changed {
     id: FeatureId,
     reason: &'static str,
@@ -127,7 +127,7 @@ fn read(converted: &Converted) -> Result<Whole, String> {
 
 fn file_comes_back(recording: &Recording) -> Result<(), String> {
     let before = Whole::read_file(&recording.path)?;
-    // perf inject writes attributes over the section: it cannot become records.
+    // perf inject overwrites the section with attributes: it cannot be converted to records.
     let damaged = before.recording.feature(FeatureId::BUILD_ID).is_some_and(|section| section.is_err());
     let pipe = match to(Pipe, &recording.path) {
         Err(message) if damaged && message.contains("BUILD_ID") => return Ok(()),
@@ -140,7 +140,7 @@ fn file_comes_back(recording: &Recording) -> Result<(), String> {
     nothing_differs(&recording.path, &file.path(), &before)
 }
 
-/// What is no record at the end of a damaged stream does not come back.
+/// Bytes at the end of a damaged stream that are not a record are lost.
 fn same_data(before: &Whole, after: &Whole, damaged: bool) -> Result<(), String> {
     let (before, after) = (data(before), data(after));
     if before == after || (damaged && before.starts_with(&after)) {
@@ -149,7 +149,7 @@ fn same_data(before: &Whole, after: &Whole, damaged: bool) -> Result<(), String>
     Err(format!("the records differ: {} bytes before, {} after", before.len(), after.len()))
 }
 
-/// A pipe that was once a file comes back as it was; a recorded one says the same at the second time as at the first.
+/// A pipe made from a file comes back unchanged. A recorded pipe is the same after the first and the second conversion.
 fn pipe_comes_back(recording: &Recording) -> Result<(), String> {
     let file = to(File, &recording.path)?;
     let pipe = to(Pipe, &file.path())?;
@@ -159,7 +159,7 @@ fn pipe_comes_back(recording: &Recording) -> Result<(), String> {
     }
     let (before, made, after) = (Whole::read_file(&recording.path)?, read(&file)?, read(&pipe)?);
     for (id, section) in &before.recording.features {
-        // SAMPLE_TIME says 0 in a recorded pipe, and the truth in a file.
+        // SAMPLE_TIME is 0 in a recorded pipe, and contains the times in a file.
         let now = if FeatureId(*id) == FeatureId::SAMPLE_TIME { &made } else { &before };
         if after.recording.features.get(id) != now.recording.features.get(id) && !section.is_empty() {
             return Err(format!("feature {} differs", FeatureId(*id)));
@@ -172,19 +172,19 @@ fn pipe_comes_back(recording: &Recording) -> Result<(), String> {
     nothing_differs(&recording.path, &pipe.path(), &before)
 }
 
-/// `perfconv diff` finds nothing, or what [`CHANGED`] and these tell.
+/// Checks that `perfconv diff` finds no differences except those in [`CHANGED`] and the following.
 fn nothing_differs(before: &Path, after: &Path, whole: &Whole) -> Result<(), String> {
     let has = |kind| whole.records.iter().any(|record| record.1 == kind);
     let has_metadata = has(RecordType::HEADER_FEATURE) || has(RecordType::HEADER_BUILD_ID);
     let mut found = differences(before, after)?;
     found.retain(|line| {
-        // What is no record is left out.
+        // Bytes that are not a record are discarded.
         let is_end = line.starts_with("end of the records: only in A: ") && whole.records_end < whole.stream.len();
-        // perf inject leaves metadata where they are, which stand at the head then.
+        // perf inject leaves metadata among the records; after the conversion it is at the head.
         let is_moved = (line.starts_with("HEADER_BUILD_ID record: only in ")
             || (line.starts_with("feature ") && line.contains(": only in B: ")))
             && has_metadata;
-        // perf stat sends no EVENT_DESC: it is made from the names in EVENT_UPDATE records.
+        // perf stat writes no EVENT_DESC: it is created from the names in EVENT_UPDATE records.
         let is_made = line.starts_with("feature EVENT_DESC: only in B: ") && has(RecordType::STAT);
         let is_known = CHANGED
             .iter()
@@ -194,8 +194,8 @@ fn nothing_differs(before: &Path, after: &Path, whole: &Whole) -> Result<(), Str
     if found.is_empty() { Ok(()) } else { Err(format!("{found:#?}")) }
 }
 
-/// The record stream without metadata, which stand at its head now, wherever they were; nor the names of events that
-/// a pipe made from a file has in front of it.
+/// Returns the record stream without metadata, which is now at its head, and without the names of events that a pipe
+/// made from a file contains before it.
 fn data(whole: &Whole) -> Vec<u8> {
     let ends = whole.records.iter().skip(1).map(|(start, _)| *start).chain([whole.stream.len()]);
     let records = whole.records.iter().zip(ends);
@@ -208,7 +208,7 @@ fn data(whole: &Whole) -> Vec<u8> {
         .collect()
 }
 
-/// Whether the body of an EVENT_UPDATE is about the name of an event.
+/// Returns whether the body of an EVENT_UPDATE contains the name of an event.
 fn is_name(body: &[u8], endian: Endian) -> bool {
     let name = if endian == Endian::Little { 2_u64.to_le_bytes() } else { 2_u64.to_be_bytes() };
     body.starts_with(&name)
@@ -224,7 +224,7 @@ fn same_model(before: &Whole, after: &Whole) -> Result<(), String> {
         if old.features.get(&id) == new.features.get(&id) {
             continue;
         }
-        // perf inject leaves features in the data, too.
+        // perf inject leaves features among the records, too.
         if before.records.iter().any(|(_, kind)| *kind == RecordType::HEADER_FEATURE) {
             continue;
         }

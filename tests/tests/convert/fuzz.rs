@@ -1,4 +1,4 @@
-//! A short run of each fuzz target, with inputs that are the same each time, and the inputs that once broke one.
+//! A short run of each fuzz target with reproducible inputs, and with the inputs that broke a target in the past.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use perfdata_tests::{
     recordings,
 };
 
-/// Runs a target on its seeds, and on `count` inputs made of them.
+/// Runs a target on its seeds, and on `count` inputs derived from them.
 fn short_run(name: &str, count: usize) {
     let target = target(name).expect("a target");
     let seeds = (target.seeds)();
@@ -29,7 +29,7 @@ fn short_run(name: &str, count: usize) {
     });
 }
 
-/// The inputs that once broke a target, in `tests/fuzz/<target>`.
+/// Runs the inputs that broke a target in the past, from `tests/fuzz/<target>`.
 fn regressions(name: &str) {
     let target = target(name).expect("a target");
     let folder = recordings::root().join("tests/fuzz").join(name);

@@ -1,4 +1,4 @@
-//! The conversions, as functions of the library and as commands, on real and on made recordings.
+//! The conversions, as functions of the library and as commands, with real and synthetic recordings.
 
 mod build_ids;
 mod compat;

@@ -1,4 +1,4 @@
-//! Deferred callchains, and what a reader finds of them in the samples.
+//! Deferred callchains are merged into the samples for a reader.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -25,7 +25,7 @@ const KERNEL: u64 = CallchainContext::KERNEL.0;
 const USER: u64 = CallchainContext::USER.0;
 const DEFERRED: u64 = CallchainContext::USER_DEFERRED.0;
 
-/// More return addresses than a record has room for beside the kernel's part.
+/// More return addresses than fit into a record in addition to the kernel's part.
 const MANY: usize = 8_185;
 
 /// A sample of a thread, or the record that it waits for.
@@ -34,7 +34,7 @@ enum Told {
     Deferred(u32, u64, Vec<u64>),
 }
 
-/// A recording with these records.
+/// Returns a recording with these records.
 fn made(folder: &Path, order: Order, told: &[Told]) -> std::path::PathBuf {
     let flags = ["sample_id_all", "defer_callchain", "defer_output"];
     let flags = flags.iter().try_fold(AttrFlags::default(), |flags, name| flags.with(name, 1)).expect("flags");
@@ -99,7 +99,7 @@ fn chains(path: &Path) -> Vec<Vec<u64>> {
     records(path).1.into_iter().filter_map(chain).collect()
 }
 
-/// What can become of a sample, in all containers and both byte orders, and where the records are compressed.
+/// All cases for a sample, in all containers and both byte orders, and in compressed records.
 #[test]
 fn samples_get_their_callchains() {
     let many: Vec<u64> = (1..=MANY as u64).collect();
@@ -130,7 +130,7 @@ fn samples_get_their_callchains() {
         vec![USER, 0x1234],
         vec![KERNEL, 0xf000],
     ];
-    // 8 bytes of header, IP, TID, TIME, and the number of the words.
+    // 8 bytes of header, IP, TID, TIME, and the number of words.
     let room = (65_528 - 40) / 8 - 3;
     assert!(many.len() > room);
     expected.push(whole(&many[..room]));
@@ -162,7 +162,7 @@ fn samples_get_their_callchains() {
     }
 }
 
-/// Where nothing is deferred nothing changes.
+/// Recordings without deferred callchains remain unchanged.
 #[test]
 fn other_recordings_stay_as_they_are() {
     for name in ["7.2-x86_64-file-g", "7.2-x86_64-pipe-default", "6.1-s390x-file-z"] {
@@ -185,7 +185,7 @@ fn little(major: u16, minor: u16) -> Option<&'static Perf> {
     found
 }
 
-/// The samples as perf prints them, sorted: perf delivers those that wait in another order.
+/// Returns the samples as perf prints them, sorted, because perf delivers waiting samples in another order.
 fn printed(perf: &Perf, path: &Path) -> Vec<String> {
     let mut command = perf.command();
     command.args(["script", "--ns", "-F", "tid,time,event,ip", "-i"]).arg(path);
@@ -197,7 +197,7 @@ fn printed(perf: &Perf, path: &Path) -> Vec<String> {
     samples
 }
 
-/// perf 7.2 shows the same chains before and after, and perf 6.1 shows them at all.
+/// perf 7.2 shows the same chains before and after the conversion, and perf 6.1 can show them only after it.
 #[test]
 fn perf_shows_the_same_chains() {
     let Some(newer) = little(7, 2) else { return };
@@ -207,7 +207,7 @@ fn perf_shows_the_same_chains() {
         let (before, after) = (printed(newer, &path), printed(newer, &merged.path()));
         assert_eq!(before.len(), after.len(), "{name}");
 
-        // perf takes the cookie for an address where the record never came.
+        // perf interprets the cookie as an address if the record is missing.
         let (_, records) = records(&path);
         let key = |record: &Record| match &record.body {
             Body::CallchainDeferred(deferred) => {
@@ -238,7 +238,7 @@ fn perf_shows_the_same_chains() {
         command.args(["--compat", "6.1"]).arg(&path).arg("-o").arg(&output);
         let said = command.output().expect("perfconv runs");
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        // perf 6.1 prints offsets in files: with an address they share the place in the page.
+        // perf 6.1 prints offsets in files: these are equal to the addresses modulo the page size.
         let frames = |samples: &[String]| {
             let place = |frame: &str| frame.get(frame.len().saturating_sub(3)..).map(str::to_owned);
             let frames = |sample: &String| sample.lines().skip(1).filter_map(place).collect::<Vec<_>>();
@@ -250,7 +250,7 @@ fn perf_shows_the_same_chains() {
     }
 }
 
-/// A stream has to be stored for it, which `--compat` does not do by itself.
+/// Merging requires storing a stream, which `--compat` does not do on its own.
 #[test]
 fn streams_are_stored_where_that_is_asked_for() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -263,7 +263,7 @@ fn streams_are_stored_where_that_is_asked_for() {
         let mut child =
             command.stdin(read).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("perfconv runs");
         drop(command);
-        // One that refuses the stream does not read all of it.
+        // A command that refuses the stream does not read all of it.
         let _ = std::io::Write::write_all(&mut write, &stream);
         drop(write);
         let mut said = String::new();

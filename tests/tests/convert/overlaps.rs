@@ -1,9 +1,10 @@
-//! Every two parts of a file that share bytes, through every conversion.
+//! Every pair of parts of a file that share bytes, with every conversion.
 //!
-//! Two recordings with nearly all features: one of perf, one of the independent writer. Each part in turn is said to be
-//! where another one is, or to reach into it. The command refuses the file by name, and leaves no output; or the output
-//! has no error that the file has not, every section says what the file says, and `diff` finds nothing that it does not
-//! find after the same conversion of the recording as it was. perf judges a sample.
+//! Two recordings with nearly all features are used: one of perf, one of the independent writer. The offset of each
+//! part in turn is set so that it overlaps another part. Either the command refuses the file, names the part, and
+//! leaves no output; or the output has no error that the file does not have, every section has the same contents as in
+//! the file, and `diff` finds no differences other than those after the same conversion of the original recording. perf
+//! judges a sample of the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,7 +29,7 @@ use perfdata_tests::{is_thorough, skipped, synth};
 
 use crate::patched::Patched;
 
-/// The words of a conversion; `in` and `out` are put behind them.
+/// The arguments of a conversion; `in` and `out` are appended.
 const CONVERSIONS: &[&str] = &[
     "convert",
     "convert --to pipe",
@@ -62,11 +63,11 @@ const CONVERSIONS: &[&str] = &[
 
 const KNOWN: &str = "abababababababababababababababababababab /usr/bin/true";
 
-/// A recording, and what differs after each conversion of it.
+/// A recording, and the differences after each conversion of it.
 struct Base {
     name: &'static str,
     patched: Patched,
-    /// What `diff` finds after each conversion, and what `verify` does; nothing where the recording is refused as it is.
+    /// Findings of `diff` and `verify` after each conversion; `None` if the original recording is refused.
     usual: Vec<Option<Usual>>,
     perf: Option<&'static Perf>,
 }
@@ -75,11 +76,11 @@ struct Base {
 struct Usual {
     differs: BTreeMap<String, String>,
     errors: BTreeSet<String>,
-    /// Numbers of the sections whose bytes differ.
+    /// IDs of the sections whose bytes differ.
     sections: BTreeSet<u32>,
 }
 
-/// A file that is to be converted.
+/// A file to convert.
 struct Case<'a> {
     base: &'a Base,
     name: String,
@@ -87,7 +88,7 @@ struct Case<'a> {
     conversions: Vec<usize>,
 }
 
-/// Runs a conversion of `in` in a folder: its status, what it says, and the output.
+/// Runs a conversion of `in` in a folder. Returns the exit status, the messages, and the output.
 fn run(folder: &Path, words: &str) -> (Option<i32>, String, Option<PathBuf>) {
     let mut command = perfconv();
     let words = words.split(' ').map(|word| if word == "KNOWN" { KNOWN } else { word });
@@ -98,7 +99,7 @@ fn run(folder: &Path, words: &str) -> (Option<i32>, String, Option<PathBuf>) {
     (output.status.code(), said, made)
 }
 
-/// Takes the output away.
+/// Removes the output.
 fn clear(folder: &Path) {
     for name in ["side", "out"] {
         let path = folder.join(name);
@@ -106,7 +107,7 @@ fn clear(folder: &Path) {
     }
 }
 
-/// What `diff` finds: the parts that differ, each with the first difference.
+/// Returns the findings of `diff`: the parts that differ, each with the first difference.
 fn differs(a: &Path, b: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut all = BTreeMap::new();
     let mut see = |part: diff::Part, difference: diff::Difference| {
@@ -118,7 +119,7 @@ fn differs(a: &Path, b: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(all)
 }
 
-/// The errors that `verify` finds, without numbers.
+/// Returns the errors that `verify` finds, without numbers.
 fn errors(path: &Path) -> Result<BTreeSet<String>, String> {
     let report = Input::open(path).and_then(Report::of).map_err(|error| error.to_string())?;
     let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
@@ -128,19 +129,20 @@ fn errors(path: &Path) -> Result<BTreeSet<String>, String> {
         .collect())
 }
 
-/// The numbers of the sections of `a` that `b` has not, or with other bytes.
+/// Returns the IDs of the sections of `a` that `b` does not have, or that have different bytes in `b`.
 fn changed_sections(a: &Whole, b: &Whole) -> BTreeSet<u32> {
     let (a, b) = (&a.recording.features, &b.recording.features);
     a.iter().filter(|(id, bytes)| b.get(id) != Some(*bytes)).map(|(id, _)| *id).collect()
 }
 
-/// The numbers of the sections that cannot be read: what they would say depends on byte order and what stands behind.
+/// Returns the IDs of the sections that cannot be read: their contents would depend on the byte order and on the
+/// following bytes.
 fn unreadable_sections(of: &Whole) -> BTreeSet<u32> {
     let ids = of.recording.features.keys().copied();
     ids.filter(|&id| matches!(of.recording.feature(FeatureId(id)), Some(Err(_)))).collect()
 }
 
-/// The sections that a conversion is to change, whatever is in them.
+/// Returns the sections that a conversion is intended to change, for any contents.
 fn meant(words: &str) -> BTreeSet<u32> {
     let words: Vec<&str> = words.split(' ').collect();
     let mut all = BTreeSet::new();
@@ -155,7 +157,7 @@ fn meant(words: &str) -> BTreeSet<u32> {
             ["--compat", release] => release.parse::<Version>().expect("a release"),
             _ => continue,
         };
-        // What cannot be true of a recording with compressed records is left out, with a note.
+        // Information that is not valid for a recording with compressed records is removed, with a note.
         all.insert(FeatureId::COMPRESSED.0);
         all.extend(feature::TABLE.iter().filter(|info| !release.has(info.since)).map(|info| info.id.0));
     }
@@ -190,7 +192,7 @@ impl Base {
         Base { name, patched: Patched::new(bytes), usual, perf }
     }
 
-    /// Places for `part` that make it share bytes with `other`.
+    /// Returns offsets and sizes for `part` with which it shares bytes with `other`.
     fn places(&self, part: Part, other: Part) -> Vec<FileSection> {
         let (own, other) = (self.patched.places[&part], self.patched.places[&other]);
         let end = other.offset + other.size;
@@ -201,15 +203,15 @@ impl Base {
             other,
             FileSection { offset: other.offset + other.size / 2, size: 4 },
         ];
-        // From its own place up to the other one.
+        // From its own offset up to the other part.
         if own.offset < other.offset && other.offset - own.offset < 1 << 20 {
             all.push(FileSection { size: other.offset + 8 - own.offset, ..own });
         }
         all
     }
 
-    /// A file for each two parts, with another place in turn, and all conversions; by default every second one, with one
-    /// conversion.
+    /// Returns a file for each pair of parts, alternating between the offsets, with all conversions; by default every
+    /// second file, with one conversion.
     fn cases(&self) -> Vec<Case<'_>> {
         let mut cases = Vec::new();
         let parts = self.patched.parts();
@@ -223,7 +225,7 @@ impl Base {
                 let places = self.places(part, other);
                 let all = 0..CONVERSIONS.len();
                 let conversions: Vec<usize> = if is_thorough() { all.collect() } else { vec![turn / 2 % all.len()] };
-                // All places meet all conversions in turn.
+                // All offsets are combined with all conversions in turn.
                 for at in 0..places.len() {
                     let of_place =
                         conversions.iter().copied().filter(|conversion| (turn / 2 + conversion) % places.len() == at);
@@ -238,7 +240,7 @@ impl Base {
     }
 }
 
-/// What perf says of a recording, without what names places; nothing if it refuses it.
+/// Returns perf's output for a recording without offsets; `None` if perf rejects the recording.
 fn said_by(perf: &Perf, path: &Path) -> Option<String> {
     let mut all = String::new();
     for question in [Question::Header, Question::Script] {
@@ -261,13 +263,13 @@ fn said_by(perf: &Perf, path: &Path) -> Option<String> {
     Some(all)
 }
 
-/// Of these outputs perf must say the same as of the input.
+/// Returns whether perf's output must be the same for the output and the input.
 fn is_for_perf(words: &str) -> bool {
     ["convert", "convert --to dir", "convert --decompress", "convert --set CLN_SIZE=64", "convert --compress"]
         .contains(&words)
 }
 
-/// What is wrong with the output of a conversion of `input`, if anything is.
+/// Returns the error in the output of a conversion of `input`, if any.
 fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicUsize) -> Option<String> {
     let (words, bytes) = (CONVERSIONS[at], &case.bytes);
     if words == "convert" && fs::read(made).expect("an output") != *bytes {
@@ -278,7 +280,7 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
         Ok(found) => found,
         Err(error) => return Some(format!("the output cannot be read: {error}")),
     };
-    // What recover leaves out it says.
+    // recover reports everything that it discards.
     if words.starts_with("recover") {
         return (!found.is_empty()).then(|| format!("errors: {found:?}"));
     }
@@ -288,7 +290,7 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
     let unreadable = unreadable_sections(&before);
     let of_section = |text: &str, id: u32| text.contains(&FeatureId(id).to_string());
     let known = errors(input).unwrap_or_default();
-    // Records that cannot be understood are kept as they are.
+    // Unreadable records are preserved unchanged.
     let keeps = words.contains("--unknown keep");
     let is_new = |error: &&String| {
         let is_kept = keeps && error.contains(" record");
@@ -307,7 +309,7 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
         let mut changed = changed_sections(&before, &after);
         changed.retain(|id| !meant.contains(id) && !usual.sections.contains(id));
         if !is_same_container {
-            // A pipe does not say how long a section is, and has none that cannot be read.
+            // A pipe does not contain the size of a section, and no sections that cannot be read.
             changed.retain(|id| {
                 let (was, is) = (&before.recording.features[id], after.recording.features.get(id));
                 !unreadable.contains(id) && !is.is_some_and(|is| was.starts_with(is) || is.starts_with(was))
@@ -323,8 +325,8 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
             all.retain(|what, _| !usual.differs.contains_key(what));
             all.retain(|what, _| !meant.iter().chain(&unreadable).any(|&id| of_section(what, id)));
             if !is_same_container {
-                // Names of events that are in no record yet; what is behind the end of tracing data or another section,
-                // and of the records, where a warning tells of it.
+                // Names of events that are not in a record yet; bytes after the end of tracing data or another section,
+                // and of the records, if a warning reports them.
                 all.retain(|what, first| {
                     let is_behind = what.contains("end of the records") || first.contains(": tail only in A: ");
                     !is_behind && !what.contains("EVENT_UPDATE") && !of_section(what, FeatureId::TRACING_DATA.0)
@@ -333,7 +335,7 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
             if keeps {
                 all.retain(|what, _| !what.starts_with("record "));
             }
-            // Attributes that are none have any size; bits that nobody knows go for a release.
+            // Invalid attributes have arbitrary sizes; unknown bits are cleared for a release.
             let is_normal = |what: &str, first: &str| {
                 what.starts_with("event ") && (first.contains(": attr.size ") || words.contains("--compat"))
             };
@@ -370,7 +372,7 @@ fn each_conversion_refuses_or_keeps_everything() {
     }
     let cases: Vec<Case<'_>> = bases.iter().flat_map(Base::cases).collect();
     let faults = AtomicUsize::new(0);
-    // Refused, and converted.
+    // Numbers of refused and completed conversions.
     let counts: Mutex<BTreeMap<&str, (u64, u64)>> = Mutex::default();
     let judged = AtomicUsize::new(0);
     in_parallel(&cases, |case| {

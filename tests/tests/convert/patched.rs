@@ -1,4 +1,4 @@
-//! Files of which a part is said to be somewhere else.
+//! Files in which the offset of a part is changed.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::header::FileSection;
 use perfdata_tests::convert::Whole;
 
-/// A little-endian recording in memory whose header, attributes and feature table can be told other places.
+/// A little-endian recording in memory. The offsets in its header, attributes and feature table can be changed.
 pub struct Patched {
     pub bytes: Vec<u8>,
     pub places: HashMap<Part, FileSection>,
-    /// Where in the file the entry of each feature is.
+    /// Offset in the file of the table entry of each feature.
     pub entries: HashMap<u32, usize>,
-    /// Bytes of one entry of the attributes.
+    /// Size of an entry of the attributes in bytes.
     attr_size: u64,
 }
 
@@ -27,14 +27,15 @@ impl Patched {
         Patched { bytes, places, entries, attr_size: file.header.attr_size }
     }
 
-    /// All parts that have a place, in a fixed order.
+    /// Returns all parts that have an offset, in a fixed order.
     pub fn parts(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = self.places.keys().copied().filter(|part| *part != Part::Gap).collect();
         parts.sort_unstable();
         parts
     }
 
-    /// The file in which `part` is said to be at `place`; nothing where its place is not said by the file.
+    /// Returns the file in which the offset and size of `part` are set to `place`; `None` if the file does not contain
+    /// its offset.
     pub fn with(&self, part: Part, place: FileSection) -> Option<Vec<u8>> {
         let at = match part {
             Part::Attrs => 24,

@@ -1,4 +1,4 @@
-//! What `pipe2file` makes of a pipe: every part of it, where it belongs.
+//! `pipe2file` converts every part of a pipe to the correct part of a file.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn nothing_is_lost_of_published_recordings() {
     });
 }
 
-/// Every record type and every feature that goes through a pipe.
+/// Every record type and every feature that a pipe can contain.
 #[test]
 fn nothing_is_lost_of_any_kind() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -53,7 +53,7 @@ fn nothing_is_lost_of_any_kind() {
     }
 }
 
-/// `perf record --tail-synthesize`: what is known of the recording comes behind the samples.
+/// `perf record --tail-synthesize`: the information about the recording follows the samples.
 fn events_last(big: bool) -> Vec<u8> {
     let basic = synth::file::basic(big);
     let mut pipe = Pipe::new(big, Magic::V2).records(&synth::file::basic_records(big, &basic.events[0]));
@@ -94,14 +94,14 @@ fn events_are_the_same(pipe: &Model, file: &Model) -> Result<(), String> {
         _ if (pipe.endian, pipe.magic) != (file.endian, file.magic) => expected("byte order or version"),
         _ if pipe.events.len() != file.events.len() => expected("number of events"),
         _ if pipe.events.iter().zip(file.events.iter()).any(|(pipe, file)| pipe.ids != file.ids) => expected("ids"),
-        // In a file all attributes have one size; in these recordings they had before.
+        // In a file, all attributes have the same size; in these recordings they also had it before.
         _ if pipe.events[..] != file.events[..] => expected("attributes"),
         _ if !names(pipe).eq(names(file)) => expected("event types"),
         _ => Ok(()),
     }
 }
 
-/// What was sent is there unchanged; what was not sent is there only where the records say it.
+/// Features in the pipe are unchanged; other features are added only if the records contain their data.
 fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
     let has = |kind: RecordType| pipe.records.iter().any(|record| record.1 == kind);
     let mut sent = pipe.recording.features.clone();
@@ -118,7 +118,7 @@ fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
     }
     let branches = file.events.iter().any(|event| {
         let kinds = event.attr.branch_sample_type.unwrap_or_default();
-        // Those of --call-graph lbr are callchains.
+        // The branches of --call-graph lbr are callchains.
         let is_callchain = kinds.has(BranchSampleType::CALL_STACK) && event.attr.sample_type.has(SampleType::CALLCHAIN);
         kinds.0 != 0 && !is_callchain
     });
@@ -127,7 +127,7 @@ fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
         (FeatureId::BRANCH_STACK, branches),
         (FeatureId::BUILD_ID, has(RecordType::HEADER_BUILD_ID)),
         (FeatureId::AUXTRACE, has(RecordType::AUXTRACE)),
-        // perf stat sends no features, but names.
+        // perf stat writes no features, but names.
         (FeatureId::EVENT_DESC, has(RecordType::STAT)),
     ]);
     for id in found.into_keys().map(FeatureId) {
@@ -139,8 +139,9 @@ fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
     lost.map_or(Ok(()), |(id, _)| Err(format!("there is no feature {id}")))
 }
 
-/// Header, ids, attributes, records, feature table, sections by number, and nothing between (tools/perf/util/header.c,
-/// perf_session__do_write_header); ids and attributes behind the records where they came behind them.
+/// Checks the order: header, IDs, attributes, records, feature table, sections in ascending order, and nothing between
+/// them (tools/perf/util/header.c, perf_session__do_write_header). IDs and attributes follow the records if they did in
+/// the pipe.
 fn parts_stand_as_perf_writes_them(places: &FileLayout, events: usize) -> Result<(), String> {
     let parts: Vec<Part> = places.regions.iter().map(|region| region.part).collect();
     let rank = |part: &Part| match *part {
@@ -176,7 +177,7 @@ fn records_are_the_same(pipe: &Whole, file: &Whole) -> Result<(), String> {
     ];
     let mut kept = Vec::new();
     for (at, (start, kind)) in pipe.records.iter().enumerate() {
-        // With what follows it.
+        // Including its payload.
         let end = pipe.records.get(at + 1).map_or(pipe.records_end, |next| next.0);
         if !moved.contains(kind) {
             kept.extend_from_slice(&pipe.stream[*start..end]);
@@ -205,7 +206,7 @@ fn index_names_the_aux_data(places: &FileLayout, file: &Whole) -> Result<(), Str
     if index == there { Ok(()) } else { Err(format!("the index is {index:?}, the AUXTRACE records {there:?}")) }
 }
 
-/// The first and the last sample that perf showed where the recording was made.
+/// Checks the times of the first and the last sample that perf showed on the recording machine.
 fn times_are_those_that_perf_showed(recording: &Recording, pipe: &Model, file: &Model) -> Result<(), String> {
     let was_empty = pipe.features.get(&FeatureId::SAMPLE_TIME.0).is_some_and(|s| s.iter().all(|&byte| byte == 0));
     let Some(text) = recording.script_text().filter(|text| was_empty && !text.is_empty()) else { return Ok(()) };
@@ -223,7 +224,7 @@ fn times_are_those_that_perf_showed(recording: &Recording, pipe: &Model, file: &
     }
 }
 
-/// The time in a line of `perf script --ns`, in nanoseconds.
+/// Returns the time in a line of `perf script --ns`, in nanoseconds.
 fn time_of(line: &str) -> Option<u64> {
     line.split_whitespace().find_map(|word| {
         let (seconds, nanoseconds) = word.strip_suffix(':')?.split_once('.')?;
@@ -232,7 +233,7 @@ fn time_of(line: &str) -> Option<u64> {
     })
 }
 
-/// What `perf record --switch-output -o -` writes: all metadata again, in the middle of the records.
+/// Returns the output of `perf record --switch-output -o -`: all metadata again, in the middle of the records.
 fn repeated(bytes: &[u8]) -> Vec<u8> {
     let Whole { stream, records, .. } = Whole::read(bytes.to_vec()).expect("a recording");
     let head = &bytes[16..bytes.len() - stream.len()];
@@ -250,7 +251,7 @@ fn metadata_may_be_repeated() {
         let expected = convert(&once.path, Some(ContainerKind::File), Vec::new()).expect("it is converted");
         let found = convert(&path, Some(ContainerKind::File), Vec::new()).expect("it is converted, too");
         assert!(expected.bytes() == found.bytes(), "{name}: the repetition shows");
-        // In the pipe it stays.
+        // The pipe still contains it.
         let copy = convert(&path, None, Vec::new()).expect("it is copied");
         assert!(copy.bytes() == std::fs::read(&path).expect("it is there"), "{name}: the copy has other bytes");
         let report = perfdata_convert::io::Input::open(&path).and_then(perfdata_convert::verify::Report::of);
@@ -281,7 +282,7 @@ fn contradicting_attributes_are_refused() {
     }
 }
 
-/// At the head of a stream, in a file that becomes one, and behind the records of a stream without a head.
+/// At the head of a stream, in a file that is converted to one, and after the records of a stream without a head.
 #[test]
 fn an_id_belongs_to_one_event() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -308,7 +309,7 @@ fn an_id_belongs_to_one_event() {
     }
 }
 
-/// The real thing. perf 6.1 gives up when it has switched once or twice; until then the stream is good.
+/// A real recording. perf 6.1 fails after one or two switches; until then the stream is correct.
 #[test]
 fn switched_output_is_converted() {
     let Some(perf) = perf::all().iter().find(|perf| perf.name == "perf") else { return };

@@ -1,4 +1,4 @@
-//! `perfconv recover`: recordings that are cut at any place, were never finished, or have damaged bytes.
+//! `perfconv recover`: recordings that are truncated at any offset, were never finished, or have damaged bytes.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ use perfdata_tests::{
 };
 use tempfile::TempDir;
 
-/// A folder for one recording and what is recovered of it.
+/// A folder for a recording and the recovered file.
 struct Bench {
     folder: TempDir,
 }
@@ -42,7 +42,7 @@ impl Bench {
         self.folder.path().join("recovered.data")
     }
 
-    /// Recovers `bytes`; what was written is in the file `output`.
+    /// Recovers `bytes` to the file `output`.
     fn recover(&self, bytes: &[u8], strict: bool) -> Result<Recovery> {
         let input = self.folder.path().join("input.data");
         fs::write(&input, bytes).expect("files can be written");
@@ -67,7 +67,7 @@ impl Bench {
     }
 }
 
-/// A record with what follows it: where it stands, and its bytes; those inside compressed records stand where they do.
+/// A record with its payload: its offset and bytes. Records in a compressed record have its offset.
 #[derive(Debug, Clone)]
 struct Item {
     start: u64,
@@ -76,7 +76,8 @@ struct Item {
     bytes: Vec<u8>,
 }
 
-/// All records, those of a pipe's head too, compressed ones opened. COMPRESSED sections are left out.
+/// Returns all records, including those of a pipe's head, with compressed ones decompressed. COMPRESSED sections are
+/// omitted.
 fn items(bytes: &[u8]) -> Vec<Item> {
     let source = std::sync::Arc::new(bytes.to_vec());
     let mut reader =
@@ -114,7 +115,7 @@ fn contents(items: &[Item]) -> Vec<&[u8]> {
     items.iter().map(|item| item.bytes.as_slice()).collect()
 }
 
-/// Where the first attribute ends.
+/// Returns the offset after the first attribute.
 fn end_of_first_attribute(bytes: &[u8]) -> u64 {
     let reader = open(bytes.to_vec()).expect("a recording");
     match reader.container_layout() {
@@ -125,7 +126,7 @@ fn end_of_first_attribute(bytes: &[u8]) -> u64 {
     }
 }
 
-/// What must be left of the first `cut` bytes of a recording.
+/// Checks the recovery of the first `cut` bytes of a recording.
 fn check_cut(bench: &Bench, whole: &[u8], all: &[Item], first_attr: u64, cut: u64) -> std::result::Result<(), String> {
     let at = |error: String| format!("cut at {cut}: {error}");
     match bench.recover(&whole[..cut as usize], true) {
@@ -206,7 +207,7 @@ fn compressed_recordings_cut() {
     check_cuts("6.12-x86_64-pipe-z", 11);
 }
 
-/// A recording that needs nothing comes out byte-identical, and nothing is said of it.
+/// An intact recording is copied byte for byte, and nothing is reported.
 fn stays_identical(recording: &Recording) -> std::result::Result<(), String> {
     if recording.path.is_dir() || recording.form.is_none() {
         return Ok(());
@@ -227,8 +228,8 @@ fn stays_identical(recording: &Recording) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// With `data.size` 0, or a `data.offset` outside of the file, and a feature table behind the records everything is found
-/// again.
+/// With a `data.size` of 0, or a `data.offset` outside of the file, and a feature table after the records, everything
+/// is recovered.
 fn finds_the_records_again(recording: &Recording) -> std::result::Result<(), String> {
     if recording.path.is_dir() || recording.form.is_none_or(|form| form.container != Container::File) {
         return Ok(());
@@ -309,13 +310,13 @@ fn killed_recordings_give_their_samples_back() {
     });
 }
 
-/// Whether `wanted` stand in `found`, in order; the first that does not.
+/// Returns the first record in `wanted` that is not in `found`, in order.
 fn missing<'a>(wanted: &'a [&Item], found: &[Item]) -> Option<&'a Item> {
     let mut found = found.iter();
     wanted.iter().copied().find(|item| !found.any(|other| other.bytes == item.bytes))
 }
 
-/// Other bytes in place of a range of a recording; an empty range is a place where they are inserted.
+/// Bytes that replace a range of a recording; an empty range is an offset at which they are inserted.
 #[derive(Debug)]
 struct Damage {
     from: u64,
@@ -325,7 +326,7 @@ struct Damage {
 }
 
 impl Damage {
-    /// Somewhere between `start` and `end`: zeros, ones or noise, of the length that they replace.
+    /// Returns damage between `start` and `end`: zeros, ones or noise, of the same length as the replaced bytes.
     fn in_place(numbers: &mut Numbers, start: u64, end: u64) -> Self {
         let from = start + numbers.below((end - start) as usize) as u64;
         let most = 1 << numbers.below(9);
@@ -335,7 +336,7 @@ impl Damage {
         Damage { from, to, bytes: (from..to).map(byte).collect(), kind }
     }
 
-    /// The same, or a flipped bit, bytes taken out, or others put in: noise, or a copy of what stands elsewhere.
+    /// Returns the same, or a flipped bit, removed bytes, or inserted bytes: noise, or a copy of other bytes.
     fn any(numbers: &mut Numbers, whole: &[u8], start: u64, end: u64) -> Self {
         let plain = Self::in_place(numbers, start, end);
         let from = plain.from;
@@ -364,20 +365,20 @@ impl Damage {
     }
 }
 
-/// A recording whose records are damaged.
+/// A recording with damaged records.
 struct Patient {
     whole: Vec<u8>,
     all: Vec<Item>,
-    /// Behind the metadata at the head of a pipe, up to the end of the records.
+    /// Offset after the metadata at the head of a pipe; `end` is the end of the records.
     start: u64,
     end: u64,
-    /// Whether the attributes stand behind the records, as in files of perf inject.
+    /// Whether the attributes follow the records, as in files of perf inject.
     attrs_are_last: bool,
     numbers: Numbers,
 }
 
 impl Patient {
-    /// Nothing where there are no records, or none that are whole.
+    /// Returns `None` if there are no records, or no complete ones.
     fn of(recording: &Recording) -> std::result::Result<Option<Self>, String> {
         if recording.path.is_dir() || recording.form.is_none() {
             return Ok(None);
@@ -386,7 +387,8 @@ impl Patient {
             return Ok(None);
         }
         let whole = fs::read(&recording.path).map_err(|error| error.to_string())?;
-        // Metadata of a pipe may be damaged, too; what is behind it is told then, but not what it was.
+        // The metadata of a pipe may also be damaged. Then the data after it is reported, but not the contents of the
+        // metadata.
         let all: Vec<Item> = items(&whole);
         let reader = open(whole.clone()).map_err(|error| error.to_string())?;
         let endian = reader.recording().endian;
@@ -402,9 +404,9 @@ impl Patient {
         Ok(Some(Patient { start, end, whole, all, attrs_are_last, numbers }))
     }
 
-    /// Recovers what is left after `damage`: records outside of it survive, and what comes out is sound, and stays what
-    /// it is. Returns what is in it. Where bytes move, what is behind them is not where it is said to be: records in
-    /// front of the damage survive then, if the attributes are.
+    /// Recovers the rest after `damage`, and returns it. Records outside of the damage survive. The result is intact,
+    /// and does not change when it is recovered again. If the damage moves bytes, the offsets of the data after it are
+    /// wrong; then only records before the damage survive, if the attributes do.
     fn recover(&self, bench: &Bench, damage: &Damage) -> std::result::Result<Option<(Recovery, Vec<Item>)>, String> {
         let moves = damage.to - damage.from != damage.bytes.len() as u64;
         let recovery = match bench.recover(&damage.apply(&self.whole), false) {
@@ -418,7 +420,7 @@ impl Patient {
             return Err("what was recovered changes when it is recovered again".into());
         }
         let found = items(&recovered);
-        // Compressed data goes on from record to record.
+        // Compressed data continues from record to record.
         let is_exempt = |item: &&Item| {
             damage.hits(item)
                 || (item.end > damage.from && (item.compressed || moves))
@@ -432,7 +434,7 @@ impl Patient {
     }
 }
 
-/// Damaged bytes among the records: the records outside of them survive, and the report names the place.
+/// With damaged bytes among the records, the records outside of them survive, and the report contains the offset.
 fn survives_damage(recording: &Recording) -> std::result::Result<(), String> {
     let is_large = fs::metadata(&recording.path).is_ok_and(|meta| meta.len() > 64 << 10);
     if is_large && !is_thorough() {
@@ -451,7 +453,7 @@ fn survives_damage(recording: &Recording) -> std::result::Result<(), String> {
         let (low, high) = hit.iter().fold((u64::MAX, 0), |(low, high), item| (low.min(item.start), high.max(item.end)));
         let names = |gap: &Gap| gap.place.offset <= high && gap.place.end().is_some_and(|end| end >= low);
         let is_told = recovery.losses.iter().any(|line| line.contains("ends inside a record"));
-        // One that is believable in spite of its damage, of a type that nobody knows for instance, stays as it is.
+        // A damaged record that is still valid, for example one of an unknown type, is preserved.
         let stays =
             |item: &&Item| found.iter().any(|left| left.bytes == damaged[item.start as usize..item.end as usize]);
         let is_less = found.len() < patient.all.len() && !hit.iter().all(stays);
@@ -466,7 +468,7 @@ fn survives_damage(recording: &Recording) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// All kinds of damage, also such that moves what is behind it.
+/// All kinds of damage, including damage that moves the following data.
 fn survives_any_damage(recording: &Recording) -> std::result::Result<(), String> {
     let Some(mut patient) = Patient::of(recording)? else { return Ok(()) };
     let bench = Bench::new();
@@ -529,14 +531,14 @@ fn the_command() {
     assert_eq!(status, Some(2), "{said}");
 }
 
-/// A directory, whose files a test changes.
+/// A directory with files that a test changes.
 struct Threads {
     folder: TempDir,
     all: Vec<Vec<u8>>,
 }
 
 impl Threads {
-    /// The files of a fixture, one with compressed records or without.
+    /// Returns the files of a fixture, with or without compressed records.
     fn of(name: &str) -> Self {
         let folder = tempfile::tempdir().expect("temporary folders can be made");
         for entry in fs::read_dir(fixture(name).path).expect("the fixture is there") {
@@ -553,7 +555,7 @@ impl Threads {
         Threads { folder, all }
     }
 
-    /// What is recovered of it, which is sound.
+    /// Recovers the directory. The result must be intact.
     fn recover(&self, bench: &Bench) -> (Recovery, Vec<Vec<u8>>) {
         fs::remove_file(bench.output()).ok();
         let output = Output::create(&bench.output(), self.folder.path(), false).expect("a new file").synced(false);
@@ -571,7 +573,7 @@ impl Threads {
     }
 }
 
-/// Of a directory that needs nothing, a file is made as `convert` makes it.
+/// An intact directory is converted to the same file as by `convert`.
 #[test]
 fn a_whole_directory() {
     let bench = Bench::new();
@@ -583,7 +585,7 @@ fn a_whole_directory() {
     }
 }
 
-/// Where the records of a file beside `data` start and end.
+/// Returns start and end of the records of a file beside `data`.
 fn bare(bytes: &[u8], endian: Endian) -> Vec<(usize, usize)> {
     let mut records = Vec::new();
     let mut at = 0;
@@ -594,7 +596,7 @@ fn bare(bytes: &[u8], endian: Endian) -> Vec<(usize, usize)> {
     records
 }
 
-/// Files beside `data` that are cut or damaged give what is left of them, and nothing of the others is lost.
+/// From truncated or damaged files beside `data`, the rest is recovered, and nothing is lost from other files.
 #[test]
 fn damaged_files_of_a_directory() {
     let bench = Bench::new();
@@ -617,7 +619,7 @@ fn damaged_files_of_a_directory() {
                 let what = format!("{name}, {short}, {from} to {to}: {:?}", recovery.skipped);
                 let of_file = |gap: &Gap| gap.file.as_deref() == Some(short);
                 assert!(recovery.skipped.iter().all(of_file), "{what}");
-                // What is in compressed records goes on from one to the other.
+                // The contents of compressed records continue from one to the next.
                 if !name.ends_with("-z") {
                     let hit = records.iter().filter(|(start, end)| *start < to && from < *end).count();
                     assert!(found.len() + hit >= threads.all.len(), "{what}: {} are left", found.len());
@@ -630,7 +632,7 @@ fn damaged_files_of_a_directory() {
     }
 }
 
-/// Commands that refuse a recording that was never finished say what helps.
+/// Commands that refuse a recording that was never finished suggest a solution.
 #[test]
 fn others_point_at_it() {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
@@ -640,7 +642,7 @@ fn others_point_at_it() {
     assert!(said.contains("try: perfconv recover"), "{said}");
 }
 
-/// Bytes behind the last record of a pipe are left out.
+/// Bytes after the last record of a pipe are discarded.
 #[test]
 fn trailing_garbage() {
     let bench = Bench::new();
@@ -655,8 +657,8 @@ fn trailing_garbage() {
     }
 }
 
-/// A file whose ids and attributes stand behind the records, with a size of the records that takes them in, or is more
-/// than the file has.
+/// A file whose IDs and attributes follow the records, with a size of the records that includes them, or exceeds the
+/// file.
 #[test]
 fn records_in_front_of_their_attributes_are_told_apart() {
     let bench = Bench::new();
@@ -686,7 +688,7 @@ fn records_in_front_of_their_attributes_are_told_apart() {
     }
 }
 
-/// One run makes a readable file, whatever has to be done with it.
+/// One run creates a readable file, for any combination of repairs.
 #[test]
 fn what_is_recovered_can_be_converted_at_once() {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
@@ -723,7 +725,7 @@ fn what_is_recovered_can_be_converted_at_once() {
     assert!(!folder.path().join("x").exists());
 }
 
-/// `verify` and `recover` say the same of the end of a recording.
+/// `verify` and `recover` report the same about the end of a recording.
 #[test]
 fn a_cut_is_told_in_the_same_words() {
     let input = fixture("7.2-x86_64-pipe-cut").path;

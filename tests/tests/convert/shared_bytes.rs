@@ -1,6 +1,6 @@
-//! Files whose parts share bytes: a conversion is refused, or perf reads the same from what it makes.
+//! Files whose parts share bytes: a conversion is refused, or perf reads the same data in its output.
 //!
-//! The recording is a real one. Each part in turn is said to be where another one is, or to reach into it.
+//! The recording is real. The offset of each part in turn is set so that it overlaps another part.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn swap() -> Vec<Box<dyn Stage>> {
 
 const CONVERSIONS: &[Conversion] = &[
     ("a copy", |input| with(input, None, Vec::new())),
-    // Features that this perf does not know, or that are left out of the comparison.
+    // Features that this perf does not know, or that the comparison omits.
     ("--set", |input| edited(input, "CLN_SIZE", Change::Set("64".into()))),
     ("--drop", |input| edited(input, "TOTAL_MEM", Change::Drop)),
     ("--swap-endian, twice", |input| with(&with(input, None, swap())?.path(), None, swap())),
@@ -60,7 +60,8 @@ const CONVERSIONS: &[Conversion] = &[
     }),
 ];
 
-/// What perf says of a recording, without what names places or is the point of a conversion; nothing if it refuses it.
+/// Returns perf's output for a recording, without offsets and the intended changes of a conversion; `None` if perf
+/// rejects the recording.
 fn said(perf: &Perf, path: &Path, questions: &[Question]) -> Option<String> {
     let mut all = String::new();
     for &question in questions {
@@ -75,7 +76,7 @@ fn said(perf: &Perf, path: &Path, questions: &[Question]) -> Option<String> {
     Some(all)
 }
 
-/// Places for a part of `size` bytes that has bytes of the part at `other`.
+/// Returns offsets and sizes for a part of `size` bytes with which it shares bytes with the part at `other`.
 fn variants(size: u64, other: FileSection) -> Vec<FileSection> {
     let end = other.offset + other.size;
     let mut all = vec![FileSection { offset: end.saturating_sub(8), size }];
@@ -109,7 +110,7 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
                 cases.extend(base.with(part, place).map(|bytes| (format!("{part} in {other} ({at})"), bytes)));
             }
         }
-        // Into what follows.
+        // The part extends into the following one.
         let place = base.places[&part];
         let longer = FileSection { size: place.size + 16, ..place };
         cases.extend(base.with(part, longer).map(|bytes| (format!("{part} and 16 bytes"), bytes)));
@@ -124,11 +125,11 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
             ContainerLayout::File(file) => file.lost_sections().next().is_some(),
             ContainerLayout::Pipe(_) => false,
         });
-        // Without the section that cannot be read perf looks for the build ids on its own machine.
+        // Without the section that cannot be read, perf looks for the build IDs on its own machine.
         let all = [Question::Header, Question::Script, Question::BuildIds];
         let questions = if has_lost { &all[..2] } else { &all };
         let expected = said(perf, &path, questions);
-        // What cannot be read is left out for an older perf.
+        // Unreadable sections are removed for an older perf.
         for (conversion, run) in CONVERSIONS.iter().filter(|(name, _)| !has_lost || *name != "--compat") {
             match run(&path) {
                 Err(error) => {
@@ -169,14 +170,14 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
     assert!(refused > 100 && same > 100);
 }
 
-/// A file in a folder of its own.
+/// Returns a file in a separate folder.
 fn placed(folder: &Path, bytes: &[u8]) -> PathBuf {
     let path = folder.join("in.data");
     fs::write(&path, bytes).expect("a file");
     path
 }
 
-/// What `perfconv ARGS in.data -o out.data -f` says, with its status.
+/// Returns the exit status and the output of `perfconv ARGS in.data -o out.data -f`.
 fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let mut command = perfconv();
     let output = command.current_dir(folder).args(args).args(["-f", "in.data", "-o", "out.data"]).output();
@@ -188,7 +189,7 @@ fn features(path: &Path) -> Vec<(u32, Vec<u8>)> {
     Whole::read_file(path).expect("a recording").recording.features.into_iter().collect()
 }
 
-/// perf reads each section by its entry, also where one is too long and reaches into the next.
+/// perf reads each section by its entry, even if a section is too long and extends into the next.
 #[test]
 fn sections_that_share_bytes_are_both_there() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -234,7 +235,7 @@ fn sections_that_share_bytes_are_both_there() {
     assert_eq!(report.status.code(), Some(0), "{}", String::from_utf8_lossy(&report.stdout));
 }
 
-/// A section outside of the file can be set, and left out; nothing else changes its content or entry.
+/// A section outside of the file can be set and dropped; no other change affects its content or entry.
 #[test]
 fn a_section_that_is_not_there_is_repaired() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -260,7 +261,7 @@ fn a_section_that_is_not_there_is_repaired() {
         let report = perfconv().arg("verify").arg(&output).output().expect("perfconv runs");
         assert_eq!(report.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&report.stdout));
     }
-    // Kept as it is by other changes, and named where it cannot be.
+    // Other changes preserve it, and an error names it if this is impossible.
     let (status, said) = run(folder.path(), &["--drop", "HOSTNAME"]);
     assert_eq!(status, Some(0), "{said}");
     let ContainerLayout::File(file) = Whole::read_file(&output).expect("a recording").container_layout else {
@@ -273,7 +274,7 @@ fn a_section_that_is_not_there_is_repaired() {
     assert!(said.contains("note: feature CPUDESC is left out: its section cannot be read"), "{said}");
 }
 
-/// Build ids made anew take the place of those that perf inject has written over.
+/// New build IDs replace those that perf inject has overwritten.
 #[test]
 fn a_lost_section_that_is_made_anew_has_one_entry() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -320,7 +321,7 @@ fn parts_that_share_bytes_are_named() {
     assert!(fs::read(folder.path().join("out.data")).expect("a copy") == bytes);
 }
 
-/// Attributes of which the last one is not whole.
+/// Attributes of which the last one is incomplete.
 #[test]
 fn attributes_are_whole_or_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -338,7 +339,7 @@ fn attributes_are_whole_or_refused() {
     }
 }
 
-/// What is said to be behind the end of the file would be in other parts when these have moved there.
+/// Data with an offset after the end of the file would be inside other parts after these have moved there.
 #[test]
 fn names_of_events_are_in_the_file_or_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -353,7 +354,7 @@ fn names_of_events_are_in_the_file_or_refused() {
     }
 }
 
-/// Behind bytes that are no build ids nobody would read those that are added.
+/// After bytes that are not build IDs, added ones would not be read.
 #[test]
 fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! Conversions of one's own: a stage that knows nothing of payloads, compressed records and sections is right.
+//! User-defined conversions: a stage that does not handle payloads, compressed records and sections works correctly.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use perfdata_tests::convert::{Converted, Whole, convert};
 use perfdata_tests::recordings::{self, Container, Form, Recording};
 use perfdata_tests::synth;
 
-/// Leaves out the records of one type, but for each one of `keep`.
+/// Discards the records of one type, except for one of every `keep`.
 struct Without {
     kind: RecordType,
     keep: Option<usize>,
@@ -41,7 +41,7 @@ fn without_most(kind: RecordType, keep: usize) -> Box<dyn Stage> {
     Box::new(Without { kind, keep: Some(keep), seen: 0 })
 }
 
-/// Hands on everything.
+/// Forwards all items unchanged.
 struct Nothing;
 
 impl Stage for Nothing {}
@@ -69,7 +69,7 @@ fn count(whole: &Whole, kind: RecordType) -> usize {
     whole.records.iter().filter(|(_, other)| *other == kind).count()
 }
 
-/// The bytes of the records with what follows them, but for those of one type.
+/// Returns the bytes of the records with their payloads, except for those of one type.
 fn others(whole: &Whole, but: RecordType) -> Vec<u8> {
     let ends = whole.records.iter().skip(1).map(|(at, _)| *at).chain([whole.stream.len()]);
     let kept = whole.records.iter().zip(ends).filter(|((_, kind), _)| *kind != but);
@@ -138,13 +138,13 @@ fn compressed_records_are_opened_and_compressed_again() {
     for (recording, whole) in singles(|whole| whole.records.iter().any(|(_, kind)| is_compressed(*kind))) {
         let name = &recording.name;
         let before = plain(&recording.path);
-        // What changes nothing changes nothing.
+        // A stage that changes nothing results in a copy.
         let (made, after) = made(&recording.path, None, vec![Box::new(Nothing)]);
         assert!(after.records.iter().any(|(_, kind)| is_compressed(*kind)), "{name}");
         assert!(plain(&made.path()).stream == before.stream, "{name}");
         let kind = |whole: &Whole| whole.records.iter().find(|(_, kind)| is_compressed(*kind)).map(|(_, kind)| *kind);
         assert_eq!(kind(&whole), kind(&after), "{name}");
-        // Samples are left out wherever they are, in one stage or several.
+        // Samples are discarded in all records, by one stage or by several.
         let stages = vec![without(RecordType::SAMPLE), Box::new(Nothing) as Box<dyn Stage>, without(RecordType::COMM)];
         let (made, after) = self::made(&recording.path, None, stages);
         let after_plain = plain(&made.path());
@@ -156,11 +156,11 @@ fn compressed_records_are_opened_and_compressed_again() {
             assert_eq!((old.kind, old.level, old.mmap_len), (new.kind, new.level, new.mmap_len), "{name}");
             assert_eq!(old.ratio == 0, new.ratio == 0, "{name}");
         }
-        // The same as on plain records.
+        // The same as for uncompressed records.
         let decompress: Box<dyn Stage> = Box::new(Decompress::default());
         let stages = vec![decompress, without(RecordType::SAMPLE), without(RecordType::COMM)];
         assert!(self::made(&recording.path, None, stages).1.stream == after_plain.stream, "{name}");
-        // With a stage that compresses they are compressed once.
+        // With a stage that compresses, they are compressed once.
         let compress: Box<dyn Stage> = Box::new(Compress::new(RecordType::COMPRESSED2, 3));
         let (made, _) = self::made(&recording.path, None, vec![without(RecordType::SAMPLE), compress]);
         let again = plain(&made.path());
@@ -184,7 +184,7 @@ fn the_ratio_is_true() {
     assert_eq!(ratio as usize, (inside + compressed / 2) / compressed);
 }
 
-/// SAMPLE_TIME speaks of the samples that are left.
+/// SAMPLE_TIME contains the times of the remaining samples.
 #[test]
 fn times_are_those_of_the_samples() {
     let times = |whole: &Whole| match whole.recording.feature(FeatureId::SAMPLE_TIME) {
@@ -210,10 +210,10 @@ fn times_are_those_of_the_samples() {
         let (made, none) = self::made(&recording.path, None, vec![without(RecordType::SAMPLE)]);
         check_clean(&made, name);
         assert_eq!(times(&none), SampleTime { first: 0, last: 0 }, "{name}");
-        // What drops none leaves it.
+        // A stage that discards no samples preserves it.
         let (_, all) = self::made(&recording.path, None, vec![without(RecordType::LOST)]);
         assert_eq!(times(&all), times(&before), "{name}");
-        // A pipe says the times before the samples.
+        // A pipe contains the times before the samples.
         let stage = vec![without_most(RecordType::SAMPLE, 97)];
         let (piped, pipe) = self::made(&recording.path, Some(ContainerKind::Pipe), stage);
         check_clean(&piped, name);
@@ -223,7 +223,7 @@ fn times_are_those_of_the_samples() {
     }
 }
 
-/// Changes the model at the beginning and at the end.
+/// Changes the model at the start and at the end.
 struct Rename {
     begin: &'static [u8],
     end: &'static [u8],
@@ -252,7 +252,7 @@ impl Stage for Rename {
     }
 }
 
-/// Whatever stages there are, and where the container changes, every change of the model is in the file.
+/// With any stages, and with a change of container, every change of the model is in the file.
 #[test]
 fn changes_of_the_model_survive() {
     for name in ["7.2-x86_64-pipe-default", "7.2-x86_64-file-default"] {

@@ -1,5 +1,5 @@
-//! The other byte order: twice is the input again, and what the independent writer makes in one order becomes what it
-//! makes in the other.
+//! Converting to the other byte order twice results in the input, and recordings of the independent writer are
+//! converted to their twins.
 
 use std::{fs, path::Path};
 
@@ -47,7 +47,7 @@ fn twice_gives_back_recordings_outside() {
 fn twice_gives_back_published_recordings() {
     recordings::check_all(&recordings::corpus(), |recording| {
         if recording.is_damaged() {
-            // Damaged: refused, or given back as well.
+            // Damaged recordings are refused, or are converted back correctly.
             return if swap(&recording.path, Unknown::Error).is_err() {
                 Ok(())
             } else {
@@ -61,7 +61,7 @@ fn twice_gives_back_published_recordings() {
 fn twice_gives_it_back(recording: &Recording) -> Result<(), String> {
     let path = recording.main_file();
     let once = match swap(&path, Unknown::Error) {
-        // perf inject wrote attributes over the section.
+        // perf inject overwrote the section with attributes.
         Err(error) if error.to_string().contains("cannot be read") && is_injected_pipe(recording) => return Ok(()),
         other => other.map_err(|error| error.to_string())?,
     };
@@ -70,7 +70,7 @@ fn twice_gives_it_back(recording: &Recording) -> Result<(), String> {
     same(&original, &twice.bytes()).or_else(|difference| same_inside(original, twice.bytes()).ok_or(difference)?)
 }
 
-/// What perf 6.12 and 7.2 make of a pipe with `inject -b`.
+/// Returns whether perf 6.12 or 7.2 made this file from a pipe with `inject -b`.
 fn is_injected_pipe(recording: &Recording) -> bool {
     recording.name.ends_with("-pipe-injected")
 }
@@ -80,8 +80,8 @@ fn same(expected: &[u8], found: &[u8]) -> Result<(), String> {
     at.map_or(Ok(()), |at| Err(format!("byte {at} differs, of {} and {} bytes", expected.len(), found.len())))
 }
 
-/// Another version of zstd may make other bytes of the same records. Compares what is in them; nothing where the
-/// recording is not compressed.
+/// Compares the contents of compressed records, because another version of zstd may produce other bytes for the same
+/// records. Returns `None` if the recording is not compressed.
 fn same_inside(expected: Vec<u8>, found: Vec<u8>) -> Option<Result<(), String>> {
     let [expected, found] = [expected, found].map(|bytes| Whole::read(bytes).ok());
     let (expected, found) = (expected?, found?);
@@ -90,7 +90,7 @@ fn same_inside(expected: Vec<u8>, found: Vec<u8>) -> Option<Result<(), String>> 
     }
     let features = |whole: &Whole| {
         let mut features = whole.recording.features.clone();
-        // How well it was compressed.
+        // The compression ratio may differ.
         features.remove(&FeatureId::COMPRESSED.0);
         features
     };
@@ -100,7 +100,7 @@ fn same_inside(expected: Vec<u8>, found: Vec<u8>) -> Option<Result<(), String>> 
     Some(open_all(&expected).and_then(|expected| same(&expected, &open_all(&found)?)))
 }
 
-/// The record stream with the contents of compressed records in their place.
+/// Returns the record stream with compressed records replaced by their contents.
 fn open_all(whole: &Whole) -> Result<Vec<u8>, String> {
     let mut decompressor = Decompressor::of(&whole.recording).map_err(|error| error.to_string())?;
     let mut plain = Vec::new();
@@ -121,8 +121,8 @@ fn open_all(whole: &Whole) -> Result<Vec<u8>, String> {
     Ok(plain)
 }
 
-/// Swaps each of two twins and expects the other; `swaps` tells whether they are twins at all. Else the conversion is
-/// refused, with the reason and the option that decides, or keeps what it does not know.
+/// Swaps each of two twins, and expects the other one if `swaps` is true. Otherwise, the conversion is refused, with
+/// the reason and the deciding option, or preserves unknown data.
 fn check_twins(name: &str, little: &[u8], big: &[u8], swaps: bool) -> Result<(), String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("twin.data");
@@ -168,7 +168,7 @@ fn whole_recordings_become_their_twins() {
     );
 }
 
-/// The records in compressed ones, and those around them.
+/// The compressed records and those around them.
 #[test]
 fn compressed_recordings_hold_their_twins() {
     type Write = fn(bool, u32) -> Vec<u8>;
@@ -183,7 +183,7 @@ fn compressed_recordings_hold_their_twins() {
             for big in [false, true] {
                 fs::write(&path, write(big, kind)).expect("a temporary file");
                 let swapped = swap(&path, Unknown::Error).unwrap_or_else(|error| panic!("{name} of {kind}: {error}"));
-                // zstd packs otherwise than the writer, which packs nothing.
+                // zstd compresses the data; the writer only stores it.
                 let [expected, found] =
                     [write(!big, kind), swapped.bytes()].map(|bytes| Whole::read(bytes).expect("a recording"));
                 let same = open_all(&expected).and_then(|expected| same(&expected, &open_all(&found)?));
@@ -198,7 +198,7 @@ fn compressed_recordings_hold_their_twins() {
 #[test]
 fn odd_forms_become_their_twins() {
     let check = |((name, little), (_, big)): ((String, File), (String, File))| {
-        // Some bytes of it have no name; a bitmap of 32-bit words becomes one of 64-bit words.
+        // Some of its bytes have no name; a bitmap of 32-bit words becomes one of 64-bit words.
         let swaps = name != format!("attributes of {}", forms::FUTURE_SIZE) && name != "unknown features";
         if name == "bitmap of 32-bit words" {
             return None;
@@ -208,7 +208,8 @@ fn odd_forms_become_their_twins() {
     no_faults(forms::forms(false).into_iter().zip(forms::forms(true)).filter_map(check).collect());
 }
 
-/// What a 32-bit big-endian machine wrote has the bits at other places: recognised, but not beyond doubt.
+/// In files of a 32-bit big-endian machine, the bits have other positions: these are recognized, but not with
+/// certainty.
 #[test]
 fn bitmaps_of_32_bit_words_need_a_decision() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -221,7 +222,7 @@ fn bitmaps_of_32_bit_words_need_a_decision() {
     same(&file::basic(false).bytes(), &swapped.bytes()).unwrap_or_else(|message| panic!("{message}"));
 }
 
-/// Each record in a file of its own.
+/// Each record in a separate file.
 #[test]
 fn every_record_becomes_its_twin() {
     let holding = |case: &record::Case, big: bool| {
@@ -234,18 +235,18 @@ fn every_record_becomes_its_twin() {
     };
     let all = |big: bool| record::cases(big).into_iter().chain(record::unknown_cases(big));
     let check = |(little, big): (record::Case, record::Case)| {
-        // A part of a stream of which the rest is missing.
+        // A part of a stream whose rest is missing.
         if is_compressed(RecordType(little.kind)) {
             return None;
         }
-        // Nothing in it could have the wrong order.
+        // It contains no data with a byte order.
         let swaps = little.swaps || little.record.len() == 8;
         check_twins(&little.name, &holding(&little, false), &holding(&big, true), swaps).err()
     };
     no_faults(all(false).zip(all(true)).filter_map(check).collect());
 }
 
-/// Each feature section in a file of its own, and in a pipe where perf sends it so.
+/// Each feature section in a separate file, and in a pipe if perf writes it there.
 #[test]
 fn every_feature_becomes_its_twin() {
     let file = |case: &FeatureCase, big: bool| {
@@ -276,14 +277,14 @@ fn every_feature_becomes_its_twin() {
     no_faults(faults);
 }
 
-/// What nobody knows is left out if that is wanted, and nothing else.
+/// Unknown data is dropped on request, and nothing else.
 #[test]
 fn unknown_things_can_be_dropped() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("unknown.data");
     for big in [false, true] {
         let mut with = file::basic(big);
-        // Those below could be nothing but a trailer, and those without a body have nothing to be unknown.
+        // A type below 64 could consist only of a trailer, and a record without a body contains no unknown data.
         let mut unknown = record::unknown_cases(big);
         unknown.retain(|case| case.kind >= 64 && case.record.len() > 8);
         assert_eq!(unknown.len(), 2);
@@ -295,7 +296,7 @@ fn unknown_things_can_be_dropped() {
     }
 }
 
-/// RAW data without a description tell their order nowhere: the user is told. Tracing data do describe them.
+/// RAW data without a description does not show its byte order: a note reports this. Tracing data describes it.
 #[test]
 fn raw_data_of_unknown_order_are_noted() {
     for (name, notes) in [("7.2-x86_64-pipe-bpfoutput", 1), ("7.2-x86_64-pipe-tp", 0), ("7.2-x86_64-pipe-default", 0)] {
@@ -304,7 +305,7 @@ fn raw_data_of_unknown_order_are_noted() {
     }
 }
 
-/// A certain order is that, whatever the input's.
+/// The option selects a byte order, independent of the input's.
 #[test]
 fn the_command_takes_an_order() {
     let folder = tempfile::tempdir().expect("a temporary folder");

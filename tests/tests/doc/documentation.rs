@@ -1,10 +1,10 @@
-//! What the documentation tells people to type is typed here, and what it says they will see is compared.
+//! Runs the commands in the documentation, and compares their output with the documented output.
 //!
-//! In README.md, CONTRIBUTING.md and docs/*.md a code block marked `sh` is run by a shell in an empty folder that
-//! looks like a clone (`fixtures/` is there), with `perfconv` on the PATH. A block marked `sh perf` needs perf and is
-//! skipped where there is none. A `text` or `json` block right behind it is what the commands print, errors and
-//! summaries included; there a line `…` stands for any lines, and a `…` inside a line for any text. Numbers of a `sh
-//! perf` block are different each time and not compared.
+//! In README.md, CONTRIBUTING.md and docs/*.md, a code block marked `sh` is run by a shell in an empty folder that
+//! looks like a clone (it contains `fixtures/`), with `perfconv` on the PATH. A block marked `sh perf` needs perf and
+//! is skipped if there is none. A `text` or `json` block directly after it is the output of the commands, including
+//! errors and summaries. In this block, a line `…` matches any lines, and a `…` within a line matches any text. Numbers
+//! in the output of a `sh perf` block differ each time, and are not compared.
 
 use std::{
     fs, io,
@@ -18,8 +18,8 @@ use perfconv::cli::Cli;
 use perfdata_tests::skipped;
 use perfdata_tests::{convert, perf, recordings};
 
-/// Commands of cargo build the project, so they are not run again from within its tests: `run` is what it would run,
-/// the others are left out. .ci/run runs them.
+/// Commands of cargo build the project, so the tests do not run them again: `run` runs the program directly, the others
+/// are skipped. .ci/run runs them.
 const PRELUDE: &str = r#"exec 2>&1
 cargo() {
     case "$1 $2 $3" in
@@ -29,17 +29,17 @@ cargo() {
 }
 "#;
 
-/// A block of commands and what follows it.
+/// A block of commands and its expected output.
 #[derive(Debug, PartialEq)]
 struct Example {
-    /// Line of the file where the commands begin.
+    /// Line of the file where the commands start.
     line: usize,
     needs_perf: bool,
     commands: String,
     output: Option<String>,
 }
 
-/// The blocks of a Markdown file with their marks and first lines.
+/// Returns the blocks of a Markdown file with their marks and first lines.
 fn blocks(markdown: &str) -> Vec<(usize, &str, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(usize, &str, String)> = None;
@@ -80,7 +80,7 @@ fn examples(markdown: &str) -> Vec<Example> {
     examples
 }
 
-/// Whether `actual` is what `expected` says, with `…` for whatever is there.
+/// Returns whether `actual` matches `expected`, where `…` matches anything.
 fn matches<T: AsRef<str>>(expected: &[T], actual: &[T]) -> bool {
     match (expected.split_first(), actual.split_first()) {
         (None, None) => true,
@@ -103,7 +103,7 @@ fn line_matches(expected: &str, actual: &str) -> bool {
     }
 }
 
-/// Every run of digits as one `0`.
+/// Replaces every sequence of digits by one `0`.
 fn without_numbers(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -116,7 +116,7 @@ fn without_numbers(text: &str) -> String {
     out
 }
 
-/// Runs an example in an empty folder; what it got wrong.
+/// Runs an example in an empty folder. Returns its errors.
 fn check(example: &Example) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let root = recordings::root();
@@ -127,7 +127,7 @@ fn check(example: &Example) -> Result<(), String> {
     let path =
         std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).map_err(|e| e.to_string())?;
 
-    // Nothing outside of the folder is written to.
+    // Nothing outside of the folder is written.
     let commands = example.commands.replace("/tmp/", &format!("{}/", folder.path().display()));
     let mut shell = Command::new("bash");
     shell.args(["-e", "-o", "pipefail", "-c", &format!("{PRELUDE}{commands}")]);
@@ -194,7 +194,7 @@ fn the_checks_of_a_clone_are_those_of_the_readme() {
     assert!(script.lines().any(|line| line == tests[0]), ".ci/run does not run {:?}", tests[0]);
 }
 
-/// Every subcommand and every option is in README.md or docs/.
+/// README.md or docs/ contain every subcommand and every option.
 #[test]
 fn every_word_of_the_command_line_is_explained() {
     let texts = documents().expect("docs/ can be read").into_iter().map(fs::read_to_string);
@@ -217,10 +217,10 @@ fn every_word_of_the_command_line_is_explained() {
     assert!(missing.is_empty(), "not explained: {missing:?}");
 }
 
-/// Words that perf's manual pages do not use for the thing: CONTRIBUTING.md lists what to use in their place.
+/// Words that perf's manual pages do not use in this meaning: CONTRIBUTING.md lists replacements.
 const AVOIDED: &[&str] = &["behind", "stands", "room", "tells", "told", "bears", "believed", "anew", "whoever"];
 
-/// How often they may be there all the same, in the list itself for one.
+/// Number of accepted occurrences, for example in the list itself.
 const TOLERATED: usize = 12;
 
 #[test]
@@ -244,7 +244,7 @@ fn words_to_avoid_are_rare() {
     assert!(found.len() <= TOLERATED, "{}", found.join("\n"));
 }
 
-/// GitHub and crates.io show no error for a link that leads nowhere.
+/// GitHub and crates.io report no error for a broken link.
 #[test]
 fn links_between_documents_lead_somewhere() {
     let mut broken = Vec::new();

@@ -1,4 +1,4 @@
-//! The examples of the three crates do what they say.
+//! The examples of the three crates work as documented.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use perfdata_tests::{
     recordings,
 };
 
-/// What an example prints.
+/// Returns the output of an example.
 fn run<A: AsRef<OsStr>>(name: &str, args: &[A]) -> String {
     let mut command: Command = convert::example(name);
     command.args(args);
@@ -29,8 +29,8 @@ fn read(path: &Path) -> Whole {
     Whole::read_file(path).expect("a recording")
 }
 
-/// A recording of callchains in every container, and with its records compressed. The directory is another recording,
-/// beside the file that becomes of it.
+/// A recording of callchains in every container, and with compressed records. The directory is another recording, which
+/// is compared with the file made from it.
 struct Forms {
     folder: tempfile::TempDir,
 }
@@ -56,7 +56,7 @@ impl Forms {
         self.folder.path().join(name)
     }
 
-    /// The forms whose records must be the same, the first of each being a plain file.
+    /// The forms whose records must be the same. The first of each is an uncompressed file.
     const SAME: [&[&str]; 2] = [&["file", "pipe", "packed", "packed-pipe"], &["merged", "directory"]];
 }
 
@@ -64,7 +64,7 @@ fn count(whole: &Whole, sample: bool) -> usize {
     whole.records.iter().filter(|record| (record.1 == RecordType::SAMPLE) == sample).count()
 }
 
-/// The times of the samples.
+/// Returns the times of the samples.
 fn times(whole: &Whole) -> Vec<u64> {
     let samples = whole.records.iter().filter(|(_, kind)| *kind == RecordType::SAMPLE);
     let time = |(at, _): &(usize, RecordType)| {
@@ -74,7 +74,7 @@ fn times(whole: &Whole) -> Vec<u64> {
     samples.map(time).collect()
 }
 
-/// What is printed of a plain file is all that is in it, and the same is printed of every other form.
+/// The output for an uncompressed file is complete, and the output for every other form is the same.
 #[test]
 fn examples_read_every_form() {
     let forms = Forms::make();
@@ -83,7 +83,7 @@ fn examples_read_every_form() {
         for name in ["print", "samples_by_comm", "callchains"] {
             let lines = |form: &str| -> Vec<String> {
                 let text = run(name, &[forms.path(form)]);
-                // Records stand elsewhere, and metadata are records in a pipe only.
+                // Offsets of records differ, and metadata are records only in a pipe.
                 let line = |line: &str| match name {
                     "print" => line.split_once(' ').map(|(_, rest)| rest.to_owned()),
                     _ => Some(line.to_owned()),
@@ -106,7 +106,7 @@ fn examples_read_every_form() {
     }
 }
 
-/// A recording that ends inside a record is an error, behind what can be read of it.
+/// A recording that ends within a record is an error, after the output of the readable part.
 #[test]
 fn examples_tell_of_damage() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -174,9 +174,9 @@ fn a_stage_of_ones_own_keeps_the_samples_of_a_range() {
             assert!(self::times(&after).iter().all(|time| range.contains(time)), "{form}");
             assert_eq!(count(&after, true), expected, "{form}");
             if !form.contains("pipe") {
-                // perf counts the COMPRESSED feature among the features only where there are compressed records.
+                // perf counts the COMPRESSED feature among the features only if there are compressed records.
                 assert_eq!(count(&after, false), count(&before, false), "{form}");
-                // The times are those of the samples that are left.
+                // The times are those of the remaining samples.
                 let mut features = [&before, &after].map(|whole| whole.recording.features.clone());
                 let times = features.each_mut().map(|features| features.remove(&FeatureId::SAMPLE_TIME.0));
                 assert!(features[0] == features[1] && times[0] != times[1], "{form}");
@@ -188,7 +188,7 @@ fn a_stage_of_ones_own_keeps_the_samples_of_a_range() {
 
 #[test]
 fn samples_are_counted_as_perf_counts_them() {
-    // A program that starts another, names that change, threads by the hundred.
+    // A program that starts another, names that change, hundreds of threads.
     let fixtures = [
         "file-default",
         "file-z",

@@ -1,4 +1,4 @@
-//! The commands that every input goes through, and running one.
+//! The commands that process every input, and functions to run them.
 
 use std::{
     fs, io,
@@ -15,7 +15,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::memory;
 
-/// What a command was given and asked for; IN is the input, OUT the output, ORIGINAL what the input was made from.
+/// Command lines: IN is the input, OUT the output, ORIGINAL the recording that the input was made from.
 const COMMANDS: &[&str] = &[
     "convert IN -o OUT",
     "pipe2file IN -o OUT",
@@ -47,29 +47,29 @@ const COMMANDS: &[&str] = &[
 
 const KNOWN: &str = "0123456789012345678901234567890123456789 [kernel.kallsyms]";
 
-/// The commands that this perfconv has, in words.
+/// Returns the commands of this perfconv, split into words.
 pub fn all() -> Vec<Vec<String>> {
     let known = Cli::command();
     let words = COMMANDS.iter().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
     words.filter(|words| words.first().is_some_and(|name| known.find_subcommand(name).is_some())).collect()
 }
 
-/// How a command ended.
+/// The result of a command.
 pub enum End {
-    /// With exit status 0, or with findings.
+    /// Exit status 0, or findings.
     Done,
-    /// With an error that says where.
+    /// An error with a position.
     Refused,
-    /// With something that must not be.
+    /// An incorrect result.
     Fault(String),
 }
 
-/// What one run took.
+/// Time and memory of one run.
 pub struct Run {
     pub end: End,
-    /// Nanoseconds on the processor, as far as this thread did it.
+    /// CPU time of this thread in nanoseconds.
     pub time: u64,
-    /// Bytes allocated at a time.
+    /// Peak size of allocated memory in bytes.
     pub memory: usize,
 }
 
@@ -82,7 +82,7 @@ impl Run {
         Run { end, time, memory }
     }
 
-    /// Reads a recording and writes it, in memory: what comes out is the same, and so is each record that can be read.
+    /// Reads a recording and writes it in memory. The output is the same, and so is each readable record.
     pub fn copy(bytes: &[u8]) -> Self {
         Self::of(|| {
             fuzz::run("copy", bytes);
@@ -91,14 +91,14 @@ impl Run {
     }
 }
 
-/// The folder where inputs and outputs are.
+/// The folder for inputs and outputs.
 pub struct Room {
     folder: tempfile::TempDir,
 }
 
 impl Room {
     pub fn new() -> io::Result<Self> {
-        // Memory, where there is such a folder: thousands of files come and go.
+        // In memory, if there is such a folder, because thousands of files are created and deleted.
         let shm = Path::new("/dev/shm");
         let folder = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }?;
         Ok(Room { folder })
@@ -116,7 +116,7 @@ impl Room {
         self.folder.path().join("output.data")
     }
 
-    /// The command with its files.
+    /// Returns the command with its files.
     pub fn fill(&self, words: &[String]) -> Vec<String> {
         let path = |path: PathBuf| path.to_string_lossy().into_owned();
         let filled = words.iter().map(|word| match word.as_str() {
@@ -129,7 +129,7 @@ impl Room {
         filled.collect()
     }
 
-    /// Runs a command on what the folder holds.
+    /// Runs a command on the files in the folder.
     pub fn run(&self, words: &[String]) -> Run {
         let args = ["perfconv".to_owned()].into_iter().chain(self.fill(words)).chain(["-q".to_owned()]);
         let args: Vec<String> = if words.first().is_some_and(|word| word == "inject") {
@@ -150,7 +150,7 @@ impl Room {
         Run { end: self.clean(run.end), ..run }
     }
 
-    /// Takes the output away. One that an error left is a fault, and so is anything else.
+    /// Removes the output. An output that remains after an error is a fault, and so is any other file.
     fn clean(&self, end: End) -> End {
         let mut left = Vec::new();
         for entry in fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
@@ -167,7 +167,7 @@ impl Room {
     }
 }
 
-/// An error must say where, and print nothing that a terminal obeys.
+/// Checks that an error contains a position, and no control sequences for a terminal.
 fn refused(error: &Error) -> End {
     let text = error.to_string();
     if !is_printable(&text) {
@@ -186,12 +186,12 @@ fn refused(error: &Error) -> End {
     }
 }
 
-/// Whether a terminal shows all of it: no control characters but the end of a line.
+/// Returns whether a terminal displays the whole text: it contains no control characters except line feeds.
 pub fn is_printable(text: &str) -> bool {
     text.chars().all(|c| c == '\n' || !c.is_control())
 }
 
-/// Takes a report, and looks at it in place of keeping it.
+/// Checks a report instead of storing it.
 #[derive(Default)]
 struct Report {
     fault: Option<String>,
@@ -217,7 +217,7 @@ impl io::Write for Report {
     }
 }
 
-/// Nanoseconds that this thread ran for.
+/// Returns the CPU time of this thread in nanoseconds.
 fn time() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
     u64::try_from(tv_sec * 1_000_000_000 + tv_nsec).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Recordings that are directories, with something in them that is no file, or a file that is damaged.
+//! Directories that contain something other than a file, or a damaged file.
 
 use std::{fs, io, os::unix::fs::symlink, path::Path, process::Command, time::Duration};
 
@@ -6,10 +6,10 @@ use perfdata_tests::{convert::perfconv, perf, synth};
 
 use crate::commands::is_printable;
 
-/// How long a command may take that must not wait for anything.
+/// Maximum time of a command that must not wait for anything.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What takes directories.
+/// Commands that accept directories.
 const OF_DAMAGED: [&str; 8] = [
     "info",
     "dump --json",
@@ -21,7 +21,7 @@ const OF_DAMAGED: [&str; 8] = [
     "recover -o /dev/null",
 ];
 
-/// Runs it, prints what it came to, and returns what is wrong.
+/// Runs the family, prints its figures, and returns the faults.
 pub fn run(folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     type Spoil = fn(&Path) -> io::Result<()>;
@@ -61,7 +61,7 @@ fn fifo(path: &Path) -> io::Result<()> {
     Command::new("mkfifo").arg(path).status().map(drop)
 }
 
-/// Directories with a file that is cut or has another byte.
+/// Tests directories with a file that is truncated or has a changed byte.
 fn damaged(folder: &Path) -> Vec<String> {
     const PLACES: usize = 6;
     let mut faults = Vec::new();
@@ -97,7 +97,7 @@ fn damaged(folder: &Path) -> Vec<String> {
     faults
 }
 
-/// What a command says of `input`, and its exit status.
+/// Returns the exit status and the output of a command for `input`.
 fn said(command: &str, input: &Path) -> (Option<i32>, String) {
     let mut program = perfconv();
     program.args(command.split(' ')).arg(input);
@@ -105,7 +105,8 @@ fn said(command: &str, input: &Path) -> (Option<i32>, String) {
     (said.status.and_then(|status| status.code()), format!("{}{}", said.stdout, said.stderr))
 }
 
-/// Every command says that the file `name` is damaged; those that look go on with the others.
+/// Checks that every command reports that the file `name` is damaged, and that commands that only read continue with
+/// the other files.
 fn names_what_is_damaged(input: &Path, name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (command, expected) in [("info", 0), ("dump", 0), ("verify", 1), ("convert -o /dev/null", 1)] {
@@ -117,7 +118,7 @@ fn names_what_is_damaged(input: &Path, name: &str) -> Vec<String> {
     faults
 }
 
-/// Every command ends, with an error that can be shown.
+/// Checks that every command ends with a printable error.
 fn ends_with_an_error(what: &str, input: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     for command in ["info", "dump", "verify", "convert -o /dev/null"] {

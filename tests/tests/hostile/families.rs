@@ -1,4 +1,4 @@
-//! The families of inputs. Each knows how many inputs it makes of a seed, and makes one by its number.
+//! The families of inputs. Each knows how many inputs it makes from a seed, and makes an input by its number.
 
 use perfdata_core::header::{ContainerKind, FileHeader, FileSection};
 use perfdata_core::wire::Wire;
@@ -11,18 +11,18 @@ use crate::seeds::{self, SMALL, Seed};
 /// A kind of damage.
 pub struct Family {
     pub name: &'static str,
-    /// The recordings that it is done to.
+    /// The recordings that are damaged.
     pub seeds: fn() -> Vec<Seed>,
-    /// What it makes of one.
+    /// Returns the inputs for a seed.
     pub inputs: fn(&Seed) -> Box<dyn Inputs>,
-    /// Inputs that are tried if not all are: evenly chosen from all.
+    /// Number of inputs that are tested by default, selected evenly from all.
     pub sample: usize,
 }
 
-/// The inputs made of a seed.
+/// The inputs made from a seed.
 pub trait Inputs {
     fn len(&self) -> usize;
-    /// One of them, and what it is.
+    /// Returns an input and its description.
     fn make(&self, seed: &Seed, number: usize) -> (String, Vec<u8>);
 }
 
@@ -67,7 +67,7 @@ impl Inputs for Whole {
     }
 }
 
-/// Small ones at every byte, large ones at a thousand places.
+/// Truncation: at every byte of small recordings, at a thousand offsets of large ones.
 struct Cut(usize);
 
 impl Cut {
@@ -89,7 +89,7 @@ impl Inputs for Cut {
     }
 }
 
-/// Every byte, once.
+/// Changes each byte once.
 struct Flip(usize);
 
 impl Inputs for Flip {
@@ -99,14 +99,14 @@ impl Inputs for Flip {
 
     fn make(&self, seed: &Seed, number: usize) -> (String, Vec<u8>) {
         let mut bytes = seed.bytes.clone();
-        // All bits of one, one bit of the next.
+        // Alternates between all bits of a byte and one bit.
         let bits = if number.is_multiple_of(2) { 0xff } else { 1 << (number / 2 % 8) };
         bytes[number] ^= bits;
         (format!("byte {number} ^ {bits:#x}"), bytes)
     }
 }
 
-/// Every count, size and offset: 0, 1, the largest value and the one below.
+/// Sets every count, size and offset to 0, 1, the largest value, and the largest value minus one.
 struct Numbers(Vec<Spot>);
 
 impl Numbers {
@@ -141,9 +141,9 @@ fn put(bytes: &mut [u8], at: usize, size: usize, value: u64) {
     }
 }
 
-/// Sections of a file on top of each other and outside of it, ids that are their own attributes.
+/// Sections of a file that overlap, or are outside of it, and IDs that overlap their own attributes.
 struct Sections {
-    /// Where the places of sections stand in a file, and what is there.
+    /// Offsets of the section descriptors in a file, and their values.
     places: Vec<(usize, FileSection)>,
     len: u64,
 }
@@ -170,7 +170,7 @@ impl Sections {
         Sections { places, len: bytes.len() as u64 }
     }
 
-    /// Where a section could be that it must not be.
+    /// Returns invalid offsets and sizes for a section.
     fn elsewhere(&self, at: usize, found: FileSection) -> Vec<FileSection> {
         let section = |offset: u64, size: u64| FileSection { offset, size };
         let mut all = vec![
@@ -212,12 +212,12 @@ impl Inputs for Sections {
     }
 }
 
-/// Every name in the recording is one that nobody gives: control characters, terminal escapes, ends of lines, and what
-/// is not UTF-8.
+/// Replaces every name in the recording by an unusual one: control characters, terminal escapes, line feeds, and bytes
+/// that are not UTF-8.
 pub struct Names;
 
 impl Names {
-    /// Texts of this many letters are names.
+    /// Minimum number of characters of a text that counts as a name.
     const LEAST: usize = 4;
     const NASTY: [&[u8]; 3] =
         [b"\x1b[31m\x1b]0;title\x07", b"\n\r\xff\xfe\xc2\x9b\x80\xe2\x80\xae\x7f", b"\"'\\\t\x08\0\xf0\x9f\xff|,="];
@@ -241,8 +241,8 @@ impl Inputs for Names {
     }
 }
 
-/// Records of every type, of sizes and contents that they never have, in front of the others of a pipe. The recording
-/// that a seed is only says the byte order and whether events are known.
+/// Records of every type with impossible sizes and contents, before the other records of a pipe. The seed determines
+/// only the byte order and whether events are known.
 struct Records;
 
 impl Records {

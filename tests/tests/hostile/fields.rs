@@ -1,4 +1,4 @@
-//! Where the counts, sizes and offsets of a recording stand: found by the declarations, not listed by hand.
+//! Offsets of the counts, sizes and offsets in a recording, found from the declarations instead of a manual list.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,24 +16,25 @@ use perfdata_core::{
 };
 use perfdata_tests::convert;
 
-/// A number that says how much there is of something, or where it is.
+/// A number that is a count, a size or an offset.
 #[derive(Clone, Debug)]
 pub struct Spot {
-    /// Structure and field; those of list elements without their places.
+    /// Structure and field; list elements without their indexes.
     pub name: String,
-    /// Bytes from the start of the recording.
+    /// Offset from the start of the recording in bytes.
     pub at: usize,
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub size: usize,
 }
 
 /// Parts of the names of such numbers that are not declared as counts.
 const LENGTHS: [&str; 6] = ["size", "len", "nr", "num", "count", "offset"];
 
-/// Spots of one name that are taken: the first ones, since the others are read alike.
+/// Number of spots with the same name that are used: the first ones, because all are read by the same code.
 const OF_ONE_NAME: usize = 2;
 
-/// The spots of a recording. Of those with one name in structures of one name only the first [`OF_ONE_NAME`].
+/// Returns the spots of a recording. Of spots with the same name in structures with the same name, only the first
+/// [`OF_ONE_NAME`].
 pub fn spots(bytes: &[u8]) -> Vec<Spot> {
     let mut found = Found::default();
     let Ok(reader) = convert::open(bytes.to_vec()) else { return Vec::new() };
@@ -41,7 +42,7 @@ pub fn spots(bytes: &[u8]) -> Vec<Spot> {
     if let ContainerLayout::File(file) = reader.container_layout() {
         found.of_file(bytes, file, &model);
     }
-    // From the start: a pipe's metadata are records, too.
+    // From the start, because a pipe's metadata are also records.
     let Ok(mut records) =
         RecordingReader::open_with(Arc::new(bytes.to_vec()), Options { head: Head::Pass, ..Options::default() })
     else {
@@ -70,7 +71,7 @@ impl Found {
         }
     }
 
-    /// Those in `value`, which begins at `base`.
+    /// Adds the spots in `value`, which starts at `base`.
     fn of_value(&mut self, structure: &str, base: usize, value: &dyn Describe) {
         let mut at = base;
         value.describe(
@@ -155,7 +156,7 @@ fn slice(bytes: &[u8], place: FileSection) -> &[u8] {
     bytes.get(start(place)..end).unwrap_or_default()
 }
 
-/// `cpus[3].core_id` as `cpus[].core_id`.
+/// Replaces `cpus[3].core_id` by `cpus[].core_id`.
 fn without_places(path: &str) -> String {
     path.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

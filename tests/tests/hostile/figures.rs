@@ -1,20 +1,20 @@
-//! What the inputs of a family came to.
+//! The results for the inputs of a family.
 
 use std::fmt;
 
-/// Sums and extremes, with the input that each extreme belongs to.
+/// Sums and extremes, with the input of each extreme.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// Inputs, each of which was copied, and of those the ones that went through commands.
+    /// Number of inputs, each of which was copied, and of those that were passed to commands.
     pub inputs: u64,
     pub chosen: u64,
-    /// Commands run on them, and of those the ones that ended with an error.
+    /// Number of commands that were run on them, and of those that ended with an error.
     pub runs: u64,
     pub refused: u64,
-    /// Nanoseconds of the longest run.
+    /// Time of the longest run in nanoseconds, and its input.
     pub time: u64,
     pub slowest: String,
-    /// Bytes of the one that took most memory.
+    /// Memory of the largest run in bytes, and its input.
     pub memory: u64,
     pub largest: String,
 }
@@ -33,7 +33,7 @@ impl Figures {
         }
     }
 
-    /// As one line, for the process that waits for it.
+    /// Returns the figures as one line, for the parent process.
     pub fn to_line(&self) -> String {
         let Figures { inputs, chosen, runs, refused, time, slowest, memory, largest } = self;
         format!("{inputs}\t{chosen}\t{runs}\t{refused}\t{time}\t{slowest}\t{memory}\t{largest}")

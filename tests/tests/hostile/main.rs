@@ -1,7 +1,7 @@
-//! The hostile suite: damaged and malicious recordings through every command. Nothing may panic, abort, hang, take
-//! memory out of proportion, print what a terminal would obey, or fail without saying where.
+//! The hostile suite: damaged and malicious recordings with every command. No command may panic, abort, hang, use
+//! disproportionate memory, print control sequences to a terminal, or fail without a position.
 //!
-//! Every input is read and written in memory; a sample of them goes through the commands, too.
+//! Every input is read and written in memory; a sample of the inputs is also passed to the commands.
 //!
 //! ```text
 //! cargo test -p perfdata-tests --test hostile
@@ -9,8 +9,8 @@
 //! cargo test -p perfdata-tests --test hostile -- flip                inputs of families with that in their names
 //! ```
 //!
-//! The inputs run in processes of their own, one for each processor, so that an abort or a hang is an answer like any
-//! other: the process that started them says at which input they ended.
+//! The inputs are processed in separate processes, one for each processor, so that an abort or a hang is a result like
+//! any other: the parent process reports the input at which a process ended.
 
 mod commands;
 mod directories;
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use perfdata_tests::is_thorough;
 
-/// Damaged and malicious recordings through every command.
+/// Damaged and malicious recordings with every command.
 #[derive(Debug, Parser)]
 struct Options {
     /// Only families with one of these in their names
@@ -36,13 +36,13 @@ struct Options {
     /// Run a share of the inputs: K/N
     #[arg(long, hide = true)]
     worker: Option<String>,
-    /// Where a worker says which input it is at
+    /// File to which a worker writes its current input
     #[arg(long, hide = true, requires = "worker")]
     progress: Option<std::path::PathBuf>,
-    /// Known to every other suite: nothing is captured here
+    /// Accepted like in every other suite, without effect: nothing is captured here
     #[arg(long, hide = true)]
     nocapture: bool,
-    /// Known to every other suite: here is but one test
+    /// Accepted like in every other suite: there is only one test here
     #[arg(long, hide = true)]
     list: bool,
 }

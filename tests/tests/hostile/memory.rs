@@ -1,6 +1,6 @@
-//! Counts what is allocated: how much there is, and the most that there was.
+//! Counts allocated memory: the current size and the peak.
 //!
-//! What zstd allocates in C is not counted here; the peak of the whole process that the system counts has it, too.
+//! This does not include allocations of zstd in C; the peak of the whole process as measured by the system does.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -21,35 +21,35 @@ fn grown(by: usize) {
     MOST.fetch_max(now, Relaxed);
 }
 
-// SAFETY: everything is handed to the system's allocator as it comes.
+// SAFETY: all arguments are passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         grown(size);
         NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.realloc(place, layout, size) }
     }
 }
 
-/// The most bytes that `work` had allocated at a time, beyond what there was before.
+/// Returns the peak size of the memory that `work` allocated, in bytes, in addition to the memory allocated before.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.load(Relaxed);
     MOST.store(before, Relaxed);
@@ -57,7 +57,7 @@ pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (result, MOST.load(Relaxed).saturating_sub(before))
 }
 
-/// The most memory that this process had, in kilobytes, as the system counts it.
+/// Returns the peak memory of this process in kilobytes, as measured by the system.
 pub fn peak_of_process() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

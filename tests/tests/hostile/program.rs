@@ -1,4 +1,5 @@
-//! Through the program itself: what only shows there, and what is too large for a copy in memory.
+//! Tests with the program itself, for errors that only it shows, and for inputs that are too large for a copy in
+//! memory.
 
 use std::{
     fs::{self, File},
@@ -36,26 +37,26 @@ use crate::{
 /// The name of this family.
 pub const NAME: &str = "program";
 
-/// Bytes of a stream that would go on.
+/// Returns the size in bytes of a stream that would continue.
 fn stream_len() -> usize {
     if is_thorough() { 64 << 20 } else { 8 << 20 }
 }
 
-/// Bytes that a zstd bomb decodes to.
+/// Returns the decompressed size of a zstd bomb in bytes.
 fn bomb_len() -> usize {
     if is_thorough() { 1 << 30 } else { 128 << 20 }
 }
 
-/// Kilobytes that the program may take, beside what grows with the metadata.
+/// Maximum memory of the program in kilobytes, in addition to memory that grows with the metadata.
 const MEMORY: u64 = 64 << 10;
 
-/// What each byte of metadata may take: an event is kept with its layout and where its samples have what.
+/// Maximum memory for each byte of metadata: an event is stored with its layout and the offsets of its samples' fields.
 const METADATA: u64 = 8;
 
-/// What zstd keeps of the past of a stream, if the stream asks for it: as much as `perf record -z22` does.
+/// Maximum window of zstd, if the stream requests it: as much as `perf record -z22` uses.
 const WINDOW: u64 = 128 << 10;
 
-/// Runs it, prints what it came to, and returns what is wrong.
+/// Runs the family, prints its figures, and returns the faults.
 pub fn run() -> Vec<String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut faults = Vec::new();
@@ -68,17 +69,17 @@ pub fn run() -> Vec<String> {
     faults
 }
 
-/// The command of a line in which OUT stands for `output`.
+/// Returns the command in a line in which OUT represents `output`.
 fn of_line(line: &str, output: &Path) -> Command {
     let mut command = perfconv();
     command.args(line.split(' ').map(|word| if word == "OUT" { output.as_os_str() } else { word.as_ref() }));
     command
 }
 
-/// A file of very many events, each with ids of its own.
+/// Tests a file of very many events, each with separate IDs.
 fn events(folder: &Path) -> Vec<String> {
     const COUNT: u64 = 100_000;
-    /// By the square of their number it takes four times as long and more.
+    /// With quadratic time, it would take four times as long or more.
     const LONGEST: Duration = Duration::from_secs(10);
     let (input, output) = (folder.join("events.data"), folder.join("events.out"));
     let basic = synth::file::basic(false);
@@ -99,7 +100,7 @@ fn events(folder: &Path) -> Vec<String> {
     faults
 }
 
-/// Names that a terminal would obey: in reports, in JSON, and in errors and warnings.
+/// Tests names with control sequences for terminals: in reports, in JSON, and in errors and warnings.
 fn names(folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     let (input, output) = (folder.join("names.data"), folder.join("out.data"));
@@ -145,7 +146,7 @@ fn names(folder: &Path) -> Vec<String> {
     faults
 }
 
-/// Compressed records that decode to very much.
+/// Tests compressed records with a huge decompressed size.
 fn bombs(folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     let record = frame(false, 1000, 0, &[0; 65_520]);
@@ -169,7 +170,7 @@ fn bombs(folder: &Path) -> Vec<String> {
     faults
 }
 
-/// A pipe with one compressed record that decodes to `content`, again and again.
+/// Returns a pipe with one compressed record that decompresses to repetitions of `content`.
 fn bomb(content: &[u8], mmap_len: Option<u32>) -> Vec<u8> {
     let mut packer = zstd::stream::Encoder::new(Vec::new(), 1).expect("zstd starts");
     packer.long_distance_matching(true).and_then(|()| packer.window_log(27)).expect("zstd takes it");
@@ -185,7 +186,7 @@ fn bomb(content: &[u8], mmap_len: Option<u32>) -> Vec<u8> {
         pipe = pipe.feature(27, &section);
     }
     let mut bytes = pipe.terminator(32).bytes;
-    // One record holds 64 KiB at most: several hold the pieces of the stream.
+    // A record has at most 64 KiB: several contain the parts of the stream.
     for piece in payload.chunks(60_000) {
         let body = user::compressed(Buf::new(false), kind::COMPRESSED, piece);
         bytes.extend(frame(false, kind::COMPRESSED, 0, &body.bytes));
@@ -193,7 +194,7 @@ fn bomb(content: &[u8], mmap_len: Option<u32>) -> Vec<u8> {
     bytes
 }
 
-/// What takes a stream, and ends.
+/// Commands that accept a stream and end.
 const OF_STREAMS: [&str; 9] = [
     "info -",
     "dump -",
@@ -206,10 +207,10 @@ const OF_STREAMS: [&str; 9] = [
     "recover - -f -o OUT",
 ];
 
-/// Processor time for a stream, in a build for tests: what grows with its square takes minutes.
+/// Maximum CPU time for a stream in a test build; with quadratic time it would take minutes.
 const PROCESSOR: Duration = Duration::from_secs(40);
 
-/// Streams whose head does not end, or begins again and again, and such in which records could start everywhere.
+/// Tests streams whose head does not end or starts repeatedly, and streams in which records could start everywhere.
 fn streams(folder: &Path) -> Vec<String> {
     let basic = synth::file::basic(false);
     let event = &basic.events[0];
@@ -277,7 +278,7 @@ fn streams(folder: &Path) -> Vec<String> {
     faults.into_inner().expect("nobody panics with it")
 }
 
-/// As many different records as a stream has room for.
+/// Returns as many different records as fit into a stream.
 fn many(record: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let mut all = Vec::new();
     for number in 0.. {
@@ -289,7 +290,7 @@ fn many(record: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     all
 }
 
-/// A file that is mapped into a process.
+/// Returns a file that is mapped into a process.
 fn mapped(event: &Event, pid: u32, number: u32) -> Vec<u8> {
     let name = format!("/usr/lib/{number}.so");
     let mut body = kernel::mmap(Buf::new(false), (pid, pid), [u64::from(number) << 16, 0x1000, 0], &name).bytes;
@@ -297,7 +298,7 @@ fn mapped(event: &Event, pid: u32, number: u32) -> Vec<u8> {
     frame(false, kind::MMAP, misc::USER, &body)
 }
 
-/// A child of a process with many mappings, which maps something of its own.
+/// Returns a child of a process with many mappings, which maps another file.
 fn child(event: &Event, number: u32) -> Vec<u8> {
     let Some(pid) = number.checked_sub(10_000) else { return mapped(event, 1, number) };
     let body = kernel::fork(Buf::new(false), (pid, pid), (1, 1), 0).bytes;
@@ -305,7 +306,7 @@ fn child(event: &Event, number: u32) -> Vec<u8> {
     [frame(false, kind::FORK, 0, &[body, trailer].concat()), mapped(event, pid, number)].concat()
 }
 
-/// A sample of an event that is not there, behind many that are.
+/// Returns a sample of an event that does not exist, after many samples of existing events.
 fn sample(event: &Event, number: u32) -> Vec<u8> {
     if number < 30_000 {
         return frame(false, kind::HEADER_ATTR, 0, &user::header_attr(Buf::new(false), &event.attr, &event.ids).bytes);
@@ -314,13 +315,13 @@ fn sample(event: &Event, number: u32) -> Vec<u8> {
     frame(false, kind::SAMPLE, misc::USER, &Buf::new(false).u64s(&words).bytes)
 }
 
-/// The name of an event that is not there.
+/// Returns the name of an event that does not exist.
 fn update(number: u32) -> Vec<u8> {
     let body = Buf::new(false).u64(2).u64(u64::from(number) + 1000).text("a");
     frame(false, kind::EVENT_UPDATE, 0, &body.bytes)
 }
 
-/// A stream of `head`, and `piece` again and again.
+/// Tests a stream of `head` and repetitions of `piece`.
 fn stream(what: &str, head: &[u8], piece: &[u8], output: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     for line in OF_STREAMS {
@@ -332,7 +333,7 @@ fn stream(what: &str, head: &[u8], piece: &[u8], output: &Path) -> Vec<String> {
             measure::peak(command)
         });
         println!("{peak:8} kB {time:8.1?}  {} MB of {what} in a pipe: {line}", stream_len() >> 20);
-        // Where a stream is read more than once, each time there is a model.
+        // If a stream is read several times, there is a model each time.
         let models = match line {
             _ if line.starts_with("recover") => 3,
             _ if line.contains("--sysroot") => 2,
@@ -347,7 +348,7 @@ fn stream(what: &str, head: &[u8], piece: &[u8], output: &Path) -> Vec<String> {
     faults
 }
 
-/// Writes until enough was written, or nobody reads any more.
+/// Writes until the size is reached, or nobody reads any more.
 fn feed(mut to: File, head: &[u8], piece: &[u8]) {
     let block = piece.repeat((1 << 16) / piece.len() + 1);
     let mut written = head.len();

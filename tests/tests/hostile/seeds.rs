@@ -1,4 +1,4 @@
-//! The recordings that inputs are made from.
+//! The recordings from which inputs are made.
 
 use std::fs;
 
@@ -7,16 +7,16 @@ use perfdata_tests::{
     synth::{self, kind, sink},
 };
 
-/// A recording that commands take.
+/// A recording that commands accept.
 pub struct Seed {
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Bytes up to which every single one is cut at and flipped.
+/// Maximum size in bytes of recordings that are truncated at every byte and of which every byte is flipped.
 pub const SMALL: usize = 8 << 10;
 
-/// What the independent writer makes: every record type, every feature, in few bytes.
+/// Returns small recordings of the independent writer, with every record type and every feature.
 pub fn synthetic() -> Vec<Seed> {
     let mut all = Vec::new();
     for (big, order) in [(false, "little"), (true, "big")] {
@@ -29,7 +29,7 @@ pub fn synthetic() -> Vec<Seed> {
     all
 }
 
-/// The recordings of the repository; of a directory its `data`.
+/// Returns the recordings of the repository; for a directory its `data`.
 pub fn fixtures() -> Vec<Seed> {
     let read = |recording: recordings::Recording| Seed {
         bytes: fs::read(recording.main_file()).expect("a fixture can be read"),
@@ -38,7 +38,7 @@ pub fn fixtures() -> Vec<Seed> {
     recordings::fixtures().into_iter().map(read).collect()
 }
 
-/// Inputs that once broke another parser.
+/// Returns inputs that broke another parser.
 pub fn crashers() -> Vec<Seed> {
     let mut all = recordings::corpus();
     all.retain(|recording| recording.name.starts_with("crashers/"));
@@ -49,7 +49,7 @@ pub fn crashers() -> Vec<Seed> {
     all.into_iter().map(read).collect()
 }
 
-/// Whether the bytes are a pipe, as far as they say it.
+/// Returns whether the header is that of a pipe.
 pub fn is_pipe(bytes: &[u8]) -> bool {
     bytes.get(8..16).is_some_and(|size| size.iter().filter(|&&byte| byte != 0).eq([&16]))
 }

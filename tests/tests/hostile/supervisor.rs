@@ -1,4 +1,4 @@
-//! Starts the workers, and gathers what they say. One that dies or hangs is a fault of the input that it was at.
+//! Starts the workers, and collects their results. If a worker dies or hangs, this is a fault of its current input.
 
 use std::{
     collections::BTreeMap,
@@ -13,17 +13,17 @@ use std::{
 
 use crate::{families::FAMILIES, figures::Figures, is_thorough, worker::is_asked_for};
 
-/// Kilobytes of address space that a worker may have: what asks for all memory aborts.
+/// Maximum address space of a worker in kilobytes: attempts to allocate all memory abort.
 const ADDRESS_SPACE: u64 = 2 << 20;
 
-/// One command may take this long on a machine that has other things to do.
+/// Maximum time of a command, even on a busy machine.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Kilobytes of memory that a worker may have had: the recordings that inputs are made from, 64 MB for a command, and
-/// what zstd keeps of the past of a stream, if the stream asks for it.
+/// Maximum memory of a worker in kilobytes: the recordings from which inputs are made, 64 MB for a command, and the
+/// window of zstd, if the stream requests it.
 const PROCESS: u64 = 256 << 10;
 
-/// Faults that are shown of one worker.
+/// Maximum number of faults that are displayed for one worker.
 const SHOWN: usize = 20;
 
 #[derive(Default)]
@@ -33,7 +33,7 @@ struct Gathered {
     faults: Vec<String>,
 }
 
-/// Runs the families, prints their figures, and returns what is wrong.
+/// Runs the families, prints their figures, and returns the faults.
 pub fn run(names: &[String]) -> Vec<String> {
     let start = Instant::now();
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -81,7 +81,7 @@ fn supervise(share: &str, progress: &Path, names: &[String], gathered: &Mutex<Ga
     });
 }
 
-/// Waits for the end; says how it was, if it was not good.
+/// Waits for the end. Returns the reason if the worker failed.
 fn wait(child: &mut Child, progress: &Path) -> Option<String> {
     let (mut last, mut since) = (String::new(), Instant::now());
     loop {

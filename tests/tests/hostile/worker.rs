@@ -15,21 +15,21 @@ use crate::{
     is_thorough, memory,
 };
 
-/// Bytes that a command may allocate beside what grows with the largest record or section, which is part of the input.
+/// Maximum size of a command's allocations in bytes, in addition to memory that grows with the largest record or
+/// section, which is part of the input.
 const MEMORY: usize = 64 << 20;
 
-/// Inputs of a family above which each goes through one command, in turn, and not through all of them.
+/// If a family has more inputs, each is passed to one command in turn instead of all of them.
 const MANY: usize = 10_000;
 
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// What the last panic said, and where.
+/// Returns the message and the position of the last panic.
 pub fn last_panic() -> String {
     PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Runs the inputs that are the share K of `K/N`, says what came of it on standard output, and in `progress` where it
-/// is.
+/// Runs the inputs in the share K of `K/N`. Writes the results to standard output, and the current input to `progress`.
 pub fn run(share: &str, progress: &Path, names: &[String]) {
     let (share, shares) = share.split_once('/').expect("K/N");
     let (share, shares): (usize, usize) = (share.parse().expect("a number"), shares.parse().expect("a number"));
@@ -56,7 +56,7 @@ pub fn run(share: &str, progress: &Path, names: &[String]) {
                 progress.is_at(&what);
                 figures.inputs += 1;
                 enter(&mut figures, format!("{what}: copied"), Run::copy(&bytes), bytes.len());
-                // Every share has as many of the chosen, whatever the step is.
+                // Every share has the same number of selected inputs, for any step.
                 if !((first + number) / shares).is_multiple_of(step) {
                     continue;
                 }
@@ -81,12 +81,12 @@ pub fn run(share: &str, progress: &Path, names: &[String]) {
     println!("process\t{}", memory::peak_of_process());
 }
 
-/// Says where the process is, for the case that it does not say anything any more.
+/// Stores the current input of the process, for the case that it ends without a message.
 struct Progress(File);
 
 impl Progress {
     fn is_at(&self, what: &str) {
-        // All of the same length: the last one is written over.
+        // All entries have the same length, so each overwrites the previous one.
         self.0.write_all_at(format!("{what:500.500}").as_bytes(), 0).expect("a temporary file");
     }
 }

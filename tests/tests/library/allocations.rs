@@ -1,4 +1,4 @@
-//! Asking a sample what it hit allocates nothing, once threads, names and mappings are known.
+//! Resolving a sample allocates nothing if threads, names and mappings are known.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_session::{Sample, Session, Stacks};
 use perfdata_tests::recordings;
 
-/// Counts what each thread allocates.
+/// Counts the allocations of each thread.
 struct Counting;
 
 thread_local! {
@@ -18,24 +18,24 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that ends has no counter any more.
+    // A thread that is ending has no counter any more.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: all of it is left to the system's allocator.
+// SAFETY: all calls are passed to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: as the caller says.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller says.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.dealloc(memory, layout) }
     }
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: as the caller says.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Asks everything; how many frames and branches there are.
+/// Calls all methods of a sample. Returns the number of frames and branches.
 fn ask(sample: &Sample<'_>, stacks: &mut Stacks) -> usize {
     black_box((sample.comm(), sample.event_name(), sample.weight(), sample.time(), sample.cpu(), sample.thread()));
     black_box((sample.leaf(), sample.is_incomplete(), sample.attr()));
@@ -57,7 +57,8 @@ fn ask(sample: &Sample<'_>, stacks: &mut Stacks) -> usize {
     count
 }
 
-/// Samples and frames of the recording at `path`, and the allocations of a second pass over them.
+/// Returns the numbers of samples and frames of the recording at `path`, and the allocations in a second pass over
+/// them.
 fn second_pass(path: &Path) -> (usize, usize, u64) {
     let mut records = perfdata_core::open(path).expect("a recording").by_time();
     let mut kept: Vec<(Vec<u8>, u64)> = Vec::new();

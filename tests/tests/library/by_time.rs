@@ -1,4 +1,4 @@
-//! Records in the order of time: all of them, and in order.
+//! Records in time order: complete and sorted.
 
 use std::fs::File;
 use std::io::Cursor;
@@ -14,14 +14,14 @@ mod every_record {
     perfdata_tests::per_fixture!(super::check);
 }
 
-/// A record's time, or 0 for one that is taken as it comes, and its bytes.
+/// A record's time, or 0 for a record that is not sorted, and its bytes.
 type Timed = (u64, Vec<u8>);
 
 fn timed(record: &RawRecord<'_>, events: &Events) -> Timed {
     (events.time(record).filter(|&time| time != u64::MAX).unwrap_or(0), record.bytes.to_vec())
 }
 
-/// The records in the order of the input, those in compressed records in their place.
+/// Returns the records in input order, including those in compressed records.
 fn in_order(bytes: &[u8]) -> perfdata_core::Result<Vec<Timed>> {
     let mut reader = RecordingReader::open(bytes)?;
     let mut inner = Decompressor::of(reader.recording())?;
@@ -44,7 +44,7 @@ fn in_order(bytes: &[u8]) -> perfdata_core::Result<Vec<Timed>> {
 fn by_time(bytes: &[u8]) -> perfdata_core::Result<Vec<Timed>> {
     let mut reader = RecordingReader::open(bytes)?.by_time();
     let mut records = Vec::new();
-    // A recording that is damaged or cut is told behind its records.
+    // Damage or truncation of a recording is reported after its records.
     while let Ok(Some(record)) = reader.next() {
         records.push(timed(&record, &record.recording().events));
     }
@@ -56,7 +56,7 @@ fn times(records: &[Timed]) -> Vec<u64> {
     records.iter().map(|record| record.0).filter(|&time| time != 0).collect()
 }
 
-/// Nothing is lost or made up, and where the recorder kept its rounds nothing is out of order.
+/// Checks that no record is lost or added, and that records are sorted if the recorder wrote correct rounds.
 fn check(recording: &Recording) -> Result<(), String> {
     let bytes = std::fs::read(recording.main_file()).map_err(|e| e.to_string())?;
     let (Ok(mut before), Ok(after)) = (in_order(&bytes), by_time(&bytes)) else { return Ok(()) };
@@ -72,7 +72,7 @@ fn check(recording: &Recording) -> Result<(), String> {
     }
 }
 
-/// The stable sort by time of all timed records at once, for every mix.
+/// The result is the same as a stable sort by time of all timed records at once, for every mix.
 #[test]
 fn rounds_are_enough() {
     for mix in Mix::ALL {
@@ -89,7 +89,7 @@ fn rounds_are_enough() {
     }
 }
 
-/// More than is kept, without the ends of rounds: nothing is lost, and what is near is in order.
+/// More records than the buffer holds, without ends of rounds: no record is lost, and close records are sorted.
 #[test]
 fn a_stream_without_rounds_is_not_kept_whole() {
     let generator = Generator::new(Mix::Tracepoints, 3 * ByTime::<File>::MOST as u64);
@@ -110,7 +110,7 @@ fn a_stream_without_rounds_is_not_kept_whole() {
     assert!(before.iter().eq(after.iter().filter(|record| record.0 != 0)));
 }
 
-/// What is missing at the end of a recording is an error behind the last record, once.
+/// Missing data at the end of a recording is an error after the last record, reported once.
 #[test]
 fn a_cut_recording_is_told_at_its_end() {
     for name in ["6.1-x86_64-file-default", "6.1-x86_64-pipe-default", "6.1-x86_64-pipe-z"] {
@@ -118,7 +118,7 @@ fn a_cut_recording_is_told_at_its_end() {
         let whole = convert::Whole::read(bytes.clone()).expect("a recording");
         let (last, _) = whole.records[whole.records.len() - 1];
         let first = bytes.len() - whole.stream.len();
-        // Feature sections stand behind the records of a file: there a record takes them for a part of itself.
+        // In a file, feature sections follow the records: a truncated record would include them.
         let cut = match name.contains("pipe") {
             true => bytes[..first + last + 5].to_vec(),
             false => {

@@ -1,5 +1,5 @@
-//! Feature sections of the independent writer, which knows every revision of each: read, written, and converted to the
-//! other byte order, where the writer's own twin is the judge.
+//! Feature sections of the independent writer in every revision are read, written, and converted to the other byte
+//! order. The writer's own twin is the expected result.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The fixtures are what their manifest and their names say.
+//! The fixtures match their manifest and their names.
 
 use std::{fs, io, path::Path};
 
@@ -40,7 +40,7 @@ fn all_containers_and_recorders_are_there() {
     }
 }
 
-/// Names of devices on Windows, whatever stands behind a dot, and characters that names cannot have there.
+/// Returns whether the path is invalid on Windows: a device name with any extension, or a forbidden character.
 fn has_bad_name(path: &Path) -> bool {
     const DEVICES: [&str; 4] = ["aux", "con", "nul", "prn"];
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -61,7 +61,7 @@ fn bad_names(folder: &Path, found: &mut Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere, too, a clone can be looked at.
+/// A clone can also be checked out on other systems.
 #[test]
 fn windows_can_check_out_every_file() {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Generated recordings are the same for the same seed, in order, and such that perf reads them.
+//! Generated recordings are the same for the same seed, sorted, and readable by perf.
 
 use std::fs;
 use std::io::Cursor;
@@ -55,7 +55,7 @@ fn nothing_is_wrong_with_them() {
     }
 }
 
-/// As many samples as there are, of events with names, and no complaint.
+/// perf finds all samples, events with names, and no errors.
 #[test]
 fn perf_reads_them() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -71,12 +71,13 @@ fn perf_reads_them() {
     }
 }
 
-/// Whether a line of perf script tells of a sample of the events beside `cycles`.
+/// Returns whether a line of perf script shows a sample of an event other than `cycles`.
 fn is_other(line: &str) -> bool {
     ["instructions: ", "cache-misses: ", "page-faults: "].iter().any(|name| line.contains(name))
 }
 
-/// Samples in a generated recording. Those of a compressed one are the same as those of its twin.
+/// Returns the number of samples in a generated recording. A compressed recording has the same number as its
+/// uncompressed twin.
 fn samples(generator: &Generator) -> usize {
     let mix = if generator.mix == Mix::Compressed { Mix::Callchains } else { generator.mix };
     let whole = Whole::read(file(&Generator { mix, ..*generator })).expect("a recording");

@@ -1,4 +1,4 @@
-//! A recording that is read into the model and written back is the same, byte for byte.
+//! A recording that is read into the model and written back is byte-identical.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ fn recordings_outside_are_copied_exactly() {
     recordings::check_all(&recordings::shared(), is_copied_exactly);
 }
 
-/// Published recordings, also such as once broke other readers: those may be refused.
+/// Published recordings, including those that broke other readers, which may be refused.
 #[test]
 fn published_recordings_are_copied_exactly() {
     recordings::check_all(&recordings::corpus(), |recording| {
@@ -32,7 +32,7 @@ fn published_recordings_are_copied_exactly() {
     });
 }
 
-/// What the independent writer makes, which no perf of today does.
+/// Recordings of the independent writer in forms that perf does not write today.
 #[test]
 fn odd_recordings_are_copied_exactly() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -44,7 +44,7 @@ fn odd_recordings_are_copied_exactly() {
     }
 }
 
-/// A recording that was cut anywhere is copied up to where it ends, or refused.
+/// A recording that is truncated anywhere is copied up to its end, or refused.
 #[test]
 fn cut_recordings_are_copied_exactly() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -64,7 +64,7 @@ fn cut_recordings_are_copied_exactly() {
     }
 }
 
-/// The command does what the library does: from file to file, and from a stream to a stream.
+/// The command copies like the library: from file to file, and from stream to stream.
 #[test]
 fn the_command_copies_exactly() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -95,7 +95,7 @@ fn is_copied_exactly(recording: &Recording) -> Result<(), String> {
     Ok(())
 }
 
-/// The recording in file mode that a directory holds, else the recording.
+/// Returns the file-mode recordings in a directory, otherwise the recording.
 fn files(recording: &Recording) -> Vec<PathBuf> {
     match recording.form {
         Some(Form { container: Container::Directory, .. }) => vec![recording.main_file()],
@@ -116,7 +116,7 @@ fn same(original: &[u8], copy: &Converted) -> Result<(), String> {
     at.map_or(Ok(()), |at| Err(format!("byte {at} differs, of {} and {} bytes", original.len(), copy.len())))
 }
 
-/// Whole recordings of the independent writer, in both byte orders.
+/// Returns complete recordings of the independent writer, in both byte orders.
 fn odd() -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for big in [false, true] {

@@ -27,7 +27,7 @@ fn a_file_that_is_cut_is_an_error_from_then_on() {
     assert_eq!(input.read_at(&mut bytes, 0).ok(), Some(4));
     let error = input.read_at(&mut bytes, 4).expect_err("there were bytes").to_string();
     assert!(error.ends_with("it had 10 bytes when it was opened, and has 4 now"), "{error}");
-    // Not even at its end, or when it has bytes again.
+    // Also at its end, and after the file has grown again.
     assert!(input.read_at(&mut bytes, 10).is_err());
     other.seek(SeekFrom::Start(0)).and_then(|_| other.write_all(b"0123456789")).expect("a file");
     assert!(input.read_at(&mut bytes, 0).is_err());

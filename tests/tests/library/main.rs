@@ -1,4 +1,4 @@
-//! Reading and writing: what the libraries say of a recording is what its bytes say.
+//! Reading and writing: the libraries return the contents of a recording's bytes.
 
 mod allocations;
 mod by_time;

@@ -1,4 +1,4 @@
-//! Files in forms that perf does not write today are read for what they say.
+//! Files in forms that perf does not write today are read correctly.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ use perfdata_tests::{
     },
 };
 
-/// Both byte orders of all forms.
+/// Runs a test for both byte orders of all forms.
 fn check(test: impl Fn(&str, &File, &Whole)) {
     for big in [false, true] {
         for (name, file) in forms::forms(big) {
@@ -86,12 +86,12 @@ fn records_are_found() {
     });
 }
 
-/// The forms are not inventions: perf takes them for what they are meant to be.
+/// The forms are realistic: perf reads them as intended.
 #[test]
 fn perf_reads_them() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // Sizes beyond its own perf refuses; in a file that was never finished it takes the records to be none; that the
-    // words of the bitmap may be of 32 bits it knows only of recordings of the other byte order.
+    // perf rejects attributes larger than its own. In a file that was never finished, it assumes that there are no
+    // records. It considers bitmaps of 32-bit words only for recordings of the other byte order.
     let refused = |perf: &perf::Perf, file: &File| {
         file.events[0].attr.size > perf.attr_size() || file.crashed || (file.big && file.word == 4)
     };

@@ -1,4 +1,4 @@
-//! Every record of the independent writer, through the library: read, written, and converted to the other byte order.
+//! Every record of the independent writer is read, written, and converted to the other byte order by the library.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn all(endian: Endian) -> Vec<Case> {
     cases(big).into_iter().chain(unknown_cases(big)).collect()
 }
 
-/// What the case's attribute says of its records.
+/// Returns the layout of a record according to the case's attribute.
 fn layout(case: &Case, endian: Endian) -> Layout {
     let bytes = case.attr.bytes(endian == Endian::Big);
     Layout::of_attr(&Attr::decode(&bytes, endian, Layout::default()).expect("the attribute is read").0)
@@ -46,7 +46,7 @@ fn the_other_byte_order_is_the_twin() {
         let other = if endian == Endian::Big { Endian::Little } else { Endian::Big };
         for (case, twin) in all(endian).iter().zip(all(other)) {
             let record = read(case, endian);
-            // Sections and what is compressed are converted by those who know what they hold.
+            // Sections and compressed data are converted by the code that parses their contents.
             let carrier = [RecordType::HEADER_FEATURE, RecordType::COMPRESSED, RecordType::COMPRESSED2];
             if carrier.contains(&record.kind) {
                 continue;

@@ -1,4 +1,4 @@
-//! The session model: against what perf said of each recording when it was made, on a machine of its byte order.
+//! The session model, compared with perf's output for each recording when it was made, on a machine of its byte order.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,14 +19,14 @@ use perfdata_session::{Samples, Stacks};
 use perfdata_tests::recordings::{self, Recording};
 use perfdata_tests::script::{self, Line, Seen};
 
-/// How often perf's choices were met, by reason.
+/// Number of occurrences of perf's choices, by reason.
 static CHOICES: Mutex<BTreeMap<&str, usize>> = Mutex::new(BTreeMap::new());
 
 fn met(choice: &'static str) {
     *CHOICES.lock().expect("it does not panic").entry(choice).or_default() += 1;
 }
 
-/// Every sample that perf printed has the same thread, time, name and addresses here.
+/// Checks that every sample that perf printed has the same thread, time, name and addresses here.
 fn check(recording: &Recording) -> Result<(), String> {
     let Some(text) = recording.script_text() else { return Ok(()) };
     let expected = script::lines(&String::from_utf8_lossy(&text));
@@ -44,7 +44,7 @@ fn check(recording: &Recording) -> Result<(), String> {
     for line in &expected {
         let found = match seen.get_mut(&(line.time, line.tid)) {
             Some(found) if !found.is_empty() => found,
-            // The first line of such a sample was there.
+            // The first line of such a sample was compared before.
             Some(_) if recording.name.contains("-group-S") => {
                 met("perf makes a sample of each counter that a sample reads");
                 continue;
@@ -74,9 +74,9 @@ fn check(recording: &Recording) -> Result<(), String> {
     Err(format!("{count} of {}:\n{}", expected.len(), wrong.join("\n")))
 }
 
-/// What is not the same.
+/// Returns which field is different.
 fn why_not(line: &Line, ours: &Line, frames: &[Seen]) -> Option<&'static str> {
-    // perf 6.1 shows the offset in the file of user frames in callchains.
+    // perf 6.1 prints the offset in the file for user frames in callchains.
     let same = |(line, seen): (&(u64, _), &Seen)| line.0 == seen.address || Some(line.0) == seen.offset;
     if line.comm != ours.comm {
         Some("name")
@@ -91,7 +91,7 @@ fn why_not(line: &Line, ours: &Line, frames: &[Seen]) -> Option<&'static str> {
     }
 }
 
-/// The choice of perf that makes the difference.
+/// Returns the choice of perf that causes the difference.
 fn choice(line: &Line, ours: &Line, frames: &[Seen], recording: &Recording) -> Option<&'static str> {
     let same = |(line, seen): (&(u64, _), &Seen)| line.0 == seen.address || Some(line.0) == seen.offset;
     if line.comm == format!(":{}", line.tid) {
@@ -121,7 +121,7 @@ fn perf_said_the_same() {
     eprintln!("{:#?}", CHOICES.lock().expect("it does not panic"));
 }
 
-/// A recording in pipe mode, made record by record. Times count up by one.
+/// A recording in pipe mode, which is written record by record. Each record's time is one more than the previous one.
 struct Stream {
     bytes: Vec<u8>,
     attr: Attr,
@@ -152,7 +152,7 @@ impl Stream {
         record.encode_into(&mut self.bytes, Endian::Little).expect("a record");
     }
 
-    /// A record of the kernel, of thread `tid` of process `pid` on CPU 1.
+    /// Adds a record of the kernel, for thread `tid` of process `pid` on CPU 1.
     fn add(&mut self, kind: RecordType, misc: u16, body: Body, (pid, tid): (u32, u32)) {
         self.time += 1;
         let has = |part| self.attr.sample_type.has(part);
@@ -221,7 +221,7 @@ impl Stream {
         Samples::new(reader.expect("a recording")).expect("a session")
     }
 
-    /// Each sample as `NAME frame frame`.
+    /// Returns each sample as `NAME frame frame`.
     fn lines(self) -> Vec<String> {
         let mut samples = self.samples(Limits::default());
         let mut lines = Vec::new();
@@ -254,7 +254,7 @@ fn threads_have_names() {
     s.sample(CpuMode::USER, (6, 7), &[]);
     s.exit(6, 7);
     s.sample(CpuMode::USER, (6, 7), &[]);
-    // The number is used again, by a thread of another.
+    // The thread ID is reused by a thread of another process.
     s.fork(9, 7, 8, 8);
     s.sample(CpuMode::USER, (9, 7), &[]);
     s.sample(CpuMode::USER, (u32::MAX, u32::MAX), &[]);
@@ -270,14 +270,14 @@ fn addresses_have_files() {
     s.map(CpuMode::USER, 5, 0x1000, 0x3000, 0x400, "/bin/a");
     s.map(CpuMode::USER, 5, 0x7000, 0x1000, 0x9000, "[vdso]");
     s.fork(6, 6, 5, 5);
-    // A part of it becomes another file, in the child only.
+    // A part of it is replaced by another file, only in the child.
     s.map(CpuMode::USER, 6, 0x2000, 0x1000, 0, "/bin/b (deleted)");
     let chain = [KERNEL, 0xffff_0180, 0xffff_8010, 0xfffe_0000, USER, 0x1010, 0x2010, 0x3010, 0x7010, 0x4000];
     s.sample(CpuMode::KERNEL, (5, 5), &chain);
     s.sample(CpuMode::KERNEL, (6, 6), &chain);
-    // Addresses mean what they mean in their context only.
+    // Addresses are interpreted only in their context.
     s.sample(CpuMode::USER, (5, 5), &[USER, 0xffff_0180, KERNEL, 0x1010]);
-    // A new program has none of it, and a thread of the old one, too.
+    // A new program has none of these mappings, and neither has a thread of the old one.
     s.comm(5, 5, "new", true);
     s.map(CpuMode::USER, 5, 0x3000, 0x1000, 0, "/bin/c");
     s.sample(CpuMode::USER, (5, 5), &[USER, 0x1010, 0x3010]);
@@ -293,7 +293,7 @@ fn addresses_have_files() {
     );
 }
 
-/// What perf would show is known where it is not the same.
+/// If perf would show another mapping, the session returns it, too.
 #[test]
 fn programs_before_exec_are_remembered() {
     let mut s = Stream::new(USUAL);
@@ -324,7 +324,7 @@ fn kernel_symbols_come_and_go() {
     assert_eq!(s.lines(), [":5 bpf_prog_1+10", ":5 c010", ":5 [module]+10"]);
 }
 
-/// A program's symbol has its tag in the name, and another record says which program has the tag.
+/// The name of a program's symbol contains its tag, and another record contains the ID of the program with this tag.
 #[test]
 fn bpf_programs_have_numbers() {
     let mut s = Stream::new(USUAL);
@@ -345,7 +345,7 @@ fn bpf_programs_have_numbers() {
     assert_eq!(samples.session().counts().bpf_programs, 1);
 }
 
-/// The recording's name counts, from where it comes on.
+/// The name in the recording is used as soon as it is read.
 #[test]
 fn events_have_names() {
     let mut s = Stream::new(USUAL);
@@ -360,11 +360,11 @@ fn events_have_names() {
     while let Some(sample) = samples.next().expect("it is sound") {
         names.push(String::from_utf8_lossy(sample.event_name()).into_owned());
     }
-    // Records of perf have no time, and come with the round that they stand in.
+    // Records of perf have no time, and are processed in the round that contains them.
     assert_eq!(names, ["mine"; 3]);
 }
 
-/// What was mapped and never hit is forgotten with its process.
+/// Mappings that are never hit are discarded with their process.
 #[test]
 fn memory_does_not_grow_with_what_is_not_hit() {
     let held = |count: u32| {
@@ -382,7 +382,7 @@ fn memory_does_not_grow_with_what_is_not_hit() {
         held
     };
     let (some, more) = (held(3000), held(9000));
-    // A thread has its entry for good.
+    // The entry of a thread is never discarded.
     assert!((more - some) / 6000 < 256, "{} bytes for each process", (more - some) / 6000);
 }
 
@@ -421,7 +421,7 @@ fn callchains_that_come_later_are_joined() {
     assert_eq!((counts.samples, counts.deferred, counts.never_deferred, counts.unclaimed), (5, 2, 2, 1));
 }
 
-/// `--call-graph lbr`: the kernel's frames from the callchain, those of the user from the branch stack.
+/// `--call-graph lbr`: the kernel's frames are from the callchain, those of user space from the branch stack.
 #[test]
 fn branches_are_callchains_with_lbr() {
     let stack = || {
@@ -468,7 +468,7 @@ fn switches_tell_threads() {
     assert_eq!(samples.session().thread_on_cpu(1), None);
 }
 
-/// The build ID of a mapping counts more than that of the table.
+/// The build ID of a mapping takes precedence over that of the table.
 #[test]
 fn build_ids_have_an_order() {
     let mut s = Stream::new(USUAL);
@@ -522,12 +522,12 @@ fn callchains_become_numbers() {
     }
     assert_eq!((ids[0], ids[2], ids[4]), (ids[1], ids[3], ids[5]));
     assert_eq!(stacks.get(ids[0]).and_then(|stack| stack.parent), stacks.get(ids[2]).and_then(|stack| stack.parent));
-    // 1030; 1020 below it, twice: as a caller and as a leaf; 1010 and 1011.
+    // 1030; 1020 called by it, twice: as a caller and as a leaf; 1010 and 1011.
     assert_eq!(stacks.list().len(), 5);
 }
 
-/// Streams made to be slow, in a size and four times that: mappings over mappings, forks of forks that each map something,
-/// thread IDs that are used again, kernel symbols that come and go.
+/// Returns streams that are designed to be slow, with a size and four times this size: mappings over mappings, forks of
+/// forks that each map a file, thread IDs that are reused, kernel symbols that are added and removed.
 fn hostile(number: usize, size: u64) -> Stream {
     let mut s = Stream::new(USUAL);
     for at in 0..size {
@@ -548,7 +548,7 @@ fn hostile(number: usize, size: u64) -> Stream {
                 s.symbol((at / 2) << 8, "bpf_prog", KsymbolFlags::UNREGISTER);
             }
             _ => {
-                // Times run backwards.
+                // Times decrease.
                 s.time = (1 << 40) - 3 * at;
                 s.comm(pid, pid, "x", at % 3 == 0);
             }
@@ -582,7 +582,7 @@ fn hostile_streams_take_linear_time() {
             time
         };
         let mut ratios = Vec::new();
-        // The machine may be busy with other things.
+        // The machine may be busy with other tasks.
         for _ in 0..5 {
             let (small, large) = (time(10_000), time(40_000));
             ratios.push(large.as_secs_f64() / small.as_secs_f64().max(0.001));
@@ -594,7 +594,7 @@ fn hostile_streams_take_linear_time() {
     }
 }
 
-/// What is held stays within the limits, and the error names the one that it is.
+/// The memory stays within the limits, and the error names the exceeded one.
 #[test]
 fn hostile_streams_stay_within_the_limits() {
     let limits = Limits { max_metadata: 1 << 20, ..Limits::default() };

@@ -1,6 +1,6 @@
-//! What is changed in the model is changed in the output, where it belongs, and nothing else is.
+//! Changes of the model are in the correct part of the output, and nothing else changes.
 //!
-//! The independent writer makes each recording twice: as it is, and as it has to be after the change.
+//! The independent writer makes each recording twice: the original, and the expected result of the change.
 
 use std::{fs, path::Path};
 
@@ -26,12 +26,12 @@ use perfdata_tests::{
     },
 };
 
-/// A change, in the independent writer's terms and in those of the model.
+/// A change, for the independent writer and for the model.
 struct Edit {
     name: &'static str,
     file: fn(&mut File),
     model: fn(&mut Model),
-    /// What perf says then and did not say before.
+    /// Text that perf prints only after the change.
     shows: Option<(Question, &'static str)>,
 }
 
@@ -135,7 +135,7 @@ fn set(model: &mut Model, id: FeatureId, value: Feature) {
     model.set_feature(id, value).expect("it can be encoded");
 }
 
-/// A stage that changes nothing but the model.
+/// A stage that changes only the model.
 struct Change(fn(&mut Model));
 
 impl Stage for Change {
@@ -145,7 +145,7 @@ impl Stage for Change {
     }
 }
 
-/// Changes `before` by `edit` and compares the result with `after`.
+/// Changes `before` with `edit` and compares the result with `after`.
 fn check(name: &str, before: &[u8], after: &[u8], edit: &Edit) -> Result<(), String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("before.data");
@@ -181,7 +181,8 @@ fn files_change_where_the_model_does() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// A file without bitmap or without its end cannot hold features, nor one that has its attributes where they go.
+/// Returns whether the file cannot contain features: it has no bitmap, is not finished, or has its attributes after the
+/// records.
 fn has_no_place(before: &File, after: &File) -> bool {
     let cannot_hold = before.header_size == 72 || before.crashed || before.attrs_behind_data;
     cannot_hold && before.features != after.features
@@ -201,13 +202,13 @@ fn pipes_change_where_the_model_does() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The same recording as a pipe.
+/// Returns the same recording as a pipe.
 fn pipe(file: &File) -> Vec<u8> {
     let pipe = file.events.iter().fold(Pipe::new(file.big, file.magic), Pipe::event);
     let mut features = file.features.clone();
     features.sort_by_key(|feature| feature.0);
     let pipe = features.iter().fold(pipe, |pipe, (bit, section)| pipe.feature(*bit, section));
-    // The number of the record that ends the features is above theirs.
+    // The ID of the record that ends the features is higher than theirs.
     let end = features.last().map_or(0, |feature| feature.0 + 1);
     let mut bytes = pipe.terminator(end.max(TERMINATOR)).bytes;
     bytes.extend_from_slice(&file.data);

@@ -1,4 +1,4 @@
-//! What the writers refuse: records that a reader would not understand, and streams that are none.
+//! The writers reject records that a reader would not understand, and invalid streams.
 
 use std::io::Cursor;
 
@@ -15,7 +15,7 @@ use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 const ORDERS: [Endian; 2] = [Endian::Little, Endian::Big];
 
-/// An event whose samples have an address, a thread and a time, and whose other records have a trailer.
+/// Returns an event whose samples have an address, a thread and a time, and whose other records have a trailer.
 fn event(id: u64, more: SampleType) -> Event {
     let sample_type = SampleType::IP | SampleType::TID | SampleType::TIME | more;
     let flags = AttrFlags::default().with("sample_id_all", 1).expect("a flag");
@@ -43,7 +43,7 @@ fn comm() -> Body {
     Body::Comm(Comm { pid: 2, tid: 3, comm: Text::padded(b"comm", 8) })
 }
 
-/// Why a file and a pipe do not take `record`; `None` where they do.
+/// Returns the error with which the writers of a file and a pipe reject `record`; `None` if they accept it.
 fn refusal(recording: &Recording, record: &Record) -> Option<String> {
     let gaps: Vec<u8> = Vec::new();
     let out = Cursor::new(Vec::new());
@@ -94,14 +94,14 @@ fn other_records_have_their_trailer() {
     assert!(refused(of(Some(untimed))).contains("sample_id.time: found nothing"));
     let more = SampleId { id: Some(1), ..trailer() };
     assert!(refused(of(Some(more))).contains("sample_id.id: found a value"));
-    // Without the flag there is none.
+    // Without the flag, records have no trailer.
     let mut bare = event(1, SampleType::default());
     bare.attr.flags = AttrFlags::default();
     let bare = recording([bare]);
     assert_eq!(refusal(&bare, &of(None)), None);
     let expected = "COMM record, field sample_id: found a trailer, expected none: its event has no sample_id_all";
     assert_eq!(refusal(&bare, &of(Some(trailer()))).as_deref(), Some(expected));
-    // Records of the tool never have one.
+    // Records of the tool never have a trailer.
     let round = Body::FinishedRound(perfdata_core::record::NoBody {});
     assert_eq!(refused(record(RecordType::FINISHED_ROUND, round.clone(), None)), "");
     assert!(refused(record(RecordType::FINISHED_ROUND, round, Some(trailer()))).contains("sample_id"));
@@ -117,7 +117,7 @@ fn fields_are_those_of_the_type() {
     let bytes = Body::Unknown(vec![0; 8]);
     assert!(refusal(&one, &record(RecordType::EXIT, bytes.clone(), Some(trailer()))).is_some());
     assert_eq!(refusal(&one, &record(RecordType(200), bytes, None)), None);
-    // What is behind a name is part of it.
+    // Data after a name is interpreted as a part of it.
     let tailed = Record { tail: vec![0; 8], ..record(RecordType::COMM, comm(), Some(trailer())) };
     assert!(refusal(&one, &tailed).is_some());
 }
@@ -139,7 +139,7 @@ fn events_that_differ_need_ids() {
     assert_eq!(refusal(&two, &record(RecordType::THROTTLE, throttle, Some(trailed))), None);
 }
 
-/// Every record of the independent writer and of the recordings reads back, so it is encoded.
+/// Every record of the independent writer and of the recordings can be read, so it can be encoded.
 #[test]
 fn what_is_read_is_encoded() {
     for endian in ORDERS {

@@ -1,7 +1,7 @@
-//! What `file2pipe` makes of a file or directory reads in every perf as the file did.
+//! Every perf reads the result of `file2pipe` like the file or directory.
 //!
-//! The judges are all perfs of the recording's byte order that read the file. Recordings outside of the project are
-//! judged too if `PERFCONV_TEST_ALL` is set.
+//! The judges are all perfs of the recording's byte order that can read the file. Recordings outside of the project are
+//! also judged if `PERFCONV_TEST_ALL` is set.
 
 use std::fs;
 
@@ -21,10 +21,10 @@ use perfdata_tests::{
     synth::file,
 };
 
-/// `perf evlist` and `perf buildid-list` do not find their way through a pipe: they stop at the first feature.
+/// `perf evlist` and `perf buildid-list` cannot read a pipe: they stop at the first feature.
 const QUESTIONS: &[Question] = &[Question::Script, Question::Header];
 
-/// Differences that are right: what a pipe cannot hold, and what perf does not find in one.
+/// Accepted differences: data that a pipe cannot contain, and data that perf does not find in a pipe.
 const ALLOWED: &[Allowed] = &[
     PLACES,
     FRAME,
@@ -110,7 +110,7 @@ const ALLOWED: &[Allowed] = &[
 /// The first type of events that sysfs names; those below are part of the kernel's interface.
 const OTHER_TYPES: u32 = 6;
 
-/// The same field, once as a symbol, once as a number.
+/// Returns whether this is the same field, once as a symbol and once as a number.
 fn is_address(symbol: &str, number: &str) -> bool {
     match (symbol.split_once('='), number.split_once("=0xffff")) {
         (Some((field, _)), Some((same, digits))) => field == same && digits.bytes().all(|b| b.is_ascii_hexdigit()),

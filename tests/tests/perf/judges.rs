@@ -1,4 +1,4 @@
-//! perf is a judge only if it still says of a recording what it said where the recording was made.
+//! perf is a judge only if its output for a recording is the same as on the recording machine.
 
 use perfdata_tests::{
     golden::Tally,

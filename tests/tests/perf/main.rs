@@ -1,4 +1,4 @@
-//! perf as the judge of what conversions wrote.
+//! perf as the judge of the results of conversions.
 
 mod file2pipe_perf;
 mod judges;

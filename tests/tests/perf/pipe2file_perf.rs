@@ -1,6 +1,7 @@
-//! What `pipe2file` makes of a pipe reads in every perf as the pipe did.
+//! Every perf reads the result of `pipe2file` like the pipe.
 //!
-//! The judges are perfs that read the pipe. All of them, and all recordings at hand, if `PERFCONV_TEST_ALL` is set.
+//! The judges are perfs that can read the pipe. If `PERFCONV_TEST_ALL` is set, all of them judge all available
+//! recordings.
 
 use std::thread;
 
@@ -39,7 +40,7 @@ fn files_read_as_the_pipes() {
     });
     eprint!("{}", tally.describe(PIPE_TO_FILE));
     if is_thorough() && perf::all().len() == 6 && !recordings::shared().is_empty() && !recordings::corpus().is_empty() {
-        // The recorder had four CPUs.
+        // The recording machine had four CPUs.
         let has_fewer = thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 4);
         let mut unused = tally.unused(PIPE_TO_FILE);
         unused.retain(|&name| has_fewer || name != "clamped CPUs");

@@ -1,4 +1,5 @@
-//! The session model against perf: what every sample hit, for every recording that a perf of its byte order reads.
+//! The session model compared with perf: the mappings that every sample hit, for every recording that a perf of its
+//! byte order can read.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,9 +12,9 @@ use perfdata_tests::recordings::{self, Endian, Recording};
 use perfdata_tests::script::{self, Line, Seen};
 use perfdata_tests::skipped;
 
-/// How often perf's choices were met, by reason.
+/// Number of occurrences of perf's choices, by reason.
 static CHOICES: Mutex<BTreeMap<&str, usize>> = Mutex::new(BTreeMap::new());
-/// Samples and frames that were compared.
+/// Number of samples and frames that were compared.
 static COMPARED: Mutex<(usize, usize)> = Mutex::new((0, 0));
 
 fn met(choice: &'static str) {
@@ -44,7 +45,7 @@ fn check_by(recording: &Recording, perf: &Perf) -> Result<(), String> {
     let mut wrong: Vec<String> = Vec::new();
     for line in &expected {
         let Some(found) = seen.get_mut(&(line.time, line.tid)).filter(|found| !found.is_empty()) else {
-            // What has no time, and counters of a group: library/session.rs compares these.
+            // Samples without a time, and counters of a group, are compared in library/session.rs.
             continue;
         };
         let same = |(_, frames): &(Line, Vec<Seen>)| is_same(line, frames);
@@ -86,7 +87,7 @@ fn is_same(line: &Line, frames: &[Seen]) -> bool {
     })
 }
 
-/// Whether perf's name of a DSO is that of ours.
+/// Returns whether perf's name of a DSO is the same as ours.
 fn is_named(seen: &Seen, dso: &str) -> bool {
     match &seen.dso {
         None => dso == "[unknown]",
@@ -96,13 +97,13 @@ fn is_named(seen: &Seen, dso: &str) -> bool {
     }
 }
 
-/// `ext4` of `/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz` and of `[ext4]`.
+/// Returns `ext4` for `/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz` and for `[ext4]`.
 fn module(name: &str) -> String {
     let file = name.rsplit('/').next().unwrap_or(name).trim_matches(['[', ']']);
     file.split(".ko").next().unwrap_or(file).replace('-', "_")
 }
 
-/// The choice of perf that makes the difference.
+/// Returns the choice of perf that causes the difference.
 fn choice(line: &Line, seen: &Seen, dso: &str, perf: &Perf) -> Option<&'static str> {
     if seen.before_exec.as_deref() == Some(dso) {
         return Some("perf keeps what was mapped before exec");

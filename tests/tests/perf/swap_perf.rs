@@ -1,4 +1,4 @@
-//! perf reads a recording that was converted to the other byte order as the recorder read the original.
+//! perf reads a recording converted to the other byte order as the recorder read the original.
 
 use perfdata_convert::convert::{
     Stage,
@@ -13,7 +13,7 @@ use perfdata_tests::{
     recordings::{self, Recording},
 };
 
-/// Differences that the other byte order makes, or the other machine that reads.
+/// Differences caused by the other byte order, or by the other reading machine.
 const ALLOWED: &[Allowed] = &[
     Allowed {
         name: "size of compressed data",
@@ -54,19 +54,19 @@ const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// A perf of the recorder's version on a machine of the other byte order.
+/// Returns a perf of the recorder's version on a machine of the other byte order.
 fn judge_of(recording: &Recording) -> Option<&'static Perf> {
     let recorder = recording.recorder.as_ref()?;
     perf::all().iter().find(|perf| perf.version == recorder.perf && perf.endian != recorder.endian())
 }
 
-/// perf 7.2 looks at the first event of what an AMD machine recorded, even if there is none: what it finds then is
-/// chance, and it mostly crashes.
+/// perf 7.2 accesses the first event of recordings of an AMD machine, even if there is none: the result is undefined,
+/// and it usually crashes.
 fn is_without_events_from_amd(recording: &Recording) -> bool {
     recording.name == "7.2-x86_64-tool-schedstats"
 }
 
-/// The fixtures; all recordings at hand if `PERFCONV_TEST_ALL` is set.
+/// For the fixtures, or for all available recordings if `PERFCONV_TEST_ALL` is set.
 #[test]
 fn swapped_recordings_read_as_the_originals() {
     let mut recordings = recordings::fixtures();
@@ -80,13 +80,13 @@ fn swapped_recordings_read_as_the_originals() {
         let Some(perf) = judge_of(recording) else { return Ok(()) };
         let stages: Vec<Box<dyn Stage>> = vec![Box::new(Swap::new(Target::Other, Unknown::Error))];
         let swapped = match convert(&recording.path, None, stages) {
-            // perf inject wrote attributes over the section.
+            // perf inject overwrote the section with attributes.
             Err(error) if error.to_string().contains("cannot be read") => return Ok(()),
             other => other.map_err(|error| error.to_string())?,
         };
         let texts = Texts::new(&swapped.path(), perf);
         tally.add(&judge::compare_with_golden(recording, &texts, &known)?);
-        // What no text beside the recording tells.
+        // Output that is not in a text file beside the recording.
         let Some(native) = judge::native(recording) else { return Ok(()) };
         let questions: &[Question] =
             if is_thorough() { &[Question::Evlist, Question::BuildIds] } else { &[Question::Evlist] };
@@ -100,7 +100,7 @@ fn swapped_recordings_read_as_the_originals() {
     eprint!("{}", tally.describe(&known));
     if perf::all().len() == 6 && (!is_thorough() || !recordings::shared().is_empty()) {
         let mut unused = tally.unused(ALLOWED);
-        // The killed recording among the fixtures is one that both read alike.
+        // Both perfs read the killed recording among the fixtures in the same way.
         unused.retain(|&name| is_thorough() || name != "records taken for sections");
         assert_eq!(unused, [""; 0], "differences that do not occur any more");
     }

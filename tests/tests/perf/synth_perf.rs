@@ -1,4 +1,4 @@
-//! perf reads what the independent writer wrote, and a perf of either byte order reads the same.
+//! perf reads the recordings of the independent writer, with the same results in both byte orders.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use perfdata_tests::synth::feature_events::Event;
 use perfdata_tests::synth::file::File;
 use perfdata_tests::synth::{dir, feature, file, kind, pipe, record, sink};
 
-/// A folder of its own for each test.
+/// A separate folder for each test.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -32,7 +32,7 @@ fn is_big(perf: &Perf) -> bool {
     perf.endian == Endian::Big
 }
 
-/// Every record as perf understands it, without the hexadecimal dumps and the file's name.
+/// Returns every record as perf parses it, without the hexadecimal dumps and the file's name.
 fn dump(perf: &Perf, path: &Path) -> Output {
     let mut command = perf.command();
     command.args(["report", "-D", "-i"]).arg(path);
@@ -52,7 +52,7 @@ fn reads(perf: &Perf, question: Question, path: &Path, expected: &str) {
     assert!(output.stdout.contains(expected), "{perf} reads something else in {name}:\n{}", output.stdout);
 }
 
-/// The perfs of both byte orders of a version that knows every record and feature of the writer.
+/// Returns the perfs of both byte orders of a version that knows every record and feature of the writer.
 fn newest() -> Vec<&'static Perf> {
     let newest: Vec<_> = perf::all().iter().filter(|perf| perf.attr_size() >= 144).collect();
     if newest.is_empty() {
@@ -74,7 +74,7 @@ fn any_perf_reads_the_basic_file() {
     }
 }
 
-/// Files as they were long ago, and as other tools lay them out.
+/// Files in old forms, and with layouts of other tools.
 #[test]
 fn any_perf_reads_the_odd_forms_of_a_file() {
     let folder = Folder::new();
@@ -99,8 +99,8 @@ fn any_perf_reads_the_odd_forms_of_a_file() {
     }
 }
 
-/// perf's own knowledge of both byte orders is the judge of the twins: what a little-endian perf says
-/// of the little-endian recording, a big-endian one says of the big-endian recording.
+/// perf's own implementations of both byte orders judge the twins: the output of a little-endian perf for the
+/// little-endian recording is the same as that of a big-endian perf for the big-endian recording.
 #[test]
 fn perfs_of_both_orders_say_the_same() {
     let folder = Folder::new();
@@ -119,7 +119,7 @@ fn perfs_of_both_orders_say_the_same() {
             let path = folder.put(name, &write(is_big(perf)));
             let records = dump(perf, &path);
             assert!(records.success(), "{perf} does not read {name}: {}", records.stderr);
-            // Each machine has its own names of registers.
+            // Each machine has different names of registers.
             let text = records.stdout.lines().map(|line| match line.strip_prefix(".... ") {
                 Some(register) if register.contains(" 0x") => register.split("0x").last().unwrap_or_default(),
                 _ => line,
@@ -159,7 +159,7 @@ fn perf_reads_directories() {
     }
 }
 
-/// Sections that perf says nothing about, or refuses for good reasons of its own.
+/// Sections that perf does not print, or rejects for valid reasons.
 const NOT_SHOWN: [&str; 4] = ["COMPRESSED of perf stat", "DIR_FORMAT", "GROUP_DESC", "EVENT_DESC empty"];
 
 #[test]
@@ -178,8 +178,8 @@ fn perf_reads_every_feature() {
     }
 }
 
-/// Each record alone in a file of its own. Some need what such a file does not have, some are of a
-/// form that only older perfs read, and some are too much for perf.
+/// Each record in a separate file. Some records need data that such a file does not contain, some have a form that only
+/// older perfs read, and some exceed limits of perf.
 #[test]
 fn perf_reads_every_record() {
     let refused = [
@@ -187,11 +187,11 @@ fn perf_reads_every_record() {
         "HEADER_TRACING_DATA of 12",
         "CPU_MAP not padded",
         "SAMPLE READ, empty group",
-        // perf takes the first part behind the stack for the index.
+        // perf interprets the first field after the stack as the index.
         "SAMPLE BRANCH_STACK none",
         "SAMPLE BRANCH_STACK counters",
         "SAMPLE BRANCH_STACK hw_idx and counters",
-        // Features that others have to precede.
+        // Features that require other features before them.
         "HEADER_FEATURE COMPRESSED",
         "HEADER_FEATURE CPU_TOPOLOGY",
         "HEADER_FEATURE CPU_DOMAIN_INFO",
@@ -200,9 +200,9 @@ fn perf_reads_every_record() {
         "HEADER_FEATURE terminator 32",
         "COMPRESSED",
     ];
-    // Of 100 bytes, which perf 7.2 does not read any more.
+    // Records of 100 bytes, which perf 7.2 does not read any more.
     let unaligned = |name: &str| name.starts_with("HEADER_BUILD_ID") && name.contains(" before ");
-    // perf cannot tell whose values they are.
+    // perf cannot determine the events of these values.
     let nameless = |name: &str, read_format: u64| name.starts_with("SAMPLE READ") && read_format & 4 == 0;
     let folder = Folder::new();
     for perf in newest().into_iter().filter(|perf| !is_big(perf)) {

@@ -1,4 +1,4 @@
-//! The three questions: is it the same, does `verify` find nothing new, does perf say the same.
+//! The three checks: the recording is the same, `verify` finds no new errors, perf prints the same.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use perfdata_tests::{
 
 use crate::table::Verdict;
 
-/// What perf may say differently of a file that was a pipe in between.
+/// Accepted differences in perf's output for a file that was converted to a pipe and back.
 pub const PIPE_AND_BACK: &[Allowed] = &[
     Allowed {
         name: "places",
@@ -66,12 +66,12 @@ pub const PIPE_AND_BACK: &[Allowed] = &[
     },
 ];
 
-/// Files that perf inject made of pipes.
+/// Returns whether perf inject made this file from a pipe.
 fn has_metadata_in_data(recording: &Recording) -> bool {
     ["-injected", "-pipe-conv"].iter().any(|end| recording.name.ends_with(end))
 }
 
-/// What perf may say differently of a recording that has lost build ids in its records.
+/// Accepted differences in perf's output for a recording that lost build IDs in its records.
 pub const WITHOUT_BUILD_IDS: &[Allowed] = &[
     Allowed {
         name: "build ids",
@@ -93,7 +93,7 @@ pub const WITHOUT_BUILD_IDS: &[Allowed] = &[
     },
 ];
 
-/// What `diff` or `verify` may say.
+/// An accepted finding of `diff` or `verify`.
 struct Known {
     ways: &'static [&'static str],
     /// Part of the recording's name.
@@ -105,7 +105,7 @@ struct Known {
 
 const THROUGH_A_PIPE: &[&str] = &["pipe2file", "file2pipe and back"];
 
-/// What is lost or gained on purpose.
+/// Data that is lost or added on purpose.
 const KNOWN: &[Known] = &[
     Known {
         ways: THROUGH_A_PIPE,
@@ -164,12 +164,12 @@ fn is_known(way: &str, recording: &Recording, line: &str) -> bool {
     KNOWN.iter().any(|known| known.ways.contains(&way) && applies(known))
 }
 
-/// Whether two recordings are the same, byte for byte.
+/// Returns whether two recordings are byte-identical.
 pub fn are_same(a: &Path, b: &Path) -> bool {
     matches!((fs::read(a), fs::read(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The same bytes, or nothing that differs.
+/// Checks that the bytes are the same, or that `diff` finds no differences.
 pub fn identity(sent: &Recording, way: &str, expected: &Path, end: &Path) -> Verdict {
     if are_same(expected, end) {
         return Verdict::Same;
@@ -182,7 +182,7 @@ pub fn identity(sent: &Recording, way: &str, expected: &Path, end: &Path) -> Ver
     if found.is_empty() { Verdict::Alike } else { Verdict::Failed(format!("diff says:\n{}", found.join("\n"))) }
 }
 
-/// Nothing is wrong with what was made that was not wrong before.
+/// Checks that the results have no errors that the original does not have.
 pub fn verify(sent: &Recording, way: &str, made: &[PathBuf]) -> Verdict {
     let errors = |path: &Path| {
         let report = Report::of(Input::open(path)?)?;
@@ -208,13 +208,13 @@ pub fn verify(sent: &Recording, way: &str, made: &[PathBuf]) -> Verdict {
     if before.is_empty() { Verdict::Same } else { Verdict::Alike }
 }
 
-/// Whether two findings say the same, apart from the numbers in them.
+/// Returns whether two findings are the same except for the numbers in them.
 fn is_alike(a: &str, b: &str) -> bool {
     let words = |text: &str| text.split(|c: char| c.is_ascii_digit()).filter(|w| !w.is_empty()).collect::<String>();
     words(a) == words(b)
 }
 
-/// What a refusal means: nothing where the recording is damaged.
+/// Returns the verdict for a refusal. It is accepted for a damaged recording.
 pub fn refusal(sent: &Recording, error: &str) -> Verdict {
     if sent.is_damaged() {
         return Verdict::Skipped("refused: damaged on purpose".to_owned());
@@ -225,11 +225,11 @@ pub fn refusal(sent: &Recording, error: &str) -> Verdict {
     Verdict::Failed(error.to_owned())
 }
 
-/// The perf that judges what becomes of a recording.
+/// The perf that judges the conversions of a recording.
 pub struct Judge(&'static Perf);
 
 impl Judge {
-    /// The perf that recorded, or where nobody says which that was, the first one of the same byte order.
+    /// Returns the perf that recorded, or if that is unknown, the first one of the same byte order.
     pub fn of(recording: &Recording) -> Option<Self> {
         let Form { endian, .. } = recording.form?;
         match recording.recorder {
@@ -239,12 +239,12 @@ impl Judge {
         .map(Judge)
     }
 
-    /// Whether it is a program of another machine.
+    /// Returns whether it is a program of another machine.
     pub fn is_emulated(&self) -> bool {
         (self.0.endian == Endian::Big) != cfg!(target_endian = "big")
     }
 
-    /// Whether it says the same of both, but for what is `allowed`.
+    /// Checks that its output is the same for both recordings, except for `allowed`.
     pub fn texts(&self, sent: &Recording, end: &Path, allowed: &[Allowed]) -> Verdict {
         match judge::can_judge(self.0, sent) {
             Ok(true) => {}
@@ -258,7 +258,7 @@ impl Judge {
     }
 }
 
-/// Whether the perf of `release` finds the events that stand beside the recording.
+/// Checks that the perf of `release` finds the events in the file beside the recording.
 pub fn events(recording: &Recording, end: &Path, release: &str) -> Verdict {
     let Some(endian) = recording.form.map(|form| form.endian) else {
         return Verdict::Skipped("no perf that judges it".to_owned());

@@ -1,5 +1,5 @@
-//! The round-trip regression suite: real recordings, each through every way out and back, each time asked three
-//! questions, and a table of the answers.
+//! The round-trip regression suite: converts real recordings with every conversion and back, makes three checks each
+//! time, and prints a table of the results.
 //!
 //! ```text
 //! cargo test -p perfdata-tests --test roundtrip                     fixtures, and ../shared where it is
@@ -23,26 +23,26 @@ use checks::Judge;
 use table::Table;
 use ways::{WAYS, Way};
 
-/// Every recording through every conversion and back, and what became of it.
+/// Every recording with every conversion and back, and the results.
 #[derive(Debug, Parser)]
 struct Options {
     /// Only recordings with one of these in their names
     names: Vec<String>,
-    /// What perf judges, where the bytes do not say it already
+    /// What perf judges if the bytes are not identical
     #[arg(long, value_enum, default_value_t = Ask::Some)]
     perf: Ask,
     /// Only the recordings of the repository
     #[arg(long)]
     fixtures: bool,
-    /// Known to every other suite: nothing is captured here
+    /// Accepted like in every other suite, without effect: nothing is captured here
     #[arg(long, hide = true)]
     nocapture: bool,
-    /// Known to every other suite: here is but one test
+    /// Accepted like in every other suite: there is only one test here
     #[arg(long, hide = true)]
     list: bool,
 }
 
-/// Which recordings perf is asked about.
+/// The recordings that perf judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Ask {
     /// None
@@ -54,7 +54,7 @@ enum Ask {
 }
 
 impl Ask {
-    /// Who judges what becomes of `recording`, or why nobody does.
+    /// Returns the judge of the conversions of `recording`, or the reason why there is none.
     fn judge(self, recording: &Recording) -> Result<Judge, &'static str> {
         let judge = Judge::of(recording).ok_or("no perf that judges it")?;
         let is_fixture = recording.is_fixture();

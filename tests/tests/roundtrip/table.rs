@@ -1,4 +1,4 @@
-//! The table: a line for each way, and below it what was skipped and what failed.
+//! The table: a line for each conversion, then the skipped and failed checks.
 
 use std::{
     collections::BTreeMap,
@@ -9,20 +9,20 @@ use perfdata_tests::recordings::Recording;
 
 use crate::ways::{WAYS, Way};
 
-/// The answer to one question.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Byte for byte; for `verify`: nothing is wrong.
+    /// Byte-identical; for `verify`: no errors.
     Same,
-    /// Nothing that counts differs; for `verify`: nothing is wrong that was not wrong before.
+    /// No relevant differences; for `verify`: no new errors.
     Alike,
-    /// Not asked, and why.
+    /// Skipped, with the reason.
     Skipped(String),
-    /// Wrong, and what.
+    /// Failed, with the reason.
     Failed(String),
 }
 
-/// The answers about one recording on one way.
+/// The results for one recording and one conversion.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub identity: Verdict,
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// For a way that was not gone to its end.
+    /// Returns the row of a conversion that did not complete.
     pub fn stopped(why: Verdict) -> Self {
         Row { identity: why.clone(), verify: why.clone(), perf: why }
     }
@@ -41,25 +41,25 @@ impl Row {
     }
 }
 
-/// The questions, and what [`Verdict::Same`] and [`Verdict::Alike`] are called there.
+/// The checks, and their names for [`Verdict::Same`] and [`Verdict::Alike`].
 const QUESTIONS: [(&str, &str, &str); 3] =
     [("identity", "bytes", "diff"), ("verify", "clean", "as before"), ("perf's text", "bytes", "asked")];
 
-/// Names shown with what was skipped.
+/// Maximum number of names in a line about skipped checks.
 const SHOWN: usize = 3;
 
-/// All answers.
+/// All results.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// For each way and question how often each answer was given: same, alike, skipped, failed.
+    /// For each conversion and check, the number of results of each kind: same, alike, skipped, failed.
     counts: BTreeMap<(&'static str, usize), [usize; 4]>,
-    /// Recordings by way, question (nothing for the whole way) and reason.
+    /// Recordings by conversion, check (`None` for the whole conversion) and reason.
     skipped: BTreeMap<(&'static str, Option<usize>, String), Vec<String>>,
     failed: Vec<String>,
 }
 
 impl Table {
-    /// Enters the answers about one recording on one way.
+    /// Adds the results for one recording and one conversion.
     pub fn enter(&mut self, recording: &Recording, way: &Way, row: Row) {
         let is_stopped = row.identity == row.verify && row.verify == row.perf;
         for (question, verdict) in row.verdicts().into_iter().enumerate() {
@@ -85,7 +85,7 @@ impl Table {
         }
     }
 
-    /// Whether anything is wrong.
+    /// Returns whether any check failed.
     pub fn has_failed(&self) -> bool {
         !self.failed.is_empty()
     }

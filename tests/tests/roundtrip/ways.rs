@@ -1,4 +1,4 @@
-//! The ways that a recording is sent, and what must have become of it.
+//! The ways (series of conversions) through which a recording is sent, and the expected results.
 
 use std::path::{Path, PathBuf};
 
@@ -26,40 +26,40 @@ use perfdata_tests::{
 use crate::checks::{self, Judge};
 use crate::table::{Row, Verdict};
 
-/// The release that `--compat` is asked for: the oldest that judge.
+/// The release for `--compat`: the oldest one among the judges.
 const OLD: &str = "6.1";
 
 /// A conversion, or several that lead back.
 pub struct Way {
     pub name: &'static str,
-    /// Goes the way; or says why there is nothing to go.
+    /// Runs the conversions; returns the reason if there is nothing to convert.
     go: fn(&Recording, &Path) -> Result<Trip, Stop>,
-    /// What perf may say differently at the end, if the bytes differ.
+    /// Accepted differences in perf's output at the end, if the bytes differ.
     allowed: &'static [Allowed],
-    /// Whether perf of another release reads the end, so that only its events are compared.
+    /// Whether a perf of another release reads the result, so that only its events are compared.
     is_for_other_perf: bool,
 }
 
-/// What was made on the way.
+/// The results of the conversions.
 pub struct Trip {
-    /// Recordings in the order in which they were made; the last one is judged.
+    /// Recordings in the order of the conversions; the last one is checked.
     made: Vec<Converted>,
-    /// What the last one must be.
+    /// The expected last recording.
     expected: Expected,
 }
 
 enum Expected {
     /// The recording that was sent.
     Sent,
-    /// The one that was made before.
+    /// The recording before the last one.
     Before,
-    /// This one.
+    /// This recording.
     Other(Converted),
 }
 
-/// Why a way was not gone to its end.
+/// The reason why a way did not complete.
 pub enum Stop {
-    /// There is no such way for this recording.
+    /// The way does not exist for this recording.
     Skip(&'static str),
     /// A conversion was refused.
     Refused(String),
@@ -76,7 +76,7 @@ pub const WAYS: &[Way] = &[
 ];
 
 impl Way {
-    /// Sends `recording` this way. A directory is sent as the file that is made of it.
+    /// Sends `recording` this way. A directory is sent as the file that is made from it.
     pub fn check(&self, recording: &Recording, judge: Result<Judge, &'static str>) -> Row {
         let is_directory = matches!(recording.form, Some(Form { container: Container::Directory, .. }));
         let single = is_directory.then(|| convert(&recording.path, None, Vec::new()));
@@ -114,7 +114,7 @@ impl Way {
 }
 
 impl Trip {
-    /// A way that ends where it began.
+    /// Returns a trip whose expected result is the recording that was sent.
     fn back(made: Vec<Converted>) -> Self {
         Trip { made, expected: Expected::Sent }
     }
@@ -164,7 +164,7 @@ fn decompress() -> Vec<Box<dyn Stage>> {
     vec![Box::new(Decompress::default())]
 }
 
-/// Back is the recording without compression.
+/// The expected result is the recording without compression.
 fn compress(_: &Recording, path: &Path) -> Result<Trip, Stop> {
     let mut stages = decompress();
     stages.push(Box::new(Compress::new(RecordType::COMPRESSED2, 1)));
@@ -173,8 +173,8 @@ fn compress(_: &Recording, path: &Path) -> Result<Trip, Stop> {
     Ok(Trip { made: vec![packed, plain], expected: Expected::Other(step(path, None, decompress())?) })
 }
 
-/// Every object that is mapped gets a made-up build id. Back is the recording with the section that it had; in a pipe,
-/// where build ids are records, without any.
+/// Adds a synthetic build ID to every mapped DSO. The expected result is the recording with its original section; for a
+/// pipe, where build IDs are records, without any.
 fn inject(recording: &Recording, path: &Path) -> Result<Trip, Stop> {
     let model = Whole::read_file(path).map_err(Stop::Refused)?.recording;
     let section = model.features.get(&FeatureId::BUILD_ID.0).filter(|_| !is_pipe(recording));
@@ -191,7 +191,7 @@ fn inject(recording: &Recording, path: &Path) -> Result<Trip, Stop> {
     Ok(Trip { made: vec![with, without], expected: Expected::Other(step(path, None, back()?)?) })
 }
 
-/// A build id for each name in a record of a mapping.
+/// Returns a build ID for each name in the record of a mapping.
 fn made_up_ids(path: &Path) -> Result<String, Stop> {
     let whole = Whole::read_file(path).map_err(Stop::Refused)?;
     let mut list = String::new();
@@ -216,7 +216,7 @@ fn made_up_ids(path: &Path) -> Result<String, Stop> {
     Ok(list)
 }
 
-/// A second time there is nothing left to do.
+/// The second conversion changes nothing.
 fn compat(_: &Recording, path: &Path) -> Result<Trip, Stop> {
     let old = || -> Result<Vec<Box<dyn Stage>>, Stop> {
         let version = OLD.parse().map_err(|_| Stop::Skip("no release"))?;

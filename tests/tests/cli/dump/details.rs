@@ -1,15 +1,15 @@
-//! What perf says of each type of record behind its name.
+//! perf's output for each type of record, after its name.
 
 use serde_json::Value;
 
 use super::perfs::Perfs;
 use super::sample;
 
-/// A number, which may be shown in hexadecimal.
+/// Returns a number, which may be in hexadecimal.
 pub fn number(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0),
-        // What is none is -1.
+        // -1 means none.
         value => value.as_u64().or(value.as_i64().map(i64::cast_unsigned)).unwrap_or(0),
     }
 }
@@ -34,14 +34,14 @@ fn has(names: &Value, name: &str) -> bool {
     list(names).any(|other| other == name)
 }
 
-/// The numbers of the fields whose names start with `start`, in file order.
+/// Returns the numbers of the fields whose names start with `start`, in file order.
 fn numbers(record: &Value, start: &str, perfs: &Perfs) -> Vec<u64> {
     let spans =
         list(&record["spans"]).filter(|span| span["field"].as_str().is_some_and(|name| name.starts_with(start)));
     spans.filter_map(|span| perfs.number(span["bytes"].as_str()?)).collect()
 }
 
-/// The rest of the line with the name of the type.
+/// Returns the rest of the line with the name of the type.
 pub fn title(kind: &str, record: &Value, perfs: &Perfs) -> String {
     let fields = &record["fields"];
     let [pid, tid, id] = ["pid", "tid", "id"].map(|name| fields[name].to_string());
@@ -119,7 +119,7 @@ pub fn title(kind: &str, record: &Value, perfs: &Perfs) -> String {
     }
 }
 
-/// The file of an MMAP2 record: device and inode, or build id.
+/// Returns the file of an MMAP2 record: device and inode, or build ID.
 fn mapped(fields: &Value) -> String {
     let (inode, id) = (&fields["inode"], &fields["build_id"]);
     if inode.is_object() {
@@ -149,7 +149,7 @@ fn switch(kind: &str, record: &Value) -> String {
 fn aux(fields: &Value) -> String {
     let letters = [(1, 'T', "TRUNCATED"), (2, 'O', "OVERWRITE"), (4, 'P', "PARTIAL"), (8, 'C', "COLLISION")];
     let flags = letters.iter().filter(|(.., name)| has(&fields["flags"], name));
-    // The second byte says the form of the data.
+    // The second byte contains the form of the data.
     let form = if has(&fields["flags"], "FORMAT_0") { 0x100 } else { 0 };
     let word = flags.clone().map(|(bit, ..)| bit).sum::<u64>() + form;
     let [offset, size] = ["aux_offset", "aux_size"].map(|name| hex(&fields[name]));
@@ -174,7 +174,7 @@ fn auxtrace_error(fields: &Value) -> String {
     format!(" {what}{time}{guest} cpu {cpu} pid {pid} tid {tid} ip {ip} code {code}: {msg}")
 }
 
-/// A set of CPUs as a list of ranges; -1 stands for any.
+/// Returns a set of CPUs as a list of ranges; -1 means any.
 fn cpus(map: &Value) -> String {
     let mut found: Vec<i64> = Vec::new();
     let cpus = &map["cpus"];
@@ -200,7 +200,7 @@ fn cpus(map: &Value) -> String {
     runs.collect::<Vec<_>>().join(",")
 }
 
-/// The lines below.
+/// Returns the lines below.
 pub fn lines(kind: &str, record: &Value, perfs: &Perfs) -> Vec<String> {
     let fields = &record["fields"];
     match kind {
@@ -237,7 +237,7 @@ fn counters(who: &str, record: &Value, perfs: &Perfs) -> String {
     numbers(record, "counters.", perfs).into_iter().fold(who.to_owned(), |line, count| format!("{line} {count}"))
 }
 
-/// The words as numbers, and the filter behind its length.
+/// Returns the words as numbers, and the filter after its length.
 fn intel_pt(record: &Value, perfs: &Perfs) -> Vec<String> {
     let private = &record["fields"]["private"];
     let mut lines = Vec::new();
@@ -301,7 +301,7 @@ fn namespaces(fields: &Value) -> String {
     if all.is_empty() { "[".to_owned() } else { format!("[{}]", all.join(", ")) }
 }
 
-/// perf takes the values of a group for those of one event: it names the numbers as they come.
+/// perf interprets the values of a group as those of one event, and names the numbers in this order.
 fn read(record: &Value, perfs: &Perfs) -> Vec<String> {
     let mut values = numbers(record, "values.", perfs).into_iter().skip(1);
     let Some(event) = perfs.event_of(record) else { return Vec::new() };

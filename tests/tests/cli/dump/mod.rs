@@ -1,4 +1,4 @@
-//! `perfconv dump` says of every record what perf says of it.
+//! `perfconv dump` shows the same information about every record as perf.
 
 mod details;
 mod perf_text;
@@ -26,15 +26,15 @@ fn dump(path: &Path, dump: &Dump) -> Result<String, String> {
     String::from_utf8(out).map_err(|error| error.to_string())
 }
 
-/// Every record, with its bytes.
+/// Returns every record with its bytes.
 fn records(path: &Path) -> Result<Vec<Value>, String> {
     let text = dump(path, &Dump { json: true, hex: true, ..Dump::default() })?;
     let items = text.lines().map(|line| serde_json::from_str(line).map_err(|error| format!("{error}: {line}")));
     items.filter(|item| item.as_ref().map_or(true, |item: &Value| item.get("part").is_none())).collect()
 }
 
-/// The dumps of small recordings, one of counts and one of samples that read a group, as they were found right:
-/// `UPDATE_SNAPSHOTS=1` writes them anew.
+/// Snapshots of the dumps of small recordings, one of counts and one of samples that read a group. `UPDATE_SNAPSHOTS=1`
+/// rewrites them.
 #[test]
 fn small_recordings_in_every_form() {
     let forms = [
@@ -50,7 +50,7 @@ fn small_recordings_in_every_form() {
     }
 }
 
-/// Every byte of every record, and of what is around the records, has a name.
+/// Every byte of every record, and every byte outside of records, has a name.
 #[test]
 fn every_byte_is_shown() {
     recordings::check_all(&recordings::all(), |recording| {
@@ -97,9 +97,9 @@ fn types_and_number_are_chosen() {
 
 per_fixture!(says_what_perf_says);
 
-/// Asks the perf that made the recording, or an equal one.
+/// Compares with the perf that made the recording, or an equivalent one.
 fn says_what_perf_says(recording: &Recording) -> Result<(), String> {
-    // perf refuses some of its own recordings.
+    // perf rejects some of its own recordings.
     if recording.script_text().is_none_or(|text| text.is_empty()) {
         return Ok(());
     }
@@ -109,9 +109,9 @@ fn says_what_perf_says(recording: &Recording) -> Result<(), String> {
     }
 }
 
-/// All recordings at hand, but those that a fuzzer made: perf knows no limits there. Those whose perf is not known are
-/// shown to the oldest that reads them: newer ones leave out old records that are short, and CPUs that the reader does
-/// not have.
+/// All available recordings except those that a fuzzer made, for which perf does no checks. Recordings of an unknown
+/// perf are compared with the oldest perf that reads them: newer ones omit old records that are short, and CPUs that
+/// the reading machine does not have.
 #[test]
 fn says_what_perf_says_of_all() {
     if !is_thorough() {
@@ -131,8 +131,8 @@ fn says_what_perf_says_of_all() {
     });
 }
 
-/// The independent writer's recordings have what no recording at hand has: a record of every type, samples with every
-/// part, AUX data.
+/// The independent writer's recordings contain items that no available recording has: a record of every type, samples
+/// with every field, AUX data.
 #[test]
 fn says_what_perf_says_of_everything() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -163,7 +163,7 @@ const CONTEXTS: [(&str, i64); 7] = [
     ("PERF_CONTEXT_GUEST_USER", -2560),
 ];
 
-/// What the command says of the samples and deferred callchains of a recording.
+/// Returns the output of the command for the samples and deferred callchains of a recording.
 fn chains(path: &Path, form: &str) -> Vec<String> {
     let types = "--type SAMPLE --type CALLCHAIN_DEFERRED";
     let output = in_shell(recordings::root(), &format!("perfconv dump {form} {types} {}", path.display()));
@@ -219,7 +219,7 @@ fn markers_in_callchains_have_names() {
 #[test]
 fn registers_have_names() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // The fixture, where its registers are, how many, and what the instruction pointer is called.
+    // The fixture, the field with its registers, and the names of the instruction pointer and the stack pointer.
     let cases = [
         ("6.1-x86_64-file-user-regs", "regs_user", "IP", "SP"),
         ("6.12-x86_64-file-intr-regs", "regs_intr", "IP", "SP"),
@@ -241,7 +241,7 @@ fn registers_have_names() {
             for (register, value) in names.iter().zip(values) {
                 assert!(line.contains(&format!("{register}={}", value.as_str().expect("text"))), "{name}: {line}");
             }
-            // At the interrupt the instruction pointer is the sample's.
+            // For registers at the interrupt, the instruction pointer is that of the sample.
             let at = names.iter().position(|register| *register == ip).expect("it is there");
             if field == "regs_intr" {
                 assert_eq!(values[at], object["fields"]["ip"], "{name}: {object}");
@@ -250,7 +250,7 @@ fn registers_have_names() {
         }
         assert!(compared > 0, "{name}");
     }
-    // Nothing says of which machine they are.
+    // The recording does not identify the machine.
     let nameless = folder.path().join("nameless.data");
     let path = recordings::fixture(cases[0].0).path;
     let output =

@@ -1,20 +1,20 @@
-//! What perf says of each record with `-D`, taken out of its text.
+//! perf's output for each record with `-D`, extracted from its text.
 
 use super::details;
 
-/// What is said of one record, by perf or by `perfconv dump`, in the same words.
+/// The output for one record by perf or by `perfconv dump`, in the same format.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Said {
     /// `[cpu] [time] offset [size]: TYPE`, and the rest of perf's line.
     pub title: String,
     /// All bytes, in hexadecimal.
     pub bytes: String,
-    /// The lines that follow, without needless spaces.
+    /// The following lines, without redundant spaces.
     pub details: Vec<String>,
 }
 
 impl Said {
-    /// Leaves out the names of registers.
+    /// Removes the names of registers.
     pub fn forget_registers(&mut self) {
         for line in &mut self.details {
             if let Some((register, value)) = line.strip_prefix(".... ").and_then(|line| line.split_once(' '))
@@ -25,23 +25,23 @@ impl Said {
         }
     }
 
-    /// The name of the type.
+    /// Returns the name of the type.
     pub fn kind(&self) -> &str {
         kind_of(self.title.split_once("]: ").map_or("", |(_, what)| what))
     }
 }
 
-/// The name of the type that a text starts with.
+/// Returns the name of the type at the start of a text.
 pub fn kind_of(what: &str) -> &str {
     let end = what.find(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '_');
-    // The head of the table of counts follows without a line break.
+    // The header of the table of counts follows without a line break.
     match what.split_at(end.unwrap_or(what.len())).0 {
         "STAT_ROUNDCPU" => "STAT_ROUND",
         kind => kind,
     }
 }
 
-/// Everything that is said in `text`, which may have other lines between.
+/// Returns the output for all records in `text`, which may contain other lines.
 pub fn parse(text: &str) -> Vec<Said> {
     let mut all = Vec::<Said>::new();
     let mut bytes = String::new();
@@ -72,17 +72,17 @@ pub fn parse(text: &str) -> Vec<Said> {
     all
 }
 
-/// What of the rest of a title line is of the record, not of the reader.
+/// Returns the part of a title line that depends on the record and not on the reader.
 fn title(kind: &str, rest: &str) -> String {
     match kind {
-        // The table of all counts so far; what a section or an attribute says.
+        // The table of all counts so far; the contents of a section or an attribute.
         "STAT_ROUND" | "FEATURE" | "ATTR" | "EVENT_TYPE" => String::new(),
         // The symbol at the address.
         "TEXT_POKE" => match (rest.trim_start().split_once(' '), rest.rfind(" old len ")) {
             (Some((address, _)), Some(at)) => format!(" {address}{}", rest.get(at..).unwrap_or_default()),
             _ => rest.to_owned(),
         },
-        // The name of the event between ids and value.
+        // The name of the event between IDs and value.
         "READ" => {
             let words: Vec<_> = rest.split_whitespace().collect();
             match words[..] {
@@ -94,7 +94,7 @@ fn title(kind: &str, rest: &str) -> String {
     }
 }
 
-/// A line of details, if it is of the record.
+/// Returns a line of details if it depends on the record.
 fn detail(kind: &str, line: &str) -> Option<String> {
     let is_detail = match kind {
         "SAMPLE" | "CALLCHAIN_DEFERRED" => {
@@ -117,7 +117,7 @@ fn detail(kind: &str, line: &str) -> Option<String> {
     if kind == "AUXTRACE_INFO" {
         return Some(auxtrace_value(line));
     }
-    // Behind its four letters perf names the kind of a branch.
+    // After its four letters, perf prints the type of a branch.
     let branch = line.find(" cycles ").and_then(|at| line.get(..at + " cycles ".len() + 4));
     let line = if kind == "SAMPLE" { branch.unwrap_or(line) } else { line };
     let line = spaced(line.trim_end_matches(": unhandled!")).trim().replace("Muliplier", "Multiplier");
@@ -127,13 +127,13 @@ fn detail(kind: &str, line: &str) -> Option<String> {
     })
 }
 
-/// What stands in the second column.
+/// Returns the text in the second column.
 fn auxtrace_value(line: &str) -> String {
     let value = line.get(22..).unwrap_or_default().trim();
     if value.starts_with("0x") { details::number(&value.into()).to_string() } else { value.to_owned() }
 }
 
-/// A line about a sample, without the names of markers in callchains, which newer perfs add.
+/// Returns a line about a sample without the names of callchain markers, which newer perfs add.
 fn sample(line: String) -> String {
     if let Some((address, _)) = line.split_once(" (PERF_CONTEXT_") {
         return address.to_owned();
@@ -146,7 +146,7 @@ fn sample(line: String) -> String {
     line
 }
 
-/// `text` with one space in place of several.
+/// Replaces successive spaces in `text` by one.
 pub fn spaced(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

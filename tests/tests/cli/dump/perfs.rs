@@ -1,4 +1,4 @@
-//! What perf would say of the records that `perfconv dump` shows, and whether it does.
+//! perf's expected output for the records that `perfconv dump` shows, and comparison with its actual output.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,16 +16,17 @@ use serde_json::Value;
 use super::details;
 use super::perf_text::{self, Said, spaced};
 
-/// What perf needs at most for one recording, emulated and on a busy machine, several times over.
+/// Several times the maximum time that perf needs for one recording, emulated and on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Compares what `perfconv dump` and `perf` say of every record of the recording at `path`. perf sorts records by
-/// their time, so the order is not compared.
+/// Compares the output of `perfconv dump` and `perf` for every record of the recording at `path`. perf sorts records by
+/// time, so the order is not compared.
 pub fn compare(perf: &Perf, path: &Path) -> Result<(), String> {
     compare_with(perf, path, false)
 }
 
-/// The same with the names of registers: those of the machine that perf was built for, which must be that of the recording.
+/// Does the same including the names of registers: those of the machine that perf was built for, which must be that of
+/// the recording.
 pub fn compare_with_registers(perf: &Perf, path: &Path) -> Result<(), String> {
     compare_with(perf, path, true)
 }
@@ -72,11 +73,11 @@ fn asked(perf: &Perf, path: &Path) -> Result<String, String> {
     if output.success() { Ok(output.stdout) } else { Err(format!("{perf} failed: {}", output.stderr)) }
 }
 
-/// An event, as far as the text about its records depends on it.
+/// The properties of an event that affect the output for its records.
 pub struct Event {
     name: String,
     ids: Vec<u64>,
-    /// `sample_period`, which samples need not repeat.
+    /// `sample_period`, which samples may omit.
     pub period: Option<u64>,
     parts: Vec<String>,
     /// `read_format`.
@@ -103,17 +104,17 @@ impl Event {
         }
     }
 
-    /// Whether its samples have a part.
+    /// Returns whether its samples have a field.
     pub fn has(&self, part: &str) -> bool {
         self.parts.iter().any(|name| name == part)
     }
 }
 
-/// How perf writes the records of one recording: `[cpu] [time] offset [size]: PERF_RECORD_…`.
+/// perf's format for the records of one recording: `[cpu] [time] offset [size]: PERF_RECORD_…`.
 pub struct Perfs {
     /// perf counts from the end of a pipe's header.
     base: u64,
-    /// Whether the records are in several files, each with offsets of its own.
+    /// Whether the records are in several files with separate offsets.
     is_split: bool,
     has_cpu: bool,
     has_time: bool,
@@ -121,7 +122,7 @@ pub struct Perfs {
     by_id: HashMap<u64, usize>,
     /// The byte order of recording and perf.
     pub is_big: bool,
-    /// Before 7.0 only perfs of some machines, not of s390x, know of the three numbers in a WEIGHT_STRUCT.
+    /// Before 7.0, perf supports the three numbers in a WEIGHT_STRUCT only on some machines, not on s390x.
     pub splits_weights: bool,
 }
 
@@ -145,12 +146,12 @@ impl Perfs {
         })
     }
 
-    /// perf does not show compressed records, but what is in them.
+    /// perf shows the contents of compressed records instead of these records.
     fn shows(&self, record: &Value) -> bool {
         !matches!(record["type"].as_str(), Some("COMPRESSED" | "COMPRESSED2"))
     }
 
-    /// The event that a record belongs to.
+    /// Returns the event of a record.
     pub fn event_of(&self, record: &Value) -> Option<&Event> {
         let fields = if record["type"] == "SAMPLE" { &record["fields"] } else { &record["sample_id"] };
         let id = fields["identifier"].as_u64().or(fields["id"].as_u64());
@@ -158,16 +159,16 @@ impl Perfs {
         by_id.or_else(|| self.events.iter().find(|event| record["event"] == event.name.as_str()))
     }
 
-    /// What perf says of a record that `perfconv dump` says this of.
+    /// Converts the output of `perfconv dump` for a record to perf's output.
     fn said_of(&self, record: &Value) -> Said {
         let kind = record["type"].as_str().unwrap_or("?");
-        // perf does not look at the trailer of an injected build id.
+        // perf ignores the trailer of an injected build ID.
         let id = match kind {
             "SAMPLE" => &record["fields"],
             "HEADER_BUILD_ID" => &Value::Null,
             _ => &record["sample_id"],
         };
-        // perf's -1 for what the event's records do not have; 0 if they have no trailer at all.
+        // perf prints -1 for fields that the event's records do not have; 0 if they have no trailer.
         let has_some = id.as_object().is_some_and(|id| !id.is_empty());
         let mut stamp = Vec::new();
         if self.has_cpu {
@@ -183,7 +184,7 @@ impl Perfs {
             offset => format!("{offset:#x}"),
         };
         let size = record["size"].as_u64().unwrap_or(0);
-        // A name may have lines of its own.
+        // A name may contain several lines.
         let detail = details::title(kind, record, self);
         let detail = spaced(detail.lines().next().unwrap_or_default());
         let kind = kind.trim_start_matches("HEADER_");
@@ -194,12 +195,12 @@ impl Perfs {
         }
     }
 
-    /// Makes a title of perf's look as [`said_of`](Self::said_of) makes it.
+    /// Converts a title of perf to the form of [`said_of`](Self::said_of).
     fn harmonise(&self, said: &mut Said) {
         let Some((place, what)) = said.title.split_once("]: ") else { return };
         let Some((place, size)) = place.rsplit_once(" [") else { return };
         let (stamp, offset) = place.rsplit_once(' ').unwrap_or(("", place));
-        // Said of records that are older than all events, or whose events have no trailer.
+        // For records that are older than all events, or whose events have no trailer.
         let none = [self.has_cpu, self.has_time].iter().filter(|has| **has).map(|_| "0").collect::<Vec<_>>().join(" ");
         let stamp = if stamp == "-1 -1" { &none } else { stamp };
         said.title = self.title(stamp, offset, size, what);
@@ -208,7 +209,7 @@ impl Perfs {
         }
     }
 
-    /// The number whose bytes these are.
+    /// Returns the number in these bytes.
     pub fn number(&self, bytes: &str) -> Option<u64> {
         let number = u64::from_str_radix(bytes, 16).ok()?;
         let unused = 64_u32.checked_sub(u32::try_from(4 * bytes.len()).ok()?)?;
@@ -217,7 +218,7 @@ impl Perfs {
 
     fn title(&self, stamp: &str, offset: &str, size: &str, what: &str) -> String {
         let offset = if self.is_split { "" } else { offset };
-        // The two ways of showing bytes that are no UTF-8.
+        // The two ways of displaying bytes that are not UTF-8.
         format!("{stamp} {offset} [{size}]: {}", what.replace('\u{fffd}', "\\x"))
     }
 }
@@ -226,7 +227,7 @@ fn bytes_of(record: &Value) -> impl Iterator<Item = &str> {
     record["spans"].as_array().into_iter().flatten().filter_map(|span| span["bytes"].as_str())
 }
 
-/// The names of the bits of `misc`, by `include/uapi/linux/perf_event.h` and perf's `util/event.h`.
+/// Checks the names of the bits of `misc`, from `include/uapi/linux/perf_event.h` and perf's `util/event.h`.
 fn check_misc(record: &Value, is_big: bool) -> Result<(), String> {
     let bytes: String = bytes_of(record).collect();
     let misc = bytes.get(8..12).and_then(|misc| u16::from_str_radix(misc, 16).ok()).ok_or("no header")?;

@@ -23,7 +23,7 @@ fn samples(recording: &Recording) -> Result<Vec<Value>, String> {
     text.lines().map(|line| serde_json::from_str(line).map_err(|error| error.to_string())).collect()
 }
 
-/// What both forms say of a sample: how often there is one with this time, name of the event, process and thread.
+/// The properties of a sample in both formats: number of samples with this time, event name, process and thread.
 type Tally = BTreeMap<[String; 4], usize>;
 
 fn tally<'a>(samples: impl Iterator<Item = [&'a Value; 4]>) -> Tally {

@@ -1,4 +1,4 @@
-//! What perf says of a sample.
+//! perf's output for a sample.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// `misc` of a sample, from its names.
+/// Returns `misc` of a sample from its names.
 pub fn misc(record: &Value) -> usize {
     let has = |name: &str| list(&record["misc"]).any(|misc| misc == name);
     let modes = ["KERNEL", "USER", "HYPERVISOR", "GUEST_KERNEL", "GUEST_USER"];
@@ -17,7 +17,7 @@ pub fn misc(record: &Value) -> usize {
     mode | if has("EXACT_IP") { 0x4000 } else { 0 }
 }
 
-/// The rest of the line with the name of the type.
+/// Returns the rest of the line with the name of the type.
 pub fn title(record: &Value, perfs: &Perfs) -> String {
     let fields = &record["fields"];
     let tid = |name: &str| fields["tid"][name].as_i64().unwrap_or(-1);
@@ -26,7 +26,7 @@ pub fn title(record: &Value, perfs: &Perfs) -> String {
     format!("(IP, {:#x}): {}/{}: {ip} period: {period} addr: {addr}", misc(record), tid("pid"), tid("tid"))
 }
 
-/// The lines below, in perf's order.
+/// Returns the lines below, in perf's order.
 pub fn lines(record: &Value, perfs: &Perfs) -> Vec<String> {
     let Some(event) = perfs.event_of(record) else { return Vec::new() };
     let fields = &record["fields"];
@@ -75,7 +75,7 @@ fn hex_always(number: u64) -> String {
     format!("{number:#x}")
 }
 
-/// Who called whom.
+/// Returns the lines of a callchain.
 pub fn callchain(chain: &Value) -> Vec<String> {
     let calls = (0..).zip(list(chain)).map(|(at, ip)| format!("..... {at}: {:016x}", number(ip)));
     let count = format!("... FP chain: nr:{}", list(chain).count());
@@ -108,7 +108,7 @@ fn registers(name: &str, regs: &Value, mask: &str) -> Vec<String> {
     std::iter::once(format!("... {name} regs: mask {mask} ABI {abi}")).chain(values).collect()
 }
 
-/// The three costs, of which some perfs on big-endian machines find only the first, with all bits of the word.
+/// Returns the three costs. Some perfs on big-endian machines show only the first, with all bits of the word.
 fn weights(costs: &Value, perfs: &Perfs) -> String {
     let [first, second, third] = ["var1_dw", "var2_w", "var3_w"].map(|name| number(&costs[name]));
     if !perfs.splits_weights {
@@ -152,12 +152,12 @@ fn read(read: &Value, event: &Event) -> Vec<String> {
     lines
 }
 
-/// Where in a record the field `name` is.
+/// Returns the offset of the field `name` in a record.
 fn place_of(record: &Value, name: &str) -> u64 {
     list(&record["spans"]).find(|span| span["field"] == name).map_or(0, |span| number(&span["at"]))
 }
 
-/// The 64-bit number that the field `name` is as a whole.
+/// Returns the whole 64-bit number of the field `name`.
 fn word_of(record: &Value, name: &str, perfs: &Perfs) -> String {
     let span = list(&record["spans"]).find(|span| span["field"] == name);
     hex_always(span.and_then(|span| perfs.number(span["bytes"].as_str()?)).unwrap_or(0))

@@ -1,8 +1,8 @@
-//! Each check of `perfconv verify` against a recording that is sound but for one thing: it is found, with its severity,
-//! at its offset.
+//! Each check of `perfconv verify` with a recording that is intact except for one error: the error is reported with its
+//! severity at its offset.
 //!
-//! What cannot be made is a value that is written otherwise than it was read: those findings ("written again, byte …")
-//! would be faults of the library.
+//! Values that are encoded differently than they were read cannot be constructed: those findings ("written again, byte
+//! …") would be errors of the library.
 
 use std::{io::Write, path::Path};
 
@@ -30,13 +30,13 @@ use tempfile::NamedTempFile;
 
 use Severity::{Error, Note, Warning};
 
-/// Places in the file header.
+/// Offsets in the file header.
 const ATTRS_SIZE: usize = 32;
 const DATA_SIZE: usize = 48;
 const EVENT_TYPES: usize = 56;
 const FEATURES: usize = 72;
 
-/// A frame of zstd with nothing in it.
+/// An empty zstd frame.
 const EMPTY_FRAME: [u8; 9] = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0];
 
 const COMPRESSED: u32 = 27;
@@ -88,21 +88,21 @@ fn set(bytes: &mut [u8], at: usize, number: u64) {
     bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
 }
 
-/// The sound file, changed before it is written.
+/// Returns the intact file, changed before it is written.
 fn file(change: impl FnOnce(&mut File)) -> Vec<u8> {
     let mut file = sink::file(false);
     change(&mut file);
     file.bytes()
 }
 
-/// The sound file with a feature replaced, and where that is.
+/// Returns the intact file with a replaced feature, and its offset.
 fn feature(bit: u32, section: Buf) -> (Vec<u8>, u64) {
     let bytes = file(|file| file.set_feature(bit, section.bytes));
     let at = place(&bytes, Part::Feature(bit));
     (bytes, at as u64)
 }
 
-/// The sound file with one more record, and where that is.
+/// Returns the intact file with one more record, and its offset.
 fn record(kind: u32, body: Buf) -> (Vec<u8>, u64) {
     let mut at = 0;
     let bytes = file(|file| {
@@ -163,7 +163,7 @@ fn places() {
     set(&mut lost, EVENT_TYPES, 1 << 40);
     find(&lost, Error, EVENT_TYPES as u64, "the names of events are not where the header says");
 
-    // The second event's ids begin with those of the first.
+    // The second event's IDs start with those of the first.
     let attrs = place(&sound, Part::Attrs);
     let entry = usize::try_from(number(&sound, 16)).expect("a small file");
     let first = number(&sound, attrs + entry - 16);
@@ -173,7 +173,7 @@ fn places() {
     let table = place(&sound, Part::FeatureTable);
     let second = table + 16;
     find(&with(second, attrs as u64), Error, attrs as u64, "feature BUILD_ID and the attributes share bytes");
-    // With nothing behind it.
+    // Without any data after it.
     let table = container_layout(&sound).table;
     let (last, place_of_last) = table.last().expect("there are features");
     let size = second + 16 * (table.len() - 2) + 8;
@@ -226,7 +226,7 @@ fn features_against_the_rest() {
     find(&bytes, Warning, at, "SAMPLE_TIME: samples from 1000180000 to 1000182007 ns, there are some from 1000171007");
 }
 
-/// What perf needs besides the records, and `--drop` takes out.
+/// Sections that perf needs in addition to the records, and that `--drop` removes.
 #[test]
 fn sections_that_are_missed() {
     let bytes = file(|file| file.features.retain(|(bit, _)| *bit != TRACING_DATA));
@@ -244,7 +244,7 @@ fn sections_that_are_missed() {
     assert!(report_of(&bytes).findings.iter().any(found));
 }
 
-/// `perf record --overwrite -o -` writes attributes behind all records.
+/// `perf record --overwrite -o -` writes attributes after all records.
 #[test]
 fn records_in_front_of_the_attributes() {
     let event = &sink::events()[0];
@@ -256,7 +256,7 @@ fn records_in_front_of_the_attributes() {
     assert_eq!(report_of(&bytes).findings.len(), 1);
 }
 
-/// perf takes the time of a sample that bears none for the largest number, and writes that down.
+/// perf uses the largest number as the time of a sample without a time, and stores this value.
 #[test]
 fn times_of_samples_without_a_time() {
     let says = |is_timeless: bool| {
@@ -275,7 +275,7 @@ fn times_of_samples_without_a_time() {
     assert!(!says(true));
 }
 
-/// Behind the number of entries are their places and sizes.
+/// The number of entries is followed by their offsets and sizes.
 #[test]
 fn the_index_of_aux_data() {
     let sound = file(|_| ());
@@ -348,7 +348,8 @@ fn compressed_records() {
     let sound = sink::compressed_file(false, kind::COMPRESSED2);
     let bytes = sound.bytes();
     let places: Vec<_> = records_of(&bytes).into_iter().filter(|(_, kind, _)| *kind == kind::COMPRESSED2).collect();
-    // The last two are followed by other records, which stay where they are: their type becomes one that is skipped.
+    // The last two are followed by other records, which remain at their offsets: their type is changed to one that is
+    // skipped.
     let [.., (before, ..), (last, ..)] = places[..] else { panic!("there are several") };
     let mut cut = bytes.clone();
     cut[last..last + 4].copy_from_slice(&99_u32.to_le_bytes());
@@ -364,7 +365,7 @@ fn compressed_records() {
     find(&damaged, Error, first as u64, "COMPRESSED2 record: zstd: ");
 }
 
-/// Offset, type and size of the records of a file.
+/// Returns offset, type and size of the records of a file.
 fn records_of(bytes: &[u8]) -> Vec<(usize, u32, usize)> {
     let (mut at, mut found) = (place(bytes, Part::Data), Vec::new());
     let end = at + usize::try_from(number(bytes, DATA_SIZE)).expect("a small file");
@@ -372,7 +373,7 @@ fn records_of(bytes: &[u8]) -> Vec<(usize, u32, usize)> {
         let word = number(bytes, at);
         let (kind, size) = (word as u32, (word >> 48) as usize);
         found.push((at, kind, size));
-        // AUX data follow their record.
+        // AUX data follows its record.
         let payload = if kind == kind::AUXTRACE { number(bytes, at + 8) } else { 0 };
         at += size + usize::try_from(payload).expect("a small file");
     }

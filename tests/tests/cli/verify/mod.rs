@@ -1,4 +1,4 @@
-//! `perfconv verify` finds what is wrong, and nothing else.
+//! `perfconv verify` finds all errors, and reports no others.
 
 mod damage;
 
@@ -19,7 +19,7 @@ use perfdata_tests::{
     recordings::{self, Container, Form, Recording},
 };
 
-/// What is said of a recording that is damaged: the start of the meaning of each error and warning, in order.
+/// The findings for a damaged recording: the start of the description of each error and warning, in order.
 type Damage = (&'static str, &'static [&'static str]);
 
 const UNFINISHED: &[&str] = &[
@@ -30,27 +30,27 @@ const CUT: &[&str] = &["SAMPLE record: "];
 const OVERWRITTEN: &[&str] = &["feature BUILD_ID and the ids of event 0 share bytes"];
 const NO_ATTRIBUTE: &[&str] = &["not read: "];
 
-/// The damaged recordings, and why they are.
+/// The damaged recordings, and the reasons.
 const DAMAGED: &[Damage] = &[
     // perf was killed.
     ("6.1-s390x-file-crashed", UNFINISHED),
     ("6.1-x86_64-file-crashed", UNFINISHED),
     ("6.12-x86_64-file-crashed-tp", &[UNFINISHED[0], UNFINISHED[1], "samples of tracepoints without tracing data"]),
     ("7.2-x86_64-file-crashed", UNFINISHED),
-    // Cut with dd.
+    // Truncated with dd.
     ("6.1-x86_64-pipe-cut", CUT),
     ("7.2-x86_64-pipe-cut", CUT),
-    // perf inject wrote the ids and attributes over the first section.
+    // perf inject overwrote the first section with IDs and attributes.
     ("6.12-x86_64-pipe-injected", OVERWRITTEN),
     ("7.2-x86_64-pipe-injected", OVERWRITTEN),
-    // perf stat without counters left room for records, but wrote none.
+    // perf stat without counters reserved space for records, but wrote none.
     ("6.1-x86_64-hw-stat", &["0 record, field size: found 0"]),
     // One of the group's two events could not be opened.
     ("7.2-x86_64-hw-group", &["GROUP_DESC: a group ends at event 2, there are 1"]),
-    // Damaged by those who published them: a test of their reader, and perf's messages behind the stream.
+    // Damaged by the publishers: a test of their reader, and perf's messages after the stream.
     ("quipper/piped.corrupted.zero_size_sample-3.2", &["SAMPLE record, field size: found 0"]),
     ("linux-perf-data/sleep.compressed2.pipe", &["143 bytes from here on are messages of perf record"]),
-    // What a fuzzer found: attributes that cannot be are no recording at all.
+    // Results of a fuzzer: a file with impossible attributes is not a recording.
     ("crashers/crasher-2", NO_ATTRIBUTE),
     ("crashers/crasher-4", &["MMAP record, field addr", "there are no attributes"]),
     ("crashers/crasher-6", &["0 record: its size is no multiple of 8", "2459079314 record: 37522 bytes needed"]),
@@ -88,7 +88,7 @@ fn open(recording: &Recording) -> Result<Input, String> {
     Input::open(&recording.main_file()).map_err(|error| error.to_string())
 }
 
-/// The damage that a recording is known to have.
+/// Returns the known damage of a recording.
 fn damage_of(recording: &Recording) -> &'static [&'static str] {
     DAMAGED.iter().find(|(name, _)| *name == recording.name).map_or(&[], |(_, damage)| damage)
 }
@@ -116,7 +116,8 @@ fn only_what_is_damaged_is_found() {
     });
 }
 
-/// The same in the other byte order: swapped, what was sound is sound, directories by their `data` and as a whole.
+/// The same in the other byte order: an intact recording is intact after the conversion. Directories are checked both
+/// as `data` and as a whole.
 #[test]
 fn the_other_byte_order_is_as_sound() {
     let all = if is_thorough() { recordings::all() } else { recordings::fixtures() };
@@ -140,7 +141,7 @@ fn the_other_byte_order_is_as_sound() {
     });
 }
 
-/// A file that is in order, and where its parts are.
+/// Returns an intact file and its layout.
 fn sound() -> (Vec<u8>, FileLayout) {
     let bytes = fs::read(recordings::fixture("7.2-x86_64-file-g").path).expect("a fixture");
     let ContainerLayout::File(file) =
@@ -151,7 +152,7 @@ fn sound() -> (Vec<u8>, FileLayout) {
     (bytes, file)
 }
 
-/// What is found when the byte `at` in a part is changed.
+/// Returns the findings after a change of the byte `at` in a part.
 fn found_after(part: Part, at: usize, change: impl Fn(&mut [u8])) -> Vec<String> {
     let (mut bytes, file) = sound();
     let place = file.place(part).expect("the part is there");

@@ -1,4 +1,4 @@
-//! Build ids that a conversion adds: of the right objects, from the right files, the same as perf's.
+//! Build IDs that a conversion adds: for the correct DSOs, from the correct files, and the same as perf's.
 
 mod order;
 mod perf;
@@ -15,22 +15,22 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, BuildId, RawRecord, Record, RecordType};
 use perfdata_tests::convert::{Converted, Whole, convert};
 
-/// Build ids and names of their objects.
+/// Build IDs and names of their DSOs.
 type Table = BTreeSet<(String, String)>;
 
-/// The stage that the options ask for.
+/// Returns the stage for the options.
 fn stage(select: Select, place: Place, root: Option<&Path>, known: &str) -> BuildIds {
     let known = Known::parse(known).expect("the list is right");
     BuildIds::new(select, place, Resolver::new(known, Sysroot::new(root.map(PathBuf::from)), None))
 }
 
-/// `input` with build ids from files under `root`, in container `to`.
+/// Converts `input` to the container `to`, and adds build IDs from files under `root`.
 fn with_build_ids(input: &Path, to: Option<ContainerKind>, select: Select, root: Option<&Path>) -> Converted {
     convert(input, to, vec![Box::new(stage(select, Place::Table, root, ""))])
         .unwrap_or_else(|error| panic!("{}: {error}", input.display()))
 }
 
-/// What the BUILD_ID section of the recording at `path` says, and its records of build ids.
+/// Returns the contents of the BUILD_ID section of the recording at `path`, and of its build ID records.
 fn table(path: &Path) -> Table {
     let whole = Whole::read_file(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let row = |misc: u16, entry: &BuildId| {
@@ -52,7 +52,7 @@ fn table(path: &Path) -> Table {
     rows
 }
 
-/// A row of a table.
+/// Returns a row of a table.
 fn row(id: &str, name: &str) -> (String, String) {
     (id.to_owned(), name.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Which objects are hit: the mappings at the time of the sample count, in the order of time, forks and execs included.
+//! Which DSOs are hit depends on the mappings at the time of the sample, in time order, including forks and execs.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use perfdata_tests::synth::{Attr, Stamp, kind};
 
 use super::{stage, table};
 
-/// Writes records of processes at moments of its choice.
+/// Writes records of processes at arbitrary times.
 struct Story {
     scribe: Scribe,
 }
@@ -67,7 +67,7 @@ impl Story {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("story.data");
         fs::write(&path, file.bytes()).unwrap();
-        // A build id for every name, so that the table has exactly what was hit.
+        // A build ID for every name, so that the table contains exactly the DSOs that were hit.
         let known: Vec<String> = NAMES.iter().map(|name| format!("{} {name}", "ab".repeat(20))).collect();
         let root: &Path = folder.path();
         let stage = stage(select, Place::Table, Some(root), &known.join(","));
@@ -96,7 +96,7 @@ const NAMES: [&str; 10] = [
     "//anon",
 ];
 
-/// Each in both byte orders.
+/// Checks the story in both byte orders.
 fn tell(story: impl Fn(&mut Story), hits: &[&str]) {
     for big in [false, true] {
         let mut told = Story::new(big);
@@ -121,8 +121,8 @@ fn the_mapping_at_the_time_counts() {
     );
 }
 
-/// The buffer of one CPU is read before that of another, so what happened first may come last in a round, and even in
-/// the next one.
+/// The buffer of one CPU is read before that of another, so the first event may be the last in a round, or even be in
+/// the next round.
 #[test]
 fn rounds_are_put_into_the_order_of_time() {
     tell(
@@ -174,7 +174,7 @@ fn callchains_count_and_their_markers() {
     );
 }
 
-/// The code of a BPF program lies inside the range that the kernel's mapping claims.
+/// The code of a BPF program is inside the address range of the kernel's mapping.
 #[test]
 fn bpf_programs_are_not_the_kernel() {
     for (address, hits) in [(0x4000, &[][..]), (0x6000, &["[kernel.kallsyms]"])] {
@@ -245,7 +245,7 @@ fn all_is_what_may_be_executed() {
     assert_eq!(story.names(Select::All), ["/a"]);
 }
 
-/// Samples without mappings and mappings without sense do no harm.
+/// Samples without mappings and mappings with invalid addresses are harmless.
 #[test]
 fn absurd_addresses() {
     let mut story = Story::new(false);

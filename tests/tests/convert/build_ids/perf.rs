@@ -1,4 +1,4 @@
-//! The tables that perf makes, in the machines where the recordings were made and on this one.
+//! The tables that perf creates, on the recording machines and on this one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,13 +21,13 @@ use perfdata_tests::skipped;
 
 use super::{Table, row, stage, table, with_build_ids};
 
-/// The release of perf since which objects in callchains count as hit.
+/// The release of perf since which DSOs in callchains count as hit.
 const CALLCHAINS: PerfVersion = PerfVersion { major: 6, minor: 12 };
 
-/// perf gives no build id to a program that has none itself, but a debug file that has.
+/// A program without a build ID whose debug file has one. perf assigns no build ID to it.
 const LINKED: (&str, &str) = ("8ae3b650a3359c4186e60bb03362d03dcd558a21", "/usr/local/bin/linked-workload");
 
-/// The rows of `perf buildid-list`, those without a build id left out.
+/// Returns the rows of `perf buildid-list` without those that have no build ID.
 fn rows(text: &str) -> Table {
     let pair = |line: &str| {
         let (id, name) = line.split_once(' ')?;
@@ -36,23 +36,23 @@ fn rows(text: &str) -> Table {
     text.lines().filter_map(pair).collect()
 }
 
-/// What only the machine that was recorded can tell: the kernel and its modules.
+/// Removes the rows that depend on the recording machine: the kernel and its modules.
 fn without_kernel(table: Table) -> Table {
     table.into_iter().filter(|(_, name)| !name.starts_with("[kernel") && !name.starts_with("/lib/modules/")).collect()
 }
 
-/// The folder with the objects that a recording maps, if it is at hand: fixtures are some of the shared recordings.
+/// Returns the folder with the DSOs that a recording maps, if it is available. Some shared recordings are fixtures.
 fn sysroot(recording: &Recording) -> Option<PathBuf> {
     let Recorder { perf, arch } = recording.recorder.as_ref()?;
     let root = recordings::root().join(format!("../shared/recordings/{arch}-{perf}/sysroot"));
     root.is_dir().then_some(root)
 }
 
-/// What the commands in NAME.inject.txt said where the recording was made, by the option.
+/// Returns the output of the commands in NAME.inject.txt on the recording machine, by option.
 fn told(recording: &Recording, option: &str) -> Option<Table> {
     let text = fs::read_to_string(recording.path.with_extension("inject.txt")).ok()?;
     let mut commands = text.split("$ ").skip_while(|part| !part.starts_with(&format!("perf inject {option} ")));
-    // `perf inject -b` prints nothing: the list is what the next command says.
+    // `perf inject -b` prints nothing: the next command prints the list.
     let first = commands.next()?;
     let said = if first.contains("buildid-list") { first } else { commands.next()? };
     Some(rows(said)).filter(|rows| !rows.is_empty())
@@ -88,7 +88,8 @@ fn as_perf_on_the_recorded_machine() {
     assert!(compared == 0 || compared >= 7, "{compared} tables compared");
 }
 
-/// The mappings of files, by their first address, with the build ids that `perf inject --mmap2-buildid-all` gave them.
+/// Returns the mappings of files by their first address, with the build IDs that `perf inject --mmap2-buildid-all`
+/// added.
 fn told_of_mappings(recording: &Recording) -> BTreeMap<u64, String> {
     let text = fs::read_to_string(recording.path.with_extension("inject.txt")).unwrap_or_default();
     let said = text.split("$ ").find(|part| part.starts_with("perf inject --mmap2-buildid-all ")).unwrap_or_default();
@@ -101,7 +102,7 @@ fn told_of_mappings(recording: &Recording) -> BTreeMap<u64, String> {
     said.lines().filter(|line| line.contains("]: r-xp /")).filter_map(mapping).collect()
 }
 
-/// All MMAP2 records.
+/// Returns all MMAP2 records.
 fn mappings(whole: &Whole) -> Vec<Record> {
     let decode = |(at, _): &(usize, RecordType)| {
         let raw = RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0).expect("it was read before");
@@ -110,7 +111,7 @@ fn mappings(whole: &Whole) -> Vec<Record> {
     whole.records.iter().filter(|(_, kind)| *kind == RecordType::MMAP2).map(decode).collect()
 }
 
-/// Build ids in mappings: those of perf, and that of the program with a debug file.
+/// Build IDs in mappings: those of perf, and that of the program with a debug file.
 #[test]
 fn mappings_as_perf_on_the_recorded_machine() {
     let mut compared = 0;
@@ -140,7 +141,7 @@ fn mappings_as_perf_on_the_recorded_machine() {
     assert!(compared == 0 || compared >= 3, "{compared} mappings compared");
 }
 
-/// The pipes have the tables of the files of the same workload.
+/// The pipes have the same tables as the files of the same workload.
 #[test]
 fn pipes_as_files() {
     let machines = machines();
@@ -161,7 +162,7 @@ fn pipes_as_files() {
     }
 }
 
-/// Takes the table out of a recording.
+/// Removes the table from a recording.
 struct Forget;
 
 impl Stage for Forget {
@@ -171,13 +172,13 @@ impl Stage for Forget {
     }
 }
 
-/// What there is under `root` of a table.
+/// Returns the part of a table whose files exist under `root`.
 fn of_root(table: Table, root: &Path) -> Table {
     table.into_iter().filter(|(_, name)| root.join(name.trim_start_matches('/')).is_file()).collect()
 }
 
-/// The table that perf made at the end of its recording, made again: also of compressed recordings and of directories.
-/// Before 6.12 perf did not look for objects in callchains.
+/// The table that perf wrote at the end of its recording is created again, also for compressed recordings and
+/// directories. Before 6.12, perf ignored DSOs in callchains.
 #[test]
 fn as_recorded() {
     let mut compared = 0;
@@ -186,7 +187,7 @@ fn as_recorded() {
         let Some(form) = recording.form.filter(|form| form.container != Container::Pipe) else { continue };
         let root = sysroot(&recording).expect("machines have objects");
         let wanted = of_root(table(&recording.main_file()), &root);
-        // The mappings of a series of files are in the first, which the recorder still knew.
+        // The mappings of a series of files are in the first file, whose processes the recorder still knew.
         if wanted.is_empty() || recording.name.contains("switchout") {
             continue;
         }
@@ -207,7 +208,7 @@ fn as_recorded() {
     assert!(compared == 0 || compared >= 20 && directories > 0, "{compared} tables, {directories} of directories");
 }
 
-/// In whatever form a workload was recorded, its table is that of the plain recording.
+/// All recordings of a workload have the same table as the plain one.
 #[test]
 fn other_forms_as_the_plain_one() {
     let mut compared = 0;
@@ -233,7 +234,7 @@ fn other_forms_as_the_plain_one() {
     assert!(compared == 0 || compared >= 9, "{compared} tables compared");
 }
 
-/// Compressed and decompressed, a recording has the same table.
+/// The compressed and the decompressed recording have the same table.
 #[test]
 fn compressed_as_plain() {
     use perfdata_convert::convert::decompress::Decompress;
@@ -248,13 +249,13 @@ fn compressed_as_plain() {
             table(&convert(&recording.path, None, stages).expect("it can be converted").path())
         };
         let plain = of(vec![Box::new(Decompress::default())]);
-        // With tracepoints only the kernel is hit.
+        // With tracepoints, only the kernel is hit.
         assert!(!plain.is_empty(), "{}", recording.name);
         assert_eq!(of(Vec::new()), plain, "{}", recording.name);
     }
 }
 
-/// A recording of this machine, made now.
+/// Makes a recording on this machine.
 fn record(perf: &Perf, output: &Path, options: &[&str]) -> bool {
     let mut command = perf.command();
     command.args(["record", "-q", "-N", "-B", "--no-buildid-mmap", "-e", "cpu-clock:u", "-F", "4999"]).args(options);
@@ -272,7 +273,7 @@ fn inject(perf: &Perf, word: &str, input: &Path, output: &Path) -> bool {
     command.output().is_ok_and(|done| done.status.success())
 }
 
-/// perf before 6.12 forgets callchains, and some mappings.
+/// perf before 6.12 omits callchains and some mappings.
 #[test]
 fn as_perf_on_this_machine() {
     let folder = tempfile::tempdir().unwrap();
@@ -303,9 +304,9 @@ fn as_perf_on_this_machine() {
     }
 }
 
-/// perf 6.1 has no words for it. With `-B` the later ones keep a mapping when a sample falls into it, and put it in front
-/// of that sample with a build id of no bytes; so of that only the choice can be compared. A process that was forked has
-/// the mappings of its parent, which perf repeats for it.
+/// perf 6.1 does not have these options. With `-B`, later versions keep a mapping only when a sample hits it, and
+/// insert its record before this sample, with a build ID of size 0. Therefore only the selection of mappings can be
+/// compared for `-B`. A forked process has the mappings of its parent, which perf repeats for it.
 #[test]
 fn mappings_as_perf_on_this_machine() {
     let folder = tempfile::tempdir().unwrap();
@@ -339,7 +340,7 @@ fn mappings_as_perf_on_this_machine() {
     }
 }
 
-/// The running kernel tells its own build id and those of its modules, and a file that was replaced is noticed.
+/// The running kernel provides its own build ID and those of its modules, and a file that was replaced is detected.
 #[test]
 fn of_the_running_machine() {
     let folder = tempfile::tempdir().unwrap();
@@ -385,7 +386,7 @@ fn of_the_running_machine() {
     assert!(changed(&made.summary.notes), "{:?}", made.summary.notes);
 }
 
-/// A reader adds the vdso of the machine that it runs on, and perf before 6.12 its copy of it.
+/// Removes the vdso that a reader adds from its own machine, and the copy of it that perf before 6.12 adds.
 fn without_reader_vdso(table: Table) -> Table {
     let is_reader = |name: &str| name == "[vdso]" || name.starts_with("/tmp/perf-vdso");
     without_kernel(table).into_iter().filter(|(_, name)| !is_reader(name)).collect()

@@ -1,4 +1,4 @@
-//! Where build ids come from: files of every class and byte order, debug files, what the user and the recording say.
+//! Sources of build IDs: files of every class and byte order, debug files, data from the user and from the recording.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::{Table, row, stage, table, with_build_ids};
 
-/// What the notes in `fixtures/elf` say, as readelf prints it.
+/// The contents of the notes in `fixtures/elf`, as printed by readelf.
 const LITTLE64: &str = "a97db156fc5bf1a77eb1ffe87ce7ce355ffe9881";
 const LITTLE32: &str = "29a46f54bae157fc57dbe845759f4f22";
 const BIG64: &str = "7ffa45ad556b8a0980c129f67cf152a6cb20a19d";
@@ -28,7 +28,7 @@ const BIG32: &str = "a698ecf9c46c2d6f79bd1a57e1a1cb77ebb44ac2";
 const LINKED_LITTLE64: &str = "8645d9d38383d4da425b36c29eccd9c968e394e1";
 const LINKED_BIG32: &str = "61ea55658d658413135152893997bb7d92af1ca9";
 
-/// A folder with `fixtures/elf` as `/opt` in it, and a recording with a sample in each of `names` there.
+/// Returns a folder with `fixtures/elf` as `/opt`, and a recording with a sample in each of `names` there.
 fn machine(names: &[&str]) -> (TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("root/opt")).unwrap();
@@ -109,7 +109,7 @@ fn a_debug_file_must_be_the_right_one() {
     assert_eq!(notes.len(), 3);
 }
 
-/// The right debug file behind a wrong one.
+/// A correct debug file is found after an incorrect one.
 #[test]
 fn all_places_of_a_debug_file_are_tried() {
     let (folder, path) = machine(&["linked-little64"]);
@@ -133,7 +133,7 @@ fn the_user_knows_better_than_files() {
     assert_eq!(table(&made.path()), expected(&wanted));
 }
 
-/// What the table has stays as it is, byte for byte, in front of what is added.
+/// Existing entries of the table are preserved byte for byte, before the added ones.
 #[test]
 fn nothing_told_is_lost() {
     use perfdata_tests::synth::build_id::{Entry, HOST, Room, section};
@@ -178,7 +178,7 @@ fn build_ids_of_mappings_count_first() {
     assert_eq!(table(&made.path()), expected(&wanted.each_ref().map(|(id, name)| (id.as_str(), *name))));
 }
 
-/// MMAP2 records that carry build ids, all else as it was.
+/// MMAP2 records with build IDs are preserved, and everything else is unchanged.
 #[test]
 fn build_ids_in_mappings() {
     let (folder, path) = machine(&["little64", "plain-little64", "little32"]);
@@ -202,7 +202,7 @@ fn build_ids_in_mappings() {
     }
 }
 
-/// Pipes have them before the first sample.
+/// Pipes contain them before the first sample.
 #[test]
 fn records_of_a_pipe() {
     use perfdata_tests::synth::pipe::Pipe;
@@ -225,7 +225,7 @@ fn records_of_a_pipe() {
     }
 }
 
-/// Everything that can be wrong with an ELF file is a note, and the conversion goes on.
+/// Every error in an ELF file results in a note, and the conversion continues.
 #[test]
 fn hostile_files() {
     let names = ["little64", "little32", "big64", "big32", "sectionless-little64", "linked-little64", "linked-big32"];
@@ -250,7 +250,7 @@ fn hostile_files() {
     }
 }
 
-/// Modules of the kernel are compressed by many distributions.
+/// Many distributions compress modules of the kernel.
 #[test]
 fn compressed_objects() {
     const NAMES: [&str; 3] = ["module.ko.gz", "module.ko.xz", "module.ko.zst"];
@@ -274,7 +274,7 @@ fn compressed_objects() {
     }
 }
 
-/// What the kernel maps into processes of 32 bits is another object than what it maps into those of 64.
+/// The vDSO of a 32-bit process is a different DSO than that of a 64-bit process.
 #[test]
 fn the_vdso_of_a_process() {
     let attr = Attr::new(IP | TID | TIME, "sample_id_all mmap mmap2 comm task comm_exec");

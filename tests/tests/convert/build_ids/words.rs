@@ -1,4 +1,4 @@
-//! The command: its options, and `perfconv inject`, which takes the words of `perf inject`.
+//! The command: its options, and `perfconv inject`, which accepts the options of `perf inject`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ const ID: &str = "00112233445566778899aabbccddeeff00112233";
 const WORKLOAD: &str = "/usr/local/bin/perf-workload";
 const LINKED: &str = "/usr/local/bin/linked-workload";
 
-/// Recordings without build ids: in a pipe, which hits the kernel, and in a file.
+/// Recordings without build IDs: a pipe in which the kernel is hit, and a file.
 const PIPE: &str = "6.1-i386-bid-none-pipe";
 const FILE: &str = "6.1-x86_64-bid-link-file";
 
@@ -28,7 +28,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// An empty root, so that nothing depends on this machine.
+/// Returns an empty root, so that the result does not depend on this machine.
 fn root() -> TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -77,7 +77,7 @@ fn inject_refuses_by_name_what_it_does_not_do() {
     }
 }
 
-/// Every option that `perf inject` has, in any of its releases, is done or refused by name.
+/// perfconv implements every option of any release of `perf inject`, or refuses it by name.
 #[test]
 fn no_word_of_perf_inject_is_unknown() {
     for perf in perf::all() {
@@ -89,7 +89,7 @@ fn no_word_of_perf_inject_is_unknown() {
         let options: BTreeSet<&str> = options.filter_map(|option| option.split(['=', '[']).next()).collect();
         assert!(options.len() > 10, "{}: {text}", perf.name);
         for option in options {
-            // Where an option is done, the value is not right, or the input no recording.
+            // If an option is implemented, the error is about its value, or about the input.
             let done = run(perfconv().args(["inject", "-i", "/dev/null", &format!("{option}=x")]));
             let plain = run(perfconv().args(["inject", "-i", "/dev/null", option]));
             let is_known = |said: &str| !said.contains("unexpected argument");

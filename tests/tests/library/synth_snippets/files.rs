@@ -1,4 +1,4 @@
-//! Whole files, put together again from values, their records, and the sections that are left.
+//! Complete files, assembled from values, their records, and the remaining sections.
 
 use perfdata_tests::synth::attr::sample_type::*;
 use perfdata_tests::synth::feature_events::{self, Event};
@@ -8,7 +8,8 @@ use perfdata_tests::synth::{Attr, Buf, feature_pmu};
 
 use super::{BIG, LITTLE, fixture, same};
 
-/// A whole file with two events: all but the records and most sections from values.
+/// A complete file with two events: everything except the records and most sections is written from
+/// values.
 #[test]
 fn little_endian_file() {
     let usual = IP | TID | TIME | ID | CPU | PERIOD;
@@ -57,7 +58,7 @@ fn little_endian_file() {
     rebuild("7.2-x86_64-file-bpfmeta", File::new(LITTLE, events), &sections, 456, 32464);
 }
 
-/// A whole file of a big-endian machine, likewise.
+/// The same for a complete file of a big-endian machine.
 #[test]
 fn big_endian_file() {
     let attr = Attr {
@@ -87,8 +88,8 @@ fn big_endian_file() {
     rebuild("7.2-s390x-file-default", File::new(BIG, events), &sections, 280, 12056);
 }
 
-/// Puts a file together from its events, the sections that were written again, and what is left of
-/// the original: the records and the other sections. It has to be the original.
+/// Assembles a file from its events, the sections that were written again, and the rest of the
+/// original: the records and the other sections. The result must be equal to the original.
 fn rebuild(name: &str, mut file: File, written: &[(u32, Buf)], data_offset: usize, data_size: usize) {
     let original = fixture(name);
     let table = data_offset + data_size;
@@ -109,7 +110,7 @@ fn rebuild(name: &str, mut file: File, written: &[(u32, Buf)], data_offset: usiz
     }
     let features = &file.features;
     assert!(written.iter().all(|(bit, _)| features.iter().any(|feature| feature.0 == *bit)));
-    // Features that perf gave up leave their places in the table empty.
+    // Features that perf dropped leave unused space after the table.
     let end = table + 16 * file.features.len();
     file.gap = original[end..number(table)].to_vec();
     same(name, &original, &file.bytes());

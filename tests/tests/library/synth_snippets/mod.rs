@@ -1,5 +1,5 @@
-//! The independent writer against the kernel and perf: records, attributes, feature sections and whole
-//! files of real recordings, written again from their values.
+//! The independent writer, compared with the kernel and perf: records, attributes, feature sections and complete files
+//! of real recordings, written again from their values.
 
 mod files;
 mod kernel_records;
@@ -25,7 +25,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.chunks(8).map(|word| word.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + " ").collect()
 }
 
-/// Both are the same bytes; else the words around the first difference are shown.
+/// Checks that both are the same bytes; otherwise displays the words around the first difference.
 #[track_caller]
 fn same(what: &str, real: &[u8], written: &[u8]) {
     let Some(at) = (0..real.len().max(written.len())).find(|at| real.get(*at) != written.get(*at)) else { return };
@@ -34,13 +34,13 @@ fn same(what: &str, real: &[u8], written: &[u8]) {
     panic!("{what}, byte {at} of {lengths:?}:\n   real {}\nwritten {}", around(real), around(written));
 }
 
-/// The bytes at `offset` of a fixture are the ones written.
+/// Checks that the bytes at `offset` of a fixture are those in `written`.
 #[track_caller]
 fn found(name: &str, offset: usize, written: &[u8]) {
     same(&format!("{name} at {offset:#x}"), &fixture(name)[offset..][..written.len()], written);
 }
 
-/// A kernel record at `offset` of a fixture is what the layout makes of the values.
+/// Checks that the layout of the values is the kernel record at `offset` of a fixture.
 #[track_caller]
 fn kernel_record(
     at: (&str, usize),
@@ -55,16 +55,16 @@ fn kernel_record(
     found(at.0, at.1, &written);
 }
 
-/// A record without a trailer, likewise.
+/// Does the same for a record without a trailer.
 #[track_caller]
 fn user_record(at: (&str, usize), big: bool, kind: u32, misc: u16, body: impl FnOnce(Buf) -> Buf) {
     kernel_record(at, big, kind, misc, (0, Stamp::ZERO), body);
 }
 
-/// A trailer of one thread at a time.
+/// Returns a trailer with thread and time.
 fn thread(pid: u32, tid: u32, time: u64) -> (u64, Stamp) {
     (TID | TIME, Stamp { pid, tid, time, ..Stamp::ZERO })
 }
 
-/// The trailer of records that perf made up: zeros.
+/// The trailer of records that perf synthesized: zeros.
 const NOBODY: (u64, Stamp) = (TID | TIME, Stamp::ZERO);

@@ -102,7 +102,7 @@ fn samples() {
     check("6.1-s390x-file-group-S", 0x8b0, BIG, misc::USER, &attr, &group);
 }
 
-/// Registers and a copy of the user's stack, which is taken as it is.
+/// Registers and a copy of the user stack, which is compared as bytes.
 #[test]
 fn sample_with_stack() {
     let (name, at) = ("6.12-s390x-file-dwarf-u", 0x44b0);
