@@ -36,11 +36,11 @@
 //! # Supported records
 //!
 //! - Threads: COMM, FORK and EXIT. A thread inherits the name of its parent. Thread IDs may be reused.
-//! - Mappings: MMAP and MMAP2. A new mapping replaces older ones at its addresses. A forked process inherits the mappings of
-//!   its parent. A new program (COMM with the flag EXEC, 3.16) starts without mappings; perf keeps the old ones:
-//!   [`Frame::before_exec`] contains the mapping that perf finds.
-//! - The kernel: its image with the relocation symbol, modules, guests, and BPF programs and other code that is added and
-//!   removed (KSYMBOL). BPF_EVENT contains the IDs of programs. TEXT_POKE records are counted.
+//! - Mappings: MMAP and MMAP2. A new mapping replaces older ones at its addresses. A forked process inherits the
+//!   mappings of its parent. A new program (COMM with the flag EXEC, 3.16) starts without mappings; perf keeps the old
+//!   ones: [`Frame::before_exec`] contains the mapping that perf finds.
+//! - The kernel: its image with the relocation symbol, modules, guests, and BPF programs and other code that is added
+//!   and removed (KSYMBOL). BPF_EVENT contains the IDs of programs. TEXT_POKE records are counted.
 //! - Build IDs: from MMAP2 records, otherwise from the BUILD_ID section, in the precedence of perf.
 //! - Namespaces and cgroups; SWITCH records, for samples without thread ID.
 //! - Deferred user callchains (CALLCHAIN_DEFERRED), joined to their samples.
