@@ -91,7 +91,7 @@ impl Recording {
         Some(text)
     }
 
-    /// Whether perf 6.1 frees memory twice when it reads the names of mapped files in the recording.
+    /// Returns whether perf 6.1 frees memory twice when it reads the names of mapped files in the recording.
     pub fn crashes_perf_6_1(&self) -> bool {
         self.name == "6.12-aarch64-odd-names"
     }
