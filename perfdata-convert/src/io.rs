@@ -6,6 +6,7 @@
 mod background_writer;
 mod directory;
 mod input;
+mod input_source;
 mod new_file;
 mod output;
 mod output_directory;
@@ -15,10 +16,11 @@ mod spool;
 
 pub use background_writer::BackgroundWriter;
 pub use directory::Directory;
-pub use input::{Input, InputSource};
+pub use input::{BoxedSource, Input};
+pub use input_source::InputSource;
 pub use output::Output;
 pub use output_directory::OutputDirectory;
-pub use reader::{InputReader, Watch};
+pub use reader::Watch;
 
 pub(crate) use output::in_temporary;
 pub(crate) use reader::Size;

@@ -1,10 +1,9 @@
 //! What is left of a record stream where it cannot be read on, in words.
 
 use std::fmt;
-use std::io::Read;
 
 use perfdata_core::Error;
-use perfdata_core::read::{RecordingReader, Tail};
+use perfdata_core::read::{RecordSource, Tail};
 
 use crate::error::{self, Step};
 
@@ -26,7 +25,7 @@ pub struct Leftover {
 
 impl Leftover {
     /// The `bytes` that `reader`, which is at its end, could not read as records.
-    pub fn of<R: Read>(reader: &RecordingReader<R>, bytes: u64) -> Option<Self> {
+    pub fn of(reader: &(impl RecordSource + ?Sized), bytes: u64) -> Option<Self> {
         let (damage, tail) = (reader.damage()?, reader.tail()?);
         Some(Leftover { bytes, tail, offset: damage.offset().unwrap_or(0), why: without_place(damage) })
     }

@@ -5,11 +5,10 @@ use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
 use perfdata_core::error::Problem;
-use perfdata_core::read::{Chunk, Decompressor, RecordBatch, RecordingReader, is_compressed};
+use perfdata_core::read::{Chunk, Decompressor, RecordBatch, RecordSource, is_compressed};
 use perfdata_core::record::RawRecord;
 
 use crate::error::Result;
-use crate::io::InputReader;
 
 /// What a walk comes across.
 #[derive(Debug)]
@@ -41,10 +40,7 @@ pub type Flow = Result<ControlFlow<()>>;
 ///
 /// # Errors
 /// The input cannot be read, or an error of `see`.
-pub fn walk(
-    reader: &mut RecordingReader<InputReader>,
-    mut see: impl FnMut(Item<'_>, &Recording) -> Flow,
-) -> Result<usize> {
+pub fn walk(reader: &mut dyn RecordSource, mut see: impl FnMut(Item<'_>, &Recording) -> Flow) -> Result<usize> {
     let mut inner = Compressed::Untouched;
     loop {
         let (chunk, recording) = match reader.next_chunk() {

@@ -145,6 +145,13 @@ impl IdPosition {
 }
 
 impl Events {
+    /// Returns where the records of an event with `attr` carry its ID: bytes from the start of a SAMPLE, and from the end
+    /// of other records. `None` if they carry none.
+    pub(crate) fn id_place(attr: &Attr) -> Option<(usize, usize)> {
+        let IdPosition { in_sample, from_end } = IdPosition::of(attr);
+        in_sample.zip(from_end)
+    }
+
     /// Appends an event.
     pub fn push(&mut self, event: Event) {
         let Table { list, forms, form_of, by_id, position } = Arc::make_mut(&mut self.0);

@@ -1,9 +1,8 @@
 //! The samples of a recording in time order.
 
-use std::io::Read;
 use std::path::Path;
 
-use perfdata_core::read::{ByTime, Options, PathReader, RecordRef, RecordingReader};
+use perfdata_core::read::{ByTime, Options, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::{Body, RecordType, deferred_cookie};
 use perfdata_core::{Recording, Result};
 
@@ -17,8 +16,8 @@ use crate::waiting::{Waiting, Waits};
 /// is returned when the record arrives, when the record can no longer arrive, or when too many bytes are waiting; then
 /// it follows samples with later times. perf does the same.
 #[derive(Debug)]
-pub struct Samples<R = PathReader> {
-    records: ByTime<R>,
+pub struct Samples<S = RecordingReader> {
+    records: ByTime<S>,
     session: Session,
     waiting: Waiting,
     /// The waited sample that was returned last.
@@ -43,14 +42,14 @@ impl Samples {
     }
 }
 
-impl<R: Read> Samples<R> {
+impl<S: RecordSource> Samples<S> {
     /// Returns the samples that `reader` has not returned yet.
     ///
     /// # Errors
     /// The BUILD_ID section is corrupt.
-    pub fn new(reader: RecordingReader<R>) -> Result<Self> {
-        let session = Session::new(reader.recording())?;
-        Ok(Samples { records: reader.by_time(), session, waiting: Waiting::default(), current: None })
+    pub fn new(source: S) -> Result<Self> {
+        let session = Session::new(source.recording())?;
+        Ok(Samples { records: ByTime::new(source), session, waiting: Waiting::default(), current: None })
     }
 
     /// Returns the next sample; `None` at the end.

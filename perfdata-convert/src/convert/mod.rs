@@ -32,13 +32,13 @@ use std::time::{Duration, Instant};
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Chunk, RecordingReader, Tail};
+use perfdata_core::read::{Chunk, Tail};
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::io::{BackgroundWriter, Input, InputReader, InputSource, Output, Size};
+use crate::io::{BackgroundWriter, BoxedSource, Input, InputSource, Output, Size};
 use crate::leftover::Leftover;
 use chain::{Step, Writer};
 pub use link::{CompressedRecords, Link};
@@ -247,7 +247,7 @@ impl Conversion {
 
 /// Moves all records through the stages.
 fn pump(
-    reader: &mut RecordingReader<InputReader>,
+    reader: &mut BoxedSource,
     steps: &mut [Step],
     recording: &mut Recording,
     writer: &mut dyn RecordSink,
@@ -257,7 +257,7 @@ fn pump(
 }
 
 fn pump_all(
-    reader: &mut RecordingReader<InputReader>,
+    reader: &mut BoxedSource,
     steps: &mut [Step],
     recording: &mut Recording,
     writer: &mut dyn RecordSink,
@@ -313,7 +313,7 @@ fn pump_all(
 
 /// An input that is open, and the container that it goes into.
 struct Ready {
-    reader: RecordingReader<InputReader>,
+    reader: BoxedSource,
     source: InputSource,
     to: ContainerKind,
     /// The model before the first record, with the events that were read ahead.
@@ -324,7 +324,7 @@ struct Ready {
 
 /// A conversion whose stages have seen the model, as it goes to the writer.
 struct Begun {
-    reader: RecordingReader<InputReader>,
+    reader: BoxedSource,
     source: InputSource,
     recording: Recording,
     container_layout: ContainerLayout,

@@ -18,11 +18,11 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use perfdata_core::read::{Limits, RecordingReader};
+use perfdata_core::read::Limits;
 use perfdata_core::record::RecordType;
 
 use crate::error::{Error, Result};
-use crate::io::{Input, InputReader};
+use crate::io::{BoxedSource, Input};
 use crate::show::text::escaped;
 
 use model::Side;
@@ -98,7 +98,7 @@ enum Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn start(scope: &'a Scope<'a, '_>, reader: RecordingReader<InputReader>, across: bool) -> (Self, Receiver<Entry>) {
+    fn start(scope: &'a Scope<'a, '_>, reader: BoxedSource, across: bool) -> (Self, Receiver<Entry>) {
         // A thread that cannot be started drops what it was to do.
         let (give, take) = channel();
         let (send, entries) = sync_channel(AHEAD);

@@ -9,14 +9,14 @@ use std::sync::mpsc::Receiver;
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::describe::{Describe, Style};
-use perfdata_core::read::{RecordingReader, is_metadata};
+use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{Endian, Layout};
 
 use super::model::Side;
 use super::{Difference, Found, compare_fields};
 use crate::error::Result;
-use crate::io::InputReader;
+use crate::io::BoxedSource;
 use crate::leftover::without_place;
 use crate::show::misc_names;
 use crate::show::paths::fields;
@@ -112,17 +112,13 @@ impl Entry {
     }
 }
 
-pub(super) fn is_pipe(reader: &RecordingReader<InputReader>) -> bool {
+pub(super) fn is_pipe(reader: &BoxedSource) -> bool {
     matches!(reader.container_layout(), ContainerLayout::Pipe(_))
 }
 
 /// Hands all that is compared in the stream of `reader` to `send`, until that says that nobody listens any more, and
 /// returns the model.
-pub(super) fn read(
-    mut reader: RecordingReader<InputReader>,
-    across: bool,
-    mut send: impl FnMut(Entry) -> bool,
-) -> Result<Side> {
+pub(super) fn read(mut reader: BoxedSource, across: bool, mut send: impl FnMut(Entry) -> bool) -> Result<Side> {
     let mut side = Side::default();
     // A record waits for the payload behind it.
     let mut waiting: Option<Entry> = None;

@@ -1,10 +1,10 @@
 //! Directories of `perf record --threads` and `--kcore` as input.
 
 use std::iter;
-use std::sync::Arc;
 
-use perfdata_core::read::{Foreknown, InputFile, Limits, RecordingReader};
+use perfdata_core::read::{DataFile, Foreknown, Limits, RecordingReader};
 
+use super::input::Bytes;
 use super::reader::{InputReader, Meter, Stream};
 use crate::error::Result;
 
@@ -31,12 +31,14 @@ pub(super) fn salvaged_reader(
 ) -> Result<RecordingReader<InputReader>> {
     let limits = limits(directory, all);
     let mut told = foreknown.iter().copied().chain(iter::repeat(Foreknown::default()));
-    let data: (Arc<InputFile>, _) = (directory.data().clone(), told.next().unwrap_or_default());
+    let data: (Bytes, _) = (directory.data().clone(), told.next().unwrap_or_default());
     if !directory.is_split() {
         let reader = RecordingReader::salvaged(data.0, data.1, limits).map_err(|error| error.inside("data"))?;
         return Ok(reader.map_input(|file| meter.of(Stream::Salvaged(Box::new(file)))));
     }
-    let files = directory.files().iter().cloned().zip(told).collect();
-    let reader = RecordingReader::salvaged_directory(data, files, limits)?;
-    Ok(reader.map_input(|merged| meter.of(Stream::MendedFiles(Box::new(merged)))))
+    let files = directory.files().iter().zip(told).map(|(file, foreknown)| {
+        (DataFile { name: file.name.clone(), source: file.source.clone() as Bytes }, foreknown)
+    });
+    let reader = RecordingReader::salvaged_directory(data, files.collect(), limits)?;
+    Ok(reader.map_input(|merged| meter.of(Stream::SalvagedFiles(Box::new(merged)))))
 }

@@ -10,12 +10,14 @@ use std::time::SystemTime;
 
 use perfdata_core::header::{ContainerKind, FileSection, Magic};
 use perfdata_core::read::{
-    DataFile, Foreknown, Head, InputFile, Limits, Options, RecordingReader, Source, SourceReader, Survey, is_zero,
+    DataFile, Foreknown, Head, InputFile, Limits, Options, Order, RecordSource, RecordingReader, Source, SourceReader,
+    Survey,
 };
 
 use super::STANDARD;
 use super::directory::{self, Directory};
-use super::reader::{InputReader, Meter, Size, Stream, Watch};
+use super::input_source::InputSource;
+use super::reader::{Meter, Size, Stream, Watch};
 use super::spool::spool;
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -30,22 +32,74 @@ pub struct Input {
     modified: Option<SystemTime>,
 }
 
-enum Kind {
-    /// A file, which can be read at any place.
-    File(Arc<InputFile>),
+/// Bytes that can be read at any offset.
+pub(super) type Bytes = Arc<dyn Source + Send + Sync>;
+
+/// The open recording of an input.
+pub type BoxedSource = Box<dyn RecordSource + Send>;
+
+pub(super) enum Kind {
+    /// A file, or bytes in memory.
+    File(Bytes),
     /// A stream in pipe mode.
     Stream(Box<dyn Read + Send>),
     /// A directory of `perf record --threads` or `--kcore`.
     Directory(Directory),
-    /// What can be believed of a damaged file, and what was found out about it.
-    Damaged(Arc<InputFile>, Foreknown),
+    /// The readable part of a corrupt file, and what a survey found in the file.
+    Damaged(Bytes, Foreknown),
     /// The same of the files of a directory, `data` first.
     DamagedDirectory(Directory, Vec<Foreknown>),
-    /// A file of a directory, and the `data` that says what is in it.
-    Beside(Arc<InputFile>, Arc<InputFile>),
+    /// A file of a directory, and `data`, whose events its records belong to.
+    Beside(Bytes, Bytes),
+    /// Several recordings, merged.
+    Several(Vec<Input>, Order),
+    /// A reader that the caller supplies.
+    Records(BoxedSource),
+}
+
+impl Kind {
+    /// The same once more; `None` if it can be read only once.
+    pub(super) fn again(&self) -> Option<Kind> {
+        Some(match self {
+            Kind::File(file) => Kind::File(file.clone()),
+            Kind::Stream(_) | Kind::Records(_) => return None,
+            Kind::Directory(directory) => Kind::Directory(directory.clone()),
+            Kind::Damaged(file, foreknown) => Kind::Damaged(file.clone(), *foreknown),
+            Kind::DamagedDirectory(directory, foreknown) => {
+                Kind::DamagedDirectory(directory.clone(), foreknown.clone())
+            }
+            Kind::Beside(file, data) => Kind::Beside(file.clone(), data.clone()),
+            Kind::Several(inputs, order) => {
+                Kind::Several(inputs.iter().map(Input::again).collect::<Option<_>>()?, *order)
+            }
+        })
+    }
 }
 
 impl Input {
+    /// Uses a recording in memory, or in anything else that can be read at any offset.
+    pub fn from_source(source: impl Source + Send + Sync + 'static) -> Input {
+        Kind::File(Arc::new(source)).into()
+    }
+
+    /// Uses a recording that is read from start to end. A recording in file mode is stored in a temporary file first.
+    ///
+    /// # Errors
+    /// It is not a recording, or the reader fails.
+    pub fn from_reader(reader: impl Read + Send + 'static) -> Result<Input> {
+        Self::stream(Box::new(reader), Path::new("input"))
+    }
+
+    /// Uses an open recording, of which the first record was not read yet. It can be read once.
+    pub fn from_records(records: impl RecordSource + Send + 'static) -> Input {
+        Kind::Records(Box::new(records)).into()
+    }
+
+    /// Merges several recordings, as [`RecordingReader::merged`] does.
+    pub fn several(inputs: Vec<Input>, order: Order) -> Input {
+        Kind::Several(inputs, order).into()
+    }
+
     /// Opens `path`, a file or directory, or standard input for `-`. A file-mode recording that comes as a stream is first put into a
     /// temporary file, since its header points at what stands behind the records.
     ///
@@ -131,8 +185,11 @@ impl Input {
     pub(crate) fn size(&self) -> Size {
         let known = match &self.kind {
             Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Source::len(file).ok(),
-            Kind::Stream(_) => None,
+            Kind::Stream(_) | Kind::Records(_) => None,
             Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => directory.len().ok(),
+            Kind::Several(inputs, _) => {
+                inputs.iter().try_fold(0_u64, |sum, input| Some(sum.saturating_add(input.size().known?)))
+            }
         };
         Size { known, streamed: self.streamed.clone() }
     }
@@ -144,17 +201,7 @@ impl Input {
 
     /// The same input once more; nothing for a stream.
     pub fn again(&self) -> Option<Input> {
-        let kind = match &self.kind {
-            Kind::File(file) => Kind::File(file.clone()),
-            Kind::Stream(_) => return None,
-            Kind::Directory(directory) => Kind::Directory(directory.clone()),
-            Kind::Damaged(file, foreknown) => Kind::Damaged(file.clone(), *foreknown),
-            Kind::DamagedDirectory(directory, foreknown) => {
-                Kind::DamagedDirectory(directory.clone(), foreknown.clone())
-            }
-            Kind::Beside(file, data) => Kind::Beside(file.clone(), data.clone()),
-        };
-        Some(self.part(kind))
+        Some(self.part(self.kind.again()?))
     }
 
     /// The directory that it is.
@@ -172,9 +219,15 @@ impl Input {
 
     /// The files beside it by name, likewise.
     pub fn beside(&self, directory: &Directory) -> Vec<(String, Input)> {
-        let part =
-            |file: &DataFile<Arc<InputFile>>| self.part(Kind::Beside(file.source.clone(), directory.data().clone()));
+        let part = |file: &DataFile<Arc<InputFile>>| {
+            self.part(Kind::Beside(file.source.clone() as Bytes, directory.data().clone() as Bytes))
+        };
         directory.files().iter().map(|file| (file.name.clone(), part(file))).collect()
+    }
+
+    pub(super) fn metered(kind: Kind, meter: Meter, limits: Limits) -> Input {
+        let Meter { watch, streamed } = meter;
+        Input { kind, watch, streamed, limits, modified: None }
     }
 
     fn part(&self, kind: Kind) -> Input {
@@ -211,6 +264,11 @@ impl Input {
     pub fn into_seekable(self) -> Result<Input> {
         match self.kind {
             Kind::Stream(mut stream) => Ok(Input { kind: spooled(&mut stream)?, ..self }),
+            Kind::Several(inputs, order) => {
+                let inputs = inputs.into_iter().map(Input::into_seekable).collect::<Result<_>>()?;
+                Ok(Input { kind: Kind::Several(inputs, order), ..self })
+            }
+            Kind::Records(_) => Err(Error::Refused("this reader can be read only once".into())),
             _ => Ok(self),
         }
     }
@@ -260,7 +318,7 @@ impl Input {
     ///
     /// # Errors
     /// It is none, or its metadata is damaged.
-    pub fn reader(self) -> Result<(RecordingReader<InputReader>, InputSource)> {
+    pub fn reader(self) -> Result<(BoxedSource, InputSource)> {
         self.reader_with(Head::Read)
     }
 
@@ -268,7 +326,7 @@ impl Input {
     ///
     /// # Errors
     /// As [`reader`](Self::reader).
-    pub fn reader_with(self, head: Head) -> Result<(RecordingReader<InputReader>, InputSource)> {
+    pub fn reader_with(self, head: Head) -> Result<(BoxedSource, InputSource)> {
         let total = self.size().known;
         let limits = self.limits;
         let options = Options { head, limits };
@@ -276,35 +334,46 @@ impl Input {
         if let Some(watch) = &meter.watch {
             watch.begin(total);
         }
-        match self.kind {
+        let source = InputSource::new(self.kind.again(), limits, meter.clone());
+        let records: BoxedSource = match self.kind {
             Kind::File(file) => {
-                let reader = RecordingReader::open_with(file.clone(), options)?;
-                let reader = reader.map_input(|file| meter.clone().of(Stream::File(file)));
-                Ok((reader, InputSource { place: Place::File(file), limits, meter }))
+                let reader = RecordingReader::open_with(file, options)?;
+                Box::new(reader.map_input(|file| meter.of(Stream::File(file))))
             }
-            Kind::Stream(stream) => {
-                let stream = meter.clone().of(Stream::Other(stream));
-                Ok((RecordingReader::pipe_with(stream, options)?, InputSource { place: Place::Nowhere, limits, meter }))
-            }
+            Kind::Stream(stream) => Box::new(RecordingReader::pipe_with(meter.of(Stream::Other(stream)), options)?),
             Kind::Beside(file, data) => {
-                let reader = RecordingReader::beside(data, file.clone(), limits)?;
-                let reader = reader.map_input(|file| meter.clone().of(Stream::File(file)));
-                Ok((reader, InputSource { place: Place::File(file), limits, meter }))
+                let reader = RecordingReader::beside(data, file, limits)?;
+                Box::new(reader.map_input(|file| meter.of(Stream::File(file))))
             }
-            Kind::Directory(directory) => {
-                let reader = directory::reader(&directory, limits, meter.clone())?;
-                Ok((reader, InputSource { place: Place::Directory(directory), limits, meter }))
-            }
+            Kind::Directory(directory) => Box::new(directory::reader(&directory, limits, meter)?),
             Kind::Damaged(file, foreknown) => {
-                let reader = RecordingReader::salvaged(file.clone(), foreknown, limits)?;
-                let reader = reader.map_input(|file| meter.clone().of(Stream::Salvaged(Box::new(file))));
-                Ok((reader, InputSource { place: Place::File(file), limits, meter }))
+                let reader = RecordingReader::salvaged(file, foreknown, limits)?;
+                Box::new(reader.map_input(|file| meter.of(Stream::Salvaged(Box::new(file)))))
             }
             Kind::DamagedDirectory(directory, foreknown) => {
-                let reader = directory::salvaged_reader(&directory, &foreknown, limits, meter.clone())?;
-                Ok((reader, InputSource { place: Place::Directory(directory), limits, meter }))
+                Box::new(directory::salvaged_reader(&directory, &foreknown, limits, meter)?)
             }
-        }
+            Kind::Several(inputs, order) => {
+                let parts = inputs.into_iter().map(|input| {
+                    let watch = meter.watch.clone().map(|watch| Arc::new(Part(watch)) as Arc<dyn Watch>);
+                    Ok(Input { watch, limits: limits.of_each(1), ..input }.reader()?.0)
+                });
+                Box::new(RecordingReader::merged(parts.collect::<Result<Vec<_>>>()?, order)?)
+            }
+            Kind::Records(records) => records,
+        };
+        Ok((records, source))
+    }
+}
+
+/// Watches one of several inputs, whose passes do not count one by one.
+struct Part(Arc<dyn Watch>);
+
+impl Watch for Part {
+    fn begin(&self, _: Option<u64>) {}
+
+    fn advance(&self, bytes: u64) {
+        self.0.advance(bytes);
     }
 }
 
@@ -334,94 +403,4 @@ impl From<Kind> for Input {
 fn spooled(stream: &mut dyn Read) -> Result<Kind> {
     let file = spool(stream)?;
     Ok(Kind::File(Arc::new(InputFile::new(file).map_err(Error::io("temporary file"))?)))
-}
-
-/// The input once more, for what the model does not hold.
-pub struct InputSource {
-    place: Place,
-    limits: Limits,
-    meter: Meter,
-}
-
-enum Place {
-    /// A file.
-    File(Arc<InputFile>),
-    /// A stream has no such bytes.
-    Nowhere,
-    /// A directory, whose `data` has them.
-    Directory(Directory),
-}
-
-impl InputSource {
-    /// A second reader of the input; nothing for a stream.
-    ///
-    /// # Errors
-    /// As [`Input::reader`].
-    pub fn reopen(&self) -> Result<Option<RecordingReader<InputReader>>> {
-        let kind = match &self.place {
-            Place::File(file) => Kind::File(file.clone()),
-            Place::Nowhere => return Ok(None),
-            Place::Directory(directory) => Kind::Directory(directory.clone()),
-        };
-        let Meter { watch, streamed } = self.meter.clone();
-        Ok(Some(Input { kind, watch, streamed, limits: self.limits, modified: None }.reader()?.0))
-    }
-
-    /// The directory that the input is.
-    pub fn directory(&self) -> Option<&Directory> {
-        match &self.place {
-            Place::Directory(directory) => Some(directory),
-            _ => None,
-        }
-    }
-
-    fn file(&self) -> Option<&InputFile> {
-        match &self.place {
-            Place::File(file) => Some(file),
-            Place::Nowhere => None,
-            Place::Directory(directory) => Some(directory.data()),
-        }
-    }
-
-    /// The bytes at `place`, as far as they exist.
-    ///
-    /// # Errors
-    /// The input cannot be read.
-    pub fn bytes(&self, place: FileSection) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let mut reader = SourceReader::new(self as &dyn Source, place);
-        reader.read_to_end(&mut bytes).map_err(Error::io("input"))?;
-        Ok(bytes)
-    }
-}
-
-/// Bytes of a gap that are looked at together.
-const BLOCK: usize = 1 << 20;
-
-impl InputSource {
-    /// Whether all bytes at `place` are zeros, however many there are.
-    ///
-    /// # Errors
-    /// The input cannot be read.
-    pub fn is_zero(&self, place: FileSection) -> Result<bool> {
-        let mut reader = SourceReader::new(self as &dyn Source, place);
-        let mut block = vec![0; usize::try_from(place.size).unwrap_or(BLOCK).min(BLOCK)];
-        loop {
-            match reader.read(&mut block).map_err(Error::io("input"))? {
-                0 => return Ok(true),
-                got if !block.get(..got).is_some_and(is_zero) => return Ok(false),
-                _ => {}
-            }
-        }
-    }
-}
-
-impl Source for InputSource {
-    fn len(&self) -> io::Result<u64> {
-        self.file().map_or(Ok(0), Source::len)
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file().map_or(Ok(0), |file| Source::read_at(file, buf, offset))
-    }
 }

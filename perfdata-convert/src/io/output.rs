@@ -1,5 +1,6 @@
 //! Files as output: they appear whole or not at all.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
@@ -28,10 +29,32 @@ enum Kind {
     /// A file beside the target, which takes its name in the end.
     New(NewFile),
     /// A device, FIFO or standard output, with its name: written from start to end.
-    Direct(File, PathBuf),
+    Direct(Target, PathBuf),
+}
+
+/// Where a direct output goes.
+pub(crate) enum Target {
+    File(File),
+    Writer(Box<dyn Write + Send>),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::File(file) => file.fmt(f),
+            Target::Writer(_) => f.write_str("Writer"),
+        }
+    }
 }
 
 impl Output {
+    /// Writes to `writer`, which receives the recording from start to end: a file after it was completed in a temporary
+    /// file, a pipe as it is converted.
+    pub fn to_writer(writer: impl Write + Send + 'static) -> Output {
+        let kind = Kind::Direct(Target::Writer(Box::new(writer)), "output".into());
+        Output { kind, replaces: false, syncs: false, is_part: false }
+    }
+
     /// Prepares for writing `path`, or standard output for `-`. The mode of a new file is that of `perf record`: for
     /// the owner alone.
     ///
@@ -49,7 +72,7 @@ impl Output {
             }
             // Not by the standard library's own, which says nothing of a descriptor that cannot be written.
             let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(Error::io("standard output"))?;
-            return Ok(output(Kind::Direct(stdout.into(), "standard output".into())));
+            return Ok(output(Kind::Direct(Target::File(stdout.into()), "standard output".into())));
         }
         // What a link leads to is written, not the link.
         let target = if path.is_symlink() { linked(path)? } else { path.to_owned() };
@@ -59,7 +82,7 @@ impl Output {
             }
             Ok(meta) if !meta.is_file() => {
                 let file = File::options().write(true).open(path).map_err(Error::io(path))?;
-                return Ok(output(Kind::Direct(file, path.to_owned())));
+                return Ok(output(Kind::Direct(Target::File(file), path.to_owned())));
             }
             _ if is_input(&target, input) => return Err(input_stays(path)),
             Ok(_) if !force => {
@@ -110,11 +133,11 @@ impl Output {
         let Output { kind, replaces, syncs, is_part } = self;
         let mut new = match kind {
             Kind::New(new) => new,
-            Kind::Direct(file, name) => {
+            Kind::Direct(target, name) => {
                 let mut spool = temporary_file()?;
                 let result = write(&mut spool).map_err(in_temporary)?;
                 spool.seek(SeekFrom::Start(0)).map_err(failed())?;
-                return Ok((Complete::Direct { spool, file, name, syncs }, result));
+                return Ok((Complete::Direct { spool, target, name, syncs }, result));
             }
         };
         let target = new.target().to_owned();
@@ -139,7 +162,7 @@ impl Output {
     pub fn write_stream<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match self.kind {
             Kind::New(_) => self.write_seekable(|file| BackgroundWriter::write_all(file, write)),
-            Kind::Direct(file, name) => write_direct(file, name, self.syncs, write),
+            Kind::Direct(target, name) => write_direct(target, name, self.syncs, write),
         }
     }
 }
@@ -150,7 +173,7 @@ pub(crate) enum Complete {
     /// A file that has no name yet.
     New { new: NewFile, replaces: bool, syncs: bool },
     /// What is still to be copied.
-    Direct { spool: File, file: File, name: PathBuf, syncs: bool },
+    Direct { spool: File, target: Target, name: PathBuf, syncs: bool },
 }
 
 impl Complete {
@@ -173,8 +196,8 @@ impl Complete {
     /// As [`publish`](Self::publish). The target is as it was then.
     pub fn appear(self) -> Result<Named> {
         match self {
-            Complete::Direct { mut spool, file, name, syncs } => {
-                write_direct(file, name, syncs, |out| io::copy(&mut spool, out).map_err(Error::io("output")))?;
+            Complete::Direct { mut spool, target, name, syncs } => {
+                write_direct(target, name, syncs, |out| io::copy(&mut spool, out).map_err(Error::io("output")))?;
                 Ok(Named(None))
             }
             Complete::New { new, replaces, syncs } => {
@@ -206,11 +229,19 @@ impl Named {
 
 /// Writes to what is there already. What goes to a file through standard output is to outlive the machine, too.
 fn write_direct<T>(
-    mut file: File,
+    target: Target,
     name: PathBuf,
     syncs: bool,
     write: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
+    let mut file = match target {
+        Target::File(file) => file,
+        Target::Writer(mut writer) => {
+            let result = write(&mut writer).map_err(|error| of_file(error, Error::io(&name)))?;
+            writer.flush().map_err(Error::io(&name))?;
+            return Ok(result);
+        }
+    };
     let result = write(&mut file).map_err(|error| of_file(error, Error::io(&name)))?;
     if syncs && file.metadata().is_ok_and(|meta| meta.is_file()) {
         file.sync_all().map_err(Error::io(&name))?;

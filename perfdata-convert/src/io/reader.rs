@@ -4,7 +4,8 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use perfdata_core::read::{InputFile, Merged, PathReader, Salvaged, SourceReader};
+use super::input::Bytes;
+use perfdata_core::read::{DataStream, Merged, PathReader, Salvaged, SourceReader};
 
 /// Sees how far an input has been read.
 pub trait Watch: Send + Sync {
@@ -42,22 +43,22 @@ impl Meter {
 }
 
 /// The record stream of an input.
-pub struct InputReader {
+pub(super) struct InputReader {
     stream: Stream,
     meter: Meter,
 }
 
 pub(super) enum Stream {
     /// A part of a file.
-    File(SourceReader<Arc<InputFile>>),
+    File(SourceReader<Bytes>),
     /// The files of a directory.
     Path(PathReader),
     /// What can be read only once.
     Other(Box<dyn Read + Send>),
     /// What can be believed of a damaged file.
-    Salvaged(Box<Salvaged<Arc<InputFile>>>),
+    Salvaged(Box<Salvaged<Bytes>>),
     /// What can be believed of the files of a damaged directory.
-    MendedFiles(Box<Merged<Salvaged<Arc<InputFile>>>>),
+    SalvagedFiles(Box<Merged<DataStream<Salvaged<Bytes>>>>),
 }
 
 impl Read for InputReader {
@@ -66,7 +67,7 @@ impl Read for InputReader {
             Stream::File(file) => file.read(buf)?,
             Stream::Path(files) => files.read(buf)?,
             Stream::Salvaged(file) => file.read(buf)?,
-            Stream::MendedFiles(files) => files.read(buf)?,
+            Stream::SalvagedFiles(files) => files.read(buf)?,
             Stream::Other(stream) => {
                 let read = stream.read(buf)?;
                 self.meter.streamed.fetch_add(read as u64, Ordering::Relaxed);

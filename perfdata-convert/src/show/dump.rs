@@ -9,7 +9,7 @@ use perfdata_core::container_layout::{ContainerLayout, FileLayout, Part, Region}
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{FileSection, PipeHeader};
-use perfdata_core::read::{Head, RecordingReader};
+use perfdata_core::read::Head;
 use perfdata_core::record::{RecordType, Registers, TABLE};
 use perfdata_core::wire::Wire;
 
@@ -21,7 +21,7 @@ use crate::batch::{Batch, Intake, in_order};
 use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::feed::{Feed, Job, Known};
-use crate::io::{Input, InputReader, InputSource};
+use crate::io::{BoxedSource, Input, InputSource};
 use crate::leftover::Leftover;
 use crate::suggest;
 use crate::walk::{Item, walk};
@@ -106,7 +106,7 @@ struct Fed {
 
 impl Dump {
     /// Hands in all records that are wanted.
-    fn feed(&self, reader: &mut RecordingReader<InputReader>, intake: &mut Intake<'_, Job<String>>) -> Result<Fed> {
+    fn feed(&self, reader: &mut BoxedSource, intake: &mut Intake<'_, Job<String>>) -> Result<Fed> {
         let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
         let mut feed = Feed::new(reader.recording().endian, intake, text_of);
         let (mut counts, mut shown) = (Counts::default(), 0_u64);

@@ -12,13 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use perfdata_core::container_layout::ContainerLayout;
-use perfdata_core::read::{Head, RecordingReader};
+use perfdata_core::read::Head;
 
 use crate::batch::{Batch, Intake, in_order};
 use crate::count::{Counts, number_of};
 use crate::error::Result;
 use crate::feed::{Feed, Job, Known};
-use crate::io::{Input, InputReader};
+use crate::io::{BoxedSource, Input};
 use crate::leftover::{Leftover, without_place};
 use crate::show::json::Json;
 use crate::walk::{Item, walk};
@@ -85,10 +85,7 @@ pub struct Report {
 
 /// Hands in all records; returns how many bytes of compressed data make no whole record, and how many bytes are no
 /// records at all.
-fn feed(
-    reader: &mut RecordingReader<InputReader>,
-    intake: &mut Intake<'_, Job<(Report, Records)>>,
-) -> Result<(usize, u64)> {
+fn feed(reader: &mut BoxedSource, intake: &mut Intake<'_, Job<(Report, Records)>>) -> Result<(usize, u64)> {
     let mut feed = Feed::new(reader.recording().endian, intake, check_batch);
     let mut unreadable = 0_u64;
     let undecoded = walk(reader, |item, recording| {

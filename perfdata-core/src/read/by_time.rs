@@ -1,14 +1,12 @@
 //! Records in time order.
 
-use std::io::Read;
-
 use binrw::Endian;
 
 use crate::error::{Error, Result};
 use crate::read::decompress::{Decompressor, is_compressed};
 use crate::read::ordered_events::{OrderedEvents, Waiting};
 use crate::read::record_batch::{Chunk, RecordBatch};
-use crate::read::{PathReader, RecordRef, RecordingReader};
+use crate::read::{RecordRef, RecordSource, RecordingReader};
 use crate::record::{RawRecord, RecordType};
 use crate::recording::{Events, Recording};
 
@@ -36,20 +34,20 @@ use crate::recording::{Events, Recording};
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct ByTime<R = PathReader> {
-    reader: RecordingReader<R>,
+pub struct ByTime<S = RecordingReader> {
+    source: S,
     zstd: Option<Decompressor>,
     rounds: OrderedEvents<Kept>,
     at_end: bool,
 }
 
-impl<R: Read> ByTime<R> {
+impl<S: RecordSource> ByTime<S> {
     /// Maximum size in bytes of the buffered records, in addition to one block of the input.
     pub const MOST: usize = 16 << 20;
 
     /// Returns the records that `reader` has not yet returned.
-    pub(super) fn new(reader: RecordingReader<R>) -> Self {
-        ByTime { reader, zstd: None, rounds: OrderedEvents::new(Self::MOST), at_end: false }
+    pub fn new(source: S) -> Self {
+        ByTime { source, zstd: None, rounds: OrderedEvents::new(Self::MOST), at_end: false }
     }
 
     /// Returns the next record, with the model as of the end of the record's round; `None` at the end.
@@ -66,36 +64,36 @@ impl<R: Read> ByTime<R> {
             }
             self.fill()?;
         }
-        let recording = self.reader.recording();
+        let recording = self.source.recording();
         let next = self.rounds.next().and_then(|(kept, at)| kept.get(at, recording.endian));
         Ok(next.map(|record| RecordRef::new(record, recording)))
     }
 
     /// Returns again the record that [`next`](Self::next) returned last.
     pub fn current(&self) -> Option<RecordRef<'_>> {
-        let recording = self.reader.recording();
+        let recording = self.source.recording();
         let record = self.rounds.current().and_then(|(kept, at)| kept.get(at, recording.endian))?;
         Some(RecordRef::new(record, recording))
     }
 
     /// Returns the model as far as the input was read.
     pub fn recording(&self) -> &Recording {
-        self.reader.recording()
+        self.source.recording()
     }
 
     /// Returns why there are no more records although there should be, only once.
     fn damage(&mut self) -> Option<Error> {
         let rest = self.zstd.take().map_or(0, |zstd| zstd.pending() as u64);
         let cut = (rest > 0).then(|| Error::truncated("compressed record stream", rest.saturating_add(1), rest));
-        self.reader.take_damage().or(cut)
+        self.source.take_damage().or(cut)
     }
 
     /// Reads until there is a record, or to the end.
     fn fill(&mut self) -> Result<()> {
-        let ByTime { reader, zstd, rounds, at_end } = self;
+        let ByTime { source, zstd, rounds, at_end } = self;
         rounds.settle();
         while !rounds.has_next() {
-            let Some((chunk, recording)) = reader.next_chunk()? else {
+            let Some((chunk, recording)) = source.next_chunk()? else {
                 *at_end = true;
                 rounds.finish();
                 return Ok(());

@@ -1,13 +1,12 @@
 //! Reading directories: `data`, a recording in file mode, and with `perf record --threads` one file `data.N` per ring
 //! buffer that contains only records (tools/perf/util/session.c, __perf_session__process_dir_events).
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::io::{self, Read};
+use std::io::Read;
 
 use crate::error::{Error, Problem, Result};
 use crate::header::FileSection;
 use crate::read::decompress::{Decompressor, is_compressed};
+use crate::read::merged::{Lane, Merged, Order};
 use crate::read::records::{RecordStream, StreamItem};
 use crate::read::salvage::Salvaged;
 use crate::read::source::{Source, SourceReader};
@@ -23,119 +22,57 @@ pub struct DataFile<S> {
     pub source: S,
 }
 
-/// The records of all files of a directory as one stream in time order; records of one file keep their order. Records
-/// without a time stay after the preceding record.
-///
-/// Compressed files, each with its own zstd stream, are decompressed. FINISHED_ROUND records are skipped, because each
-/// refers to only one file. Of a corrupt file, the records before the damage are returned; after the records of all
-/// files, reading fails once for each such file. Memory is bounded: a block of each file, and the memory of zstd.
-#[derive(Debug)]
-pub struct Merged<R> {
-    files: Vec<DataStream<R>>,
-    recording: Recording,
-    /// The next record of each file that has one: time and file index.
-    next: BinaryHeap<Reverse<(u64, usize)>>,
-    block: Vec<u8>,
-    /// Number of bytes of the block that are already returned.
-    taken: usize,
-    /// Errors that ended files early and are not yet reported.
-    damage: VecDeque<Error>,
-}
-
-/// Number of bytes of records merged at once.
-const BLOCK: usize = 64 << 10;
-
 /// Number of bytes read from one file at once. There may be a thousand files.
 const FILE_BLOCK: usize = 16 << 10;
 
-impl<S: Source> Merged<SourceReader<S>> {
+impl<S: Source> Merged<DataStream<SourceReader<S>>> {
     /// Merges the records of `data` and `files`. `recording` is the metadata of `data`, whose records are at `place`.
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub(super) fn new(recording: &Recording, data: S, place: FileSection, files: Vec<DataFile<S>>) -> Result<Self> {
+    pub(super) fn of_directory(
+        recording: &Recording,
+        data: S,
+        place: FileSection,
+        files: Vec<DataFile<S>>,
+    ) -> Result<Self> {
         let whole = FileSection { offset: 0, size: u64::MAX };
         let mut parts = vec![("data".into(), SourceReader::new(data, place), place.offset)];
         parts.extend(files.into_iter().map(|file| (file.name, SourceReader::new(file.source, whole), 0)));
-        Self::of(recording, parts, false)
+        of_files(recording, parts, false)
     }
 }
 
-impl<S: Source> Merged<Salvaged<S>> {
+impl<S: Source> Merged<DataStream<Salvaged<S>>> {
     /// Merges the plausible records of corrupt files: `parts` are the file names, the records, and the offset of the
     /// first record.
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub(super) fn salvaged(recording: &Recording, parts: Vec<(String, Salvaged<S>, u64)>) -> Result<Self> {
-        Self::of(recording, parts, true)
+    pub(super) fn of_salvaged(recording: &Recording, parts: Vec<(String, Salvaged<S>, u64)>) -> Result<Self> {
+        of_files(recording, parts, true)
     }
 }
 
-impl<R: Read> Merged<R> {
-    fn of(recording: &Recording, parts: Vec<(String, R, u64)>, may_be_cut: bool) -> Result<Self> {
-        let stream = |(name, input, offset)| DataStream::new(name, input, offset, recording, may_be_cut);
-        let streams: Vec<_> = parts.into_iter().map(stream).collect();
-        let mut recording = recording.clone();
-        if !may_be_cut {
-            recording.limits = recording.limits.of_each(streams.len());
-        }
-        let mut merged = Merged {
-            next: BinaryHeap::with_capacity(streams.len()),
-            files: streams,
-            recording,
-            block: Vec::new(),
-            taken: 0,
-            damage: VecDeque::new(),
-        };
-        (0..merged.files.len()).try_for_each(|at| merged.advance(at))?;
-        Ok(merged)
+/// Merges the files of a directory; each is a name, its records, and the offset of the first of them.
+fn of_files<R: Read>(
+    recording: &Recording,
+    parts: Vec<(String, R, u64)>,
+    may_be_cut: bool,
+) -> Result<Merged<DataStream<R>>> {
+    let stream = |(name, input, offset)| DataStream::new(name, input, offset, recording, may_be_cut);
+    let streams: Vec<_> = parts.into_iter().map(stream).collect();
+    let mut recording = recording.clone();
+    if !may_be_cut {
+        recording.limits = recording.limits.of_each(streams.len());
     }
-
-    /// Reads the next record of the file with index `at`.
-    fn advance(&mut self, at: usize) -> Result<()> {
-        let Some(file) = self.files.get_mut(at) else { return Ok(()) };
-        match file.advance(&self.recording) {
-            Ok(true) => self.next.push(Reverse((file.time, at))),
-            Ok(false) => {}
-            Err(error) if error.is_io() => return Err(error),
-            Err(damage) => self.damage.push_back(damage),
-        }
-        Ok(())
-    }
-
-    /// Fills the block; leaves it empty at the end.
-    fn fill(&mut self) -> Result<()> {
-        self.block.clear();
-        self.taken = 0;
-        while self.block.len() < BLOCK {
-            let Some(Reverse((_, at))) = self.next.pop() else { break };
-            self.block.extend_from_slice(self.files.get(at).map(|file| file.record.as_slice()).unwrap_or_default());
-            self.advance(at)?;
-        }
-        Ok(())
-    }
+    Merged::new(recording, streams, Order::Time)
 }
 
-impl<R: Read> Read for Merged<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.taken == self.block.len() {
-            self.fill().map_err(io::Error::other)?;
-            if self.block.is_empty()
-                && let Some(damage) = self.damage.pop_front()
-            {
-                return Err(io::Error::other(damage));
-            }
-        }
-        let got = self.block.get(self.taken..).unwrap_or_default().read(buf)?;
-        self.taken = self.taken.saturating_add(got);
-        Ok(got)
-    }
-}
-
-/// One file of a directory.
+/// The records of one file of a directory. Compressed files, each with its own zstd stream, are decompressed.
+/// FINISHED_ROUND records are skipped, because each refers to only one file.
 #[derive(Debug)]
-struct DataStream<R> {
+pub struct DataStream<R> {
     name: String,
     stream: RecordStream<R>,
     /// Whether its compressed data may end inside a record.
@@ -150,12 +87,6 @@ impl<R: Read> DataStream<R> {
     fn new(name: String, input: R, offset: u64, recording: &Recording, may_be_cut: bool) -> Self {
         let stream = RecordStream::with_block(input, recording.endian, offset, FILE_BLOCK);
         DataStream { name, stream, may_be_cut, zstd: None, record: Vec::new(), time: 0 }
-    }
-
-    /// Reads the next record; returns false at the end of the file.
-    fn advance(&mut self, recording: &Recording) -> Result<bool> {
-        // A file name is untrusted input, too: terminals display errors.
-        self.read(recording).map_err(|error| error.inside(&self.name.escape_debug().to_string()))
     }
 
     fn read(&mut self, recording: &Recording) -> Result<bool> {
@@ -192,6 +123,21 @@ impl<R: Read> DataStream<R> {
             0 => Ok(false),
             rest => Err(Error::truncated("compressed record stream", (rest as u64).saturating_add(1), rest as u64)),
         }
+    }
+}
+
+impl<R: Read> Lane for DataStream<R> {
+    fn advance(&mut self, recording: &Recording) -> Result<bool> {
+        // A file name is untrusted input, too: terminals display errors.
+        self.read(recording).map_err(|error| error.inside(&self.name.escape_debug().to_string()))
+    }
+
+    fn record(&self) -> &[u8] {
+        &self.record
+    }
+
+    fn time(&self) -> u64 {
+        self.time
     }
 }
 

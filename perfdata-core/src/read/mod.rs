@@ -6,26 +6,33 @@ mod dir;
 mod file;
 mod input_file;
 mod limits;
+mod merged;
+mod merged_recording;
 mod ordered_events;
 mod path;
 mod pipe;
 mod record_batch;
 mod record_ref;
+mod record_source;
 mod records;
 mod salvage;
 mod source;
 mod tail;
+mod united;
 
 pub use by_time::ByTime;
 pub use decompress::{Decompressor, is_compressed};
-pub use dir::{DataFile, Merged};
+pub use dir::{DataFile, DataStream};
 pub use input_file::InputFile;
 pub use limits::Limits;
+pub use merged::{Lane, Merged, Order};
+pub use merged_recording::MergedRecording;
 pub use ordered_events::{OrderedEvents, Waiting};
 pub use path::{Directory, PathReader};
 pub use pipe::{Collector, is_metadata};
 pub use record_batch::{BatchPart, Chunk, RecordBatch, Records};
 pub use record_ref::RecordRef;
+pub use record_source::RecordSource;
 pub use records::{RecordStream, StreamItem};
 pub use salvage::{CompressedData, Foreknown, Ids, Left, Losses, Salvaged, Salvaging, Skipped, Survey};
 pub use source::{Source, SourceReader, is_zero};
@@ -130,7 +137,7 @@ impl<S: Source + Clone> RecordingReader<Salvaged<S>> {
     }
 }
 
-impl<S: Source + Clone> RecordingReader<Merged<Salvaged<S>>> {
+impl<S: Source + Clone> RecordingReader<Merged<DataStream<Salvaged<S>>>> {
     /// Opens a directory with truncated or corrupt files and reads everything plausible in its `data` and in the other
     /// files of records. Each file is given with the result of its [`Survey`], obtained with the same `limits`.
     ///
@@ -148,7 +155,7 @@ impl<S: Source + Clone> RecordingReader<Merged<Salvaged<S>>> {
         for (DataFile { name, source }, foreknown) in files {
             parts.push((name, Salvaged::beside(source, &recording, foreknown)?, 0));
         }
-        let merged = Merged::salvaged(&recording, parts)?;
+        let merged = Merged::of_salvaged(&recording, parts)?;
         let records = RecordStream::new(merged, recording.endian, place.offset);
         Ok(RecordingReader {
             recording,
@@ -235,7 +242,7 @@ impl Survey {
     }
 }
 
-impl<S: Source + Clone> RecordingReader<Merged<SourceReader<S>>> {
+impl<S: Source + Clone> RecordingReader<Merged<DataStream<SourceReader<S>>>> {
     /// Opens a directory of `perf record --threads`: its `data` and the other files of records. Model and layout are
     /// those of `data`.
     ///
@@ -249,7 +256,7 @@ impl<S: Source + Clone> RecordingReader<Merged<SourceReader<S>>> {
             return Err(no_header_of_a_file());
         };
         let place = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
-        let merged = Merged::new(&recording, data, place, files)?;
+        let merged = Merged::of_directory(&recording, data, place, files)?;
         let records = RecordStream::new(merged, recording.endian, place.offset);
         Ok(RecordingReader { recording, container_layout, records, collector })
     }
@@ -361,7 +368,7 @@ impl<R: Read> RecordingReader<R> {
     }
 
     /// Returns the same records in time order, including records inside compressed records.
-    pub fn by_time(self) -> ByTime<R> {
+    pub fn by_time(self) -> ByTime<Self> {
         ByTime::new(self)
     }
 

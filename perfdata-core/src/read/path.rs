@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Problem, Result};
-use crate::read::dir::{DataFile, Merged};
+use crate::read::dir::{DataFile, DataStream};
 use crate::read::input_file::InputFile;
 use crate::read::limits::Limits;
+use crate::read::merged::Merged;
 use crate::read::source::{Source, SourceReader};
 use crate::read::{Options, RecordingReader};
 
@@ -19,7 +20,7 @@ pub struct PathReader(Stream);
 #[derive(Debug)]
 enum Stream {
     File(SourceReader<Arc<InputFile>>),
-    Directory(Box<Merged<SourceReader<Arc<InputFile>>>>),
+    Directory(Box<Merged<DataStream<SourceReader<Arc<InputFile>>>>>),
     /// An input that can be read only once.
     Pipe(File),
 }

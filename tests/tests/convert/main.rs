@@ -16,5 +16,6 @@ mod patched;
 mod pipe2file;
 mod recover;
 mod shared_bytes;
+mod sources;
 mod stages;
 mod swap;

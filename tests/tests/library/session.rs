@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, SampleType};
 use perfdata_core::error::Problem;
+use perfdata_core::read::RecordSource;
 use perfdata_core::read::{Limits, Options, RecordingReader};
 use perfdata_core::record::{
     Body, BpfEvent, BpfEventType, BranchEntry, BranchFlags, BranchStack, BuildId, CallchainContext, CallchainDeferred,
@@ -216,7 +217,7 @@ impl Stream {
         self.plain(Body::Sample(sample), RecordType::SAMPLE, mode.0);
     }
 
-    fn samples(self, limits: Limits) -> Samples<impl std::io::Read> {
+    fn samples(self, limits: Limits) -> Samples<impl RecordSource> {
         let reader = RecordingReader::open_with(self.bytes, Options { limits, ..Options::default() });
         Samples::new(reader.expect("a recording")).expect("a session")
     }

@@ -1,0 +1,93 @@
+//! An input that was opened, for what the model does not contain.
+
+use std::io::{self, Read};
+
+use perfdata_core::header::FileSection;
+use perfdata_core::read::{Limits, Source, SourceReader, is_zero};
+
+use super::directory::Directory;
+use super::input::{BoxedSource, Input, Kind};
+use super::reader::Meter;
+use crate::error::{Error, Result};
+
+/// The input once more, for what the model does not hold.
+pub struct InputSource {
+    /// Nothing of a stream.
+    kind: Option<Kind>,
+    limits: Limits,
+    meter: Meter,
+}
+
+impl InputSource {
+    pub(super) fn new(kind: Option<Kind>, limits: Limits, meter: Meter) -> Self {
+        InputSource { kind, limits, meter }
+    }
+
+    /// Opens the input again, in the same way; `None` for a stream.
+    ///
+    /// # Errors
+    /// As [`Input::reader`].
+    pub fn reopen(&self) -> Result<Option<BoxedSource>> {
+        let Some(kind) = self.kind.as_ref().and_then(Kind::again) else { return Ok(None) };
+        Ok(Some(Input::metered(kind, self.meter.clone(), self.limits).reader()?.0))
+    }
+
+    /// The directory that the input is.
+    pub fn directory(&self) -> Option<&Directory> {
+        match &self.kind {
+            Some(Kind::Directory(directory) | Kind::DamagedDirectory(directory, _)) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// The file with the bytes that are not records; a stream and several recordings have none.
+    fn file(&self) -> Option<&dyn Source> {
+        match self.kind.as_ref()? {
+            Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Some(&**file),
+            Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => Some(&**directory.data()),
+            Kind::Stream(_) | Kind::Several(..) | Kind::Records(_) => None,
+        }
+    }
+
+    /// The bytes at `place`, as far as they exist.
+    ///
+    /// # Errors
+    /// The input cannot be read.
+    pub fn bytes(&self, place: FileSection) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut reader = SourceReader::new(self as &dyn Source, place);
+        reader.read_to_end(&mut bytes).map_err(Error::io("input"))?;
+        Ok(bytes)
+    }
+}
+
+/// Bytes of a gap that are looked at together.
+const BLOCK: usize = 1 << 20;
+
+impl InputSource {
+    /// Whether all bytes at `place` are zeros, however many there are.
+    ///
+    /// # Errors
+    /// The input cannot be read.
+    pub fn is_zero(&self, place: FileSection) -> Result<bool> {
+        let mut reader = SourceReader::new(self as &dyn Source, place);
+        let mut block = vec![0; usize::try_from(place.size).unwrap_or(BLOCK).min(BLOCK)];
+        loop {
+            match reader.read(&mut block).map_err(Error::io("input"))? {
+                0 => return Ok(true),
+                got if !block.get(..got).is_some_and(is_zero) => return Ok(false),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Source for InputSource {
+    fn len(&self) -> io::Result<u64> {
+        self.file().map_or(Ok(0), |file| file.len())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file().map_or(Ok(0), |file| file.read_at(buf, offset))
+    }
+}

@@ -1,0 +1,99 @@
+//! What every reader of a recording offers, whatever it reads from.
+
+use crate::container_layout::ContainerLayout;
+use crate::error::{Error, Result};
+use crate::read::{Chunk, RecordingReader, Tail};
+use crate::recording::Recording;
+
+/// A recording that is read from start to end: the model at once, then the records.
+///
+/// [`RecordingReader`] implements it for files, pipes, directories, memory and any [`Read`](std::io::Read). Other
+/// implementations can be converted and merged in the same way.
+pub trait RecordSource {
+    /// Returns the model. The model of a pipe grows as metadata records pass.
+    fn recording(&self) -> &Recording;
+
+    /// Returns where the parts of the recording are in its container.
+    fn container_layout(&self) -> &ContainerLayout;
+
+    /// Reads the next records, as many as are available; `None` at the end. A chunk comes with the model, which already
+    /// includes the metadata in the chunk.
+    ///
+    /// # Errors
+    /// The input cannot be read, or a pipe contains a corrupt attribute late in the stream.
+    fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>>;
+
+    /// Returns whether the next item was read already: no read of the input is needed for it.
+    fn has_more_at_hand(&self) -> bool {
+        false
+    }
+
+    /// Returns why the records could not be read up to the end. Known after [`Chunk::Unreadable`] or the end.
+    fn damage(&self) -> Option<&Error>;
+
+    /// Removes and returns [`damage`](Self::damage).
+    fn take_damage(&mut self) -> Option<Error>;
+
+    /// Returns what the bytes after the last whole record are, if there are any. Known at the end.
+    fn tail(&self) -> Option<Tail>;
+}
+
+impl<R: std::io::Read> RecordSource for RecordingReader<R> {
+    fn recording(&self) -> &Recording {
+        self.recording()
+    }
+
+    fn container_layout(&self) -> &ContainerLayout {
+        self.container_layout()
+    }
+
+    fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>> {
+        self.next_chunk()
+    }
+
+    fn has_more_at_hand(&self) -> bool {
+        self.has_more_at_hand()
+    }
+
+    fn damage(&self) -> Option<&Error> {
+        self.damage()
+    }
+
+    fn take_damage(&mut self) -> Option<Error> {
+        self.take_damage()
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.tail()
+    }
+}
+
+impl<S: RecordSource + ?Sized> RecordSource for Box<S> {
+    fn recording(&self) -> &Recording {
+        (**self).recording()
+    }
+
+    fn container_layout(&self) -> &ContainerLayout {
+        (**self).container_layout()
+    }
+
+    fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>> {
+        (**self).next_chunk()
+    }
+
+    fn has_more_at_hand(&self) -> bool {
+        (**self).has_more_at_hand()
+    }
+
+    fn damage(&self) -> Option<&Error> {
+        (**self).damage()
+    }
+
+    fn take_damage(&mut self) -> Option<Error> {
+        (**self).take_damage()
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        (**self).tail()
+    }
+}
