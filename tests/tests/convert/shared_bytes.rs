@@ -121,14 +121,19 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
     in_parallel(&cases, |(name, bytes)| {
         let path = folder.path().join(name.replace([' ', '(', ')'], "-"));
         fs::write(&path, bytes).expect("a file");
-        let has_lost = Whole::read(bytes.clone()).is_ok_and(|whole| match whole.container_layout {
+        let whole = Whole::read(bytes.clone()).ok();
+        let has_lost = whole.as_ref().is_some_and(|whole| match &whole.container_layout {
             ContainerLayout::File(file) => file.lost_sections().next().is_some(),
             ContainerLayout::Pipe(_) => false,
+        });
+        // perf reads a section that is too short beyond its end, and prints memory that it did not initialise.
+        let is_unreadable = whole.is_some_and(|Whole { recording, .. }| {
+            recording.features.keys().any(|&id| matches!(recording.feature(FeatureId(id)), Some(Err(_))))
         });
         // Without the section that cannot be read, perf looks for the build IDs on its own machine.
         let all = [Question::Header, Question::Script, Question::BuildIds];
         let questions = if has_lost { &all[..2] } else { &all };
-        let expected = said(perf, &path, questions);
+        let expected = said(perf, &path, questions).filter(|_| !is_unreadable);
         // Unreadable sections are removed for an older perf.
         for (conversion, run) in CONVERSIONS.iter().filter(|(name, _)| !has_lost || *name != "--compat") {
             match run(&path) {
@@ -139,15 +144,15 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
                     }
                 }
                 Ok(converted) => {
+                    if *conversion == "a copy" && converted.bytes() != *bytes {
+                        faults.lock().expect("no thread failed").push(format!("{name}: the copy has other bytes"));
+                    }
                     let Some(expected) = &expected else {
                         counts.lock().expect("no thread failed").2 += 1;
                         continue;
                     };
                     counts.lock().expect("no thread failed").1 += 1;
                     let found = said(perf, &converted.path(), questions).unwrap_or_else(|| "perf refuses it".into());
-                    if *conversion == "a copy" && converted.bytes() != *bytes {
-                        faults.lock().expect("no thread failed").push(format!("{name}: the copy has other bytes"));
-                    }
                     if let Some((was, is)) = expected.lines().zip(found.lines()).find(|(was, is)| was != is) {
                         let what = format!("{name}, {conversion}:\n  {was}\n  {is}");
                         faults.lock().expect("no thread failed").push(what);
@@ -163,7 +168,7 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
     let (refused, same, unread) = counts.into_inner().expect("no thread failed");
     let cases = cases.len();
     eprintln!(
-        "{cases} files: {refused} conversions refused, {same} judged by {perf}, {unread} of files that it refuses"
+        "{cases} files: {refused} conversions refused, {same} judged by {perf}, {unread} of files that it refuses or reads beyond sections"
     );
     let faults = faults.into_inner().expect("no thread failed");
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));

@@ -1,6 +1,5 @@
 //! Records in time order: complete and sorted.
 
-use std::fs::File;
 use std::io::Cursor;
 
 use perfdata_core::read::{ByTime, Decompressor, RecordingReader, StreamItem, is_compressed};
@@ -92,7 +91,7 @@ fn rounds_are_enough() {
 /// More records than the buffer holds, without ends of rounds: no record is lost, and close records are sorted.
 #[test]
 fn a_stream_without_rounds_is_not_kept_whole() {
-    let generator = Generator::new(Mix::Tracepoints, 3 * ByTime::<File>::MOST as u64);
+    let generator = Generator::new(Mix::Tracepoints, 3 * ByTime::<RecordingReader>::MOST as u64);
     let pipe = generator.pipe(Vec::new()).expect("memory takes everything");
     let whole = convert::Whole::read(pipe.clone()).expect("a recording");
     let mut without = pipe[..pipe.len() - whole.stream.len()].to_vec();
