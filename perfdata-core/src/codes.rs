@@ -31,6 +31,14 @@ macro_rules! codes {
             }
         }
 
+        impl $crate::values::FromValues for $name {
+            fn from_values(values: &mut dyn $crate::values::Values, name: &'static str, _: $crate::describe::Style, (): ()) -> Self {
+                let like = $crate::describe::Leaf::Code(0, None, Self::NAMES);
+                // Not more than it has bytes.
+                Self(values.number(name, size_of::<$word>(), like) as $word)
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 match self.name() {
@@ -96,6 +104,14 @@ macro_rules! flags {
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
                 v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags { word: u64::from(self.0), fields: Self::FIELDS, mirrored: false });
+            }
+        }
+
+        impl $crate::values::FromValues for $name {
+            fn from_values(values: &mut dyn $crate::values::Values, name: &'static str, _: $crate::describe::Style, (): ()) -> Self {
+                let like = $crate::describe::Leaf::Flags { word: 0, fields: Self::FIELDS, mirrored: false };
+                // Not more than it has bytes.
+                Self(values.number(name, size_of::<$word>(), like) as $word)
             }
         }
     };
@@ -214,6 +230,14 @@ macro_rules! bitfield {
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
                 v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags { word: u64::from(self.0), fields: Self::FIELDS, mirrored: Self::MIRRORED });
+            }
+        }
+
+        impl $crate::values::FromValues for $name {
+            fn from_values(values: &mut dyn $crate::values::Values, name: &'static str, _: $crate::describe::Style, (): ()) -> Self {
+                let like = $crate::describe::Leaf::Flags { word: 0, fields: Self::FIELDS, mirrored: Self::MIRRORED };
+                // Not more than it has bytes.
+                Self(values.number(name, size_of::<$word>(), like) as $word)
             }
         }
     };

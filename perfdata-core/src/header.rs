@@ -6,6 +6,7 @@ use std::io::{Read, Seek, Write};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::values::{FromValues, Values, list_of};
 use crate::wire::{elements, wire};
 
 /// The magic number, which identifies the version of the format and, from version 2 on, the byte order.
@@ -55,6 +56,17 @@ impl BinWrite for Magic {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         Ok(writer.write_all(self.bytes(endian))?)
+    }
+}
+
+impl FromValues for Magic {
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (): ()) -> Self {
+        let text = values.text(name, 8);
+        let found = Magic::recognise(&text);
+        if found.is_none() {
+            values.refuse(format!("{name} is no magic of a recording"));
+        }
+        found.map_or(Magic::V2, |(magic, _)| magic)
     }
 }
 
@@ -150,6 +162,13 @@ impl FeatureBitmap {
             WordSize::Bits64 => self,
             WordSize::Bits32 => FeatureBitmap { words: self.words.map(|w| Hex64 { value: w.value.rotate_left(32) }) },
         }
+    }
+}
+
+impl FromValues for [Hex64; 4] {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (): ()) -> Self {
+        let words = list_of(values, name, Some(4), |values| Hex64::from_values(values, "", style, ()));
+        words.try_into().unwrap_or([Hex64 { value: 0 }; 4])
     }
 }
 

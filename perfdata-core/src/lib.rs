@@ -134,6 +134,7 @@ pub mod layout;
 pub mod read;
 pub mod record;
 pub mod recording;
+pub mod values;
 pub mod version;
 pub mod wire;
 

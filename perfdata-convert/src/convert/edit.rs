@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use perfdata_core::container_layout::{ContainerLayout, Slot, SlotContent};
-use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
-use perfdata_core::feature::{Feature, FeatureId, Section, TABLE};
+use perfdata_core::describe::Leaf;
+use perfdata_core::feature::{FeatureId, Section, TABLE};
 use perfdata_core::header::FeatureBitmap;
 use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
+use perfdata_core::values::Values;
 use perfdata_core::{Endian, Layout, Recording};
 use serde_json::Value;
 
@@ -152,37 +153,56 @@ pub fn section(id: FeatureId, value: &str, recording: &Recording) -> Result<Vec<
     })
 }
 
-/// The fields of the shortest section of feature `id` that is all zeros.
+/// The fields of the shortest section of feature `id`.
 fn empty(id: FeatureId, layout: &Layout) -> Option<Leaves> {
-    const LONGEST: usize = 64;
-    let zeros = [0; LONGEST];
-    let sections = (0..=LONGEST).filter_map(|len| Section::decode(id, zeros.get(..len)?, Endian::Little, layout).ok());
-    let section = sections.into_iter().find(|section| section.value != Feature::Empty)?;
     let mut leaves = Leaves::default();
-    section.value.describe("", Style::Plain, &mut leaves);
-    Some(leaves)
+    Section::from_values(id, &mut leaves, layout).map(|_| leaves)
 }
 
-/// How many values a section has, and whether a text is all of it.
+/// How many values a section asks for, and whether a text is all of it.
 #[derive(Debug, Default)]
 struct Leaves {
     count: usize,
     is_text: bool,
 }
 
-impl Visitor for Leaves {
+impl Leaves {
+    fn add(&mut self, is_text: bool) {
+        self.is_text = is_text && self.count == 0;
+        self.count += 1;
+    }
+}
+
+impl Values for Leaves {
     fn begin(&mut self, _: &'static str) {}
 
-    fn begin_list(&mut self, _: &'static str, _: usize) {
-        self.count += 1;
+    fn begin_list(&mut self, _: &'static str) -> usize {
+        self.add(false);
+        0
     }
 
     fn end(&mut self) {}
 
-    fn leaf(&mut self, _: &'static str, _: usize, value: Leaf<'_>) {
-        self.is_text = self.count == 1 && matches!(value, Leaf::Text(_));
-        self.count += 1;
+    fn has(&mut self, _: &'static str) -> bool {
+        false
     }
+
+    fn number(&mut self, _: &'static str, _: usize, _: Leaf<'static>) -> u64 {
+        self.add(false);
+        0
+    }
+
+    fn text(&mut self, _: &'static str, _: usize) -> Vec<u8> {
+        self.add(true);
+        Vec::new()
+    }
+
+    fn bytes(&mut self, _: &'static str, _: Option<usize>) -> Vec<u8> {
+        self.add(false);
+        Vec::new()
+    }
+
+    fn refuse(&mut self, _: String) {}
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 use crate::codes::{bitfield, flags};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::layout::Layout;
+use crate::values::{FromValues, Values};
 use crate::wire::{Bounded, Chars, Counted, Element, Extent, Rest, elements, read_list, wire};
 
 flags! {
@@ -205,6 +206,16 @@ impl BinWrite for BpfInfo {
     }
 }
 
+impl FromValues for BpfInfo {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (len,): (u32,)) -> Self {
+        if len < BpfProgInfo::MIN_SIZE {
+            return BpfInfo::Opaque(u8::many_from_values(values, name, style, Some(u64::from(len))));
+        }
+        let Bounded(info) = FromValues::from_values(values, name, style, (u64::from(len), Layout::default()));
+        BpfInfo::Known(Box::new(info))
+    }
+}
+
 impl Describe for BpfInfo {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         match self {
@@ -237,6 +248,14 @@ impl<T: Element> BinWrite for Padded<T> {
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         T::write_many(&self.items, writer, endian)?;
         Ok(writer.write_all(&self.padding)?)
+    }
+}
+
+impl<T: Element> FromValues for Padded<T> {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (span,): (BpfSpan,)) -> Self {
+        let items = T::many_from_values(values, name, style, Some(span.count));
+        // Less than 8.
+        Padded { items, padding: vec![0; usize::try_from(span.filling).unwrap_or(0)] }
     }
 }
 
@@ -363,6 +382,15 @@ impl BinWrite for BpfData {
         match self {
             BpfData::Arrays(arrays) => arrays.write_options(writer, endian, ()),
             BpfData::Opaque(bytes) => Ok(writer.write_all(bytes)?),
+        }
+    }
+}
+
+impl FromValues for BpfData {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (len, spans): Self::Args<'_>) -> Self {
+        match spans {
+            Some(spans) => BpfData::Arrays(Box::new(BpfArrays::from_values(values, name, style, spans))),
+            None => BpfData::Opaque(u8::many_from_values(values, name, style, Some(u64::from(len)))),
         }
     }
 }

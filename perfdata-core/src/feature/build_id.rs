@@ -8,6 +8,7 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 use crate::describe::{Describe, Style, Visitor, WireSize};
 use crate::layout::Layout;
 use crate::record::{Body, BuildId, CpuMode, Record, RecordHeader, RecordType};
+use crate::values::{FromValues, Values, list_of};
 use crate::wire::{Bounded, LayoutToEnd, Text, Wire, until_nul, wire};
 
 wire! {
@@ -84,6 +85,11 @@ impl Wire for BuildIds {
         let shifted = entries.iter().any(|entry| entry.build_id.filename.text() == b"nel.kallsyms]");
         let LayoutToEnd(entries) = if shifted { read(true)? } else { entries };
         Ok(BuildIds(entries))
+    }
+
+    fn wire_from_values(values: &mut dyn Values, layout: Layout, name: &'static str) -> Self {
+        let entry = |values: &mut dyn Values| BuildIdEntry::from_values(values, "", Style::Plain, layout);
+        BuildIds(list_of(values, name, None, entry))
     }
 }
 

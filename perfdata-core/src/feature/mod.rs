@@ -32,6 +32,7 @@ use binrw::Endian;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::values::Values;
 use crate::version::Version;
 
 /// One feature section with all its fields.
@@ -56,6 +57,22 @@ impl Section {
         let layout = Layout { len: bytes.len() as u64, ..*layout };
         let (value, used) = Feature::decode(id, bytes, endian, layout)?;
         Ok(Section { id, value, tail: bytes.get(used..).unwrap_or_default().to_vec() })
+    }
+
+    /// Makes the section of feature `id` from the values of its fields; nothing for a feature that is not known.
+    /// CPU_TOPOLOGY needs `nr_cpus_available` of `layout`. If the values do not make one whole section, `values` is told
+    /// of it, or has noticed.
+    pub fn from_values(id: FeatureId, values: &mut dyn Values, layout: &Layout) -> Option<Self> {
+        let value = Feature::from_values(id, values, *layout)?;
+        let section = Section { id, value, tail: Vec::new() };
+        // What a reader gets from these bytes.
+        let endian = Endian::Little;
+        match section.encode(endian).and_then(|bytes| Section::decode(id, &bytes, endian, layout)) {
+            Ok(read) if read == section => {}
+            Ok(_) => values.refuse("it does not say all of the section".into()),
+            Err(error) => values.refuse(error.to_string()),
+        }
+        Some(section)
     }
 
     /// Appends the section's bytes to `out`.

@@ -7,6 +7,7 @@ use crate::codes::codes;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::values::Values;
 use crate::wire::{Counted, Str, Wire};
 
 /// One line of the table.
@@ -67,6 +68,14 @@ macro_rules! features {
                     _ => Ok((Feature::Unknown(bytes.to_vec()), bytes.len())),
                 }
                 .or_else(|e| if bytes.is_empty() { Ok((Feature::Empty, 0)) } else { Err(id.blame(e)) })
+            }
+
+            /// Makes the section of feature `id` from the values of its fields; nothing for a feature that is not known.
+            pub(super) fn from_values(id: FeatureId, values: &mut dyn Values, layout: Layout) -> Option<Self> {
+                match id.0 {
+                    $($number => Some(Feature::$variant(<$value>::wire_from_values(values, layout, ""))),)*
+                    _ => None,
+                }
             }
 
             /// Appends the section's bytes.

@@ -5,6 +5,7 @@ use std::io::{Read, Seek, Write};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::describe::{Describe, Style, Visitor};
+use crate::values::{FromValues, Values};
 use crate::wire::{Counted, LayoutList, LayoutToEnd, List, Str, elements, remaining, wire};
 
 /// A part that only newer forms of the section contain. It is present if the section has at least as many further bytes
@@ -30,6 +31,13 @@ impl<T: for<'a> BinWrite<Args<'a> = ()>> BinWrite for Newer<T> {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         self.0.write_options(writer, endian, ())
+    }
+}
+
+impl<T: FromValues> FromValues for Newer<T> {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (needed, args): Self::Args<'_>) -> Self {
+        let is_there = needed.is_some() && values.has(name);
+        Newer(is_there.then(|| T::from_values(values, name, style, args)))
     }
 }
 

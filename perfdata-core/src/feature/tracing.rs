@@ -13,7 +13,8 @@ use crate::codes::codes;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::{Result, WireError};
 use crate::layout::Layout;
-use crate::wire::{CStr, Count, Counted, Element, Wire, elements, wire, wire_plain};
+use crate::values::{FromValues, Values};
+use crate::wire::{CStr, Count, Counted, Element, Wire, elements, until_nul, wire, wire_plain};
 
 codes! {
     /// Byte order of the numbers in tracing data.
@@ -45,6 +46,15 @@ impl<const N: usize> BinWrite for Word<N> {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, _: Endian, (): ()) -> BinResult<()> {
         Ok(writer.write_all(&self.0)?)
+    }
+}
+
+impl<const N: usize> FromValues for Word<N> {
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (expected,): Self::Args<'_>) -> Self {
+        if values.text(name, N) != until_nul(expected) {
+            values.refuse(format!("{name} is not {}", until_nul(expected).escape_ascii()));
+        }
+        Word(*expected)
     }
 }
 
@@ -100,6 +110,12 @@ impl<C: Count> BinWrite for File<C> {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         self.0.write_options(writer, endian, ())
+    }
+}
+
+impl<C: Count> FromValues for File<C> {
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (): ()) -> Self {
+        File(FromValues::from_values(values, name, Style::Text, ()))
     }
 }
 
@@ -181,6 +197,16 @@ impl BinWrite for TracingData {
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         self.header.write_options(writer, endian, ())?;
         self.body.write_options(writer, self.header.endian().unwrap_or(endian), ())
+    }
+}
+
+impl FromValues for TracingData {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (): ()) -> Self {
+        values.begin(name);
+        let header = TracingHeader::from_values(values, "header", style, ());
+        let body = TracingBody::from_values(values, "body", style, header.has_saved_cmdlines());
+        values.end();
+        TracingData { header, body }
     }
 }
 

@@ -38,6 +38,25 @@ macro_rules! choice {
             }
         }
 
+        impl $crate::values::FromValues for $name {
+            fn from_values(
+                values: &mut dyn $crate::values::Values,
+                name: &'static str,
+                _: $crate::describe::Style,
+                ($selector, $layout): Self::Args<'_>,
+            ) -> Self {
+                let _ = &$layout;
+                match $selector {
+                    $($pattern $(if $guard)? => $name::$variant(<$body as $crate::values::FromValues>::from_values(
+                        values,
+                        name,
+                        $crate::wire::wire!(@style $($style)?),
+                        $crate::record::choice::choice!(@args $($args)?),
+                    )),)*
+                }
+            }
+        }
+
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
                 match self {

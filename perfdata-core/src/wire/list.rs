@@ -8,9 +8,12 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use super::{CStr, Str, read_exact, remaining, short};
 use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::values::{FromValues, Values, list_of};
 
 /// An element of a counted list.
-pub trait Element: for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + Describe + 'static {
+pub trait Element:
+    for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + Describe + FromValues + 'static
+{
     /// Reads `count` elements; `remaining` bytes are available.
     fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<Self>> {
         // Allocates no more memory than the size of the input, regardless of the wire size of an element.
@@ -30,6 +33,11 @@ pub trait Element: for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = 
     /// Passes all elements to `visitor`.
     fn describe_many(list: &[Self], name: &'static str, style: Style, visitor: &mut dyn Visitor) {
         list.describe(name, style, visitor);
+    }
+
+    /// Makes all elements; there should be `count` of them, if that is known.
+    fn many_from_values(values: &mut dyn Values, name: &'static str, style: Style, count: Option<u64>) -> Vec<Self> {
+        list_of(values, name, count, |values| Self::from_values(values, "", style, ()))
     }
 }
 
@@ -53,6 +61,13 @@ impl Element for u8 {
 
     fn describe_many(list: &[u8], name: &'static str, style: Style, v: &mut dyn Visitor) {
         v.leaf(name, list.len(), Leaf::raw(list, style));
+    }
+
+    fn many_from_values(values: &mut dyn Values, name: &'static str, style: Style, count: Option<u64>) -> Vec<u8> {
+        if style == Style::Text {
+            return values.text(name, usize::MAX);
+        }
+        values.bytes(name, count.and_then(|count| usize::try_from(count).ok()))
     }
 }
 
@@ -207,6 +222,16 @@ impl<C: Count, T: Element> BinWrite for Counted<C, T> {
     }
 }
 
+impl<C: Count, T: Element> FromValues for Counted<C, T> {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (): ()) -> Self {
+        let items = T::many_from_values(values, name, style, None);
+        if C::try_from(items.len()).is_err() {
+            values.refuse(format!("{} elements are more than {} bytes can count", items.len(), size_of::<C>()));
+        }
+        items.into()
+    }
+}
+
 impl<C, T: Element> Describe for Counted<C, T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         v.leaf(name, size_of::<C>(), Leaf::Count(self.len() as u64));
@@ -263,6 +288,12 @@ impl<T: Element> BinWrite for List<T> {
     }
 }
 
+impl<T: Element> FromValues for List<T> {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (count,): (u64,)) -> Self {
+        List(T::many_from_values(values, name, style, Some(count)))
+    }
+}
+
 impl<T: Element> Describe for List<T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         T::describe_many(&self.0, name, style, v);
@@ -280,6 +311,24 @@ where
             return Err(short(reader, count, remaining));
         }
         (0..count).map(|_| T::read_options(reader, endian, args.clone())).collect::<BinResult<_>>().map(LayoutList)
+    }
+}
+
+impl<T: FromValues> FromValues for LayoutList<T>
+where
+    for<'a> T::Args<'a>: Clone,
+{
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (count, args): Self::Args<'_>) -> Self {
+        LayoutList(list_of(values, name, Some(count), |values| T::from_values(values, "", style, args.clone())))
+    }
+}
+
+impl<T: FromValues> FromValues for LayoutToEnd<T>
+where
+    for<'a> T::Args<'a>: Clone,
+{
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (_, args): Self::Args<'_>) -> Self {
+        LayoutToEnd(list_of(values, name, None, |values| T::from_values(values, "", style, args.clone())))
     }
 }
 
@@ -330,6 +379,12 @@ impl<T: Element> BinWrite for ToEnd<T> {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         T::write_many(&self.0, writer, endian)
+    }
+}
+
+impl<T: Element> FromValues for ToEnd<T> {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (_,): (u64,)) -> Self {
+        ToEnd(T::many_from_values(values, name, style, None))
     }
 }
 

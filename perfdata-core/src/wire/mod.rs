@@ -18,50 +18,51 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 use crate::describe::{Describe, Style, Visitor};
 use crate::error::{Error, Result, WireError};
 use crate::layout::Layout;
+use crate::values::{FromValues, Values};
 
 /// Declares a structure of the format: `pub struct Name { pub field: Type as Style, … }`, or
 /// `pub struct Name(layout) { … }` if conditions depend on the [`Layout`]. One declaration generates the reader and
-/// the writer (binrw) and the visit of the fields (`Describe`). A structure that is always part of another may depend
-/// on something else: `pub struct Name(version: u32) { … }`.
+/// the writer (binrw), the visit of the fields (`Describe`) and its inverse (`FromValues`). A structure that is always
+/// part of another may depend on something else: `pub struct Name(version: u32) { … }`.
 ///
 /// Fields receive these values as arguments of their type (`args`, `args_raw`): binrw's `parse_with` does not work
 /// inside a declarative macro, because of the hygiene of the names that it generates.
 macro_rules! wire {
-    ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) { $($(#[$fmeta:meta])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
-        #[binrw::binrw]
-        $(#[$meta])*
-        #[br(import_raw($layout: $crate::layout::Layout))]
-        #[derive(Debug, Clone, PartialEq)]
-        pub struct $name { $($(#[$fmeta])* pub $field: $type),* }
-
-        $crate::wire::wire!(@describe $name { $($field $($style)?),* });
+    ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+        $crate::wire::wire! {
+            $(#[$meta])*
+            pub struct $name ($layout: $crate::layout::Layout) { $($(#[$($fmeta)*])* pub $field: $type $(as $style)?),* }
+        }
 
         impl $crate::wire::Wire for $name {
             const NAME: &'static str = stringify!($name);
             fn read_wire(reader: &mut std::io::Cursor<&[u8]>, endian: binrw::Endian, layout: $crate::layout::Layout) -> binrw::BinResult<Self> {
                 <Self as binrw::BinRead>::read_options(reader, endian, layout)
             }
+            fn wire_from_values(values: &mut dyn $crate::values::Values, layout: $crate::layout::Layout, name: &'static str) -> Self {
+                $crate::values::FromValues::from_values(values, name, $crate::describe::Style::Plain, layout)
+            }
         }
     };
-    ($(#[$meta:meta])* pub struct $name:ident { $($(#[$fmeta:meta])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
         #[binrw::binrw]
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
-        pub struct $name { $($(#[$fmeta])* pub $field: $type),* }
+        pub struct $name { $($(#[$($fmeta)*])* pub $field: $type),* }
 
-        $crate::wire::wire!(@describe $name { $($field $($style)?),* });
+        $crate::wire::wire!(@views $name (_args: ()) { $(($($style)?) $field: $type, $(#[$($fmeta)*])*;)* });
         $crate::wire::wire_plain!($name);
     };
-    ($(#[$meta:meta])* pub struct $name:ident ($args:ident: $argstype:ty) { $($(#[$fmeta:meta])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident ($args:ident: $argstype:ty) { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
         #[binrw::binrw]
         $(#[$meta])*
         #[br(import_raw($args: $argstype))]
         #[derive(Debug, Clone, PartialEq)]
-        pub struct $name { $($(#[$fmeta])* pub $field: $type),* }
+        pub struct $name { $($(#[$($fmeta)*])* pub $field: $type),* }
 
-        $crate::wire::wire!(@describe $name { $($field $($style)?),* });
+        $crate::wire::wire!(@views $name ($args: $argstype) { $(($($style)?) $field: $type, $(#[$($fmeta)*])*;)* });
     };
-    (@describe $name:ident { $($field:ident $($style:ident)?),* }) => {
+    (@views $name:ident ($args:ident: $argstype:ty) { $(($($style:ident)?) $field:ident: $type:ty, $(#[$($fmeta:tt)*])*;)* }) => {
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
                 v.begin(name);
@@ -69,6 +70,27 @@ macro_rules! wire {
                 v.end();
             }
         }
+
+        impl $crate::values::FromValues for $name {
+            fn from_values(values: &mut dyn $crate::values::Values, name: &'static str, _: $crate::describe::Style, $args: $argstype) -> Self {
+                let _ = &$args;
+                values.begin(name);
+                $(let $field: $type = $crate::wire::wire!(@value (values, $field, $type, $crate::wire::wire!(@style $($style)?)) $(#[$($fmeta)*])*);)*
+                values.end();
+                $name { $($field),* }
+            }
+        }
+    };
+    // What binrw's attributes of a field say to its decoding, they say to its making, too.
+    (@value $to:tt #[br(if($condition:expr) $(, $($args:tt)*)?)] $($rest:tt)*) => {
+        if $condition { $crate::wire::wire!(@value $to #[br($($($args)*)?)]) } else { Default::default() }
+    };
+    (@value $to:tt #[br(args($($args:expr),*))] $($rest:tt)*) => { $crate::wire::wire!(@from $to ($($args,)*)) };
+    (@value $to:tt #[br(args_raw = $args:expr)] $($rest:tt)*) => { $crate::wire::wire!(@from $to $args) };
+    (@value $to:tt #[$($other:tt)*] $($rest:tt)*) => { $crate::wire::wire!(@value $to $($rest)*) };
+    (@value $to:tt) => { $crate::wire::wire!(@from $to Default::default()) };
+    (@from ($values:ident, $field:ident, $type:ty, $style:expr) $args:expr) => {
+        <$type as $crate::values::FromValues>::from_values($values, $crate::describe::field_name(stringify!($field)), $style, $args)
     };
     (@style) => { $crate::describe::Style::Plain };
     (@style $style:ident) => { $crate::describe::Style::$style };
@@ -83,11 +105,17 @@ macro_rules! wire_plain {
             fn read_wire(reader: &mut std::io::Cursor<&[u8]>, endian: binrw::Endian, _: $crate::layout::Layout) -> binrw::BinResult<Self> {
                 <Self as binrw::BinRead>::read_options(reader, endian, ())
             }
+            fn wire_from_values(values: &mut dyn $crate::values::Values, _: $crate::layout::Layout, name: &'static str) -> Self {
+                $crate::values::FromValues::from_values(values, name, $crate::describe::Style::Plain, ())
+            }
         }
     )* };
 }
 pub(crate) use wire_plain;
 wire_plain!(u32, u64, Str);
+
+/// More bytes than a structure of any room has.
+const MOST_FILLED: u64 = 1 << 20;
 
 /// A structure that is read from and written to bytes of either byte order.
 pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
@@ -96,6 +124,9 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
 
     /// Reads the structure from the position of `reader`.
     fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: Layout) -> BinResult<Self>;
+
+    /// Makes the structure from the values of its fields, as [`FromValues`] does.
+    fn wire_from_values(values: &mut dyn Values, layout: Layout, name: &'static str) -> Self;
 
     /// Reads the structure from the start of `bytes` and returns it with the number of bytes that it took.
     ///
@@ -128,12 +159,34 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
         self.encode_into(&mut out, endian)?;
         Ok(out)
     }
+
+    /// The structure with zeros behind its text or fields, in the room of `layout.len` bytes.
+    ///
+    /// # Errors
+    /// Its content takes more room, or not all of it.
+    fn filled(&self, layout: Layout) -> Result<Self> {
+        let endian = Endian::Little;
+        let mut bytes = self.encode(endian)?;
+        let room = usize::try_from(layout.len).unwrap_or(usize::MAX);
+        let needed = bytes.len();
+        if needed <= room && layout.len <= MOST_FILLED {
+            bytes.resize(room, 0);
+            let (value, used) = Self::decode(&bytes, endian, layout)?;
+            if used == room {
+                return Ok(value);
+            }
+        }
+        Err(Error::invalid(Self::NAME, "size", layout.len.to_string(), format!("{needed}, its content")))
+    }
 }
 
 impl<C: Count, T: Element> Wire for Counted<C, T> {
     const NAME: &'static str = "list";
     fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, _: Layout) -> BinResult<Self> {
         Self::read_options(reader, endian, ())
+    }
+    fn wire_from_values(values: &mut dyn Values, _: Layout, name: &'static str) -> Self {
+        Self::from_values(values, name, Style::Plain, ())
     }
 }
 
@@ -207,6 +260,21 @@ impl<T: Describe> Describe for Bounded<T> {
     }
 }
 
+/// The room is filled up with zeros.
+impl<T: Wire> FromValues for Bounded<T> {
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (len, layout): (u64, Layout)) -> Self {
+        let layout = Layout { len, ..layout };
+        let value = T::wire_from_values(values, layout, name);
+        match value.filled(layout) {
+            Ok(value) => Bounded(value),
+            Err(error) => {
+                values.refuse(error.to_string());
+                Bounded(value)
+            }
+        }
+    }
+}
+
 /// How many raw bytes a field has.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Extent {
@@ -234,6 +302,20 @@ impl BinRead for Rest {
             Extent::UpTo(end) => end.saturating_sub(here),
         };
         read_exact(reader, len, remaining).map(Rest)
+    }
+}
+
+impl FromValues for Rest {
+    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, extent: Extent) -> Self {
+        /// No filling is longer.
+        const MOST: u64 = u16::MAX as u64;
+        Rest(match (style, extent) {
+            (Style::Pad, Extent::Bytes(len)) => vec![0; usize::try_from(len.min(MOST)).unwrap_or(0)],
+            (Style::Pad, _) => Vec::new(),
+            _ if !values.has(name) => Vec::new(),
+            (Style::Text, _) => values.text(name, usize::MAX),
+            _ => values.bytes(name, None),
+        })
     }
 }
 

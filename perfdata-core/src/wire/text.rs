@@ -6,6 +6,7 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use super::{Counted, Extent, Rest, short};
 use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::values::{FromValues, Values};
 
 /// The bytes before the first NUL.
 pub fn until_nul(bytes: &[u8]) -> &[u8] {
@@ -82,6 +83,12 @@ impl BinWrite for Text {
     }
 }
 
+impl FromValues for Text {
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (): ()) -> Self {
+        Text(values.text(name, usize::MAX))
+    }
+}
+
 impl Describe for Text {
     fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
         v.leaf(name, self.0.len(), Leaf::Text(&self.0));
@@ -103,6 +110,12 @@ impl BinWrite for Str {
         };
         len.write_options(writer, endian, ())?;
         Ok(writer.write_all(&self.0)?)
+    }
+}
+
+impl FromValues for Str {
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (): ()) -> Self {
+        Str::new(&values.text(name, usize::MAX))
     }
 }
 
@@ -135,6 +148,12 @@ impl BinWrite for CStr {
     }
 }
 
+impl FromValues for CStr {
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (): ()) -> Self {
+        CStr::new(&values.text(name, usize::MAX))
+    }
+}
+
 impl Describe for CStr {
     fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
         v.leaf(name, self.0.len(), Leaf::Text(&self.0));
@@ -150,6 +169,12 @@ impl<const N: usize> Chars<N> {
     /// The text: the bytes before the first NUL, or all.
     pub fn text(&self) -> &[u8] {
         until_nul(&self.0)
+    }
+}
+
+impl<const N: usize> FromValues for Chars<N> {
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (): ()) -> Self {
+        Chars(FromValues::from_values(values, name, Style::Text, ()))
     }
 }
 
