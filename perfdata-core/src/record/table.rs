@@ -7,6 +7,7 @@ use crate::codes::codes;
 use crate::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::values::Values;
 use crate::wire::Wire;
 
 /// One line of the table.
@@ -66,6 +67,15 @@ macro_rules! records {
                 match kind.0 {
                     $($number => <$body>::decode(bytes, endian, layout).map(|(body, used)| (Body::$variant(body), used)),)*
                     _ => Ok((Body::Unknown(bytes.to_vec()), bytes.len())),
+                }
+            }
+
+            /// Makes the body of a record of type `kind` from the values of its fields; nothing for a type that is not
+            /// known.
+            pub fn from_values(kind: RecordType, values: &mut dyn Values, layout: Layout) -> Option<Self> {
+                match kind.0 {
+                    $($number => Some(Body::$variant(<$body>::wire_from_values(values, layout, ""))),)*
+                    _ => None,
                 }
             }
 

@@ -2,6 +2,8 @@
 
 mod feature_recordings;
 mod feature_values;
+mod from_values;
 mod header_values;
+mod positions;
 mod records;
 mod sample_view;

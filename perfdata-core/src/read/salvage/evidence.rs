@@ -262,3 +262,98 @@ pub(super) fn find_header(bytes: &[u8], endian: binrw::Endian) -> Option<usize> 
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attr::{Attr, AttrFlags};
+    use crate::recording::Event;
+    use crate::wire::{Wire, encode_words};
+    use binrw::Endian;
+
+    /// Numbers that are the same in every run (xorshift64).
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0
+        }
+
+        fn one_of<T: Copy, const N: usize>(&mut self, choice: [T; N]) -> T {
+            choice[usize::try_from(self.next() >> 33).unwrap() % N]
+        }
+    }
+
+    /// A SAMPLE is judged without decoding it as it is judged with all its fields, and as much is learnt from it.
+    #[test]
+    fn the_quick_judgement_is_the_thorough_one() {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let common = SampleType::IP | SampleType::TID;
+        let types = [
+            common | SampleType::TIME | SampleType::ID,
+            common | SampleType::TIME | SampleType::IDENTIFIER | SampleType::CALLCHAIN,
+            common | SampleType::TIME | SampleType::READ | SampleType::ID,
+            common | SampleType::TIME,
+            common | SampleType::ID | SampleType::RAW,
+            common | SampleType::WEIGHT | SampleType::TIME,
+        ];
+        let (mut sure, mut unsure) = (0, 0);
+        for round in 0..40_000 {
+            let endian = random.one_of([Endian::Little, Endian::Big]);
+            let sample_type = types[round % types.len()];
+            let flags = AttrFlags::default().with("sample_id_all", 1).unwrap();
+            let event = |id| Event { attr: Attr { sample_type, flags, ..Attr::default() }, ids: vec![id] };
+            let mut recording = Recording::new(endian);
+            recording.events = [event(5), event(6)].into_iter().take(random.one_of([1, 2])).collect();
+            let ids = random.one_of([Ids::Unclear, Ids::Trusted]);
+            let before = Foreknown { ids, without_events: random.one_of([false, false, true]), ..Foreknown::default() };
+            let mut quick = Evidence::new(before);
+            quick.times = random.one_of([None, Some((1000, 2000))]);
+            let mut thorough = quick;
+            let parts = usize::try_from(sample_type.0.count_ones()).unwrap();
+            let words: Vec<u64> = (0..random.one_of([parts, parts, parts, parts + 1, parts - 1]))
+                .map(|_| random.one_of([0, 1, 5, 6, 7, 1500, 1500, NEAR + 2001, u64::MAX]))
+                .collect();
+            let size = RecordHeader::SIZE + 8 * words.len() + random.one_of([0, 0, 0, 4]);
+            let (kind, misc) = (RecordType::SAMPLE, random.one_of([0, 1, 2, 7]));
+            let size = u16::try_from(size).unwrap();
+            let mut bytes = RecordHeader { kind, misc, size }.encode(endian).unwrap();
+            bytes.extend(encode_words(&words, endian));
+            bytes.resize(usize::from(size), 0);
+            let raw = RawRecord::first(&bytes, endian, 0).unwrap();
+
+            let judgement = thorough.judge(&raw, &recording);
+            let is_sure = matches!(judgement.verdict, Verdict::Sure);
+            if is_sure {
+                thorough.learn(&raw, &recording, &judgement);
+            }
+            assert_eq!(quick.is_sure(&raw, &recording), is_sure, "{words:?} {sample_type:?} {judgement:?}");
+            assert_eq!(format!("{quick:?}"), format!("{thorough:?}"), "{words:?} {sample_type:?}");
+            *(if is_sure { &mut sure } else { &mut unsure }) += 1;
+        }
+        assert!(sure > 1000 && unsure > 1000, "{sure} sure, {unsure} not");
+    }
+
+    /// Headers are found where decoding finds one of a known type.
+    #[test]
+    fn headers_are_found_where_the_declaration_has_them() {
+        let mut random = Random(0x2545_f491_4f6c_dd1d);
+        let mut found = 0;
+        for _ in 0..20_000 {
+            let bytes: Vec<u8> = (0..40).map(|_| random.one_of([0, 0, 0, 1, 9, 22, 23, 64, 86, 87, 255])).collect();
+            for endian in [Endian::Little, Endian::Big] {
+                let is_header = |bytes: &[u8]| {
+                    let (header, _) = RecordHeader::decode(bytes, endian, Layout::default()).unwrap();
+                    usize::from(header.size) >= RecordHeader::SIZE && TABLE.iter().any(|info| info.kind == header.kind)
+                };
+                let declared = (0..=bytes.len() - RecordHeader::SIZE).find(|&at| is_header(&bytes[at..]));
+                assert_eq!(find_header(&bytes, endian), declared, "{bytes:?}");
+                found += usize::from(declared.is_some());
+            }
+        }
+        assert!(found > 1000, "{found}");
+    }
+}

@@ -17,9 +17,9 @@ mod events;
 mod machine;
 
 /// A value and its bytes.
-struct Case {
-    id: FeatureId,
-    value: Feature,
+pub struct Case {
+    pub id: FeatureId,
+    pub value: Feature,
     little: Vec<u8>,
     big: Vec<u8>,
 }
@@ -54,11 +54,11 @@ fn tight(text: &str) -> Str {
 }
 
 /// The machine of the cases has two CPUs.
-fn layout() -> Layout {
+pub fn layout() -> Layout {
     Layout { nr_cpus_available: 2, ..Layout::default() }
 }
 
-fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<Case> {
     [
         system(),
         clocks(),

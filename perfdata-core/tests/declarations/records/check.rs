@@ -1,6 +1,6 @@
 //! Properties of every record that can be decoded.
 
-use perfdata_core::describe::{Describe, Style, WireSize};
+use perfdata_core::describe::{Describe, Leaf, Opaque, Style, Visitor, WireSize};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets, SampleView};
 use perfdata_core::{Endian, Error, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +36,8 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, E
     record.describe("", Style::Plain, &mut size);
     assert_eq!(size.0 + RecordHeader::SIZE, bytes.len(), "described whole: {record:#x?}");
 
+    assert_eq!(record.opaque(), opaque_one_by_one(&record));
+
     again.clear();
     record.encode_into(&mut again, other(endian)).expect("what was decoded is encoded");
     if is_swapped {
@@ -57,7 +59,33 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, E
     Ok(record)
 }
 
-/// Checks that the view of a sample returns the same values as decoding. It returns nothing after unknown parts.
+/// The first opaque piece, found by looking at every number for itself.
+fn opaque_one_by_one(record: &Record) -> Option<Opaque> {
+    struct Finder(Vec<&'static str>, usize, Option<Opaque>);
+    impl Visitor for Finder {
+        fn begin(&mut self, name: &'static str) {
+            self.0.push(name);
+        }
+        fn begin_list(&mut self, name: &'static str, _: usize) {
+            self.0.push(name);
+        }
+        fn end(&mut self) {
+            self.0.pop();
+        }
+        fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
+            if value.is_opaque() && self.2.is_none() {
+                let names: Vec<_> = self.0.iter().chain([&name]).copied().filter(|name| !name.is_empty()).collect();
+                self.2 = Some(Opaque { field: names.join("."), offset: self.1 });
+            }
+            self.1 += size;
+        }
+    }
+    let mut finder = Finder(Vec::new(), RecordHeader::SIZE, None);
+    record.describe("", Style::Plain, &mut finder);
+    finder.2
+}
+
+/// Checks that a look at a sample sees what decoding gives. Behind parts that are not known it sees nothing.
 fn seen_as_decoded(sample: &Sample, sample_view: &SampleView<'_>, layout: &Layout) {
     let words = |sample: &Sample| {
         let Sample { identifier, ip, time, addr, id, stream_id, period, .. } = sample;

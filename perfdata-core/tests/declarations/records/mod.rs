@@ -4,4 +4,4 @@ mod check;
 mod opaque;
 mod random;
 mod recordings;
-mod values;
+pub mod values;
