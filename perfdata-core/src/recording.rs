@@ -12,7 +12,7 @@ use crate::feature::{Feature, FeatureId, Section};
 use crate::header::Magic;
 use crate::layout::Layout;
 use crate::read::Limits;
-use crate::record::{EventTypeName, RawRecord, RecordType, SampleOffsets, SampleView};
+use crate::record::{EventTypeName, RawRecord, RecordType, Sample, SampleId, SampleOffsets, SampleView};
 
 /// An attribute with the IDs of its instances (one for each CPU or task).
 #[derive(Debug, Clone, PartialEq)]
@@ -126,21 +126,9 @@ struct IdPosition {
 
 impl IdPosition {
     fn of(attr: &Attr) -> Self {
-        // The record header (or, from the end, the ID itself) and the words between.
-        let at = |parts: &[SampleType]| {
-            let between = parts.iter().filter(|&&part| attr.sample_type.has(part)).count();
-            Some(between.saturating_add(1).saturating_mul(8))
-        };
-        if attr.sample_type.has(SampleType::IDENTIFIER) {
-            IdPosition { in_sample: Some(8), from_end: Some(8) }
-        } else if attr.sample_type.has(SampleType::ID) {
-            IdPosition {
-                in_sample: at(&[SampleType::IP, SampleType::TID, SampleType::TIME, SampleType::ADDR]),
-                from_end: at(&[SampleType::CPU, SampleType::STREAM_ID]),
-            }
-        } else {
-            IdPosition::default()
-        }
+        let parts = attr.sample_type;
+        let id = if parts.has(SampleType::IDENTIFIER) { SampleType::IDENTIFIER } else { SampleType::ID };
+        IdPosition { in_sample: Sample::from_start(parts, id), from_end: SampleId::from_end(parts, id) }
     }
 }
 
@@ -265,10 +253,8 @@ impl Events {
             return self.sample_time(record);
         }
         let layout = self.layout_of(record);
-        let behind = SampleType::ID.0 | SampleType::STREAM_ID.0 | SampleType::CPU.0 | SampleType::IDENTIFIER.0;
-        let words = (layout.sample_type.0 & behind).count_ones().saturating_add(1);
-        let from_end = (words as usize).saturating_mul(8);
-        let timed = record.kind.is_kernel() && layout.sample_id_all && layout.sample_type.has(SampleType::TIME);
+        let from_end = SampleId::from_end(layout.sample_type, SampleType::TIME)?;
+        let timed = record.kind.is_kernel() && layout.sample_id_all;
         if timed { record.word(record.bytes.len().checked_sub(from_end)?) } else { None }
     }
 

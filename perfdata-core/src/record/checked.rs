@@ -2,7 +2,7 @@
 
 use binrw::Endian;
 
-use super::{Body, RawRecord, Record, RecordType, SampleId};
+use super::{Body, RawRecord, Record, RecordType, Sample, SampleId};
 use crate::attr::SampleType;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::{Error, Problem, Result};
@@ -73,7 +73,7 @@ impl Record {
         }
         let sample_type = layout.sample_type;
         if let Body::Sample(sample) = &self.body {
-            self.compare("", &parts_of(sample), named(sample_type, SampleType(u64::MAX)), sample_type)?;
+            self.compare("", &parts_of(sample), named(sample_type, Sample::PARTS), sample_type)?;
         }
         let found = self.sample_id.as_ref().map(parts_of).unwrap_or_default();
         if self.kind.is_kernel() && self.kind != RecordType::SAMPLE {
@@ -163,7 +163,6 @@ impl Visitor for Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Sample;
     use crate::wire::Wire;
 
     /// Every part of a sample and of a trailer is named like its bit of `sample_type`.

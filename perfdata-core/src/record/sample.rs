@@ -6,8 +6,77 @@ use binrw::Endian;
 use crate::attr::{ReadFormat, SampleType};
 use crate::codes::{bitfield, codes};
 use crate::layout::Layout;
+use crate::record::RecordHeader;
 use crate::record::sample_view::halves;
 use crate::wire::{Counted, Extent, LayoutList, List, Rest, decode_words, elements, wire};
+
+/// Bytes of a word.
+const WORD: usize = 8;
+
+/// Declares what `sample_type` says the parts of: parts of one word each first, which are a number (`word`) or two of 4
+/// bytes (`pair`), then those that tell their own length by counts, then all others. `BIT name: Type` has the part where
+/// the bit is set, `BIT[unless OTHER]` where another is not; `BIT(arguments)` gives its decoder what it depends on.
+/// The places of words, the masks and `keep_parts` come from here.
+macro_rules! parts {
+    ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) {
+        words { $($(#[doc = $wdoc:literal])* $wbit:ident $form:ident $word:ident: $wtype:ty $(as $wstyle:ident)?),* $(,)? }
+        counted { $($(#[doc = $cdoc:literal])* $cbit:ident $(($cargs:expr))? $counted:ident: $ctype:ty $(as $cstyle:ident)?),* $(,)? }
+        others { $($(#[doc = $odoc:literal])* $obit:ident $([unless $before:ident])? $(($oargs:expr))? $other:ident: $otype:ty $(as $ostyle:ident)?),* $(,)? }
+    }) => {
+        wire! {
+            $(#[$meta])*
+            pub struct $name($layout) {
+                $($(#[doc = $wdoc])* #[br(if($layout.sample_type.has(SampleType::$wbit)))] pub $word: Option<$wtype> $(as $wstyle)?,)*
+                $($(#[doc = $cdoc])* #[br(if($layout.sample_type.has(SampleType::$cbit)) $(, args_raw = $cargs)?)] pub $counted: Option<$ctype> $(as $cstyle)?,)*
+                $($(#[doc = $odoc])* #[br(if($layout.sample_type.has(SampleType::$obit) $(&& !$layout.sample_type.has(SampleType::$before))?) $(, args_raw = $oargs)?)] pub $other: Option<$otype> $(as $ostyle)?,)*
+            }
+        }
+
+        impl $name {
+            /// The parts of one word each, in file order. They come first.
+            pub(super) const WORDS: [SampleType; [$(stringify!($word)),*].len()] = [$(SampleType::$wbit),*];
+
+            /// Those of them that are two numbers of 4 bytes.
+            #[allow(dead_code, reason = "a trailer is always decoded")]
+            pub(super) const PAIRS: SampleType = SampleType(0 $(| parts!(@pair $form SampleType::$wbit.0))*);
+
+            /// The parts behind the words, in file order, that tell their length by counts alone.
+            #[allow(dead_code, reason = "a trailer has none")]
+            pub(super) const COUNTED: [SampleType; { const NAMES: &[&str] = &[$(stringify!($counted)),*]; NAMES.len() }] =
+                [$(SampleType::$cbit),*];
+
+            /// All parts.
+            pub(super) const PARTS: SampleType =
+                SampleType(0 $(| SampleType::$wbit.0)* $(| SampleType::$cbit.0)* $(| SampleType::$obit.0)*);
+
+            /// Takes out the parts that are not among `parts`.
+            pub fn keep_parts(&mut self, parts: SampleType) {
+                $(keep(parts, SampleType::$wbit, &mut self.$word);)*
+                $(keep(parts, SampleType::$cbit, &mut self.$counted);)*
+                $(keep(parts, SampleType::$obit, &mut self.$other);)*
+            }
+        }
+    };
+    (@pair pair $bit:expr) => { $bit };
+    (@pair word $bit:expr) => { 0 };
+}
+
+/// Takes out a part that is not among `parts`.
+fn keep<T>(parts: SampleType, part: SampleType, value: &mut Option<T>) {
+    if !parts.has(part) {
+        *value = None;
+    }
+}
+
+/// All of `parts`.
+const fn all(mut parts: &[SampleType]) -> SampleType {
+    let mut all = 0;
+    while let [part, rest @ ..] = parts {
+        all |= part.0;
+        parts = rest;
+    }
+    SampleType(all)
+}
 
 wire! {
     /// Process and thread.
@@ -29,63 +98,51 @@ wire! {
     }
 }
 
-wire! {
-    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read from
-    /// the end of the record. A new trailer must have exactly the parts in the event's `sample_type`.
+parts! {
+    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read
+    /// from the end of the record. Who makes one gives it exactly the parts that the event's `sample_type` names.
     pub struct SampleId(layout) {
-        /// Process and thread.
-        #[br(if(layout.sample_type.has(SampleType::TID)))]
-        pub tid: Option<Tid>,
-        /// Nanoseconds on the recording's clock.
-        #[br(if(layout.sample_type.has(SampleType::TIME)))]
-        pub time: Option<u64> as Time,
-        /// Event id.
-        #[br(if(layout.sample_type.has(SampleType::ID)))]
-        pub id: Option<u64> as Id,
-        /// Id of the event's instance (one per CPU and task).
-        #[br(if(layout.sample_type.has(SampleType::STREAM_ID)))]
-        pub stream_id: Option<u64>,
-        /// CPU.
-        #[br(if(layout.sample_type.has(SampleType::CPU)))]
-        pub cpu: Option<Cpu>,
-        /// Event id at a fixed place: the last word (3.12).
-        #[br(if(layout.sample_type.has(SampleType::IDENTIFIER)))]
-        pub identifier: Option<u64> as Id,
+        words {
+            /// Process and thread.
+            TID pair tid: Tid,
+            /// Nanoseconds on the recording's clock.
+            TIME word time: u64 as Time,
+            /// Event id.
+            ID word id: u64 as Id,
+            /// Id of the event's instance (one per CPU and task).
+            STREAM_ID word stream_id: u64,
+            /// CPU.
+            CPU pair cpu: Cpu,
+            /// Event id at a fixed place: the last word (3.12).
+            IDENTIFIER word identifier: u64 as Id,
+        }
+        counted {}
+        others {}
     }
 }
 
 impl SampleId {
-    /// The parts of `sample_type` that the trailer has, one u64 each.
-    pub(super) const PARTS: SampleType = SampleType(
-        SampleType::TID.0
-            | SampleType::TIME.0
-            | SampleType::ID.0
-            | SampleType::STREAM_ID.0
-            | SampleType::CPU.0
-            | SampleType::IDENTIFIER.0,
-    );
-
-    /// Removes the parts that are not in `parts`.
-    pub fn keep_parts(&mut self, parts: SampleType) {
-        keep(parts, SampleType::TID, &mut self.tid);
-        keep(parts, SampleType::TIME, &mut self.time);
-        keep(parts, SampleType::ID, &mut self.id);
-        keep(parts, SampleType::STREAM_ID, &mut self.stream_id);
-        keep(parts, SampleType::CPU, &mut self.cpu);
-        keep(parts, SampleType::IDENTIFIER, &mut self.identifier);
-    }
-
     /// Bytes of a trailer.
     pub fn len(sample_type: SampleType) -> usize {
-        ((sample_type.0 & Self::PARTS.0).count_ones() as usize).saturating_mul(8)
+        ((sample_type.0 & Self::PARTS.0).count_ones() as usize).saturating_mul(WORD)
+    }
+
+    /// Where `part` stands in a trailer, in bytes from its end.
+    #[inline]
+    pub(crate) fn from_end(sample_type: SampleType, part: SampleType) -> Option<usize> {
+        let behind = Self::WORDS.iter().rev().take_while(|&&word| word != part);
+        place(sample_type, part, behind).map(|behind| behind.saturating_add(WORD))
     }
 }
 
-/// Removes a part that is not in `parts`.
-fn keep<T>(parts: SampleType, part: SampleType, value: &mut Option<T>) {
-    if !parts.has(part) {
-        *value = None;
-    }
+/// Bytes that the parts `between` take, if there is such a `part`.
+fn place<'a>(
+    sample_type: SampleType,
+    part: SampleType,
+    between: impl Iterator<Item = &'a SampleType>,
+) -> Option<usize> {
+    let words = between.filter(|&&word| sample_type.has(word)).count();
+    sample_type.has(part).then_some(words.saturating_mul(WORD))
 }
 
 wire! {
@@ -302,144 +359,92 @@ impl Layout {
             parts.0 &= SampleType::KNOWN.0 & !SampleType::AUX.0;
         }
         if parts.has(SampleType::READ) && self.read_format.unknown() != 0 {
-            parts.0 &= super::sample_view::WORDS.iter().fold(0, |all, part| all | part.0);
+            parts.0 &= all(&Sample::WORDS).0;
         }
         parts
     }
 }
 
-wire! {
-    /// One event that happened (2.6.31). Parts are in file order. The event's `sample_type` determines which are
-    /// present: a new sample must have exactly these.
+parts! {
+    /// One event that happened (2.6.31). Parts in file order; which of them there are, the event's `sample_type` says:
+    /// who makes one gives it exactly these.
     #[derive(Default)]
     pub struct Sample(layout) {
-        /// Event id at a fixed place (3.12).
-        #[br(if(layout.sample_type.has(SampleType::IDENTIFIER)))]
-        pub identifier: Option<u64> as Id,
-        /// Instruction pointer.
-        #[br(if(layout.sample_type.has(SampleType::IP)))]
-        pub ip: Option<u64> as Hex,
-        /// Process and thread.
-        #[br(if(layout.sample_type.has(SampleType::TID)))]
-        pub tid: Option<Tid>,
-        /// Nanoseconds on the recording's clock.
-        #[br(if(layout.sample_type.has(SampleType::TIME)))]
-        pub time: Option<u64> as Time,
-        /// Data address.
-        #[br(if(layout.sample_type.has(SampleType::ADDR)))]
-        pub addr: Option<u64> as Hex,
-        /// Event id.
-        #[br(if(layout.sample_type.has(SampleType::ID)))]
-        pub id: Option<u64> as Id,
-        /// Id of the event's instance.
-        #[br(if(layout.sample_type.has(SampleType::STREAM_ID)))]
-        pub stream_id: Option<u64>,
-        /// CPU.
-        #[br(if(layout.sample_type.has(SampleType::CPU)))]
-        pub cpu: Option<Cpu>,
-        /// Events since the last sample.
-        #[br(if(layout.sample_type.has(SampleType::PERIOD)))]
-        pub period: Option<u64>,
-        /// Counter values.
-        #[br(if(layout.sample_type.has(SampleType::READ)), args_raw = layout)]
-        pub read: Option<ReadValue>,
-        /// Return addresses, innermost first, with [`CallchainContext`] markers between.
-        #[br(if(layout.sample_type.has(SampleType::CALLCHAIN)))]
-        pub callchain: Option<Counted<u64, u64>> as Callchain,
-        /// Raw data of a tracepoint or PMU, in the recording machine's layout; padding included.
-        #[br(if(layout.sample_type.has(SampleType::RAW)))]
-        pub raw: Option<Counted<u32, u8>>,
-        /// The last branches.
-        #[br(if(layout.sample_type.has(SampleType::BRANCH_STACK)), args_raw = layout)]
-        pub branch_stack: Option<BranchStack>,
-        /// User registers (3.7).
-        #[br(if(layout.sample_type.has(SampleType::REGS_USER)), args_raw = layout.with_regs(layout.sample_regs_user))]
-        pub regs_user: Option<Regs>,
-        /// User stack (3.7).
-        #[br(if(layout.sample_type.has(SampleType::STACK_USER)))]
-        pub stack_user: Option<StackUser>,
-        /// Cost, in a unit that depends on the event (3.10).
-        #[br(if(layout.sample_type.has(SampleType::WEIGHT)))]
-        pub weight: Option<u64>,
-        /// Several costs (5.12), if [`weight`](Self::weight) is not requested.
-        #[br(if(layout.sample_type.has(SampleType::WEIGHT_STRUCT) && !layout.sample_type.has(SampleType::WEIGHT)))]
-        pub weight_struct: Option<Weights>,
-        /// Where the data came from, `union perf_mem_data_src` (3.10).
-        #[br(if(layout.sample_type.has(SampleType::DATA_SRC)))]
-        pub data_src: Option<DataSource>,
-        /// Transaction flags in bits 0–7, abort code in bits 32–63 (3.13).
-        #[br(if(layout.sample_type.has(SampleType::TRANSACTION)))]
-        pub transaction: Option<u64> as Hex,
-        /// Registers at the interrupt (3.19).
-        #[br(if(layout.sample_type.has(SampleType::REGS_INTR)), args_raw = layout.with_regs(layout.sample_regs_intr))]
-        pub regs_intr: Option<Regs>,
-        /// Physical data address (4.14).
-        #[br(if(layout.sample_type.has(SampleType::PHYS_ADDR)))]
-        pub phys_addr: Option<u64> as Hex,
-        /// Id of the cgroup (5.7).
-        #[br(if(layout.sample_type.has(SampleType::CGROUP)))]
-        pub cgroup: Option<u64>,
-        /// Page size at the data address in bytes (5.11).
-        #[br(if(layout.sample_type.has(SampleType::DATA_PAGE_SIZE)))]
-        pub data_page_size: Option<u64>,
-        /// Page size at the instruction in bytes (5.11).
-        #[br(if(layout.sample_type.has(SampleType::CODE_PAGE_SIZE)))]
-        pub code_page_size: Option<u64>,
-        /// Piece of an AUX trace (5.5).
-        #[br(if(layout.sample_type.has(SampleType::AUX)))]
-        pub aux: Option<Counted<u64, u8>>,
+        words {
+            /// Event id at a fixed place (3.12).
+            IDENTIFIER word identifier: u64 as Id,
+            /// Instruction pointer.
+            IP word ip: u64 as Hex,
+            /// Process and thread.
+            TID pair tid: Tid,
+            /// Nanoseconds on the recording's clock.
+            TIME word time: u64 as Time,
+            /// Data address.
+            ADDR word addr: u64 as Hex,
+            /// Event id.
+            ID word id: u64 as Id,
+            /// Id of the event's instance.
+            STREAM_ID word stream_id: u64,
+            /// CPU.
+            CPU pair cpu: Cpu,
+            /// Events since the last sample.
+            PERIOD word period: u64,
+        }
+        counted {
+            /// Counter values.
+            READ(layout) read: ReadValue,
+            /// Return addresses, innermost first, with [`CallchainContext`] markers between.
+            CALLCHAIN callchain: Counted<u64, u64> as Callchain,
+            /// Raw data of a tracepoint or PMU, in the recording machine's layout; padding included.
+            RAW raw: Counted<u32, u8>,
+        }
+        others {
+            /// The last branches.
+            BRANCH_STACK(layout) branch_stack: BranchStack,
+            /// User registers (3.7).
+            REGS_USER(layout.with_regs(layout.sample_regs_user)) regs_user: Regs,
+            /// User stack (3.7).
+            STACK_USER stack_user: StackUser,
+            /// Cost, in what the event counts (3.10).
+            WEIGHT weight: u64,
+            /// Several costs (5.12), where [`weight`](Self::weight) is not asked for.
+            WEIGHT_STRUCT[unless WEIGHT] weight_struct: Weights,
+            /// Where the data came from, `union perf_mem_data_src` (3.10).
+            DATA_SRC data_src: DataSource,
+            /// Transaction flags in bits 0–7, abort code in bits 32–63 (3.13).
+            TRANSACTION transaction: u64 as Hex,
+            /// Registers at the interrupt (3.19).
+            REGS_INTR(layout.with_regs(layout.sample_regs_intr)) regs_intr: Regs,
+            /// Physical data address (4.14).
+            PHYS_ADDR phys_addr: u64 as Hex,
+            /// Id of the cgroup (5.7).
+            CGROUP cgroup: u64,
+            /// Page size at the data address in bytes (5.11).
+            DATA_PAGE_SIZE data_page_size: u64,
+            /// Page size at the instruction in bytes (5.11).
+            CODE_PAGE_SIZE code_page_size: u64,
+            /// Piece of an AUX trace (5.5).
+            AUX aux: Counted<u64, u8>,
+        }
     }
 }
 
-impl Sample {
-    /// Removes the parts that are not in `parts`.
-    pub fn keep_parts(&mut self, parts: SampleType) {
-        keep(parts, SampleType::IDENTIFIER, &mut self.identifier);
-        keep(parts, SampleType::IP, &mut self.ip);
-        keep(parts, SampleType::TID, &mut self.tid);
-        keep(parts, SampleType::TIME, &mut self.time);
-        keep(parts, SampleType::ADDR, &mut self.addr);
-        keep(parts, SampleType::ID, &mut self.id);
-        keep(parts, SampleType::STREAM_ID, &mut self.stream_id);
-        keep(parts, SampleType::CPU, &mut self.cpu);
-        keep(parts, SampleType::PERIOD, &mut self.period);
-        keep(parts, SampleType::READ, &mut self.read);
-        keep(parts, SampleType::CALLCHAIN, &mut self.callchain);
-        keep(parts, SampleType::RAW, &mut self.raw);
-        keep(parts, SampleType::BRANCH_STACK, &mut self.branch_stack);
-        keep(parts, SampleType::REGS_USER, &mut self.regs_user);
-        keep(parts, SampleType::STACK_USER, &mut self.stack_user);
-        keep(parts, SampleType::WEIGHT, &mut self.weight);
-        keep(parts, SampleType::WEIGHT_STRUCT, &mut self.weight_struct);
-        keep(parts, SampleType::DATA_SRC, &mut self.data_src);
-        keep(parts, SampleType::TRANSACTION, &mut self.transaction);
-        keep(parts, SampleType::REGS_INTR, &mut self.regs_intr);
-        keep(parts, SampleType::PHYS_ADDR, &mut self.phys_addr);
-        keep(parts, SampleType::CGROUP, &mut self.cgroup);
-        keep(parts, SampleType::DATA_PAGE_SIZE, &mut self.data_page_size);
-        keep(parts, SampleType::CODE_PAGE_SIZE, &mut self.code_page_size);
-        keep(parts, SampleType::AUX, &mut self.aux);
-    }
+const _: () = assert!(Sample::PARTS.0 == SampleType::KNOWN.0, "every bit of sample_type has its part");
 
-    /// The parts that [`of_words`](Self::of_words) reads.
-    const WORDS: SampleType = SampleType(
-        SampleType::IDENTIFIER.0
-            | SampleType::IP.0
-            | SampleType::TID.0
-            | SampleType::TIME.0
-            | SampleType::ADDR.0
-            | SampleType::ID.0
-            | SampleType::STREAM_ID.0
-            | SampleType::CPU.0
-            | SampleType::PERIOD.0
-            | SampleType::CALLCHAIN.0
-            | SampleType::RAW.0,
-    );
+impl Sample {
+    /// The parts that [`of_words`](Self::of_words) reads: words, CALLCHAIN and RAW.
+    const USUAL: SampleType = SampleType(all(&Self::WORDS).0 | all(&Self::COUNTED).0 & !SampleType::READ.0);
+
+    /// Where `part`, which is a word, stands in a SAMPLE, in bytes from the start of the record.
+    pub(crate) fn from_start(sample_type: SampleType, part: SampleType) -> Option<usize> {
+        let before = Self::WORDS.iter().take_while(|&&word| word != part);
+        place(sample_type, part, before).map(|before| before.saturating_add(RecordHeader::SIZE))
+    }
 
     /// Decodes a sample with `parts` in a fraction of the time if it contains only the most common parts and they use
     /// all of `bytes`; returns `None` for all other samples, corrupt or not.
     pub(super) fn of_words(bytes: &[u8], endian: Endian, parts: SampleType) -> Option<Self> {
-        if parts.0 & !Self::WORDS.0 != 0 {
+        if parts.0 & !Self::USUAL.0 != 0 {
             return None;
         }
         let mut rest = bytes;
@@ -494,7 +499,7 @@ mod tests {
     /// Every combination of the most common parts, in both byte orders: whole, truncated anywhere, with extra bytes.
     #[test]
     fn words_are_what_the_declaration_says() {
-        let parts: Vec<u64> = (0..64).map(|bit| 1 << bit).filter(|bit| Sample::WORDS.0 & bit != 0).collect();
+        let parts: Vec<u64> = (0..64).map(|bit| 1 << bit).filter(|bit| Sample::USUAL.0 & bit != 0).collect();
         let mut compared = 0;
         for choice in 0..1_u64 << parts.len() {
             let bits = parts.iter().enumerate().filter(|(at, _)| choice >> at & 1 == 1);

@@ -10,27 +10,11 @@ use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};
 use crate::layout::{BranchForm, Layout};
-use crate::record::{BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, Tid};
+use crate::record::{BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, Sample, Tid};
 use crate::recording::Events;
 
 /// The parts before READ in the order of a SAMPLE, one word each.
-pub(super) const WORDS: [SampleType; 9] = [
-    SampleType::IDENTIFIER,
-    SampleType::IP,
-    SampleType::TID,
-    SampleType::TIME,
-    SampleType::ADDR,
-    SampleType::ID,
-    SampleType::STREAM_ID,
-    SampleType::CPU,
-    SampleType::PERIOD,
-];
-
-/// The parts of one word that are two numbers of 4 bytes.
-const PAIRS: [SampleType; 2] = [SampleType::TID, SampleType::CPU];
-
-/// The parts after those of one word, in order, whose counts suffice to convert a SAMPLE to the other byte order.
-const COUNTED: [SampleType; 3] = [SampleType::READ, SampleType::CALLCHAIN, SampleType::RAW];
+const WORDS: [SampleType; Sample::WORDS.len()] = Sample::WORDS;
 
 /// Bytes of a word.
 const WORD: usize = 8;
@@ -62,7 +46,7 @@ impl SampleOffsets {
             behind += if parts.has(part) { WORD } else { 0 };
             u8::try_from(at).unwrap_or(0)
         });
-        let pairs = WORDS.iter().zip(words).filter(|(part, at)| PAIRS.contains(part) && *at > 0);
+        let pairs = WORDS.iter().zip(words).filter(|(part, at)| Sample::PAIRS.has(**part) && *at > 0);
         SampleOffsets {
             words,
             behind,
@@ -73,7 +57,7 @@ impl SampleOffsets {
             pairs: pairs.fold(0, |all, (_, at)| all | 1 << (usize::from(at) / WORD - 1)),
             // Parts after those whose position is certain have no known offset.
             is_plain: parts == layout.sample_type
-                && WORDS.iter().chain(&COUNTED).fold(parts.0, |rest, part| rest & !part.0) == 0,
+                && WORDS.iter().chain(&Sample::COUNTED).fold(parts.0, |rest, part| rest & !part.0) == 0,
         }
     }
 
