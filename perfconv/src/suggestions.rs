@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::record::RecordType;
+use perfdata_core::record::{RecordType, TABLE};
 use perfdata_core::{Endian, Version};
 
 use perfdata_convert::convert::compress::Compress;
@@ -135,7 +135,7 @@ fn output(input: &Path, kind: &str, extension: &str) -> PathBuf {
 }
 
 fn is_compressed(overview: &Overview) -> bool {
-    [RecordType::COMPRESSED, RecordType::COMPRESSED2].iter().any(|kind| overview.count(*kind) > 0)
+    TABLE.iter().any(|info| info.kind.is_compressed() && overview.count(info.kind) > 0)
 }
 
 /// What the recording at `input` is, in a few lines, and the steps.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use perfdata_core::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
 use perfdata_core::feature::{EventDescs, Feature, FeatureId, Section};
-use perfdata_core::record::{Body, EventUpdate, EventUpdateValue, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::record::{Body, EventUpdate, EventUpdateValue, RawRecord, Record, RecordType};
 use perfdata_core::{Event, Layout, Recording};
 
 /// The names of a recording's events, indexed by their position in the list.
@@ -44,7 +44,7 @@ impl EventNames {
     pub fn see(&mut self, record: &RawRecord<'_>) {
         match record.kind {
             RecordType::HEADER_FEATURE => {
-                let id = record.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok()).map(FeatureId);
+                let id = record.feature();
                 self.has_descs &= id != Some(FeatureId::EVENT_DESC);
                 self.has_pmus &= id != Some(FeatureId::PMU_MAPPINGS);
             }

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::{Limits, RecordRef};
-use perfdata_core::record::{Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Namespace, Record, RecordType, Task, Tid};
+use perfdata_core::record::{
+    Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Namespace, Record, RecordType, Task, Tid, is_known_time,
+};
 use perfdata_core::{Recording, Result};
 
 use crate::dso::{BuildId, Dso, DsoKind, Dsos, Machine};
@@ -306,7 +308,7 @@ impl Session {
         if let Some(change) = Change::of(&decoded) {
             self.change(change);
         }
-        self.apply(decoded, record.time().filter(|&time| time != 0 && time != u64::MAX));
+        self.apply(decoded, record.time().filter(|&time| is_known_time(time)));
         self.check().map_err(|error| error.at(record.offset))
     }
 

@@ -13,7 +13,7 @@ use perfdata_core::feature::{Compression, Feature, FeatureId, Section};
 use perfdata_core::read::{
     BatchPart, Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem, is_compressed, is_metadata,
 };
-use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::{Endian, Recording};
 use perfdata_write::{Compressor, RecordSink};
 
@@ -135,8 +135,8 @@ impl Step {
 
     /// Whether the stage takes all compressed records as they are.
     fn takes_compressed(&self) -> bool {
-        let kinds = [RecordType::COMPRESSED, RecordType::COMPRESSED2];
-        kinds.into_iter().all(|kind| self.stage.compressed(kind) == CompressedRecords::AsTheyAre)
+        let mut kinds = TABLE.iter().map(|info| info.kind).filter(|kind| kind.is_compressed());
+        kinds.all(|kind| self.stage.compressed(kind) == CompressedRecords::AsTheyAre)
     }
 }
 

@@ -15,7 +15,7 @@ use perfdata_core::feature::{BuildIdEntry, Compression, EventDesc, EventDescs, F
 use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::record::{
     Body, BranchFlags, BuildId, CpuMode, DataSource, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MappedBuildId, RawRecord,
-    Record, RecordType, TABLE,
+    Record, RecordHeader, RecordType, TABLE,
 };
 use perfdata_core::wire::{Rest, Text};
 use perfdata_core::{Endian, Event, Events, Layout, Recording, Version};
@@ -251,18 +251,10 @@ impl Compat {
         }
         let misc = raw.misc & self.forms.known_misc(raw.kind);
         if misc != raw.misc && out.get(start..).is_some_and(|bytes| bytes == raw.bytes) {
-            self.put(out, start.saturating_add(4), misc);
+            RecordHeader::put_misc(out.get_mut(start..).unwrap_or_default(), misc, self.endian);
             self.count("flags of records are cleared", raw.kind.to_string());
         }
         self.align(raw.kind, out, start)
-    }
-
-    /// Puts a number of 16 bits into a header.
-    fn put(&self, out: &mut [u8], at: usize, number: u16) {
-        let bytes = if self.endian == Endian::Little { number.to_le_bytes() } else { number.to_be_bytes() };
-        if let Some(field) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-            *field = bytes;
-        }
     }
 
     /// Fills a record of an odd size up, where perf demands it.
@@ -275,7 +267,7 @@ impl Compat {
         let size = u16::try_from(len.next_multiple_of(8))
             .map_err(|_| Error::Refused(format!("a {kind} record is too long to be aligned")))?;
         out.resize(start.saturating_add(usize::from(size)), 0);
-        self.put(out, start.saturating_add(6), size);
+        RecordHeader::put_size(out.get_mut(start..).unwrap_or_default(), size, self.endian);
         self.count("records are filled up to a multiple of 8 bytes", kind.to_string());
         Ok(())
     }
@@ -422,12 +414,10 @@ fn is_data(kind: RecordType) -> bool {
         RecordType::AUXTRACE,
         RecordType::STAT,
         RecordType::STAT_ROUND,
-        RecordType::COMPRESSED,
-        RecordType::COMPRESSED2,
         RecordType::SCHEDSTAT_CPU,
         RecordType::SCHEDSTAT_DOMAIN,
     ];
-    kind.is_kernel() || of_tool.contains(&kind)
+    kind.is_kernel() || kind.is_compressed() || of_tool.contains(&kind)
 }
 
 /// Hands all records in `bytes` on; they stood at `offset`.

@@ -2,7 +2,7 @@
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Compression, CompressionType, Feature, FeatureId};
-use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::{Recording, Version};
 use perfdata_write::ParallelCompressor;
 
@@ -32,8 +32,7 @@ impl Compress {
 
     /// The newest kind of compressed record that perf `version` reads; 5.2 is the first that reads one.
     pub fn kind_for(version: Version) -> Option<RecordType> {
-        let kinds = [RecordType::COMPRESSED2, RecordType::COMPRESSED];
-        kinds.into_iter().find(|kind| kind.info().is_some_and(|info| version.has(info.since)))
+        TABLE.iter().rev().find(|info| info.kind.is_compressed() && version.has(info.since)).map(|info| info.kind)
     }
 
     /// A stage that writes records of `kind` (COMPRESSED2, or COMPRESSED, which perf before 6.15 takes) at zstd's

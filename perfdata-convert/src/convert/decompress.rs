@@ -3,7 +3,7 @@
 use perfdata_core::container_layout::{ContainerLayout, Part, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::read::{Decompressor, Tail, is_compressed};
-use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
+use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Recording};
 
 use super::{CompressedRecords, Link, Requirements, Stage};
@@ -117,8 +117,7 @@ pub(super) fn check_finished(container_layout: &ContainerLayout) -> Result<()> {
 
 /// Whether the record carries the COMPRESSED feature.
 pub(super) fn is_section(record: &RawRecord<'_>) -> bool {
-    record.kind == RecordType::HEADER_FEATURE
-        && record.word(RecordHeader::SIZE) == Some(u64::from(FeatureId::COMPRESSED.0))
+    record.feature() == Some(FeatureId::COMPRESSED)
 }
 
 /// Whether `slot` holds the COMPRESSED feature, be it one that a later one made void.

@@ -7,7 +7,7 @@ use perfdata_core::describe::Leaf;
 use perfdata_core::feature::{FeatureId, Section, TABLE};
 use perfdata_core::header::FeatureBitmap;
 use perfdata_core::read::is_metadata;
-use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
+use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::values::Values;
 use perfdata_core::{Endian, Layout, Recording};
 use serde_json::Value;
@@ -70,9 +70,7 @@ impl Edit {
             RecordType::HEADER_TRACING_DATA => Some(FeatureId::TRACING_DATA),
             RecordType::HEADER_BUILD_ID => Some(FeatureId::BUILD_ID),
             // Without section it is the end of the features.
-            RecordType::HEADER_FEATURE if record.body().len() > 8 => {
-                record.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok()).map(FeatureId)
-            }
+            _ if record.body().len() > 8 => record.feature(),
             _ => None,
         };
         id.is_some_and(|id| self.changes.contains_key(&id))

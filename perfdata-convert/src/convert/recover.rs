@@ -15,7 +15,7 @@ use perfdata_core::error::Problem;
 use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::{CompressedData, Ids, Losses, Skipped, Survey, is_metadata};
-use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::{Layout, Recording};
 
 use super::decompress::Decompress;
@@ -321,11 +321,10 @@ struct Without {
 impl Without {
     fn is_without(&self, record: &RawRecord<'_>) -> bool {
         let said = match record.kind {
-            RecordType::HEADER_FEATURE => record.word(RecordHeader::SIZE),
-            RecordType::HEADER_TRACING_DATA => Some(FeatureId::TRACING_DATA.0.into()),
-            _ => None,
+            RecordType::HEADER_TRACING_DATA => Some(FeatureId::TRACING_DATA),
+            _ => record.feature(),
         };
-        said.is_some_and(|id| self.sections.iter().any(|section| u64::from(section.0) == id))
+        said.is_some_and(|id| self.sections.contains(&id))
     }
 }
 

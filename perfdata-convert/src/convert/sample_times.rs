@@ -28,7 +28,7 @@ impl SampleTimes {
     pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> perfdata_core::Result<()> {
         match record.kind {
             RecordType::SAMPLE => self.sample(record, recording),
-            RecordType::COMPRESSED | RecordType::COMPRESSED2 => {
+            kind if kind.is_compressed() => {
                 let mut inner = match self.decompressor.take() {
                     Some(decompressor) => decompressor,
                     None => Decompressor::of(recording)?,

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::sync::Arc;
 
+use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, FileLayout, Part};
-use perfdata_core::feature::FeatureId;
+use perfdata_core::feature::{BuildIdEntry, FeatureId};
 use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::read::{Options, RecordingReader, Source, SourceReader};
-use perfdata_core::{Endian, Recording};
+use perfdata_core::record::RecordHeader;
 
 use crate::error::{Error, Result, Step};
 use crate::leftover::without_place;
@@ -99,17 +100,10 @@ pub(super) fn check_kept(
 /// Whether perf may read something of a section that cannot be read: most sections it reads beyond their end, too. Build
 /// ids it reads one by one, up to the first one that cannot be; perf inject writes attributes over it.
 fn says_something(id: u32, bytes: &[u8], file: &FileLayout, recording: &Recording) -> bool {
-    let size = bytes.get(6..8).and_then(|size| <[u8; 2]>::try_from(size).ok());
-    let size =
-        size.map(
-            |size| if recording.endian == Endian::Little { u16::from_le_bytes(size) } else { u16::from_be_bytes(size) },
-        );
-    let is_void = size.is_none_or(|size| usize::from(size) < BUILD_ID_RECORD);
+    let header = RecordHeader::parse(bytes, recording.endian);
+    let is_void = header.is_none_or(|header| usize::from(header.size) < BuildIdEntry::FIXED);
     !(id == FeatureId::BUILD_ID.0 && is_void && file.place(Part::Feature(id)).is_none())
 }
-
-/// Bytes of a record of a build id without the name of the file.
-const BUILD_ID_RECORD: usize = 36;
 
 fn cannot_be_kept(id: u32, place: FileSection, bytes: &[u8], recording: &Recording) -> Error {
     let mut alone = Recording::new(recording.endian);

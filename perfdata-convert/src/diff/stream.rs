@@ -156,7 +156,7 @@ pub(super) fn read(mut reader: BoxedSource, across: bool, mut send: impl FnMut(E
         side.counts.add_at(raw.kind, inner);
         match raw.kind {
             kind if is_metadata(kind) => {}
-            RecordType::COMPRESSED | RecordType::COMPRESSED2 => {}
+            kind if kind.is_compressed() => {}
             // Compared as the names of the events.
             RecordType::EVENT_UPDATE if side.is_name(raw, recording) => {}
             RecordType::HEADER_BUILD_ID if across => side.see_build_id(raw, recording),

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use perfdata_core::record::{RawRecord, RecordHeader, RecordType, SampleView, Task, Tid};
-use perfdata_core::{Endian, Events};
+use perfdata_core::Events;
+use perfdata_core::record::{RawRecord, RecordHeader, RecordType, SampleView, Task, Tid, is_known_time};
 use perfdata_session::{CommId, Machine, ThreadId, Threads};
 
 /// Samples that wait at most; of more the older half is counted.
@@ -95,7 +95,7 @@ impl Comms {
 
     /// Takes another record than a sample.
     pub fn see(&mut self, record: &RawRecord<'_>, events: &Events) {
-        let pair = |at| record.word(RecordHeader::SIZE + at).map(|word| halves(word, record.endian));
+        let pair = |at| record.pair(RecordHeader::SIZE + at);
         let change = match record.kind {
             RecordType::FINISHED_ROUND => {
                 self.settle(self.complete);
@@ -279,15 +279,8 @@ impl Comms {
     }
 }
 
-/// A time of 0 or of all ones says nothing: perf takes such a record as it comes.
 fn known(time: Option<u64>) -> Option<u64> {
-    time.filter(|&time| time != 0 && time != u64::MAX)
-}
-
-/// The two numbers of a word, the first first.
-fn halves(word: u64, endian: Endian) -> (u32, u32) {
-    let (low, high) = (word as u32, (word >> 32) as u32);
-    if endian == Endian::Little { (low, high) } else { (high, low) }
+    time.filter(|&time| is_known_time(time))
 }
 
 #[cfg(test)]

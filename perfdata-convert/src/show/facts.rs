@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use perfdata_core::Recording;
 use perfdata_core::feature::{ClockData, Feature, FeatureId, SampleTime};
-use perfdata_core::record::{AuxFlags, RawRecord, RecordHeader, RecordType};
+use perfdata_core::record::{AuxFlags, MISC_LOST_SAMPLES_BPF, RawRecord, RecordHeader, RecordType};
 
 use super::comms::Comms;
 use super::date::Date;
@@ -97,7 +97,7 @@ impl Facts {
         match record.kind {
             RecordType::LOST => self.lost_records = self.lost_records.saturating_add(word(1)),
             RecordType::LOST_SAMPLES => {
-                let is_filtered = record.kind.misc_flags(record.misc).any(|(name, _)| name == "LOST_SAMPLES_BPF");
+                let is_filtered = record.misc & MISC_LOST_SAMPLES_BPF != 0;
                 let sum = if is_filtered { &mut self.filtered_samples } else { &mut self.lost_samples };
                 *sum = sum.saturating_add(word(0));
             }

@@ -127,9 +127,10 @@ impl Overview {
         self.names.see(record);
         match record.kind {
             RecordType::HEADER_FEATURE => {
-                let id = record.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok());
                 // Behind the feature's number.
-                self.sections.extend(id.map(|id| (id, record.offset.saturating_add(RecordHeader::SIZE as u64 + 8))));
+                self.sections.extend(
+                    record.feature().map(|id| (id.0, record.offset.saturating_add(RecordHeader::SIZE as u64 + 8))),
+                );
             }
             RecordType::HEADER_TRACING_DATA => {
                 let end = record.offset.saturating_add(record.bytes.len() as u64);

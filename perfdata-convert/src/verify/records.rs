@@ -115,11 +115,11 @@ impl Records {
             RecordType::AUXTRACE if !inner => {
                 self.seen.auxtrace.push(FileSection { offset: raw.offset, size: raw.bytes.len() as u64 });
             }
-            RecordType::COMPRESSED | RecordType::COMPRESSED2 => self.compressed = Some(raw.offset),
+            kind if kind.is_compressed() => self.compressed = Some(raw.offset),
             RecordType::HEADER_FEATURE => {
-                let id = raw.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok());
                 // Behind the feature's number.
-                self.sections.extend(id.map(|id| (id, raw.offset.saturating_add(RecordHeader::SIZE as u64 + 8))));
+                self.sections
+                    .extend(raw.feature().map(|id| (id.0, raw.offset.saturating_add(RecordHeader::SIZE as u64 + 8))));
             }
             _ => {}
         }

@@ -61,8 +61,8 @@ impl BuildIdEntry {
         Record { kind: RecordType::HEADER_BUILD_ID, misc, body, tail: Vec::new(), sample_id: None }
     }
 
-    /// Size in bytes of everything before the name.
-    const FIXED: usize = RecordHeader::SIZE + 28;
+    /// Bytes in front of the name.
+    pub const FIXED: usize = RecordHeader::SIZE + 28;
 }
 
 /// The build IDs, the kernel's first.

@@ -171,6 +171,21 @@ features! {
     34 CLN_SIZE CacheLineSize(u32) since "7.0" pipe yes,
 }
 
+const _: () = assert!(ascends(TABLE), "features are looked up by halving the table");
+
+/// Whether each line has a higher number than the one before it.
+const fn ascends(mut table: &[FeatureInfo]) -> bool {
+    while let [first, rest @ ..] = table {
+        if let [second, ..] = rest
+            && first.id.0 >= second.id.0
+        {
+            return false;
+        }
+        table = rest;
+    }
+    true
+}
+
 impl FeatureId {
     /// Sets this feature as the structure that `error` is about.
     pub(super) fn blame(self, error: Error) -> Error {

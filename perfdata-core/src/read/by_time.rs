@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::read::decompress::{Decompressor, is_compressed};
 use crate::read::ordered_events::{OrderedEvents, Waiting};
 use crate::read::record_batch::{Chunk, RecordBatch};
-use crate::read::{RecordRef, RecordSource, RecordingReader};
-use crate::record::{RawRecord, RecordType};
+use crate::read::{PathReader, RecordRef, RecordingReader};
+use crate::record::{RawRecord, RecordType, is_known_time};
 use crate::recording::{Events, Recording};
 
 /// The records of a recording in time order, including records inside compressed records.
@@ -130,9 +130,9 @@ impl<S: RecordSource> ByTime<S> {
     }
 }
 
-/// Returns the time of a record; 0 if it is missing or all ones: perf processes such a record immediately.
+/// Records without a time come as they stand.
 fn time(record: &RawRecord<'_>, events: &Events) -> u64 {
-    events.time(record).filter(|&time| time != u64::MAX).unwrap_or(0)
+    events.time(record).filter(|&time| is_known_time(time)).unwrap_or(0)
 }
 
 /// Records that wait for older ones.

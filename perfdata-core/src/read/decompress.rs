@@ -67,7 +67,7 @@ const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
 
 /// Returns whether records of this type contain compressed records.
 pub fn is_compressed(kind: RecordType) -> bool {
-    matches!(kind, RecordType::COMPRESSED | RecordType::COMPRESSED2)
+    kind.is_compressed()
 }
 
 /// Returns the compressed data in a record.

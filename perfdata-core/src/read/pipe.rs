@@ -21,13 +21,7 @@ use crate::recording::{Event, Recording};
 /// Returns whether records of this type describe the recording as a whole; a file stores their content elsewhere.
 #[inline]
 pub fn is_metadata(kind: RecordType) -> bool {
-    matches!(
-        kind,
-        RecordType::HEADER_ATTR
-            | RecordType::HEADER_EVENT_TYPE
-            | RecordType::HEADER_TRACING_DATA
-            | RecordType::HEADER_FEATURE
-    )
+    kind.is_metadata()
 }
 
 /// Adds the metadata records of a stream to a model.

@@ -4,7 +4,6 @@
 
 use binrw::Endian;
 
-use crate::read::pipe::is_metadata;
 use crate::record::{RawRecord, RecordHeader, RecordType};
 
 /// Whole records, adjacent as in the input. A record that describes the recording as a whole or has a payload is alone
@@ -142,7 +141,7 @@ impl<'a> IntoIterator for RecordBatch<'a> {
 /// elsewhere.
 #[inline]
 pub(super) fn stands_alone(kind: RecordType) -> bool {
-    matches!(kind, RecordType::AUXTRACE | RecordType::HEADER_BUILD_ID) || is_metadata(kind)
+    kind.is_metadata() || kind.has_payload() || kind == RecordType::HEADER_BUILD_ID
 }
 
 /// The records of a batch.

@@ -1,6 +1,7 @@
 //! Records written by the kernel, 1 to 22, except SAMPLE (include/uapi/linux/perf_event.h, enum perf_event_type). perf
 //! synthesizes some of them in the same form for objects that existed before the recording started.
 
+use super::MISC_MMAP_BUILD_ID;
 use crate::codes::{codes, flags};
 use crate::record::sample::ReadValue;
 use crate::wire::{Counted, Extent, Rest, Text, elements, wire};
@@ -113,21 +114,6 @@ wire! {
         pub build_id: [u8; 20],
     }
 }
-
-/// `misc` bit 13 of MMAP and MMAP2: the mapping is not executable.
-pub const MISC_MMAP_DATA: u16 = 1 << 13;
-
-/// `misc` bit 13 of COMM: exec set the name (3.16).
-pub const MISC_COMM_EXEC: u16 = 1 << 13;
-
-/// `misc` bit 13 of FORK, synthesized by perf: the process has its own mappings, which follow (4.20).
-pub const MISC_FORK_EXEC: u16 = 1 << 13;
-
-/// `misc` bit 13 of SWITCH and SWITCH_CPU_WIDE: the thread is switched out (4.3).
-pub const MISC_SWITCH_OUT: u16 = 1 << 13;
-
-/// `misc` bit 14 of MMAP2: the record contains a build ID instead of an inode (5.12).
-pub const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 
 wire! {
     /// A mapping with the file's identity and protection (3.16).

@@ -31,7 +31,7 @@ pub use sample::*;
 pub use sample_view::{SampleOffsets, SampleView, Words};
 pub use schedstat::*;
 pub use stat::*;
-pub use table::{Body, CpuMode, RecordInfo, RecordType, TABLE};
+pub use table::*;
 pub use user::*;
 
 use binrw::Endian;
@@ -39,6 +39,7 @@ use binrw::Endian;
 use crate::attr::SampleType;
 use crate::describe::{self, Describe, Leaf, Opaque, Style, Visitor};
 use crate::error::{Error, Result};
+use crate::feature::FeatureId;
 use crate::layout::Layout;
 use crate::recording::Events;
 use crate::wire::{Wire, wire};
@@ -71,6 +72,29 @@ impl RecordHeader {
         };
         Some(RecordHeader { kind: RecordType(kind), misc, size })
     }
+
+    /// Puts another `misc` into the header at the start of `record`.
+    pub fn put_misc(record: &mut [u8], misc: u16, endian: Endian) {
+        put(record, 4, misc, endian);
+    }
+
+    /// Puts another size into the header at the start of `record`.
+    pub fn put_size(record: &mut [u8], size: u16, endian: Endian) {
+        put(record, 6, size, endian);
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, number: u16, endian: Endian) {
+    if let Some(field) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *field = if endian == Endian::Little { number.to_le_bytes() } else { number.to_be_bytes() };
+    }
+}
+
+/// Whether `time`, that of a record in nanoseconds, says when something happened: perf takes a record whose time is 0 or
+/// all ones as it comes.
+#[inline]
+pub const fn is_known_time(time: u64) -> bool {
+    time != 0 && time != u64::MAX
 }
 
 /// One record of the input, not decoded.
@@ -153,6 +177,20 @@ impl<'a> RawRecord<'a> {
         Some(if self.endian == Endian::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
     }
 
+    /// The two numbers of 4 bytes at `at` bytes from the start of the record.
+    #[inline]
+    pub fn pair(&self, at: usize) -> Option<(u32, u32)> {
+        self.word(at).map(|word| sample_view::halves(word, self.endian))
+    }
+
+    /// The feature whose section a HEADER_FEATURE record holds, as far as its number is one; `None` for other records.
+    pub fn feature(&self) -> Option<FeatureId> {
+        if self.kind != RecordType::HEADER_FEATURE {
+            return None;
+        }
+        self.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok()).map(FeatureId)
+    }
+
     fn blame(&self, error: Error) -> Error {
         error.structure(format!("{} record", self.kind)).within(self.offset.saturating_add(RecordHeader::SIZE as u64))
     }
@@ -213,10 +251,7 @@ impl Record {
             out.truncate(start);
             return Err(Error::invalid(format!("{} record", self.kind), "size", len.to_string(), "at most 65535"));
         };
-        let bytes = if endian == Endian::Little { size.to_le_bytes() } else { size.to_be_bytes() };
-        if let Some(field) = out.get_mut(start..).and_then(|r| r.get_mut(6..8)) {
-            field.copy_from_slice(&bytes);
-        }
+        RecordHeader::put_size(out.get_mut(start..).unwrap_or_default(), size, endian);
         Ok(())
     }
 

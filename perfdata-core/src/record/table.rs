@@ -23,9 +23,54 @@ pub struct RecordInfo {
     pub misc: &'static [Field],
 }
 
-/// Makes the type code, the body enum and all dispatch from one line per record type.
+/// Declares the flags in `misc` above the CPU mode: bit, name as in the kernel's headers without `PERF_RECORD_MISC_`,
+/// release and constant.
+macro_rules! misc_flags {
+    ($($(#[$meta:meta])* $bit:literal $name:ident since $since:literal as $constant:ident),* $(,)?) => {
+        $($(#[$meta])* pub const $constant: u16 = 1 << $bit;)*
+
+        /// The flags for the table.
+        mod misc {
+            use crate::describe::Field;
+            $(pub(super) const $name: Field =
+                Field { bit: $bit, width: 1, name: stringify!($name), since: $since };)*
+        }
+    };
+}
+
+misc_flags! {
+    /// `misc` bit 12 of MMAP and MMAP2, made by perf: not all mappings were read in time (4.2).
+    12 PROC_MAP_PARSE_TIMEOUT since "4.2" as MISC_PROC_MAP_PARSE_TIMEOUT,
+    /// `misc` bit 13 of MMAP and MMAP2: the mapping is not executable.
+    13 MMAP_DATA since "3.10" as MISC_MMAP_DATA,
+    /// `misc` bit 13 of COMM: the name comes from a new program (3.16).
+    13 COMM_EXEC since "3.16" as MISC_COMM_EXEC,
+    /// `misc` bit 13 of FORK, made by perf: the process has mappings of its own, which follow (4.20).
+    13 FORK_EXEC since "4.20" as MISC_FORK_EXEC,
+    /// `misc` bit 13 of SWITCH and SWITCH_CPU_WIDE: the thread stops to run (4.3).
+    13 SWITCH_OUT since "4.3" as MISC_SWITCH_OUT,
+    /// `misc` bit 14 of SAMPLE: the address is exactly that of the event's instruction (2.6.35).
+    14 EXACT_IP since "2.6.35" as MISC_EXACT_IP,
+    /// `misc` bit 14 of SWITCH and SWITCH_CPU_WIDE: the thread that stops could go on (4.17).
+    14 SWITCH_OUT_PREEMPT since "4.17" as MISC_SWITCH_OUT_PREEMPT,
+    /// `misc` bit 14 of MMAP2: the record carries a build id instead of an inode (5.12).
+    14 MMAP_BUILD_ID since "5.12" as MISC_MMAP_BUILD_ID,
+    /// `misc` bit 15 of LOST_SAMPLES, made by perf: a BPF program filtered the samples (6.4).
+    15 LOST_SAMPLES_BPF since "6.4" as MISC_LOST_SAMPLES_BPF,
+    /// `misc` bit 15 of a build id: its `size` is valid (5.11).
+    15 BUILD_ID_SIZE since "5.11" as MISC_BUILD_ID_SIZE,
+}
+
+/// Makes the type code, the body enum and all dispatch from one line per record type. What a record `is`: `metadata`
+/// says something about the recording as a whole, `payload` may have something behind it that its size does not count,
+/// `compressed` holds other records.
 macro_rules! records {
-    ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(misc { $($bit:literal $flag:literal since $flag_since:literal),* })?),* $(,)?) => {
+    (@metadata metadata $($rest:ident)*) => { true };
+    (@payload payload $($rest:ident)*) => { true };
+    (@compressed compressed $($rest:ident)*) => { true };
+    (@$what:ident $other:ident $($rest:ident)*) => { records!(@$what $($rest)*) };
+    (@$what:ident) => { false };
+    ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(is [$($what:ident)*])? $(misc [$($flag:ident)*])?),* $(,)?) => {
         codes! {
             /// Type of a record: below 64 the kernel's, from 64 on the perf tool's.
             pub struct RecordType: u32 {
@@ -38,8 +83,39 @@ macro_rules! records {
             kind: RecordType($number),
             name: stringify!($constant),
             since: $since,
-            misc: &[$($(Field { bit: $bit, width: 1, name: $flag, since: $flag_since }),*)?],
+            misc: &[$($(misc::$flag),*)?],
         }),*];
+
+        impl RecordType {
+            /// Whether records of this type say something about the recording as a whole, so that a file has them
+            /// elsewhere.
+            #[inline]
+            pub const fn is_metadata(self) -> bool {
+                match self.0 {
+                    $($number => records!(@metadata $($($what)*)?),)*
+                    _ => false,
+                }
+            }
+
+            /// Whether records of this type may have something behind them that their size does not count: AUX data,
+            /// tracing data. See [`RawRecord::payload_len`](super::RawRecord::payload_len).
+            #[inline]
+            pub const fn has_payload(self) -> bool {
+                match self.0 {
+                    $($number => records!(@payload $($($what)*)?),)*
+                    _ => false,
+                }
+            }
+
+            /// Whether records of this type hold compressed ones.
+            #[inline]
+            pub const fn is_compressed(self) -> bool {
+                match self.0 {
+                    $($number => records!(@compressed $($($what)*)?),)*
+                    _ => false,
+                }
+            }
+        }
 
         /// The fields of a record, by type.
         // A body is on the stack of its user. Boxing the large variants would cost an allocation for every SAMPLE.
@@ -100,21 +176,21 @@ macro_rules! records {
 }
 
 records! {
-    1 MMAP Mmap(Mmap) since "2.6.31" misc { 12 "PROC_MAP_PARSE_TIMEOUT" since "4.2", 13 "MMAP_DATA" since "3.10" },
+    1 MMAP Mmap(Mmap) since "2.6.31" misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA],
     2 LOST Lost(Lost) since "2.6.31",
-    3 COMM Comm(Comm) since "2.6.31" misc { 13 "COMM_EXEC" since "3.16" },
+    3 COMM Comm(Comm) since "2.6.31" misc [COMM_EXEC],
     4 EXIT Exit(Task) since "2.6.31",
     5 THROTTLE Throttle(Throttle) since "2.6.31",
     6 UNTHROTTLE Unthrottle(Throttle) since "2.6.31",
-    7 FORK Fork(Task) since "2.6.31" misc { 13 "FORK_EXEC" since "4.20" },
+    7 FORK Fork(Task) since "2.6.31" misc [FORK_EXEC],
     8 READ Read(Read) since "2.6.31",
-    9 SAMPLE Sample(Sample) since "2.6.31" misc { 14 "EXACT_IP" since "2.6.35" },
-    10 MMAP2 Mmap2(Mmap2) since "3.16" misc { 12 "PROC_MAP_PARSE_TIMEOUT" since "4.2", 13 "MMAP_DATA" since "3.10", 14 "MMAP_BUILD_ID" since "5.12" },
+    9 SAMPLE Sample(Sample) since "2.6.31" misc [EXACT_IP],
+    10 MMAP2 Mmap2(Mmap2) since "3.16" misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA MMAP_BUILD_ID],
     11 AUX Aux(Aux) since "4.1",
     12 ITRACE_START ItraceStart(ItraceStart) since "4.1",
-    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" misc { 15 "LOST_SAMPLES_BPF" since "6.4" },
-    14 SWITCH Switch(NoBody) since "4.3" misc { 13 "SWITCH_OUT" since "4.3", 14 "SWITCH_OUT_PREEMPT" since "4.17" },
-    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" misc { 13 "SWITCH_OUT" since "4.3", 14 "SWITCH_OUT_PREEMPT" since "4.17" },
+    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" misc [LOST_SAMPLES_BPF],
+    14 SWITCH Switch(NoBody) since "4.3" misc [SWITCH_OUT SWITCH_OUT_PREEMPT],
+    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" misc [SWITCH_OUT SWITCH_OUT_PREEMPT],
     16 NAMESPACES Namespaces(Namespaces) since "4.12",
     17 KSYMBOL Ksymbol(Ksymbol) since "5.1",
     18 BPF_EVENT BpfEvent(BpfEvent) since "5.1",
@@ -123,14 +199,14 @@ records! {
     21 AUX_OUTPUT_HW_ID AuxOutputHwId(AuxOutputHwId) since "5.16",
     22 CALLCHAIN_DEFERRED CallchainDeferred(CallchainDeferred) since "6.19",
 
-    64 HEADER_ATTR HeaderAttr(HeaderAttr) since "2.6.35",
-    65 HEADER_EVENT_TYPE HeaderEventType(EventTypeName) since "2.6.35",
-    66 HEADER_TRACING_DATA HeaderTracingData(HeaderTracingData) since "2.6.35",
-    67 HEADER_BUILD_ID HeaderBuildId(BuildId) since "2.6.35" misc { 15 "BUILD_ID_SIZE" since "5.11" },
+    64 HEADER_ATTR HeaderAttr(HeaderAttr) since "2.6.35" is [metadata],
+    65 HEADER_EVENT_TYPE HeaderEventType(EventTypeName) since "2.6.35" is [metadata],
+    66 HEADER_TRACING_DATA HeaderTracingData(HeaderTracingData) since "2.6.35" is [metadata payload],
+    67 HEADER_BUILD_ID HeaderBuildId(BuildId) since "2.6.35" misc [BUILD_ID_SIZE],
     68 FINISHED_ROUND FinishedRound(NoBody) since "2.6.35",
     69 ID_INDEX IdIndex(IdIndex) since "3.19",
     70 AUXTRACE_INFO AuxtraceInfo(AuxtraceInfo) since "4.1",
-    71 AUXTRACE Auxtrace(Auxtrace) since "4.1",
+    71 AUXTRACE Auxtrace(Auxtrace) since "4.1" is [payload],
     72 AUXTRACE_ERROR AuxtraceError(AuxtraceError) since "4.1",
     73 THREAD_MAP ThreadMap(ThreadMap) since "4.5",
     74 CPU_MAP CpuMap(CpuMap) since "4.5",
@@ -139,13 +215,28 @@ records! {
     77 STAT_ROUND StatRound(StatRound) since "4.5",
     78 EVENT_UPDATE EventUpdate(EventUpdate) since "4.5",
     79 TIME_CONV TimeConv(TimeConv) since "4.6",
-    80 HEADER_FEATURE HeaderFeature(HeaderFeature) since "4.14",
-    81 COMPRESSED Compressed(Compressed) since "5.2",
+    80 HEADER_FEATURE HeaderFeature(HeaderFeature) since "4.14" is [metadata],
+    81 COMPRESSED Compressed(Compressed) since "5.2" is [compressed],
     82 FINISHED_INIT FinishedInit(NoBody) since "6.0",
-    83 COMPRESSED2 Compressed2(Compressed2) since "6.15",
+    83 COMPRESSED2 Compressed2(Compressed2) since "6.15" is [compressed],
     84 BPF_METADATA BpfMetadata(BpfMetadata) since "6.17",
     85 SCHEDSTAT_CPU SchedstatCpu(SchedstatCpu) since "7.0",
     86 SCHEDSTAT_DOMAIN SchedstatDomain(SchedstatDomain) since "7.0",
+}
+
+const _: () = assert!(ascends(TABLE), "types are looked up by halving the table");
+
+/// Whether each line has a higher number than the one before it.
+const fn ascends(mut table: &[RecordInfo]) -> bool {
+    while let [first, rest @ ..] = table {
+        if let [second, ..] = rest
+            && first.kind.0 >= second.kind.0
+        {
+            return false;
+        }
+        table = rest;
+    }
+    true
 }
 
 codes! {
@@ -183,14 +274,7 @@ impl RecordType {
         set_fields(u64::from(misc & !CpuMode::MASK), fields)
     }
 
-    /// Returns whether records of this type may be followed by data that their size does not include: AUX data, tracing
-    /// data.
-    #[inline]
-    pub const fn has_payload(self) -> bool {
-        matches!(self, Self::AUXTRACE | Self::HEADER_TRACING_DATA)
-    }
-
-    /// Returns whether this is the number of a kernel record, not of a record of the perf tool.
+    /// Whether the kernel's records, not the perf tool's, are numbered like this.
     pub const fn is_kernel(self) -> bool {
         self.0 < Self::HEADER_ATTR.0
     }

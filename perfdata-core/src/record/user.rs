@@ -1,6 +1,7 @@
 //! Records of the perf tool that contain metadata in a stream (tools/lib/perf/include/perf/event.h, enum
 //! perf_user_event_type).
 
+use super::MISC_BUILD_ID_SIZE;
 use crate::attr::Attr;
 use crate::wire::{Chars, Counted, Extent, Rest, Text, ToEnd, elements, wire};
 
@@ -68,9 +69,6 @@ wire! {
         pub filename: Text,
     }
 }
-
-/// `misc` bit 15 of a build ID: its `size` is valid (5.11).
-pub const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
 
 impl BuildId {
     /// Returns the bytes of the build ID.

@@ -1,7 +1,7 @@
 //! Which objects a recording's samples hit, or its processes map: what its records say of that.
 
 use perfdata_core::read::{Decompressor, Limits};
-use perfdata_core::record::{Body, CpuMode, RawRecord, Record, RecordType};
+use perfdata_core::record::{Body, CpuMode, RawRecord, Record, RecordType, is_known_time};
 use perfdata_core::{Events, Recording};
 use perfdata_session::{Change, Dso, DsoKind, Dsos, Mapped};
 
@@ -64,7 +64,7 @@ impl Hits {
                 self.change(record, events)?;
             }
             RecordType::KSYMBOL if self.select == Select::Hit => self.change(record, events)?,
-            RecordType::COMPRESSED | RecordType::COMPRESSED2 => {
+            kind if kind.is_compressed() => {
                 let mut inner = match self.decompressor.take() {
                     Some(decompressor) => decompressor,
                     None => Decompressor::of(recording)?,
@@ -145,5 +145,5 @@ impl Hits {
 
 /// The time of a record; perf's own records of what was there before have none, or 0.
 fn at(time: Option<u64>) -> Option<u64> {
-    time.filter(|&time| time != 0 && time != u64::MAX)
+    time.filter(|&time| is_known_time(time))
 }

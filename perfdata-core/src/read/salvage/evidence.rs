@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::read::salvage::report::{Foreknown, Ids};
 use crate::record::{
     Body, CpuMode, EventIds, HeaderFeature, RawRecord, Record, RecordHeader, RecordType, SampleView, TABLE,
+    is_known_time,
 };
 use crate::recording::Recording;
 
@@ -135,13 +136,13 @@ impl Evidence {
             let ids = sample.event_ids(events);
             let time = sample.time();
             let has_id = sample.identifier().or(sample.id()).filter(|_| events.have_ids()).map(|id| id != 0);
-            let verdict = self.weigh(has_id, time.filter(|&time| says_something(time)));
+            let verdict = self.weigh(has_id, time.filter(|&time| is_known_time(time)));
             let is_sure = ids.unknown.is_none() && matches!(verdict, Verdict::Sure);
             if is_sure {
                 self.regular |= 1 << RecordType::SAMPLE.0;
                 self.knows_ids |= ids.known;
                 self.has_kernel_records = true;
-                time.filter(|&time| says_something(time)).into_iter().for_each(|time| widen(&mut self.times, time));
+                time.filter(|&time| is_known_time(time)).into_iter().for_each(|time| widen(&mut self.times, time));
                 time.filter(|&time| time != 0).into_iter().for_each(|time| widen(&mut self.samples, time));
             }
             return is_sure;
@@ -226,14 +227,10 @@ fn widen(times: &mut Option<(u64, u64)>, time: u64) {
     *times = Some((first.min(time), last.max(time)));
 }
 
-fn says_something(time: u64) -> bool {
-    time != 0 && time != u64::MAX
-}
-
-/// Returns the time of a record, if it has one that is neither 0 nor all ones.
+/// The time of a record, if it has one and it says something.
 fn time(raw: &RawRecord<'_>, recording: &Recording) -> Option<u64> {
     let has_time = recording.events.layout_of(raw).sample_type.has(SampleType::TIME);
-    recording.events.time(raw).filter(|&time| has_time && says_something(time))
+    recording.events.time(raw).filter(|&time| has_time && is_known_time(time))
 }
 
 /// Returns whether type, size and `misc` are as the kernel and perf write them.

@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use binrw::Endian;
-
 use super::evidence::{Verdict, find_header};
 use super::{Judgement, Look, NoRecord, Salvaged};
 use crate::error::Result;
@@ -244,13 +242,7 @@ impl<S: Source> Salvaged<S> {
         let Ok(size) = u16::try_from(end.saturating_sub(at)) else { return Ok(false) };
         let bytes = blocks.near.get(source, at, u64::from(size), *here, *limit)?;
         let mut bytes = bytes.get(..usize::from(size)).unwrap_or(bytes).to_vec();
-        if let Some(field) = bytes.get_mut(6..8) {
-            field.copy_from_slice(&if model.endian == Endian::Little {
-                size.to_le_bytes()
-            } else {
-                size.to_be_bytes()
-            });
-        }
+        RecordHeader::put_size(&mut bytes, size, model.endian);
         let raw = RawRecord::first(&bytes, model.endian, at);
         let is_one = |raw: &RawRecord<'_>| Record::decode(raw, &model.events.layout_of(raw)).is_ok();
         // Any part of a metadata record can be decoded.
