@@ -4,9 +4,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use perfdata_core::Recording;
 use perfdata_core::feature::{ClockData, Feature, FeatureId, SampleTime};
-use perfdata_core::record::{AuxFlags, MISC_LOST_SAMPLES_BPF, RawRecord, RecordHeader, RecordType};
+use perfdata_core::record::{Aux, AuxFlags, Lost, LostSamples, MISC_LOST_SAMPLES_BPF, RawRecord, RecordType};
+use perfdata_core::{Layout, Recording};
 
 use super::comms::Comms;
 use super::date::Date;
@@ -93,18 +93,23 @@ impl Facts {
 
     fn other(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         self.kernel_records = self.kernel_records.saturating_add(u64::from(record.kind.is_kernel()));
-        let word = |number: usize| record.word(RecordHeader::SIZE + 8 * number).unwrap_or(0);
+        let layout = Layout::default();
         match record.kind {
-            RecordType::LOST => self.lost_records = self.lost_records.saturating_add(word(1)),
+            RecordType::LOST => {
+                let lost = record.decode_body::<Lost>(layout).map_or(0, |body| body.lost);
+                self.lost_records = self.lost_records.saturating_add(lost);
+            }
             RecordType::LOST_SAMPLES => {
                 let is_filtered = record.misc & MISC_LOST_SAMPLES_BPF != 0;
                 let sum = if is_filtered { &mut self.filtered_samples } else { &mut self.lost_samples };
-                *sum = sum.saturating_add(word(0));
+                let lost = record.decode_body::<LostSamples>(layout).map_or(0, |body| body.lost);
+                *sum = sum.saturating_add(lost);
             }
             RecordType::THROTTLE => self.throttled = self.throttled.saturating_add(1),
             RecordType::AUX => {
                 self.aux = self.aux.saturating_add(1);
-                self.truncated_aux += u64::from(AuxFlags(word(2)).has(AuxFlags::TRUNCATED));
+                let flags = record.decode_body::<Aux>(layout).map_or(AuxFlags(0), |body| body.flags);
+                self.truncated_aux += u64::from(flags.has(AuxFlags::TRUNCATED));
             }
             _ => self.comms.see(record, &recording.events),
         }
