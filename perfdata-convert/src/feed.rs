@@ -9,13 +9,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use perfdata_core::names::name_in;
 use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Error, Recording};
 
 use crate::batch::{Batch, Intake};
 use perfdata_session::EventNames;
-use perfdata_session::names::name_in;
 
 /// What is known of a recording at some place in it.
 #[derive(Debug, Clone, Copy)]

@@ -131,6 +131,7 @@ pub mod error;
 pub mod feature;
 pub mod header;
 pub mod layout;
+pub mod names;
 pub mod read;
 pub mod record;
 pub mod recording;

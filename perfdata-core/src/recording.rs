@@ -85,9 +85,9 @@ impl Recording {
 
 /// The events, and the assignment of records to them. Copies share the events until one of them changes.
 ///
-/// Names of events are elsewhere: in the feature EVENT_DESC or, in a pipe, in EVENT_UPDATE and HEADER_EVENT_TYPE
-/// records. For recordings without these, perf derives names from the attributes. `EventNames` in `perfdata-session`
-/// implements all of this.
+/// Their names are not here: the feature EVENT_DESC has them, in a pipe EVENT_UPDATE and HEADER_EVENT_TYPE records, and
+/// of a recording without these perf makes some up from the attributes.
+/// [`EventNames`](crate::names::EventNames) does all of this.
 #[derive(Debug, Clone, Default)]
 pub struct Events(Arc<Table>);
 

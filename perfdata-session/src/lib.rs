@@ -70,7 +70,6 @@
 mod dso;
 mod ids;
 mod mapped;
-pub mod names;
 mod sample;
 mod samples;
 mod session;
@@ -83,7 +82,7 @@ mod waiting;
 pub use dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine};
 pub use ids::{CommId, DsoId, MappingId, StackId, ThreadId};
 pub use mapped::Mapped;
-pub use names::EventNames;
+pub use perfdata_core::names::{self, EventNames};
 pub use sample::{Branch, Frame, Frames, Sample, mode_of};
 pub use samples::Samples;
 pub use session::{Counts, Mapping, Session};

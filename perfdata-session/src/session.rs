@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::names::EventNames;
 use perfdata_core::read::{Limits, RecordRef};
 use perfdata_core::record::{
     Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Namespace, Record, RecordType, Task, Tid, is_known_time,
@@ -14,7 +15,6 @@ use perfdata_core::{Recording, Result};
 use crate::dso::{BuildId, Dso, DsoKind, Dsos, Machine};
 use crate::ids::{CommId, DsoId, MappingId, ThreadId};
 use crate::mapped::Mapped;
-use crate::names::EventNames;
 use crate::sample::Sample;
 use crate::space::{Lookups, Space};
 use crate::spaces::{AddressSpaces, Change, Owner, ProcessId};

@@ -9,7 +9,6 @@ pub mod compat;
 pub mod compress;
 pub mod decompress;
 pub mod edit;
-pub(crate) mod event_names;
 mod from_directory;
 mod from_json;
 mod link;

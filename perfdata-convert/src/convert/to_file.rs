@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
+use perfdata_core::names::{DescribedNames, NamesById, ids_of, name_in};
 use perfdata_core::read::{BatchPart, RecordBatch, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Str, Wire};
 use perfdata_core::{Event, Events, Recording};
-use perfdata_session::names::{NamesById, ids_of, name_in};
 
-use super::event_names::DescribedNames;
 use super::sample_times::SampleTimes;
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};

@@ -4,11 +4,11 @@
 
 use perfdata_core::container_layout::{ContainerLayout, Slot};
 use perfdata_core::feature::FeatureId;
+use perfdata_core::names::DescribedNames;
 use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{Endian, Layout, Recording};
 
-use super::event_names::DescribedNames;
 use super::to_file::check_ids;
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result, Step};

@@ -6,17 +6,16 @@ use perfdata_core::Recording;
 use perfdata_core::describe::{Describe, Style, Visitor};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;
+use perfdata_core::names::{DescribedNames, name_in};
 use perfdata_core::record::{Body, BuildId, CpuMode, RawRecord, Record};
 
 use super::{Difference, Found, Part, compare_fields};
-use crate::convert::event_names::DescribedNames;
 use crate::count::Counts;
 use crate::error::Result;
 use crate::show::paths::fields;
 use crate::show::tallies::Tallies;
 use crate::show::text::{Limits, Line, push_hex, quoted};
 use perfdata_session::EventNames;
-use perfdata_session::names::name_in;
 
 /// What is known of a recording when all of it has been read.
 #[derive(Debug, Default)]

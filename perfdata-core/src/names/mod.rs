@@ -3,14 +3,19 @@
 //! A file contains the names in its EVENT_DESC section. A pipe also has EVENT_UPDATE records. perf uses a name from the
 //! section only for an event that does not have a name yet.
 
+mod described;
+
+pub use described::DescribedNames;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use perfdata_core::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
-use perfdata_core::feature::{EventDescs, Feature, FeatureId, Section};
-use perfdata_core::record::{Body, EventUpdate, EventUpdateValue, RawRecord, Record, RecordType};
-use perfdata_core::{Event, Layout, Recording};
+use crate::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
+use crate::feature::{EventDescs, Feature, FeatureId, Section};
+use crate::layout::Layout;
+use crate::record::{Body, EventUpdate, EventUpdateValue, RawRecord, Record, RecordType};
+use crate::recording::{Event, Recording};
 
 /// The names of a recording's events, indexed by their position in the list.
 ///
@@ -194,9 +199,9 @@ pub fn name_in(record: &RawRecord<'_>) -> Option<(u64, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perfdata_core::Endian;
-    use perfdata_core::record::EventUpdateType;
-    use perfdata_core::wire::{Str, Text, Wire};
+    use crate::Endian;
+    use crate::record::EventUpdateType;
+    use crate::wire::{Str, Text, Wire};
 
     /// Returns a recording with one event, which EVENT_DESC calls `name`.
     fn described(name: &[u8]) -> Recording {
