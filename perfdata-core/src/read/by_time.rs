@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::read::decompress::{Decompressor, is_compressed};
 use crate::read::ordered_events::{OrderedEvents, Waiting};
 use crate::read::record_batch::{Chunk, RecordBatch};
-use crate::read::{PathReader, RecordRef, RecordingReader};
+use crate::read::{RecordRef, RecordSource, RecordingReader};
 use crate::record::{RawRecord, RecordType, is_known_time};
 use crate::recording::{Events, Recording};
 

@@ -15,7 +15,7 @@ use crate::read::record_source::RecordSource;
 use crate::read::records::RecordStream;
 use crate::read::united::unite;
 use crate::read::{Collector, RecordingReader};
-use crate::record::{RawRecord, Record, RecordHeader, RecordType};
+use crate::record::{RawRecord, Record, RecordHeader, RecordType, is_known_time};
 use crate::recording::{Events, Recording};
 
 /// One of several recordings that are merged.
@@ -126,7 +126,7 @@ impl<S: RecordSource> MergedRecording<S> {
         if !self.ids.is_empty() {
             map_ids(raw, &self.events, &self.ids, &mut self.record)?;
         }
-        self.time = self.events.time(raw).filter(|&time| time != 0 && time != u64::MAX).unwrap_or(self.time);
+        self.time = self.events.time(raw).filter(|&time| is_known_time(time)).unwrap_or(self.time);
         self.has_payload = raw.kind.has_payload();
         Ok(true)
     }
