@@ -1,14 +1,14 @@
-//! Amounts along an axis whose length is not known in advance, in a fixed room.
+//! Histograms along an axis of unknown length, in constant memory.
 
 use std::collections::BTreeMap;
 
-/// The most bins of a row.
+/// Maximum number of bins per row.
 pub const BINS: usize = 240;
 
-/// The most rows: what has no row any more is counted. No chart shows as many.
+/// Maximum number of rows; no chart shows more. Amounts for further rows are only counted.
 const ROWS: usize = 1024;
 
-/// Rows of amounts, in bins of equal width that widen as the axis grows.
+/// Rows of amounts, in bins of equal width. Bins become wider as the axis grows.
 #[derive(Debug, Clone)]
 pub struct Bins<K> {
     /// The width of a bin is 2 to this power.
@@ -28,7 +28,7 @@ impl<K: Ord> Default for Bins<K> {
 }
 
 impl<K: Ord> Bins<K> {
-    /// Adds `amount` to the row `key` at the place `at`.
+    /// Adds `amount` to the row `key` at position `at`.
     pub fn add(&mut self, key: K, at: u64, amount: u64) {
         if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
             self.left_out = self.left_out.saturating_add(amount);
@@ -64,7 +64,7 @@ impl<K: Ord> Bins<K> {
         }
     }
 
-    /// Makes one bin of two.
+    /// Merges each pair of bins into one.
     fn widen(&mut self) {
         let odd = usize::from(self.first % 2 == 1);
         for row in self.rows.values_mut() {
@@ -76,22 +76,22 @@ impl<K: Ord> Bins<K> {
         self.shift += 1;
     }
 
-    /// Where the first bin begins.
+    /// Returns the position where the first bin starts.
     pub fn start(&self) -> u64 {
         self.first << self.shift
     }
 
-    /// How much of the axis a bin is.
+    /// Returns the width of a bin.
     pub fn width(&self) -> u64 {
         1 << self.shift
     }
 
-    /// The rows, each with a number for every bin.
+    /// Returns the rows, each with a number for every bin.
     pub fn rows(&self) -> impl Iterator<Item = (&K, impl Iterator<Item = u64>)> {
         self.rows.iter().map(|(key, row)| (key, self.whole(row)))
     }
 
-    /// The row `key`, with a number for every bin.
+    /// Returns the row `key`, with a number for every bin.
     pub fn row(&self, key: &K) -> Option<impl Iterator<Item = u64>> {
         self.rows.get(key).map(|row| self.whole(row))
     }
@@ -101,7 +101,7 @@ impl<K: Ord> Bins<K> {
         row.iter().copied().chain(std::iter::repeat_n(0, rest))
     }
 
-    /// The amounts for which there was no row.
+    /// Returns the sum of the amounts that have no row.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }

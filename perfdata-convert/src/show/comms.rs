@@ -1,8 +1,8 @@
-//! Samples by the name that their thread had when they were taken.
+//! Samples by the name of their thread at the time of the sample.
 //!
-//! Records stand in the order of time only within each CPU's part of a round, so what a sample's thread was called is
-//! known when the round behind its own is complete (as in `ByTime`). Samples wait until then as a time and a thread: in
-//! most rounds few threads change their names, and the samples of the others are only counted.
+//! Records are in time order only within one CPU's share of a round. So the thread's name for a sample is known only
+//! when the round after its own is complete (as in `ByTime`). Until then, samples wait as a time and a thread. Few
+//! threads change their names in a typical round; the samples of all other threads are only counted.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use perfdata_core::Events;
 use perfdata_core::record::{RawRecord, RecordHeader, RecordType, SampleView, Task, Tid, is_known_time};
 use perfdata_session::{CommId, Machine, ThreadId, Threads};
 
-/// Samples that wait at most; of more the older half is counted.
+/// Maximum number of waiting samples. If there are more, the older half is counted.
 const WAITING: usize = 1 << 18;
-/// Threads that are known at most, those that have ended not counted.
+/// Maximum number of known threads, not counting those that have ended.
 const THREADS: usize = 1 << 18;
-/// Bytes that names take at most, about.
+/// Approximate maximum size of all names in bytes.
 const NAMES: usize = 4 << 20;
-/// Threads that are found without looking them up, a power of 2.
+/// Number of threads in the cache for lookups, a power of 2.
 const RECENT: usize = 256;
 
 #[derive(Debug, Clone)]
@@ -37,18 +37,18 @@ impl Change {
     }
 }
 
-/// Follows the names of threads, and counts samples by them.
+/// Tracks the names of threads, and counts samples by name.
 #[derive(Debug)]
 pub struct Comms {
     threads: Threads,
-    /// Threads that were asked for last: their numbers, and what is known of them.
+    /// The threads looked up last: their TIDs and their entries.
     recent: Vec<Option<(u32, ThreadId)>>,
-    /// Samples by the number of the name.
+    /// Samples by the index of the name.
     sums: Vec<u64>,
-    /// Time and thread of samples, and time of changes, that wait.
+    /// Waiting samples (time and thread), and waiting changes with their times.
     waiting: Vec<(u64, u32)>,
     changes: Vec<(u64, Change)>,
-    /// The youngest time so far, and that at the end of the last round.
+    /// The latest time so far, and the latest time at the end of the previous round.
     youngest: u64,
     complete: u64,
 }
@@ -67,17 +67,17 @@ impl Default for Comms {
     }
 }
 
-/// The changes of a thread that are due, and the samples before each and behind the last.
+/// The pending changes of a thread, and the number of samples before each and after the last one.
 #[derive(Debug, Default)]
 struct Due {
     times: Vec<u64>,
     samples: Vec<u64>,
-    /// Changes that were made.
+    /// Number of changes already applied.
     done: usize,
 }
 
 impl Comms {
-    /// Takes a sample.
+    /// Adds a sample.
     #[inline]
     pub fn sample(&mut self, sample: &SampleView<'_>) {
         let Some(tid) = sample.tid() else { return };
@@ -93,7 +93,7 @@ impl Comms {
         }
     }
 
-    /// Takes another record than a sample.
+    /// Adds a record that is not a sample.
     pub fn see(&mut self, record: &RawRecord<'_>, events: &Events) {
         let pair = |at| record.pair(RecordHeader::SIZE + at);
         let change = match record.kind {
@@ -129,7 +129,7 @@ impl Comms {
         }
     }
 
-    /// The names, those with most samples first, and the samples whose names there was no room for.
+    /// Returns the names, sorted by decreasing number of samples, and the number of samples whose names did not fit.
     pub fn finish(mut self) -> (Vec<(Vec<u8>, u64)>, u64) {
         self.settle(u64::MAX);
         let comms = self.threads.comms();
@@ -141,7 +141,7 @@ impl Comms {
         (all, others)
     }
 
-    /// Lets the older half of what waits go: there are no rounds, or very long ones.
+    /// Counts the older half of the waiting samples, because there are no rounds, or very long ones.
     fn settle_half(&mut self) {
         let mut times: Vec<u64> =
             self.waiting.iter().map(|item| item.0).chain(self.changes.iter().map(|item| item.0)).collect();
@@ -150,8 +150,8 @@ impl Comms {
         self.settle(median);
     }
 
-    /// Counts what is not younger than `until`. Of threads that change, the samples between two changes are counted
-    /// together, so that samples need no order.
+    /// Counts samples up to the time `until`. For a thread with changes, the samples between two changes are counted
+    /// together. So the samples need not be sorted.
     fn settle(&mut self, until: u64) {
         let mut due: Vec<_> = self.changes.extract_if(.., |change| change.0 <= until).collect();
         due.sort_by_key(|change| change.0);
@@ -169,7 +169,7 @@ impl Comms {
         }
         of.iter_mut().for_each(|of| of.samples.resize(of.times.len() + 1, 0));
         let mut waiting = std::mem::take(&mut self.waiting);
-        // Samples of one thread stand side by side for the most part.
+        // Samples of the same thread are mostly adjacent.
         let mut last: Option<(u32, Option<usize>)> = None;
         waiting.retain(|&(time, tid)| {
             if time > until {
@@ -208,7 +208,7 @@ impl Comms {
         }
     }
 
-    /// Counts `samples` of the thread under the name that it has now.
+    /// Counts `samples` for the current name of the thread.
     #[inline]
     fn count(&mut self, tid: u32, samples: u64) {
         if samples == 0 {
@@ -226,7 +226,7 @@ impl Comms {
         }
     }
 
-    /// The same for a name that had no sample before.
+    /// Counts samples for a name that had none before.
     #[cold]
     fn count_new(&mut self, comm: Option<usize>, samples: u64) {
         let Some(comm) = comm else { return };
@@ -246,7 +246,7 @@ impl Comms {
         self.recent.get_mut(slot).into_iter().for_each(|recent| *recent = id.map(|id| (tid, id)));
     }
 
-    /// Forgets the threads that have ended, or all where too few have.
+    /// Forgets the threads that have ended, or all threads if that does not suffice.
     fn make_room(&mut self) {
         if self.threads.list().len() < THREADS {
             return;
@@ -320,13 +320,13 @@ mod tests {
     #[test]
     fn a_sample_has_the_name_of_its_moment() {
         let mut comms = Comms::default();
-        // Of another CPU, whose part of the round comes first.
+        // Samples of another CPU, whose share of the round comes first.
         let _ = [5, 12, 20, 31].map(|time| at(&mut comms, time, 7));
         named(&mut comms, 10, 7, "before");
         named(&mut comms, 30, 7, "behind");
         end_round(&mut comms);
         at(&mut comms, 33, 7);
-        // As late as it can be.
+        // The latest possible change.
         named(&mut comms, 32, 7, "late");
         end_round(&mut comms);
         let expected = [("before", 2), (":7", 1), ("behind", 1), ("late", 1)];

@@ -1,6 +1,6 @@
-//! Days and times of day.
+//! Dates and times.
 
-/// Seconds of a day.
+/// Seconds per day.
 const DAY: i64 = 86_400;
 
 /// Year, month, day, hour, minute and second, in UTC.
@@ -8,9 +8,9 @@ const DAY: i64 = 86_400;
 pub struct Date([i64; 6]);
 
 impl Date {
-    /// The moment so many seconds after 1970 began.
+    /// Returns the date of a time in seconds since 1970-01-01 00:00:00 UTC.
     pub fn from_unix(seconds: i64) -> Self {
-        // Years that begin in March end with the leap day; 400 of them are always as long.
+        // Years that start in March end with the leap day; 400 of them always have the same length.
         let days = seconds.div_euclid(DAY) + 719_468;
         let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
         let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -23,13 +23,13 @@ impl Date {
         Date([year, month, day, second / 3600, second / 60 % 60, second % 60])
     }
 
-    /// `2026-11-22 16:20:13 UTC`
+    /// Formats the date as `2026-11-22 16:20:13 UTC`.
     pub fn text(self) -> String {
         let Date([year, month, day, hour, minute, second]) = self;
         format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
     }
 
-    /// `2026-11-22T16:20:13Z`
+    /// Formats the date as `2026-11-22T16:20:13Z`.
     pub fn iso(self) -> String {
         let Date([year, month, day, hour, minute, second]) = self;
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")

@@ -1,4 +1,4 @@
-//! Everything in a recording, in file order: what `perfconv dump` shows.
+//! The complete content of a recording in file order, as shown by `perfconv dump`.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -26,24 +26,24 @@ use crate::leftover::Leftover;
 use crate::suggest;
 use crate::walk::{Item, walk};
 
-/// What is shown, and how.
+/// What to show, and the format.
 #[derive(Debug, Clone, Default)]
 pub struct Dump {
-    /// JSON instead of text.
+    /// Writes JSON instead of text.
     pub json: bool,
-    /// The bytes of every field, and what is around the records.
+    /// Shows the bytes of every field, and the parts of the file other than records.
     pub hex: bool,
-    /// Types of records to show; all if there are none.
+    /// Record types to show; empty for all types.
     pub types: Vec<RecordType>,
-    /// The most records to show.
+    /// Maximum number of records to show.
     pub limit: Option<u64>,
 }
 
 impl Dump {
-    /// The record type that a user calls `name`.
+    /// Returns the record type with this name or number.
     ///
     /// # Errors
-    /// There is none; the error names those that are.
+    /// No type has this name. The error lists the known types.
     pub fn type_of(name: &str) -> Result<RecordType> {
         let number = || name.parse().ok().map(RecordType);
         RecordType::by_name(name).or_else(number).ok_or_else(|| {
@@ -58,7 +58,7 @@ impl Dump {
     /// Writes `input` to `out`.
     ///
     /// # Errors
-    /// The input cannot be read, or the output not be written.
+    /// The input cannot be read, or the output cannot be written.
     pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Dumped> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut printer = Printer { dump: self, out };
@@ -84,28 +84,28 @@ impl Dump {
     }
 }
 
-/// What was shown of a recording.
+/// The result of [`Dump::run`].
 #[derive(Debug)]
 pub struct Dumped {
-    /// The records of the recording; where there is a limit, those up to the last one that was shown.
+    /// The records of the recording; with a limit, only those up to the last one shown.
     pub counts: Counts,
-    /// How many of them were shown, those inside compressed records and metadata included.
+    /// Number of records shown, including those inside compressed records and metadata.
     pub shown: u64,
-    /// What keeps parts of the recording from being read.
+    /// Damage that makes parts of the recording unreadable.
     pub damage: Vec<String>,
 }
 
-/// What is known when all records have been handed in.
+/// The state after all records were submitted.
 struct Fed {
     counts: Counts,
     shown: u64,
     damage: Vec<String>,
-    /// Bytes that are no records.
+    /// Bytes that are not records.
     unreadable: usize,
 }
 
 impl Dump {
-    /// Hands in all records that are wanted.
+    /// Submits all selected records.
     fn feed(&self, reader: &mut BoxedSource, intake: &mut Intake<'_, Job<String>>) -> Result<Fed> {
         let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
         let mut feed = Feed::new(reader.recording().endian, intake, text_of);
@@ -128,7 +128,7 @@ impl Dump {
                     damage.push(error.to_string());
                     return Ok(ControlFlow::Continue(()));
                 }
-                // Those who look at a stream want to see what is there.
+                // The reader of a live stream sees the available records without delay.
                 Item::Pause { may_wait: true } => return Ok(feed.hand_in(recording)),
                 Item::Pause { .. } => return Ok(feed.pause(recording)),
             };
@@ -147,7 +147,7 @@ impl Dump {
         Ok(Fed { counts, shown, damage, unreadable })
     }
 
-    /// The records of a batch as they are shown.
+    /// Returns the output for a batch of records.
     fn text_of(&self, batch: &Batch, Known { recording, names }: Known<'_>) -> String {
         let mut text = String::new();
         let registers = Registers::of(recording);
@@ -168,10 +168,10 @@ impl Dump {
     }
 }
 
-/// Bytes of a gap that are shown together: it may be larger than memory.
+/// Bytes of a gap that are shown at a time. A gap may be larger than memory.
 const GAP: u64 = 1 << 20;
 
-/// Bytes of text that are made ready at a time.
+/// Bytes of output that are collected before they are written.
 const BLOCK: usize = 64 << 10;
 
 struct Printer<'a> {
@@ -192,7 +192,7 @@ impl Printer<'_> {
         self.part("header", 0, &bytes, |v| header.describe("", Style::Plain, v))
     }
 
-    /// Shows the parts of a file before, or behind, its records. Those who ask for some types of records want no parts.
+    /// Shows the parts of a file before or after its records; none if the user selected record types.
     fn parts(&mut self, file: &FileLayout, model: &Recording, source: &InputSource, before: bool) -> Result<()> {
         if !self.dump.types.is_empty() {
             return Ok(());
@@ -247,7 +247,7 @@ impl Printer<'_> {
         })
     }
 
-    /// Shows a part that is no record.
+    /// Shows a part that is not a record.
     fn part(&mut self, title: &str, offset: u64, bytes: &[u8], describe: impl Fn(&mut dyn Visitor)) -> Result<()> {
         let is_json = self.dump.json;
         let mut result = Ok(());

@@ -1,5 +1,4 @@
-//! What people look for first in a recording: what was run when and for how long, where the samples are, and what is
-//! missing.
+//! The main facts about a recording: the command, time and duration, the distribution of the samples, and losses.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,47 +14,47 @@ use super::seconds;
 use super::text::escaped;
 use crate::shell;
 
-/// CPUs that have a number of samples of their own.
+/// Maximum number of CPUs that are counted separately.
 const CPUS: usize = 1 << 12;
-/// Rows of a table in text, and in JSON.
+/// Maximum number of rows of a table in text, and in JSON.
 const TOP: usize = 5;
 const ROWS: usize = 100;
-/// Characters of a command line.
+/// Maximum number of characters of a command line.
 const COMMAND: usize = 400;
 
-/// Samples, by what they are of.
+/// Sums of samples and losses.
 #[derive(Debug, Default)]
 pub struct Facts {
     samples: u64,
-    /// By the place of the event in the list, and by CPU.
+    /// Samples by the index of the event, and by CPU.
     events: Vec<u64>,
     cpus: Vec<u64>,
-    /// Those of CPUs beyond.
+    /// Samples of CPUs with higher numbers.
     other_cpus: u64,
     comms: Comms,
-    /// The same at the end, and the samples for which there was no name.
+    /// The final result of `comms`, and the number of samples without a name.
     by_comm: (Vec<(Vec<u8>, u64)>, u64),
     times: Option<SampleTime>,
-    /// Records of the kernel, those that are lost, and samples that are lost or that a filter dropped.
+    /// Kernel records, lost records, lost samples, and samples that a filter dropped.
     kernel_records: u64,
     lost_records: u64,
     lost_samples: u64,
     filtered_samples: u64,
     throttled: u64,
-    /// AUX records, and those that say that data are missing.
+    /// AUX records, and those flagged as truncated.
     aux: u64,
     truncated_aux: u64,
-    /// When the file was last written.
+    /// The modification time of the file.
     modified: Option<SystemTime>,
 }
 
 impl Facts {
-    /// Nothing yet, of a file that was last written at `modified`.
+    /// Returns empty sums for a file that was modified at `modified`.
     pub(super) fn new(modified: Option<SystemTime>) -> Self {
         Facts { modified, ..Facts::default() }
     }
 
-    /// Takes a record.
+    /// Adds a record.
     #[inline]
     pub(super) fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         if record.kind == RecordType::SAMPLE {
@@ -115,17 +114,17 @@ impl Facts {
         }
     }
 
-    /// The end of the recording.
+    /// Ends the pass.
     pub(super) fn finish(&mut self) {
         self.by_comm = std::mem::take(&mut self.comms).finish();
     }
 
-    /// Times of the first and the last sample.
+    /// Returns the times of the first and the last sample.
     pub fn times(&self) -> Option<&SampleTime> {
         self.times.as_ref()
     }
 
-    /// What is there to say for people: what it is about, and what there is. `names` are those of the events.
+    /// Returns the report for people as labels and texts. `names` are the names of the events.
     pub(crate) fn lines(&self, recording: &Recording, names: &[String]) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         if let Some(words) = command_line(recording) {
@@ -188,7 +187,7 @@ impl Facts {
         lines
     }
 
-    /// The first rows of a table, which has `least` rows or more, on one line.
+    /// Returns the first rows of a table on one line; `None` if the table has fewer than `least` rows.
     fn top(&self, mut rows: Vec<(String, u64)>, least: usize) -> Option<String> {
         let is_worth = rows.len() >= least;
         rows.retain(|row| row.1 > 0);
@@ -206,7 +205,7 @@ impl Facts {
         Some(format!("{}{more}", shown.join(", ")))
     }
 
-    /// The time of day at the first sample, where the recording tells it.
+    /// Returns the date of the first sample, if the recording contains it (CLOCK_DATA).
     fn recorded(&self, recording: &Recording) -> Option<Date> {
         let Feature::ClockData(ClockData { wall_clock, clock_time, .. }) =
             recording.feature(FeatureId::CLOCK_DATA)?.ok()?.value
@@ -218,7 +217,7 @@ impl Facts {
         Some(Date::from_unix(i64::try_from(nanoseconds.div_euclid(1_000_000_000)).ok()?))
     }
 
-    /// The same for programs, as the object `summary`. `names` are those of the events.
+    /// Writes the report for programs as the object `summary`. `names` are the names of the events.
     pub(super) fn json(&self, json: &mut Json, recording: &Recording, names: &[Vec<u8>]) {
         json.object("summary");
         if let Some(words) = command_line(recording) {
@@ -280,7 +279,7 @@ impl Facts {
     }
 }
 
-/// The command line that recorded.
+/// Returns the command line of perf record.
 fn command_line(recording: &Recording) -> Option<Vec<Vec<u8>>> {
     let Feature::CmdLine(words) = recording.feature(FeatureId::CMDLINE)?.ok()?.value else { return None };
     let words: Vec<_> = words.iter().map(|word| word.text().to_vec()).collect();
@@ -292,7 +291,7 @@ fn date_of(time: SystemTime) -> Date {
     Date::from_unix(i64::try_from(since).unwrap_or(0))
 }
 
-/// A part as text, rounded to the nearest; what there is, is not shown as nothing.
+/// Formats a share in percent, rounded to the nearest; a small nonzero share is not shown as 0.
 fn percent(part: u64, whole: u64) -> String {
     let percent = 100.0 * part as f64 / whole.max(1) as f64;
     if part > 0 && percent < 0.05 { "less than 0.1 %".into() } else { format!("{percent:.1} %") }

@@ -1,4 +1,4 @@
-//! Bytes beside the fields that they are.
+//! Bytes together with the fields that they encode.
 
 use std::fmt::Write as _;
 
@@ -8,21 +8,21 @@ use super::json::Json;
 use super::paths::Paths;
 use super::text::{Limits, push_hex, push_leaf};
 
-/// A run of bytes that is one field.
+/// The bytes of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Where it starts, in bytes from the start of what is shown.
+    /// Offset from the start of the shown bytes.
     pub at: usize,
     /// Number of bytes.
     pub size: usize,
-    /// Name of the field with the names of what it is in, outermost first, and places in lists: `attr.ids[2]`.
+    /// The path of the field: the enclosing structures, outermost first, with indexes in lists, such as `attr.ids[2]`.
     pub field: String,
-    /// The value as text; empty where it is but bytes.
+    /// The value as text; empty if it only consists of bytes.
     pub value: String,
 }
 
-/// Shows `see` the fields of what `describe` tells, in file order; those without bytes are left out. There may be many:
-/// nothing of them is kept.
+/// Calls `see` with each field that `describe` visits, in file order. Skips fields without bytes. Keeps no fields in
+/// memory, because there may be many.
 pub fn each_span(describe: impl FnOnce(&mut dyn Visitor), mut see: impl FnMut(Span)) {
     let mut at = 0_usize;
     describe(&mut Paths::new(|path: &str, size, value: Leaf<'_>| {
@@ -43,11 +43,11 @@ pub fn each_span(describe: impl FnOnce(&mut dyn Visitor), mut see: impl FnMut(Sp
     }));
 }
 
-/// Bytes on one line of text.
+/// Bytes per line of text.
 const ROW: usize = 16;
 
-/// Appends lines of text: place, bytes, field and value. `bytes` begin at `offset` of the input; those inside
-/// compressed data have no place there, so they are counted from the start of their record.
+/// Appends lines of text: offset, bytes, field and value. `bytes` start at `offset` of the input. Bytes of compressed
+/// data have no offset in the input; their offset is relative to their record.
 pub fn push_text(out: &mut String, span: &Span, bytes: &[u8], offset: Option<u64>) {
     let content = bytes.get(span.at..).unwrap_or_default();
     let content = content.get(..span.size).unwrap_or(content);
@@ -73,7 +73,7 @@ pub fn push_text(out: &mut String, span: &Span, bytes: &[u8], offset: Option<u64
     }
 }
 
-/// The list `spans` in JSON: the fields of what `describe` tells, which is `bytes`. `see` comes behind each.
+/// Writes the list `spans` in JSON: the fields that `describe` visits, which encode `bytes`. Calls `see` after each.
 pub fn push_json(
     json: &mut Json,
     describe: impl FnOnce(&mut dyn Visitor),

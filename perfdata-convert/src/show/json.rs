@@ -1,4 +1,4 @@
-//! Values as JSON; `docs/json.md` says how each kind of value looks.
+//! Values as JSON. `docs/json.md` describes the representation of each kind of value.
 
 use std::fmt::Write as _;
 
@@ -8,16 +8,16 @@ use perfdata_core::wire::until_nul;
 
 use super::{is_filling, signed, text};
 
-/// Writes JSON piece by piece, without holding values.
+/// Writes JSON incrementally, without values in memory.
 #[derive(Debug, Default)]
 pub struct Json {
     /// The text so far.
     pub out: String,
-    /// What is open: structures, lists, and structures whose fields belong to what they are in.
+    /// The enclosing structures and lists. The fields of a flat structure belong to the structure around it.
     frames: Vec<Frame>,
-    /// Whether something stands before in the innermost structure or list.
+    /// Whether the innermost structure or list already has an element.
     comma: bool,
-    /// Whether the text has lines and indentation.
+    /// Whether the text has line breaks and indentation.
     pretty: bool,
 }
 
@@ -29,17 +29,17 @@ enum Frame {
 }
 
 impl Json {
-    /// Text without line breaks.
+    /// Returns a writer of text without line breaks.
     pub fn compact() -> Self {
         Self::default()
     }
 
-    /// The same, behind `out`.
+    /// Returns a writer of text without line breaks that appends to `out`.
     pub fn compact_in(out: String) -> Self {
         Json { out, ..Self::default() }
     }
 
-    /// Text for people, too.
+    /// Returns a writer of text with line breaks and indentation.
     pub fn pretty() -> Self {
         Json { pretty: true, ..Self::default() }
     }
@@ -68,7 +68,7 @@ impl Json {
             self.new_line();
         }
         if outer == Some(Frame::Object) {
-            // Only the content of what is unknown has no name.
+            // Only unknown content has no name.
             push_string(&mut self.out, if name.is_empty() { b"bytes" } else { name.as_bytes() });
             self.out.push(':');
             if self.pretty {
@@ -83,19 +83,19 @@ impl Json {
         self.comma = false;
     }
 
-    /// Begins an object, as the field `name` of the object around it.
+    /// Begins an object as the field `name` of the enclosing object.
     pub fn object(&mut self, name: &str) {
         self.key(name);
         self.open(Frame::Object, '{');
     }
 
-    /// Begins a list, as the field `name` of the object around it.
+    /// Begins a list as the field `name` of the enclosing object.
     pub fn list(&mut self, name: &str) {
         self.key(name);
         self.open(Frame::List, '[');
     }
 
-    /// Ends what was begun last.
+    /// Ends the innermost object or list.
     pub fn close(&mut self) {
         let frame = self.frames.pop();
         if let Some(Frame::Flat) | None = frame {
@@ -108,38 +108,38 @@ impl Json {
         self.comma = true;
     }
 
-    /// A number.
+    /// Writes a number.
     pub fn number(&mut self, name: &str, number: u64) {
         self.key(name);
         let _ = write!(self.out, "{number}");
     }
 
-    /// A text, which may be any bytes.
+    /// Writes a text of arbitrary bytes.
     pub fn text(&mut self, name: &str, text: &[u8]) {
         self.key(name);
         push_string(&mut self.out, text);
     }
 
-    /// Bytes in hexadecimal digits.
+    /// Writes bytes in hexadecimal digits.
     pub fn bytes(&mut self, name: &str, bytes: &[u8]) {
         self.key(name);
         self.hex_bytes(bytes);
     }
 
-    /// A truth value.
+    /// Writes a Boolean.
     pub fn boolean(&mut self, name: &str, value: bool) {
         self.key(name);
         let _ = write!(self.out, "{value}");
     }
 
-    /// A list of texts.
+    /// Writes a list of texts.
     pub fn texts(&mut self, name: &str, texts: impl IntoIterator<Item = impl AsRef<[u8]>>) {
         self.list(name);
         texts.into_iter().for_each(|item| self.text("", item.as_ref()));
         self.close();
     }
 
-    /// An element of the innermost list on a line of its own, however much is in it.
+    /// Writes an element of the innermost list on a single line.
     pub fn on_line(&mut self, element: impl FnOnce(&mut Self)) {
         if std::mem::take(&mut self.comma) {
             self.out.push(',');
@@ -150,7 +150,7 @@ impl Json {
         self.pretty = pretty;
     }
 
-    /// A described value as the field `name`.
+    /// Writes a value as the field `name`.
     pub fn value(&mut self, name: &'static str, value: &(impl Describe + ?Sized)) {
         value.describe(name, Style::Plain, self);
     }
@@ -174,7 +174,7 @@ impl Visitor for Json {
         self.list(name);
         for &word in words {
             match style {
-                // Callchains and registers: most of what there is to write.
+                // Callchains and registers: the largest part of the output.
                 Style::Hex | Style::Callchain if !self.pretty => {
                     if std::mem::replace(&mut self.comma, true) {
                         self.out.push(',');
@@ -230,7 +230,7 @@ impl Visitor for Json {
 }
 
 impl Json {
-    /// The markers of a callchain: where they are, and their names.
+    /// Writes the context markers of a callchain: their indexes and names.
     fn contexts(&mut self, name: &str, words: &[u64]) {
         self.list(&format!("{name}_contexts"));
         for (at, word) in words.iter().enumerate() {
@@ -243,7 +243,7 @@ impl Json {
         self.close();
     }
 
-    /// A word in quotes, in hexadecimal digits.
+    /// Writes a word in hexadecimal digits, as a string.
     fn hex(&mut self, word: u64) {
         self.out.push_str("\"0x");
         text::push_hex_number(&mut self.out, word);
@@ -256,7 +256,7 @@ impl Json {
         self.out.push('"');
     }
 
-    /// Flags are a list of names; where pieces have several bits, an object of numbers.
+    /// Writes flags as a list of names, or as an object with numbers if a field has several bits.
     fn flags(&mut self, word: u64, fields: &'static [Field]) {
         let numbers = fields.iter().any(|field| field.width > 1);
         if numbers {
@@ -276,8 +276,9 @@ impl Json {
     }
 }
 
-/// Appends a JSON string of any bytes: a byte that is not UTF-8 is written as U+FFFD and its two hexadecimal digits,
-/// and so are the three bytes of U+FFFD itself, so that nothing is lost. What a terminal would obey is escaped.
+/// Appends a JSON string of arbitrary bytes. A byte of invalid UTF-8 is written as U+FFFD followed by its two
+/// hexadecimal digits, and so is each of the three bytes of U+FFFD itself. Thus no information is lost. Control
+/// characters are escaped.
 fn push_string(out: &mut String, bytes: &[u8]) {
     out.push('"');
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');

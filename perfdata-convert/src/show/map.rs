@@ -1,4 +1,4 @@
-//! The layout of a recording to scale, in characters: what `perfconv info --map` shows.
+//! The layout of a recording to scale, in characters, as shown by `perfconv info --map`.
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,17 @@ use super::survey::{Room, Survey};
 use super::tallies::Tally;
 use super::text::escaped;
 
-/// The parts of a file are told apart by these, beside their colours.
+/// Shades that distinguish the parts of a file, in addition to their colours.
 const SHADES: [char; 4] = ['█', '▓', '▒', '░'];
-/// Colours of the parts, in turn.
+/// Colours of the parts, in rotation.
 const COLORS: [AnsiColor; 6] =
     [AnsiColor::Cyan, AnsiColor::Yellow, AnsiColor::Green, AnsiColor::Magenta, AnsiColor::Blue, AnsiColor::Red];
 /// Heights of a column.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The narrowest map that can be read.
+/// Minimum width of a readable map.
 const NARROWEST: usize = 40;
 
-/// Draws the recording in lines of at most `width` characters, with colours for a terminal.
+/// Draws the recording in lines of at most `width` characters, with terminal colours.
 pub fn draw(survey: &Survey, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
@@ -48,7 +48,7 @@ fn shade(at: usize) -> char {
     SHADES.get(at % SHADES.len()).copied().unwrap_or('█')
 }
 
-/// The look of a part is that of its place among all parts, by its name and offset.
+/// Draws parts to scale. A part always has the same colour and shade, which depend on its index among all parts.
 fn draw_rooms(out: &mut String, title: &str, rooms: &[Room], width: usize) {
     let total: u64 = rooms.iter().map(|room| room.size).sum();
     let _ = writeln!(out, "\n{title}, {total} bytes, to scale:");
@@ -56,7 +56,7 @@ fn draw_rooms(out: &mut String, title: &str, rooms: &[Room], width: usize) {
     let mut drawn = 0;
     for room in rooms {
         here = here.saturating_add(room.size);
-        // 128 bits have room for any product of two sizes.
+        // Products of two sizes fit in 128 bits.
         let end = (u128::from(here) * width as u128).checked_div(u128::from(total)).unwrap_or(0);
         let end = usize::try_from(end).unwrap_or(width).min(width);
         let look = room.look();
@@ -86,7 +86,7 @@ fn draw_legend(out: &mut String, rooms: &[Room], size: u64) {
     }
 }
 
-/// A row for each type of record: how much of the stream it takes, from its start to its end.
+/// Draws a row for each type of record: the number of its bytes along the stream.
 fn draw_types(out: &mut String, survey: &Survey, width: usize) {
     let mut tallies: Vec<_> = survey.overview.tallies().iter().collect();
     tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.bytes));
@@ -114,7 +114,8 @@ fn draw_types(out: &mut String, survey: &Survey, width: usize) {
     let _ = writeln!(out, "events: {}", events.join(", "));
 }
 
-/// A row of amounts in so many columns, as high as they are large; what is there is seen, be it ever so little.
+/// Draws a row of amounts in `columns` columns. The height of a column is proportional to its amount; any nonzero
+/// amount is visible.
 fn strip(row: &[u64], columns: usize) -> String {
     let columns = columns.min(row.len().max(1));
     let place = |at: usize| at * row.len() / columns;

@@ -1,4 +1,4 @@
-//! Showing recordings: visitors over the declarations of `perfdata-core`, for people and for programs.
+//! Reports about recordings, for people and for programs: visitors of the declarations in `perfdata-core`.
 
 pub mod bins;
 pub mod comms;
@@ -26,18 +26,18 @@ use perfdata_core::describe::{Leaf, Style};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{CpuMode, RecordType};
 
-/// A word in its style, where that is a number with a sign: all ones mean "none" in a [`Style::Pid`].
+/// Returns `word` as a signed number if all its bits are set and its style is [`Style::Pid`]: -1 means "none".
 fn signed(word: u64, size: usize, style: Style) -> Option<i64> {
     let ones = u64::MAX.checked_shr(64_u32.saturating_sub(8 * u32::try_from(size).unwrap_or(8))).unwrap_or(u64::MAX);
     (style == Style::Pid && word == ones).then_some(-1)
 }
 
-/// Whether a value is of interest only beside its bytes.
+/// Returns whether a value is only of interest together with its bytes.
 fn is_filling(leaf: &Leaf<'_>) -> bool {
     matches!(leaf, Leaf::Count(_) | Leaf::Pad(_) | Leaf::Uint(_, Style::Pad))
 }
 
-/// The names of what is set in the `misc` word of a record: CPU mode, then flags; bits without a name as one number.
+/// Returns the names in the `misc` word of a record: the CPU mode, then the flags. Bits without a name are one number.
 pub fn misc_names(kind: RecordType, misc: u16) -> Vec<String> {
     let mode = CpuMode::of(misc);
     let mode = match mode.name() {
@@ -52,7 +52,7 @@ pub fn misc_names(kind: RecordType, misc: u16) -> Vec<String> {
     mode.into_iter().chain(kind.misc_flags(misc).map(flag)).collect()
 }
 
-/// The name of a byte order.
+/// Returns the name of a byte order.
 pub fn endian_name(endian: Endian) -> &'static str {
     match endian {
         Endian::Little => "little-endian",
@@ -60,12 +60,12 @@ pub fn endian_name(endian: Endian) -> &'static str {
     }
 }
 
-/// The name of an input in a report or message.
+/// Returns the name of an input for reports and messages.
 pub fn input_name(input: &Path) -> String {
     if input == Path::new("-") { "standard input".into() } else { text::escaped(input.as_os_str().as_bytes()) }
 }
 
-/// The name of a part of a file.
+/// Returns the name of a part of a file.
 pub fn part_name(part: Part) -> String {
     match part {
         Part::Header => "header".to_owned(),
@@ -79,7 +79,7 @@ pub fn part_name(part: Part) -> String {
     }
 }
 
-/// Nanoseconds as seconds.
+/// Formats nanoseconds as seconds.
 pub fn seconds(nanoseconds: u64) -> String {
     format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
 }

@@ -1,4 +1,4 @@
-//! A recording as a whole: what `perfconv info` shows.
+//! An overview of a recording, as shown by `perfconv info`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,43 +28,44 @@ use crate::verify::wrong_end;
 use crate::walk::{Item, walk};
 use perfdata_session::EventNames;
 
-/// What one pass over a recording tells.
+/// The result of one pass over a recording.
 #[derive(Debug)]
 pub struct Overview {
     recording: Recording,
     container_layout: ContainerLayout,
     names: EventNames,
-    /// Where in a pipe each feature's section is.
+    /// The offset of each feature section in a pipe.
     sections: BTreeMap<u32, u64>,
     counts: Counts,
     /// Records in the stream, by type.
     records: Tallies,
-    /// Records inside compressed ones.
+    /// Records inside compressed records.
     inner: Tallies,
-    /// Bytes behind records, outside their size.
+    /// Bytes that follow records and are not part of their size.
     payload: u64,
-    /// Bytes at the end that are no records.
+    /// Bytes at the end that are not records.
     unreadable: u64,
-    /// Whether the records stand in several files.
+    /// Whether the records are in several files.
     split: bool,
     facts: Facts,
-    /// What keeps parts of the recording from being read.
+    /// Damage that makes parts of the recording unreadable.
     damage: Vec<String>,
 }
 
-/// Sees the records of a pass.
+/// A function that is called with each record of a pass.
 pub type Observer<'a> = &'a mut dyn FnMut(&RawRecord<'_>, Option<usize>, &Recording);
 
 impl Overview {
     /// Reads `input` from start to end.
     ///
     /// # Errors
-    /// The input cannot be read, or is no recording.
+    /// The input cannot be read, or is not a recording.
     pub fn of(input: Input) -> Result<Self> {
         Self::observed(input, &mut |_, _, _| {})
     }
 
-    /// The same, while `observer` sees every record, with its place in a compressed one if it is in one.
+    /// Reads `input`, and calls `observer` with each record and its index in the compressed record that contains it, if
+    /// any.
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -140,67 +141,67 @@ impl Overview {
         }
     }
 
-    /// The model of the recording.
+    /// Returns the model of the recording.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// Where everything stands.
+    /// Returns the layout of the container.
     pub fn container_layout(&self) -> &ContainerLayout {
         &self.container_layout
     }
 
-    /// The container; a directory is read as a file.
+    /// Returns the kind of the container; file mode for a directory.
     pub fn container(&self) -> ContainerKind {
         self.container_layout.container()
     }
 
-    /// What keeps parts of the recording from being read.
+    /// Returns the damage that makes parts of the recording unreadable.
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
 
-    /// Bytes of the stream: records, what follows them outside their size, and what is none.
+    /// Returns the number of bytes in the stream: records, data that follow them, and bytes that are not records.
     pub fn stream_bytes(&self) -> u64 {
         self.records.total().bytes.saturating_add(self.payload).saturating_add(self.unreadable)
     }
 
-    /// Whether the records stand in several files, those of a directory.
+    /// Returns whether the records are in several files of a directory.
     pub fn is_split(&self) -> bool {
         self.split
     }
 
-    /// The records in the stream, by type.
+    /// Returns the numbers of records in the stream, by type.
     pub fn tallies(&self) -> &Tallies {
         &self.records
     }
 
-    /// The number of records of a type, those in compressed records included.
+    /// Returns the number of records of a type, including those in compressed records.
     pub fn count(&self, kind: RecordType) -> u64 {
         self.records.get(kind).count.saturating_add(self.inner.get(kind).count)
     }
 
-    /// The numbers of records.
+    /// Returns the numbers of records.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Times of the first and the last sample.
+    /// Returns the times of the first and the last sample.
     pub fn sample_times(&self) -> Option<&SampleTime> {
         self.facts.times()
     }
 
-    /// The names of the events.
+    /// Returns the names of the events.
     pub fn event_names(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
         (0..self.recording.events.len()).filter_map(|at| self.names.get(&self.recording, at))
     }
 
-    /// The release of the perf that recorded, as the recording says it.
+    /// Returns the version of perf in the recording.
     pub fn perf_version(&self) -> Option<String> {
         self.word(FeatureId::VERSION)
     }
 
-    /// Which perf recorded on which machine, as far as the recording says it.
+    /// Returns the version of perf, the host name and the architecture, if the recording contains them.
     pub fn origin(&self) -> String {
         let part = |before: &str, id| self.word(id).map(|word| format!("{before}{word}"));
         let parts =
@@ -208,7 +209,7 @@ impl Overview {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// The content of a feature section that is but a word.
+    /// Returns the content of a feature section that consists of a single string.
     fn word(&self, id: FeatureId) -> Option<String> {
         match self.recording.feature(id)?.ok()?.value {
             Feature::Version(word) | Feature::Hostname(word) | Feature::Arch(word) if !word.text().is_empty() => {
@@ -218,7 +219,7 @@ impl Overview {
         }
     }
 
-    /// Where the section of a feature is.
+    /// Returns the offset of the section of a feature.
     fn offset(&self, id: u32) -> Option<u64> {
         match &self.container_layout {
             ContainerLayout::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
@@ -231,13 +232,13 @@ impl Overview {
         self.recording.feature(FeatureId(id)).map(|section| section.map_err(|e| e.within(offset)))
     }
 
-    /// What people look for first: what it is about, and what there is.
+    /// Returns the main facts about the recording as labels and texts.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let names: Vec<String> = self.event_names().map(|name| escaped(&name)).collect();
         self.facts.lines(&self.recording, &names)
     }
 
-    /// For people; `in_full` with the words of the header, and with fields of attributes that are 0.
+    /// Returns the report for people; `in_full` adds the fields of the header, and the fields of attributes that are 0.
     pub fn text(&self, in_full: bool) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "{}, {}", self.container_layout.container(), endian_name(self.recording.endian));
@@ -300,12 +301,12 @@ impl Overview {
         out
     }
 
-    /// For programs.
+    /// Returns the report for programs.
     pub fn json(&self) -> String {
         self.json_of(None)
     }
 
-    /// For programs, with the name of what was read.
+    /// Returns the report for programs, with the name of the input.
     pub fn json_of(&self, input: Option<&Path>) -> String {
         let mut json = Json::pretty();
         json.object("");
@@ -357,7 +358,7 @@ impl Overview {
     }
 }
 
-/// The content of a section under `name`, and what is behind it.
+/// Describes the content of a section as `name`, and the bytes after it.
 fn describe_section(section: &Section, name: &'static str, visitor: &mut dyn Visitor) {
     section.value.describe(name, Style::Plain, visitor);
     if !section.tail.is_empty() {
@@ -365,7 +366,7 @@ fn describe_section(section: &Section, name: &'static str, visitor: &mut dyn Vis
     }
 }
 
-/// The events as the field `events`.
+/// Writes the events as the field `events`.
 pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames) {
     json.list("events");
     for (at, event) in recording.events.iter().enumerate() {
@@ -384,7 +385,7 @@ pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames
     json.close();
 }
 
-/// What is wrong with the places of a file's parts.
+/// Returns the damage in the layout of a file.
 fn damage_of(file: &FileLayout) -> Vec<String> {
     let mut damage: Vec<String> = wrong_end(file).into_iter().collect();
     if file.unexplained {

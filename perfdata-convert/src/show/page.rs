@@ -1,20 +1,20 @@
-//! A recording as a page for a browser: what `perfconv info --html` writes.
+//! A report as a web page, as written by `perfconv info --html`.
 //!
-//! The page is one file that loads nothing. What it shows stands in it as JSON: all that `perfconv info --json` says,
-//! and the numbers of the charts. Its script writes text only, never markup.
+//! The page is one file that loads nothing. It contains its data as JSON: everything that `perfconv info --json` shows,
+//! and the numbers of the charts. Its script writes only text, never markup.
 
 use super::bins::Bins;
 use super::json::Json;
 use super::survey::Survey;
 
-/// The page around the numbers.
+/// The page without the data.
 const TEMPLATE: &str = include_str!("page.html");
-/// Where the numbers go.
+/// The placeholder for the data.
 const PLACE: &str = "{{data}}";
-/// As many mapped objects are shown.
+/// Maximum number of mapped objects shown.
 const MAPPINGS: usize = 100;
 
-/// The page about the recording called `name`.
+/// Returns the page about the recording called `name`.
 pub fn html(survey: &Survey, name: &[u8]) -> String {
     let mut json = Json::compact();
     json.object("");
@@ -48,7 +48,7 @@ pub fn html(survey: &Survey, name: &[u8]) -> String {
     }
     json.close();
     json.close();
-    // In a string of JSON `<` may be written by its number, and stands nowhere else: no tag ends the data.
+    // JSON contains `<` only in strings, where an escape may represent it. So no tag can end the data.
     let data = format!("{{\"info\":{},\"charts\":{}}}", survey.overview.json().trim_end(), json.out);
     let data = data.replace('<', "\\u003c");
     match TEMPLATE.split_once(PLACE) {

@@ -1,4 +1,4 @@
-//! Fields by their path: `attr.ids[2]`.
+//! Fields and their paths, such as `attr.ids[2]`.
 
 use std::fmt::Write as _;
 
@@ -8,22 +8,23 @@ use perfdata_core::wire::until_nul;
 use super::is_filling;
 use super::text::{Limits, push_leaf};
 
-/// Calls `see` with the path, size and value of every field: its name with the names of what it is in, outermost first,
-/// and places in lists. The path of a value that is but one field is empty.
+/// Calls `see` with the path, size and value of every field. A path consists of the names of the enclosing structures,
+/// outermost first, the indexes in lists, and the name of the field. The path of a value that is a single field is
+/// empty.
 pub struct Paths<F> {
     see: F,
     path: String,
-    /// Structures and lists around: length of the path in front of each, and the elements that a list has shown.
+    /// The enclosing structures and lists: length of the path before each, and the number of elements of a list so far.
     frames: Vec<(usize, Option<usize>)>,
 }
 
 impl<F: FnMut(&str, usize, Leaf<'_>)> Paths<F> {
-    /// A walk that tells `see`.
+    /// Returns a visitor that calls `see`.
     pub fn new(see: F) -> Self {
         Paths { see, path: String::new(), frames: Vec::new() }
     }
 
-    /// Adds a step to the path and returns the length that it had.
+    /// Adds a step to the path, and returns the previous length of the path.
     fn step(&mut self, name: &str) -> usize {
         let before = self.path.len();
         if let Some((_, Some(count))) = self.frames.last_mut() {
@@ -62,20 +63,20 @@ impl<F: FnMut(&str, usize, Leaf<'_>)> Visitor for Paths<F> {
         let before = self.step(name);
         (self.see)(&self.path, size, value);
         self.path.truncate(before);
-        // The length of an element is no element.
+        // The length of an element is not an element.
         if let (true, Some((_, Some(count)))) = (counts, self.frames.last_mut()) {
             *count = count.saturating_sub(1);
         }
     }
 }
 
-/// The fields of a value that mean something, each with its path and as text.
+/// Returns all fields of a value except padding and counts, each with its path and its value as text.
 pub fn fields(value: &(impl Describe + ?Sized)) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     let mut walk = Paths::new(|path: &str, size, leaf: Leaf<'_>| {
         if !is_filling(&leaf) {
             let mut text = String::new();
-            // What is behind the end of a text is filling, too.
+            // Bytes after the terminating NUL of a text are padding.
             let leaf = if let Leaf::Text(bytes) = leaf { Leaf::Text(until_nul(bytes)) } else { leaf };
             push_leaf(&mut text, size, leaf, Limits::NONE);
             fields.push((path.to_owned(), text));

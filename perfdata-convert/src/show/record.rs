@@ -15,34 +15,34 @@ use super::misc_names;
 use super::text::{Line, push_hex};
 use perfdata_session::EventNames;
 
-/// A record with what its recording says of it.
+/// A record, with the data of its recording that describe it.
 pub struct Shown<'a> {
     raw: &'a RawRecord<'a>,
-    /// Place among the records that came out of the compressed record, if it was in one.
+    /// Index among the records of a compressed record, if it was in one.
     inner: Option<usize>,
     recording: &'a Recording,
     names: &'a EventNames,
     record: perfdata_core::Result<Record>,
-    /// The section that a HEADER_FEATURE record holds.
+    /// The section in a HEADER_FEATURE record.
     section: Option<Section>,
-    /// The registers of the machine that recorded.
+    /// The registers of the recorded machine.
     registers: Option<&'static Registers>,
 }
 
 impl<'a> Shown<'a> {
-    /// Decodes `raw`. `names` are up to date with `recording`.
+    /// Decodes `raw`. `names` must be up to date with `recording`.
     pub fn new(raw: &'a RawRecord<'a>, inner: Option<usize>, recording: &'a Recording, names: &'a EventNames) -> Self {
         let record = Record::decode(raw, &recording.events.layout_of(raw));
         let section = record.as_ref().ok().and_then(|record| section_of(record, raw, recording));
         Shown { raw, inner, recording, names, record, section, registers: None }
     }
 
-    /// The record with the names of its `registers`.
+    /// Adds the names of the `registers`.
     pub fn with_registers(self, registers: Option<&'static Registers>) -> Self {
         Shown { registers, ..self }
     }
 
-    /// Tells `visitor` the fields, with registers by name: each has one, or the list has a list of names beside it.
+    /// Describes the fields to `visitor`. `place` determines where the names of registers appear.
     fn describe_named(&self, record: &Record, place: NamesAt, visitor: &mut dyn Visitor) {
         let names = self.register_names(record);
         if place == NamesAt::Nowhere || names.iter().all(|(_, names)| names.is_empty()) {
@@ -51,7 +51,7 @@ impl<'a> Shown<'a> {
         self.describe(record, &mut WithRegisters { visitor, place, names, depth: 0, inside: None });
     }
 
-    /// The fields of a sample that hold registers, and the names of these.
+    /// Returns the fields of a sample that contain registers, and the names of the registers.
     fn register_names(&self, record: &Record) -> [(&'static str, Vec<&'static str>); 2] {
         let (Body::Sample(sample), Some(registers)) = (&record.body, self.registers) else { return Default::default() };
         let layout = self.recording.events.layout_of(self.raw);
@@ -68,8 +68,8 @@ impl<'a> Shown<'a> {
         ]
     }
 
-    /// The name of the event that the record belongs to, by the event's id in it. Where records carry no id there is
-    /// one event, or none can be told.
+    /// Returns the name of the event that the record belongs to, according to its ID. Records without an ID have a name
+    /// only if there is a single event.
     fn event(&self) -> Option<Cow<'_, [u8]>> {
         let events = &self.recording.events;
         let id = match &self.record {
@@ -81,12 +81,12 @@ impl<'a> Shown<'a> {
         self.names.get(self.recording, id.map_or_else(only, |id| self.event_of(id))?)
     }
 
-    /// The place of the event that has the id. Records of what was before the recording have id 0 and no event.
+    /// Returns the index of the event with this ID. Records about the time before the recording have ID 0 and no event.
     fn event_of(&self, id: u64) -> Option<usize> {
         self.recording.events.of_id(id).filter(|_| id != 0)
     }
 
-    /// Tells `visitor` the fields, without the record's header.
+    /// Describes the fields without the record's header to `visitor`.
     fn describe(&self, record: &Record, visitor: &mut dyn Visitor) {
         match (&record.body, &self.section) {
             (Body::HeaderFeature(feature), Some(section)) => {
@@ -108,7 +108,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The record on one line.
+    /// Appends the record on one line.
     pub fn text(&self, out: &mut String) {
         self.title(out);
         out.push(':');
@@ -128,7 +128,7 @@ impl<'a> Shown<'a> {
         out.push('\n');
     }
 
-    /// Offset, type, size, misc and event.
+    /// Appends offset, type, size, misc and event.
     fn title(&self, out: &mut String) {
         let _ = write!(out, "{:#x}", self.raw.offset);
         if let Some(place) = self.inner {
@@ -142,7 +142,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The record on a line, with its bytes below.
+    /// Appends the record on one line, followed by its bytes.
     pub fn hex(&self, out: &mut String) {
         self.title(out);
         if let Err(error) = &self.record {
@@ -156,12 +156,12 @@ impl<'a> Shown<'a> {
         );
     }
 
-    /// The record, if it can be decoded.
+    /// Returns the record, if it can be decoded.
     pub fn record(&self) -> Option<&Record> {
         self.record.as_ref().ok()
     }
 
-    /// The record as an object, with its bytes if `with_bytes`.
+    /// Writes the record as an object, with its bytes if `with_bytes` is set.
     pub fn json(&self, json: &mut Json, with_bytes: bool) {
         json.object("");
         self.json_fields(json);
@@ -171,7 +171,7 @@ impl<'a> Shown<'a> {
         json.close();
     }
 
-    /// What is in the object of the record.
+    /// Writes the fields of the record's object.
     pub fn json_fields(&self, json: &mut Json) {
         json.number("offset", self.raw.offset);
         if let Some(place) = self.inner {
@@ -199,7 +199,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Tells `visitor` all fields.
+    /// Describes all fields to `visitor`.
     fn describe_all(&self, names: NamesAt, visitor: &mut dyn Visitor) {
         let header = self.raw.bytes.get(..RecordHeader::SIZE).unwrap_or_default();
         if let Ok((header, _)) = RecordHeader::decode(header, self.raw.endian, Layout::default()) {
@@ -215,28 +215,28 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What perf calls a register without a name.
+/// perf's name for a register without a name.
 const NO_NAME: &str = "unknown";
 
-/// Where the names of registers are shown.
+/// Where the names of registers appear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NamesAt {
     /// With each value.
     Each,
-    /// In a list beside that of the values.
+    /// In a separate list next to the values.
     Beside,
-    /// They are not.
+    /// Nowhere.
     Nowhere,
 }
 
-/// Tells a visitor the fields of a sample, with its registers by name.
+/// Forwards the fields of a sample to a visitor, and adds the names of its registers.
 struct WithRegisters<'a> {
     visitor: &'a mut dyn Visitor,
     place: NamesAt,
     names: [(&'static str, Vec<&'static str>); 2],
-    /// Structures and lists around what comes next.
+    /// Number of enclosing structures and lists.
     depth: usize,
-    /// Which of the fields the walk is in, and at which depth that is.
+    /// The index of the enclosing field with registers, and its depth.
     inside: Option<(usize, usize)>,
 }
 
@@ -288,7 +288,7 @@ impl Visitor for WithRegisters<'_> {
     }
 }
 
-/// The feature section in a HEADER_FEATURE record, if it can be understood.
+/// Returns the feature section in a HEADER_FEATURE record, if it can be decoded.
 fn section_of(record: &Record, raw: &RawRecord<'_>, recording: &Recording) -> Option<Section> {
     let Body::HeaderFeature(feature) = &record.body else { return None };
     let id = FeatureId(u32::try_from(feature.feat_id).ok()?);
@@ -297,7 +297,7 @@ fn section_of(record: &Record, raw: &RawRecord<'_>, recording: &Recording) -> Op
     Section::decode(id, &feature.section.0, raw.endian, &layout).ok()
 }
 
-/// The first event id among the fields of a record itself, not of the lists in it.
+/// Returns the first event ID among the fields of a record; fields in lists are ignored.
 fn first_id(record: &Record) -> Option<u64> {
     #[derive(Default)]
     struct Finder {

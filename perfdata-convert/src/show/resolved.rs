@@ -1,4 +1,4 @@
-//! Samples with what they hit: what `perfconv dump --resolved` shows.
+//! Samples with resolved addresses, as shown by `perfconv dump --resolved`.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -13,26 +13,26 @@ use super::text::{escaped, quoted};
 use crate::error::{Error, Result};
 use crate::io::Input;
 
-/// How samples are shown.
+/// The format of the samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Resolved {
-    /// JSON instead of text.
+    /// Writes JSON instead of text.
     pub json: bool,
-    /// The most samples to show.
+    /// Maximum number of samples to show.
     pub limit: Option<u64>,
 }
 
-/// Bytes of text that are made ready at a time.
+/// Bytes of output that are collected before they are written.
 const BLOCK: usize = 64 << 10;
 
-/// Errors of single records that are told of.
+/// Maximum number of errors of single records that are reported.
 const MOST_DAMAGE: usize = 8;
 
 impl Resolved {
-    /// Writes the samples of `input` to `out`, and returns what keeps parts of it from being read.
+    /// Writes the samples of `input` to `out`. Returns the damage that makes parts of it unreadable.
     ///
     /// # Errors
-    /// The input cannot be read, or the output not be written.
+    /// The input cannot be read, or the output cannot be written.
     pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Vec<String>> {
         let (reader, _) = input.reader()?;
         let mut samples = Samples::new(reader)?;
@@ -81,7 +81,7 @@ fn write(text: &mut String, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// A line for the sample, and one for each frame and branch.
+/// Appends a line for the sample, and one for each frame and branch.
 fn push_text(out: &mut String, sample: &Sample<'_>) {
     let _ = write!(out, "{:#x} comm={}", sample.record().offset, quoted(sample.comm()));
     if let Some(tid) = sample.tid() {
@@ -124,7 +124,7 @@ fn push_frame(out: &mut String, frame: &Frame<'_>) {
     }
 }
 
-/// One object on a line, behind `text`.
+/// Appends one object on a line to `text`.
 fn json(text: String, sample: &Sample<'_>) -> String {
     let mut json = Json::compact_in(text);
     json.object("");

@@ -1,4 +1,4 @@
-//! A recording in numbers for pictures: what takes which room in it, and what happened when.
+//! The numbers for charts of a recording: sizes of its parts, and events over time.
 
 use std::collections::BTreeMap;
 
@@ -16,49 +16,49 @@ use crate::io::Input;
 /// A mapped object.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mapping {
-    /// Bytes of the largest piece of it that was mapped.
+    /// Size of the largest mapping of the object in bytes.
     pub bytes: u64,
-    /// How often it was mapped.
+    /// Number of times that it was mapped.
     pub count: u64,
 }
 
 /// A part of the file.
 #[derive(Debug, Clone)]
 pub struct Room {
-    /// Its place among the parts.
+    /// Its index among the parts.
     pub number: usize,
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Whether it holds the records.
+    /// Whether it contains the records.
     pub is_records: bool,
-    /// Where it begins.
+    /// Its offset in bytes.
     pub offset: u64,
-    /// How long it is.
+    /// Its size in bytes.
     pub size: u64,
 }
 
 impl Room {
-    /// Which look of several it has: the records always the first.
+    /// Returns the number of its colour and shade. The records always have the first one.
     pub(super) fn look(&self) -> usize {
         if self.is_records { 0 } else { self.number + 1 }
     }
 }
 
-/// As many mapped objects are remembered, the largest ones.
+/// Maximum number of mapped objects in memory; the largest ones are kept.
 const MAPPINGS: usize = 4096;
 
-/// What one pass over a recording tells, with charts.
+/// The result of one pass over a recording, with charts.
 #[derive(Debug)]
 pub struct Survey {
-    /// What it tells without.
+    /// The result without charts.
     pub overview: Overview,
-    /// Bytes of records by type, along the stream.
+    /// Bytes of records by type, by position in the stream.
     pub space: Bins<RecordType>,
-    /// Samples by event, along the time.
+    /// Samples by event, over time.
     pub events: Bins<Option<usize>>,
-    /// Samples by CPU, along the time.
+    /// Samples by CPU, over time.
     pub cpus: Bins<Option<u32>>,
-    /// Samples without a time, which are in no chart.
+    /// Number of samples without a time, which no chart contains.
     pub timeless: u64,
     mappings: BTreeMap<Vec<u8>, Mapping>,
 }
@@ -75,7 +75,7 @@ impl Survey {
         Ok(Survey { overview, space, events, cpus, timeless, mappings })
     }
 
-    /// Bytes of the recording.
+    /// Returns the size of the recording in bytes.
     pub fn size(&self) -> u64 {
         match self.overview.container_layout() {
             ContainerLayout::File(file) => file.len,
@@ -83,7 +83,7 @@ impl Survey {
         }
     }
 
-    /// The parts of the recording, in order.
+    /// Returns the parts of the recording, in order.
     pub fn rooms(&self) -> Vec<Room> {
         match self.overview.container_layout() {
             ContainerLayout::File(file) => {
@@ -110,7 +110,7 @@ impl Survey {
         }
     }
 
-    /// The mapped objects, the largest first.
+    /// Returns the mapped objects, the largest first.
     pub fn mappings(&self) -> Vec<(&[u8], Mapping)> {
         let mut all: Vec<_> = self.mappings.iter().map(|(name, mapping)| (&name[..], *mapping)).collect();
         all.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then(a.0.cmp(b.0)));
@@ -118,7 +118,7 @@ impl Survey {
     }
 }
 
-/// What is gathered on the way.
+/// The data collected during the pass.
 #[derive(Debug, Default)]
 struct Charts {
     space: Bins<RecordType>,

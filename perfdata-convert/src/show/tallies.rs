@@ -1,4 +1,4 @@
-//! How many records of each type there are, and how many bytes they have.
+//! Number and size of the records of each type.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -7,12 +7,12 @@ use perfdata_core::record::RecordType;
 
 use super::json::Json;
 
-/// Number and bytes of some records.
+/// Number and size of some records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// How many they are.
+    /// Number of records.
     pub count: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
@@ -23,20 +23,22 @@ impl Tally {
     }
 }
 
-/// The tallies of all types. perf has some fifty, noise has any number: what comes when there are many has one together.
+/// The tallies of all types. perf has about fifty types, but random data can contain any number. Types that appear
+/// after the limit is reached share one tally.
 #[derive(Debug, Default)]
 pub struct Tallies {
     by_type: BTreeMap<RecordType, Tally>,
     others: Tally,
-    /// The type that came last, which most often comes again, and its records that are in no tally yet.
+    /// The type of the previous record, which is usually also the next one, and its records that are not yet in a
+    /// tally.
     last: (RecordType, Tally),
 }
 
 impl Tallies {
-    /// Types that have a tally of their own.
+    /// Maximum number of types with a separate tally.
     const MOST: usize = 1024;
 
-    /// Counts a record of so many bytes.
+    /// Counts a record of `bytes` bytes.
     pub fn add(&mut self, kind: RecordType, bytes: usize) {
         if self.last.0 != kind {
             self.settle();
@@ -45,7 +47,7 @@ impl Tallies {
         self.last.1.add(Tally { count: 1, bytes: bytes as u64 });
     }
 
-    /// Enters what was counted into the tallies.
+    /// Adds the pending count to the tallies.
     pub fn settle(&mut self) {
         let (kind, tally) = std::mem::take(&mut self.last);
         if self.by_type.len() < Self::MOST || self.by_type.contains_key(&kind) {
@@ -57,22 +59,22 @@ impl Tallies {
         }
     }
 
-    /// The tally of each type that has one.
+    /// Returns the tally of each type that has one.
     pub fn iter(&self) -> impl Iterator<Item = (RecordType, Tally)> {
         self.by_type.iter().map(|(kind, tally)| (*kind, *tally))
     }
 
-    /// That of all other types.
+    /// Returns the tally of all other types.
     pub fn others(&self) -> Tally {
         self.others
     }
 
-    /// That of one type.
+    /// Returns the tally of one type.
     pub fn get(&self, kind: RecordType) -> Tally {
         self.by_type.get(&kind).copied().unwrap_or_default()
     }
 
-    /// That of all records.
+    /// Returns the tally of all records.
     pub fn total(&self) -> Tally {
         self.by_type.values().fold(self.others, |mut sum, tally| {
             sum.add(*tally);
@@ -80,13 +82,13 @@ impl Tallies {
         })
     }
 
-    /// The names of the types, and their tallies.
+    /// Returns the names of the types, and their tallies.
     fn named(&self) -> impl Iterator<Item = (String, Tally)> {
         let others = (self.others.count > 0).then(|| ("others".to_owned(), self.others));
         self.iter().map(|(kind, tally)| (kind.to_string(), tally)).chain(others)
     }
 
-    /// A table for people, under `title`.
+    /// Appends a table for people, under `title`.
     pub fn text(&self, out: &mut String, title: impl Display) {
         let _ = writeln!(out, "\n{title}: {} bytes", self.total().bytes);
         for (name, tally) in self.named() {
@@ -94,13 +96,13 @@ impl Tallies {
         }
     }
 
-    /// A line for people.
+    /// Returns a line for people.
     pub fn line(&self) -> String {
         let counts = self.named().map(|(name, tally)| format!("{} {name}", tally.count));
         counts.collect::<Vec<_>>().join(", ")
     }
 
-    /// The list `name` in JSON.
+    /// Writes the list `name` in JSON.
     pub fn json(&self, json: &mut Json, name: &str) {
         json.list(name);
         for (name, tally) in self.named() {

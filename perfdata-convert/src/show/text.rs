@@ -9,8 +9,8 @@ use perfdata_core::wire::until_nul;
 
 use super::{is_filling, seconds, signed};
 
-/// Bytes in quotes. What a terminal would obey, and what is not UTF-8, is escaped as in a Rust string, so that no two
-/// texts look alike.
+/// Returns bytes in quotes. Control characters and invalid UTF-8 are escaped as in a Rust string, so that different
+/// bytes never look the same.
 pub fn quoted(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
@@ -19,7 +19,7 @@ pub fn quoted(bytes: &[u8]) -> String {
     out
 }
 
-/// Bytes without quotes, escaped alike.
+/// Returns bytes with the same escapes, but without quotes.
 pub fn escaped(bytes: &[u8]) -> String {
     let mut out = String::new();
     push_escaped(&mut out, bytes);
@@ -37,7 +37,7 @@ fn push_escaped(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Whether a value says nothing: no number, no flag, no text.
+/// Returns whether a value is zero or empty.
 fn is_zero(leaf: &Leaf<'_>) -> bool {
     match leaf {
         Leaf::Uint(0, _) | Leaf::Int(0) | Leaf::Flags { word: 0, .. } => true,
@@ -46,7 +46,7 @@ fn is_zero(leaf: &Leaf<'_>) -> bool {
     }
 }
 
-/// The digit of the low half of `byte`.
+/// Returns the hexadecimal digit of the lower 4 bits of `byte`.
 fn digit(byte: u8) -> u8 {
     match byte & 15 {
         low @ 0..10 => b'0' + low,
@@ -66,7 +66,7 @@ pub fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Appends a number in hexadecimal, without zeros in front.
+/// Appends a number in hexadecimal, without leading zeros.
 pub fn push_hex_number(out: &mut String, number: u64) {
     let mut digits = [0; 16];
     for (at, place) in digits.iter_mut().rev().enumerate() {
@@ -76,23 +76,23 @@ pub fn push_hex_number(out: &mut String, number: u64) {
     out.push_str(std::str::from_utf8(digits.get(zeros..).unwrap_or_default()).unwrap_or_default());
 }
 
-/// How much of a long value is shown.
+/// Limits for long values.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of a text or blob.
+    /// Maximum number of bytes of a text or blob.
     pub bytes: usize,
-    /// Elements of a list of numbers.
+    /// Maximum number of elements of a list of numbers.
     pub items: usize,
 }
 
 impl Limits {
-    /// All of it.
+    /// No limits.
     pub const NONE: Limits = Limits { bytes: usize::MAX, items: usize::MAX };
-    /// As much as a reader of an overview wants.
+    /// The limits in an overview.
     pub const BRIEF: Limits = Limits { bytes: 72, items: 64 };
 }
 
-/// Appends a value that takes `size` bytes on the wire.
+/// Appends a value that has a size of `size` bytes in the recording.
 pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: Limits) {
     let cut = |bytes: usize| bytes > limits.bytes;
     let head = |bytes: &'_ [u8]| bytes.get(..limits.bytes.min(bytes.len())).unwrap_or_default().to_vec();
@@ -134,7 +134,7 @@ pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: Limits) 
     };
 }
 
-/// `A|B`, or with pieces of several bits `A|B=2`; 0 when nothing is set.
+/// Appends flags as `A|B`, or as `A|B=2` if a field has several bits; 0 if no bit is set.
 fn push_flags(out: &mut String, word: u64, fields: &'static [Field]) {
     let start = out.len();
     for (name, value) in set_fields(word, fields) {
@@ -152,18 +152,18 @@ fn push_flags(out: &mut String, word: u64, fields: &'static [Field]) {
     }
 }
 
-/// Where the walk is.
+/// The position of the visitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Frame {
-    /// In a structure that has braces.
+    /// In a structure with braces.
     Struct,
-    /// In a list that has shown so many elements.
+    /// In a list, after this number of elements.
     List(usize),
-    /// In a structure whose fields are shown as those of what it is in.
+    /// In a structure whose fields are shown as fields of the enclosing structure.
     Flat,
 }
 
-/// The name of the event that has an id, for showing it beside the id.
+/// Returns the name of the event that has an ID. The name is shown after the ID.
 pub type EventOfId<'a> = &'a dyn Fn(u64) -> Option<Cow<'a, [u8]>>;
 
 /// Writes a value on one line: `name=value other={a=1 b=2} list=[1 2 3]`.
@@ -176,17 +176,17 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// An empty line.
+    /// Returns an empty line.
     pub fn new(limits: Limits) -> Self {
         Line { out: String::new(), limits, frames: Vec::new(), event: None }
     }
 
-    /// A line that goes on behind `out`, and names the event of each id.
+    /// Returns a line that continues `out` and shows the name of the event after each ID.
     pub fn with_events(out: String, event: EventOfId<'a>) -> Self {
         Line { out, limits: Limits::NONE, frames: Vec::new(), event: Some(event) }
     }
 
-    /// Counts an element of a list; whether it is shown, and the separator before it.
+    /// Counts an element of a list and writes the separator before it. Returns whether to show the element.
     fn element(&mut self) -> bool {
         if let Some(Frame::List(count)) = self.frames.last_mut() {
             *count = count.saturating_add(1);
@@ -253,38 +253,38 @@ impl Visitor for Line<'_> {
     }
 }
 
-/// Writes a value as a tree: a line for each field, structures indented below their name. The elements of a list go on
-/// the line of its name or, where they are structures, on a line each.
+/// Writes a value as a tree: one line per field, and structures indented below their name. The elements of a list
+/// follow its name on the same line; if they are structures, each has its own line.
 pub struct Tree {
     /// The lines so far.
     pub out: String,
     indent: usize,
     limits: Limits,
-    /// Whether fields outside of lists that are 0 are shown.
+    /// Whether to show fields with the value 0. Fields in lists are always shown.
     pub zeros: bool,
-    /// Structures around what comes next; `true` where they are indented.
+    /// The enclosing structures; `true` if their fields are indented.
     frames: Vec<bool>,
     list: Option<List>,
 }
 
-/// A list of a tree.
+/// A list in a tree.
 struct List {
-    /// Its elements, or the one that is being walked.
+    /// Its elements, or the current element.
     line: Line<'static>,
-    /// How deep the walk is in it: 1 between elements.
+    /// The depth within the list: 1 between elements.
     depth: usize,
     named: bool,
-    /// Whether elements have lines of their own.
+    /// Whether each element has its own line.
     lines: bool,
 }
 
 impl Tree {
-    /// A tree whose lines are indented by `indent` steps.
+    /// Returns a tree whose lines are indented by `indent` steps.
     pub fn new(indent: usize, limits: Limits) -> Self {
         Tree { out: String::new(), indent, limits, zeros: true, frames: Vec::new(), list: None }
     }
 
-    /// `value` as lines.
+    /// Returns `value` as lines.
     pub fn of(value: &(impl Describe + ?Sized), name: &'static str, indent: usize) -> String {
         let mut tree = Tree::new(indent, Limits::BRIEF);
         value.describe(name, Style::Plain, &mut tree);
@@ -303,7 +303,7 @@ impl Tree {
         self.out.push(':');
     }
 
-    /// The end of a list: its elements, where they share a line.
+    /// Ends a list: writes its elements if they share a line.
     fn finish_list(&mut self, list: List) {
         if list.lines {
             return;
@@ -361,7 +361,7 @@ impl Visitor for Tree {
         if named {
             self.label(name);
         }
-        // The line is that of a list without brackets.
+        // The line shows a list without brackets.
         let mut line = Line::new(self.limits);
         line.frames.push(Frame::List(0));
         self.list = Some(List { line, depth: 1, named, lines: false });
@@ -408,7 +408,7 @@ impl Visitor for Tree {
 mod tests {
     use super::*;
 
-    /// A structure with a list of numbers, an empty list, and a list of structures that hold a list.
+    /// Visits a structure with a list of numbers, an empty list, and a list of structures that contain a list.
     fn walk(visitor: &mut dyn Visitor) {
         let number = |v: &mut dyn Visitor, name, word| v.leaf(name, 4, Leaf::Uint(word, Style::Plain));
         visitor.begin("outer");
