@@ -1,9 +1,9 @@
-//! What two recordings say differently: what `perfconv diff` reports.
+//! Differences between two recordings, as reported by `perfconv diff`.
 //!
-//! Compared is what a recording says, not how: containers, byte orders, offsets, compression and padding may differ.
-//! Metadata are compared as parts of the model, wherever they stand. Records are compared in order, those inside
-//! compressed records in the place of the compressed ones. Both recordings are read in step, so that memory does not
-//! grow with them.
+//! The comparison covers the content of recordings, not its representation: containers, byte orders, offsets,
+//! compression and padding may differ. Metadata are compared as fields of the model, regardless of their position.
+//! Records are compared in order; those inside a compressed record take its position. Both recordings are read in step,
+//! so memory does not grow with their size.
 
 mod model;
 mod report;
@@ -31,19 +31,19 @@ use stream::{Entry, Window};
 pub use report::Diff;
 pub use summary::{Recording, Summary};
 
-/// Which part of a recording differs.
+/// The part of a recording that differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// A feature section.
     Feature,
-    /// An event: its name, attribute and ids.
+    /// An event: its name, attribute and IDs.
     Event,
     /// A record, or the end of the records.
     Record,
 }
 
 impl Part {
-    /// The word in reports.
+    /// Returns the word in reports.
     pub fn name(self) -> &'static str {
         match self {
             Part::Feature => "feature",
@@ -53,20 +53,20 @@ impl Part {
     }
 }
 
-/// A place where two recordings differ. One that has something that the other has not is the only side there.
+/// A difference between two recordings. If only one of them has the item, only its side is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is: an event, a feature, a record.
+    /// The item: an event, a feature, a record.
     pub what: String,
-    /// The field that differs; empty where all of it does.
+    /// The field that differs; empty if the whole item differs.
     pub field: String,
-    /// What the first recording says.
+    /// The content of the first recording.
     pub a: Option<String>,
-    /// What the second recording says.
+    /// The content of the second recording.
     pub b: Option<String>,
 }
 
-/// One line for people.
+/// Formats the difference on one line for people.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Difference { what, field, a, b } = self;
@@ -83,23 +83,24 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Hears of each difference, and says whether to go on.
+/// A function that is called with each difference, and returns whether to continue.
 pub type See<'a> = &'a mut dyn FnMut(Part, Difference) -> Result<ControlFlow<()>>;
 
-/// Entries that a side may be ahead of the other.
+/// Maximum number of entries that one side may be ahead of the other.
 const AHEAD: usize = 256;
 
-/// A recording that is read.
+/// A recording that is being read.
 enum Reading<'a> {
-    /// On a thread of its own.
+    /// On a background thread.
     Away(ScopedJoinHandle<'a, Result<Side>>),
-    /// Where the system starts none: it has been read, and what is compared of it is held in memory.
+    /// The system could not start a thread: the recording was already read, and the entries to compare are in memory.
     Here(Box<Result<Side>>),
 }
 
 impl<'a> Reading<'a> {
     fn start(scope: &'a Scope<'a, '_>, reader: BoxedSource, across: bool) -> (Self, Receiver<Entry>) {
-        // A thread that cannot be started drops what it was to do.
+        // If the thread cannot be started, its closure and everything in it is dropped. So the thread receives the
+        // reader later.
         let (give, take) = channel();
         let (send, entries) = sync_channel(AHEAD);
         let read = move || match take.recv() {
@@ -127,16 +128,16 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Compares the recordings at `a` and `b`, and tells `see` what differs: records first, then events and feature
+/// Compares the recordings at `a` and `b`, and reports the differences to `see`: first records, then events and feature
 /// sections.
 ///
 /// # Errors
-/// One of them cannot be read, or an error of `see`.
+/// One of the recordings cannot be read, or `see` returns an error.
 pub fn compare(a: &Path, b: &Path, limits: Limits, see: See<'_>) -> Result<Summary> {
     let blame = |path: &Path| {
         let path = path.to_owned();
         move |source: Error| match source {
-            // That names its file already.
+            // This error already contains the name of its file.
             Error::Io { .. } => source,
             source => Error::Compared { path, source: Box::new(source) },
         }
@@ -159,13 +160,13 @@ pub fn compare(a: &Path, b: &Path, limits: Limits, see: See<'_>) -> Result<Summa
     Ok(Summary::new([(a, side_a), (b, side_b)], found))
 }
 
-/// What was found so far.
+/// The differences so far.
 struct Found<'a> {
     see: See<'a>,
     part: Part,
-    /// Differences so far.
+    /// Number of differences.
     told: u64,
-    /// Whether nobody wants to hear more.
+    /// Whether `see` needs no more differences.
     is_enough: bool,
     records: summary::Records,
     metadata: summary::Metadata,
@@ -183,7 +184,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Tells of a difference.
+    /// Reports a difference.
     fn tell(&mut self, difference: Difference) -> Result<()> {
         self.told = self.told.saturating_add(1);
         if self.part != Part::Record {
@@ -195,7 +196,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Tells of a record that only one of them has.
+    /// Reports a record that only one of the recordings has.
     fn only(&mut self, kind: Option<RecordType>, in_a: bool, difference: Difference) -> Result<()> {
         if let Some(kind) = kind {
             self.records.only(kind, in_a);
@@ -206,7 +207,7 @@ impl<'a> Found<'a> {
 
 /// Reports each field in which two lists of fields differ.
 fn compare_fields(what: &str, a: &[(String, String)], b: &[(String, String)], found: &mut Found<'_>) -> Result<()> {
-    // Where in `b` each path comes last.
+    // The last index of each path in `b`.
     let last: HashMap<&str, usize> = b.iter().enumerate().map(|(at, field)| (&*field.0, at)).collect();
     let tell = |field: &str, a: Option<&String>, b: Option<&String>| Difference {
         what: escaped(what.as_bytes()),
@@ -214,7 +215,7 @@ fn compare_fields(what: &str, a: &[(String, String)], b: &[(String, String)], fo
         a: a.cloned(),
         b: b.cloned(),
     };
-    // Both are in the order of the declaration: what one lacks is skipped in the other.
+    // Both lists are in the order of the declaration. A field that only one of them has is skipped in the other.
     let (mut at_a, mut at_b) = (0, 0);
     while let (Some((path_a, value_a)), Some((path_b, value_b))) = (a.get(at_a), b.get(at_b)) {
         if path_a == path_b {

@@ -1,4 +1,4 @@
-//! What two recordings say outside of their records: events and feature sections.
+//! Differences outside of the records: events and feature sections.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::show::tallies::Tallies;
 use crate::show::text::{Limits, Line, push_hex, quoted};
 use perfdata_session::EventNames;
 
-/// What is known of a recording when all of it has been read.
+/// The result of reading a whole recording.
 #[derive(Debug, Default)]
 pub(super) struct Side {
     pub(super) recording: Option<Recording>,
@@ -25,16 +25,16 @@ pub(super) struct Side {
     pub(super) container: Option<ContainerKind>,
     /// The numbers of records.
     pub(super) counts: Counts,
-    /// The records that are compared, by type.
+    /// The numbers of compared records, by type.
     pub(super) compared: Tallies,
-    /// The names in the EVENT_DESC section that stands before the first record.
+    /// The names in the EVENT_DESC section, if it is before the first record.
     described: Option<DescribedNames>,
-    /// Build ids that are records of a stream.
+    /// The build IDs in records of a pipe.
     build_ids: Vec<Vec<(String, String)>>,
 }
 
 impl Side {
-    /// Whether a record gives an event its name, and EVENT_DESC no other.
+    /// Returns whether a record gives an event its name, and EVENT_DESC does not give it another one.
     pub(super) fn is_name(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> bool {
         let Some((id, name)) = name_in(raw) else { return false };
         let described = self.described.get_or_insert_with(|| DescribedNames::of(recording));
@@ -44,7 +44,7 @@ impl Side {
         }
     }
 
-    /// Notes a build id that a file would have in its section.
+    /// Adds a build ID that a file would contain in its section.
     pub(super) fn see_build_id(&mut self, raw: &RawRecord<'_>, recording: &Recording) {
         if let Ok(record) = Record::decode(raw, &recording.events.layout_of(raw))
             && let Body::HeaderBuildId(build_id) = &record.body
@@ -53,7 +53,7 @@ impl Side {
         }
     }
 
-    /// All build ids, of the section and of records.
+    /// Returns all build IDs of the section and of records.
     fn all_build_ids(&self, recording: &Recording) -> Vec<(String, String)> {
         let of_section = match recording.feature(FeatureId::BUILD_ID) {
             Some(Ok(Section { value: Feature::BuildIds(ids), .. })) => {
@@ -66,7 +66,7 @@ impl Side {
     }
 }
 
-/// What a build id says, whether it is a record or in a section.
+/// Returns the fields of a build ID, both for a record and for the section.
 fn of_build_id(misc: u16, build_id: &BuildId) -> Vec<(String, String)> {
     let mut id = String::new();
     push_hex(&mut id, build_id.id(misc));
@@ -76,7 +76,7 @@ fn of_build_id(misc: u16, build_id: &BuildId) -> Vec<(String, String)> {
     [("mode", mode), ("pid", pid), ("id", id), ("filename", file)].map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// Reports in what the models differ. `across`: one is a pipe, the other a file.
+/// Reports the differences between the models. `across`: one recording is a pipe, the other a file.
 pub(super) fn compare(a: &Side, b: &Side, across: bool, found: &mut Found<'_>) -> Result<()> {
     let (Some(model_a), Some(model_b)) = (&a.recording, &b.recording) else { return Ok(()) };
     let (mut names_a, mut names_b) = (a.names.clone(), b.names.clone());
@@ -111,14 +111,14 @@ pub(super) fn compare(a: &Side, b: &Side, across: bool, found: &mut Found<'_>) -
     Ok(())
 }
 
-/// Whether a section of a file says what a pipe says elsewhere, or not at all.
+/// Returns whether the content of a file's section is elsewhere in a pipe, or is missing there.
 fn is_derived(id: FeatureId, a: &Recording, b: &Recording) -> bool {
     match id {
-        // Flags that perf cannot send through a pipe, and the index of places in the file.
+        // Flags that perf cannot send through a pipe, and the index with offsets in the file.
         FeatureId::STAT | FeatureId::BRANCH_STACK | FeatureId::AUXTRACE => true,
         // Compared with the records of the pipe.
         FeatureId::BUILD_ID => true,
-        // Names and attributes are compared as those of the events.
+        // Names and attributes are compared with those of the events.
         FeatureId::EVENT_DESC => !a.features.contains_key(&id.0) || !b.features.contains_key(&id.0),
         _ => false,
     }
@@ -165,12 +165,12 @@ fn compare_feature(id: FeatureId, a: &Recording, b: &Recording, found: &mut Foun
     }
 }
 
-/// A SAMPLE_TIME of zeros was written before there were samples.
+/// Returns whether the section is a SAMPLE_TIME of zeros, which was written before there were samples.
 fn says_nothing(section: &Option<Section>) -> bool {
     matches!(section, Some(Section { value: Feature::SampleTime(times), .. }) if (times.first, times.last) == (0, 0))
 }
 
-/// The section without the places of records in the file.
+/// Returns the section without the offsets of records in the file.
 fn without_places(mut section: Section) -> Section {
     if let Feature::AuxtraceIndex(index) = &mut section.value {
         index.iter_mut().for_each(|entry| entry.file_offset = 0);
@@ -178,7 +178,7 @@ fn without_places(mut section: Section) -> Section {
     section
 }
 
-/// A value with a name in front of its fields.
+/// A value with a name before its fields.
 struct Named<'a, T: ?Sized>(&'static str, &'a T);
 
 impl<T: Describe + ?Sized> Describe for Named<'_, T> {

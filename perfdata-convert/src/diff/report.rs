@@ -1,5 +1,5 @@
-//! The report of `perfconv diff`: for people what differs in features and events, numbers, and then records; for
-//! programs one difference after the other.
+//! The report of `perfconv diff`. For people, it contains the differences in features and events, then numbers, then
+//! the differences in records. For programs, it contains one difference after the other.
 
 use std::io::{self, Seek, Write};
 use std::ops::ControlFlow;
@@ -12,34 +12,34 @@ use super::{Difference, Part, compare};
 use crate::error::{Error, Result};
 use crate::show::json::Json;
 
-/// What is reported.
+/// Options of the report.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Diff {
-    /// JSON instead of text.
+    /// Writes JSON instead of text.
     pub json: bool,
-    /// Nothing: whether anything differs is known at the first difference.
+    /// Writes no report, and stops at the first difference.
     pub brief: bool,
-    /// Numbers alone.
+    /// Writes only the numbers.
     pub stat: bool,
-    /// The most differences of records, and of features and events, to show; 0 for all. Without it, 100 in text, and all
-    /// in JSON.
+    /// Maximum number of differences in records, and in features and events, to show; 0 for all. The default is 100 for
+    /// text, and all for JSON.
     pub limit: Option<u64>,
 }
 
-/// As many differences of records, and of features and events, are shown in text.
+/// Default maximum number of differences in records, and in features and events, in text.
 pub const SHOWN: u64 = 100;
 
-/// Bytes of differences that are held in memory; more are in a temporary file.
+/// Maximum size of differences in memory in bytes. Larger reports use a temporary file.
 const HELD: usize = 1 << 20;
 
-/// Characters of a value that are shown where there is a limit.
+/// Maximum number of characters of a value, if there is a limit.
 const WIDTH: usize = 320;
 
 impl Diff {
-    /// Compares the recordings at `a` and `b`, writes the report to `out`, and returns whether anything differs.
+    /// Compares the recordings at `a` and `b`, and writes the report to `out`. Returns whether they differ.
     ///
     /// # Errors
-    /// One of them cannot be read, or the output not be written.
+    /// One of the recordings cannot be read, or the output cannot be written.
     pub fn run(&self, a: &Path, b: &Path, limits: Limits, out: &mut dyn Write) -> Result<bool> {
         if self.brief {
             return Ok(compare(a, b, limits, &mut |_, _| Ok(ControlFlow::Break(())))?.differs);
@@ -58,7 +58,7 @@ impl Diff {
         if self.json { self.objects(a, b, limits, out) } else { self.text(a, b, limits, out) }
     }
 
-    /// One object for each difference, as they are found.
+    /// Writes one object for each difference, as soon as it is found.
     fn objects(&self, a: &Path, b: &Path, limits: Limits, out: &mut dyn Write) -> Result<bool> {
         let mut shown = [Shown::new(self.limit.unwrap_or(0)), Shown::new(self.limit.unwrap_or(0))];
         let summary = compare(a, b, limits, &mut |part, difference| {
@@ -80,7 +80,7 @@ impl Diff {
         Ok(summary.differs)
     }
 
-    /// What was found in events and features is known behind the records, and is shown before them.
+    /// Writes text. Differences in events and features are known after those in records, but are shown before them.
     fn text(&self, a: &Path, b: &Path, limits: Limits, out: &mut dyn Write) -> Result<bool> {
         let mut parts =
             [Part::Feature, Part::Event, Part::Record].map(|part| (part, Lines::new(self.limit.unwrap_or(SHOWN))));
@@ -104,10 +104,10 @@ impl Diff {
     }
 }
 
-/// How many of some differences are shown.
+/// The number of shown and omitted differences.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
-    /// The most; 0 for all.
+    /// Maximum number to show; 0 for all.
     limit: u64,
     shown: u64,
     left_out: u64,
@@ -118,7 +118,7 @@ impl Shown {
         Shown { limit, shown: 0, left_out: 0 }
     }
 
-    /// Whether one more is shown.
+    /// Counts one more difference, and returns whether to show it.
     fn take(&mut self) -> bool {
         let is_shown = self.limit == 0 || self.shown < self.limit;
         let count = if is_shown { &mut self.shown } else { &mut self.left_out };
@@ -148,7 +148,7 @@ impl Lines {
         writeln!(self.text, "{}", shortened(difference))
     }
 
-    /// Writes the lines, and how many are left out.
+    /// Writes the lines, and the number of omitted differences.
     fn write(&mut self, part: Part, out: &mut dyn Write) -> Result<()> {
         if self.shown.shown == 0 {
             return Ok(());
@@ -165,7 +165,7 @@ impl Lines {
     }
 }
 
-/// The difference with as much of long values as shows where they differ.
+/// Shortens long values of the difference to the characters around their first difference.
 fn shortened(difference: &Difference) -> Difference {
     let Difference { what, field, a, b } = difference;
     let same = match (a, b) {
@@ -178,7 +178,7 @@ fn shortened(difference: &Difference) -> Difference {
         if len <= WIDTH {
             return Some(value.clone());
         }
-        // Some of what is the same stands before the first place where they differ.
+        // Some equal characters are shown before the first difference.
         let start = if same < WIDTH / 2 { 0 } else { (same - WIDTH / 4).min(len - WIDTH / 2) };
         let mut text = String::from(if start > 0 { "…" } else { "" });
         text.extend(value.chars().skip(start).take(WIDTH));

@@ -1,4 +1,4 @@
-//! Two streams of records, side by side.
+//! The comparison of two streams of records.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -23,19 +23,19 @@ use crate::show::paths::fields;
 use crate::show::text::{Limits, Line, push_hex};
 use crate::walk::{Item, walk};
 
-/// Something in a stream that is compared.
+/// An item in a stream that is compared.
 #[derive(Debug)]
 pub(super) struct Entry {
     offset: u64,
     inner: Option<usize>,
     endian: Endian,
     layout: Layout,
-    /// The whole record; or what is no record.
+    /// The whole record, or bytes that are not a record.
     bytes: Vec<u8>,
-    /// Number of bytes behind the record outside its size, and a hash of them.
+    /// Size in bytes, and hash, of data that follow the record and are not part of its size.
     payload: (u64, u64),
     record: OnceCell<Option<Box<Record>>>,
-    /// Why the stream could not be read on.
+    /// The reason why the stream ended early.
     end: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Entry {
         self.record.get_or_init(|| Record::decode(&self.raw()?, &self.layout).ok().map(Box::new)).as_deref()
     }
 
-    /// Whether two entries say the same.
+    /// Returns whether two entries have the same content.
     fn same(&self, other: &Entry) -> bool {
         if self.payload != other.payload || self.end != other.end {
             return false;
@@ -87,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// All of the entry on one line, with its place.
+    /// Returns the whole entry on one line, with its offset.
     fn text(&self) -> String {
         match (&self.end, self.record()) {
             (Some(why), _) => why.clone(),
@@ -104,7 +104,7 @@ impl Entry {
         self.kind().map_or("end of the records".to_owned(), |kind| format!("{kind} record"))
     }
 
-    /// Tells that only one of the recordings has it.
+    /// Reports that only one of the recordings has this entry.
     fn only(self, in_a: bool, found: &mut Found<'_>) -> Result<()> {
         let text = Some(self.text());
         let (a, b) = if in_a { (text, None) } else { (None, text) };
@@ -116,11 +116,10 @@ pub(super) fn is_pipe(reader: &BoxedSource) -> bool {
     matches!(reader.container_layout(), ContainerLayout::Pipe(_))
 }
 
-/// Hands all that is compared in the stream of `reader` to `send`, until that says that nobody listens any more, and
-/// returns the model.
+/// Sends everything to compare in the stream of `reader` to `send` until that returns `false`. Returns the model.
 pub(super) fn read(mut reader: BoxedSource, across: bool, mut send: impl FnMut(Entry) -> bool) -> Result<Side> {
     let mut side = Side::default();
-    // A record waits for the payload behind it.
+    // A record waits for the payload after it.
     let mut waiting: Option<Entry> = None;
     let mut hasher = DefaultHasher::new();
     let mut unreadable = (0_u64, DefaultHasher::new());
@@ -191,10 +190,10 @@ pub(super) fn read(mut reader: BoxedSource, across: bool, mut send: impl FnMut(E
     Ok(side)
 }
 
-/// Entries in which the streams are searched for the place where they agree again.
+/// Maximum number of entries in which to search for the point where the streams are equal again.
 const REACH: usize = 32;
 
-/// What comes next in both streams.
+/// The next entries in both streams.
 pub(super) struct Window {
     sources: [Receiver<Entry>; 2],
     next: [VecDeque<Entry>; 2],
@@ -205,7 +204,7 @@ impl Window {
         Window { sources: [a, b], next: [VecDeque::new(), VecDeque::new()] }
     }
 
-    /// Makes `count` entries of each stream available, if there are so many.
+    /// Reads entries until `count` of each stream are available, or the stream ends.
     fn fill(&mut self, count: usize) {
         for (source, next) in self.sources.iter().zip(&mut self.next) {
             while next.len() < count
@@ -216,7 +215,7 @@ impl Window {
         }
     }
 
-    /// Reports what differs, up to the end of both streams.
+    /// Reports the differences, up to the end of both streams.
     pub(super) fn compare(mut self, found: &mut Found<'_>) -> Result<()> {
         while !found.is_enough {
             self.fill(1);
@@ -236,11 +235,11 @@ impl Window {
         Ok(())
     }
 
-    /// How many entries of each to skip until they agree again; all in reach if they do not.
+    /// Returns the numbers of entries to skip until the streams are equal again; all available ones if they are not.
     fn agreement(&self) -> (usize, usize) {
         let [a, b] = &self.next;
         let most = a.len() + b.len();
-        // The nearest first; of equally near ones that which skips as much of each.
+        // The nearest point first; among equally near points, the one that skips similar numbers of entries.
         let places = (1..most).flat_map(|sum| {
             let (half, odd) = (sum / 2, sum % 2);
             (0..=half).flat_map(move |off| [(half - off, half + odd + off), (half + odd + off, half - off)])
@@ -252,7 +251,8 @@ impl Window {
         places.filter(|&(i, j)| i < a.len() && j < b.len()).find(same).unwrap_or((a.len(), b.len()))
     }
 
-    /// Reports the first entries of each. Those of the same type are taken for one that changed.
+    /// Reports the first entries of each stream as different. Two entries of the same type are reported as one changed
+    /// entry.
     fn skip(&mut self, mut a: usize, mut b: usize, found: &mut Found<'_>) -> Result<()> {
         let [next_a, next_b] = &mut self.next;
         while a > 0 && b > 0 {
@@ -282,7 +282,7 @@ impl Window {
     }
 }
 
-/// Reports in what two records of one type differ.
+/// Reports the differences between two records of the same type.
 fn changed(a: &Entry, b: &Entry, found: &mut Found<'_>) -> Result<()> {
     let what = match a.end {
         Some(_) => a.title(),

@@ -1,4 +1,4 @@
-//! What differs between two recordings, in numbers.
+//! Differences between two recordings in numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,18 +16,18 @@ use crate::show::json::Json;
 use crate::show::tallies::Tallies;
 use crate::show::text::escaped;
 
-/// One of two recordings that were compared.
+/// One of the two compared recordings.
 #[derive(Debug)]
 pub struct Recording {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its container.
     pub container: ContainerKind,
     /// Its byte order.
     pub endian: Endian,
-    /// How many records it has.
+    /// Its numbers of records.
     pub counts: Counts,
-    /// The records that were compared, by type.
+    /// The numbers of compared records, by type.
     pub compared: Tallies,
 }
 
@@ -66,7 +66,7 @@ impl Records {
     }
 }
 
-/// How many differences there are in each event and feature section.
+/// The number of differences in each event and feature section.
 #[derive(Debug, Default)]
 pub(super) struct Metadata {
     all: Vec<(Part, String, u64)>,
@@ -74,7 +74,7 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// As many are told apart: no recording has as many features, and nobody looks at as many events.
+    /// Maximum number of separate rows. No recording has as many features, and more events are not useful in a report.
     const MOST: usize = 1000;
 
     pub(super) fn add(&mut self, part: Part, what: &str) {
@@ -89,7 +89,7 @@ impl Metadata {
     }
 }
 
-/// The numbers of one type of record.
+/// The numbers of one record type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Row {
     a: u64,
@@ -109,12 +109,12 @@ impl Row {
     }
 }
 
-/// What differs, in numbers.
+/// The differences in numbers.
 #[derive(Debug)]
 pub struct Summary {
     /// The recordings.
     pub recordings: [Recording; 2],
-    /// Whether anything differs.
+    /// Whether the recordings differ.
     pub differs: bool,
     records: Records,
     metadata: Vec<(Part, String, u64)>,
@@ -134,7 +134,7 @@ impl Summary {
         }
     }
 
-    /// The numbers of each type, and of all.
+    /// Returns the numbers of each type, and of all types together.
     fn rows(&self) -> (Vec<(String, Row)>, Row) {
         let [a, b] = &self.recordings;
         let [only_a, only_b] = &self.records.only;
@@ -150,7 +150,7 @@ impl Summary {
         (rows, row(all.map(|tallies| tallies.total().count)))
     }
 
-    /// What the recordings are, a line for each.
+    /// Returns a line for each recording: path, container, byte order, and numbers of records.
     pub(super) fn heads(&self) -> String {
         let mut out = String::new();
         for (name, recording) in ["A", "B"].into_iter().zip(&self.recordings) {
@@ -161,7 +161,7 @@ impl Summary {
         out
     }
 
-    /// The features and events that differ, a line for each.
+    /// Returns a line for each feature and event that differs.
     pub(super) fn metadata(&self) -> String {
         let mut out = String::new();
         for (_, what, count) in &self.metadata {
@@ -171,7 +171,7 @@ impl Summary {
         out
     }
 
-    /// The numbers of records as a table: of all types, or those that differ.
+    /// Returns the numbers of records as a table: of all types, or only of those that differ.
     pub(super) fn table(&self, of_all: bool) -> String {
         let (rows, total) = self.rows();
         if !total.differs() && !of_all {
@@ -194,7 +194,7 @@ impl Summary {
         out
     }
 
-    /// One object.
+    /// Returns the summary as one JSON object.
     pub(super) fn json(&self) -> String {
         let mut json = Json::pretty();
         json.object("");
