@@ -1,4 +1,4 @@
-//! What is around the records of a file: header, attributes, and the places of all parts.
+//! The container of a file: header, attributes, and the offsets and sizes of all parts.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::{Report, Severity, difference};
 use crate::error::Result;
 use crate::io::InputSource;
 
-/// Checks everything of `file` but records and features.
+/// Checks everything in `file` except records and features.
 pub(super) fn check(report: &mut Report, file: &FileLayout, recording: &Recording, source: &InputSource) -> Result<()> {
     let header = source.bytes(file.place(Part::Header).unwrap_or_default())?;
     if let Some(what) = difference(&header, &file.header.encode(recording.endian)?) {
@@ -69,7 +69,7 @@ fn check_ids(report: &mut Report, file: &FileLayout, recording: &Recording) {
     }
 }
 
-/// What is wrong with the number of bytes that the header gives the records.
+/// Returns an error message if the size of the data section in the header is wrong.
 pub(crate) fn wrong_end(file: &FileLayout) -> Option<String> {
     let data = file.header.data;
     if data.size == 0 {

@@ -1,4 +1,4 @@
-//! The feature sections, and whether they agree with each other, with the attributes and with the records.
+//! The feature sections, and whether they are consistent with each other, with the attributes and with the records.
 
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::container_layout::ContainerLayout;
@@ -41,13 +41,13 @@ pub(super) fn check(report: &mut Report, recording: &Recording, container_layout
     }
 }
 
-/// Whether there are tracepoints, but not the tracing data by which perf shows their samples.
+/// Returns whether there are tracepoint events without tracing data, which perf needs to show their samples.
 pub(crate) fn lacks_tracing_data(recording: &Recording) -> bool {
     let is_tracepoint = |event: &Event| event.attr.kind == EventType::TRACEPOINT;
     !recording.features.contains_key(&FeatureId::TRACING_DATA.0) && recording.events.iter().any(is_tracepoint)
 }
 
-/// Sections that cannot be read, or contradict the rest of a recording in a container of this kind.
+/// Returns the sections that cannot be read, or are inconsistent with the rest of a recording in this container.
 pub(crate) fn wrong_sections(recording: &Recording, seen: &Seen, container: ContainerKind) -> Vec<FeatureId> {
     let is_wrong = |(&id, bytes): (&u32, &Vec<u8>)| {
         let id = FeatureId(id);
@@ -61,17 +61,18 @@ pub(crate) fn wrong_sections(recording: &Recording, seen: &Seen, container: Cont
     recording.features.iter().filter_map(is_wrong).collect()
 }
 
-/// What is wrong with a section that can be read.
+/// An error in a section that can be read.
 enum Fault {
-    /// It cannot be written.
+    /// The section cannot be written.
     Encoding(perfdata_core::Error),
-    /// Written again, it has other bytes.
+    /// The section is written with different bytes.
     Bytes(String),
-    /// It contradicts the rest of the recording; a warning, if perf itself writes such.
+    /// The section is inconsistent with the rest of the recording. This is only a warning if perf itself writes such
+    /// sections.
     Content(Severity, String),
 }
 
-/// Tells `wrong` of all faults of a section, which has these `bytes`.
+/// Reports all errors of a section, which consists of `bytes`, to `wrong`.
 fn faults(
     section: &Section,
     bytes: &[u8],
@@ -87,7 +88,7 @@ fn faults(
     content(section, recording, seen, container, &mut |severity, meaning| wrong(Fault::Content(severity, meaning)));
 }
 
-/// What a section says, against the rest of the recording.
+/// Compares the content of a section with the rest of the recording.
 fn content(
     section: &Section,
     recording: &Recording,
@@ -148,13 +149,13 @@ fn content(
             }
         }
         Feature::SampleTime(said) if (said.first, said.last) != (0, 0) => {
-            // perf takes the time of a sample that bears none for the largest number.
+            // For perf, a sample without a time has the largest possible time.
             let is_timeless = |event: &Event| !event.attr.sample_type.has(SampleType::TIME);
             let says_first = said.first != u64::MAX || !recording.events.iter().any(is_timeless);
             let Some(found) = &seen.times else { return };
             if (found.first < said.first && says_first) || found.last > said.last {
-                // Its first and last sample are those that it saw first and last: it sees buffers that are
-                // overwritten, or read late, behind the others.
+                // perf takes the times of the first and the last sample in the order in which it read them. Buffers
+                // that are overwritten, or read late, come after the others.
                 let severity = if found.first <= said.last && said.first <= found.last { Warning } else { Error };
                 let SampleTime { first, last } = said;
                 let others = format!("there are some from {} to {}", found.first, found.last);
@@ -165,7 +166,7 @@ fn content(
     }
 }
 
-/// Lists of CPUs such as `0-3,8` must name CPUs that the machine can have.
+/// Checks that lists of CPUs such as `0-3,8` only name CPUs that the machine can have.
 fn check_cpus<'a>(lists: impl Iterator<Item = &'a [u8]>, available: u32, wrong: &mut dyn FnMut(Severity, String)) {
     let numbers = lists.flat_map(|list| list.split(|byte| !byte.is_ascii_digit())).filter_map(|digits| {
         let digits = std::str::from_utf8(digits).ok()?;

@@ -1,5 +1,5 @@
-//! Whether a recording is whole and consistent, and whether reading and writing it gives the same bytes: what
-//! `perfconv verify` reports.
+//! Checks whether a recording is complete and consistent, and whether reading and writing it produces the same bytes,
+//! as reported by `perfconv verify`.
 
 mod container;
 mod features;
@@ -29,21 +29,21 @@ pub(crate) use records::Seen;
 
 use records::Records;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Something is wrong: damaged, lost, or contradicted by another part.
+    /// Damaged, lost, or inconsistent data.
     Error,
-    /// Readers may stumble.
+    /// Data that other readers may not handle.
     Warning,
-    /// Worth knowing, but in order.
+    /// Valid, but unusual.
     Note,
 }
 
 impl Severity {
     const ALL: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
 
-    /// The word in reports.
+    /// Returns the word in reports.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -53,38 +53,38 @@ impl Severity {
     }
 }
 
-/// Something that was found, once or several times.
+/// A problem that was found once or several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Where it is, first, in bytes from the start of the input.
+    /// The offset of its first occurrence, in bytes from the start of the input.
     pub offset: u64,
-    /// What it is.
+    /// Its description.
     pub meaning: String,
-    /// How often it was found.
+    /// Number of occurrences.
     pub count: u64,
 }
 
-/// Findings that are kept; of more than that only the number is.
+/// Maximum number of findings that are kept. Further findings are only counted.
 const MOST: usize = 1000;
 
-/// What one pass over a recording found.
+/// The findings of one pass over a recording.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// In the order in which they were found.
+    /// The findings in the order in which they were found.
     pub findings: Vec<Finding>,
-    /// The records that were checked.
+    /// The numbers of checked records.
     pub records: Counts,
     known: HashMap<(Severity, String), usize>,
     left_out: u64,
     counts: HashMap<Severity, u64>,
-    /// Whether it is about some records only: their number bounds what is found.
+    /// Whether the report covers only a batch of records, whose number limits the findings.
     is_part: bool,
 }
 
-/// Hands in all records; returns how many bytes of compressed data make no whole record, and how many bytes are no
-/// records at all.
+/// Submits all records. Returns the number of bytes of compressed data that do not form a complete record, and the
+/// number of bytes that are not records.
 fn feed(reader: &mut BoxedSource, intake: &mut Intake<'_, Job<(Report, Records)>>) -> Result<(usize, u64)> {
     let mut feed = Feed::new(reader.recording().endian, intake, check_batch);
     let mut unreadable = 0_u64;
@@ -112,7 +112,7 @@ fn feed(reader: &mut BoxedSource, intake: &mut Intake<'_, Job<(Report, Records)>
     Ok((undecoded, unreadable))
 }
 
-/// Checks the records of a batch, each by itself.
+/// Checks each record of a batch separately.
 fn check_batch(batch: &Batch, known: Known<'_>) -> (Report, Records) {
     let mut report = Report { is_part: true, ..Report::default() };
     let mut records = Records::default();
@@ -130,7 +130,7 @@ impl Report {
     /// Checks `input`.
     ///
     /// # Errors
-    /// The input cannot be read, or is no recording at all.
+    /// The input cannot be read, or is not a recording.
     pub fn of(input: Input) -> Result<Self> {
         let (mut reader, source) = input.reader_with(Head::Pass)?;
         let mut report = Report::default();
@@ -174,28 +174,28 @@ impl Report {
         }
     }
 
-    /// Adds what was found in a part of the recording.
+    /// Adds the findings of a part of the recording.
     fn append(&mut self, part: Report) {
         self.records.merge(part.records);
         part.findings.into_iter().for_each(|finding| self.add_finding(finding));
     }
 
-    /// An error of the library, whose offset is relative to `base`.
+    /// Adds an error of the library, whose offset is relative to `base`.
     fn blame(&mut self, error: &perfdata_core::Error, base: u64) {
         self.add(Severity::Error, base.saturating_add(error.offset().unwrap_or(0)), without_place(error));
     }
 
-    /// How many findings of a severity there are.
+    /// Returns the number of findings with a severity.
     pub fn count(&self, severity: Severity) -> u64 {
         self.counts.get(&severity).copied().unwrap_or(0)
     }
 
-    /// Whether nothing is wrong.
+    /// Returns whether there are no errors.
     pub fn is_clean(&self) -> bool {
         self.count(Severity::Error) == 0
     }
 
-    /// For people.
+    /// Returns the report for people.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for Finding { severity, offset, meaning, count } in &self.findings {
@@ -210,12 +210,12 @@ impl Report {
         out
     }
 
-    /// For programs.
+    /// Returns the report for programs.
     pub fn json(&self) -> String {
         self.json_of(None)
     }
 
-    /// For programs, with the name of what was checked.
+    /// Returns the report for programs, with the name of the input.
     pub fn json_of(&self, input: Option<&Path>) -> String {
         let mut json = Json::pretty();
         json.object("");
@@ -244,7 +244,7 @@ impl Report {
     }
 }
 
-/// The first place where two byte strings differ, and what to say of it.
+/// Returns a description of the first difference between two byte strings.
 fn difference(was: &[u8], is: &[u8]) -> Option<String> {
     if was == is {
         return None;

@@ -1,4 +1,4 @@
-//! Each record by itself, and what they say together.
+//! Checks of each record, and of all records together.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,38 +12,38 @@ use perfdata_core::record::{EventIds, RawRecord, Record, RecordHeader, RecordTyp
 use super::{MOST, Report, Severity, difference, features};
 use crate::leftover::without_place;
 
-/// What feature sections say of the records.
+/// Data of the records that feature sections also contain.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Where the AUXTRACE records are, ascending, without the data behind them.
+    /// The offsets and sizes of the AUXTRACE records, ascending, without the AUX data after them.
     pub(crate) auxtrace: Vec<FileSection>,
-    /// The first and the last time of a SAMPLE record.
+    /// The earliest and the latest time of a SAMPLE record.
     pub(crate) times: Option<SampleTime>,
 }
 
-/// What the records have said so far.
+/// Data collected from the records so far.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     scratch: Vec<u8>,
     pub(super) seen: Seen,
-    /// Where in a pipe each feature's section is.
+    /// The offset of each feature section in a pipe.
     pub(super) sections: BTreeMap<u32, u64>,
     compressed: Option<u64>,
-    /// The first record that an attribute is needed for.
+    /// The offset of the first record that requires an attribute.
     of_event: Option<u64>,
-    /// The first sample.
+    /// The offset of the first sample.
     sample: Option<u64>,
-    /// Unknown types that were said, as many as are shown.
+    /// The unknown types that were already reported, up to the maximum number of findings.
     unknown: HashSet<RecordType>,
 }
 
 impl Records {
-    /// Offset of the last compressed record.
+    /// Returns the offset of the last compressed record.
     pub(super) fn last_compressed(&self) -> u64 {
         self.compressed.unwrap_or(0)
     }
 
-    /// Adds what later records have said, and returns what was found in them without what is said once.
+    /// Adds the data of later records. Returns their findings without those that are reported only once.
     pub(super) fn append(&mut self, later: Records, mut found: Report) -> Report {
         let Records { seen: Seen { auxtrace, times }, sections, compressed, of_event, sample, unknown, .. } = later;
         self.seen.auxtrace.extend(auxtrace);
@@ -64,16 +64,16 @@ impl Records {
         found
     }
 
-    /// Checks one record, which may be inside a compressed one.
+    /// Checks one record, which may be inside a compressed record.
     pub(super) fn check(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool, recording: &Recording) {
         self.note_kind(report, raw, inner);
-        // Decoded and encoded again it is the same.
+        // Decoding and encoding such a sample produces the same bytes.
         if let Some(sample) = recording.events.sample_view(raw).filter(SampleView::is_whole) {
             return self.check_whole(report, raw, &sample, recording);
         }
         let record = match Record::decode(raw, &recording.events.layout_of(raw)) {
             Ok(record) => record,
-            // Inside compressed data there are no offsets.
+            // Compressed data have no offsets in the input.
             Err(error) if inner => return report.add(Severity::Error, raw.offset, without_place(&error)),
             Err(error) => return report.blame(&error, 0),
         };
@@ -87,7 +87,7 @@ impl Records {
             Err(error) => report.blame(&error, raw.offset),
         }
         if record.tail.iter().any(|&byte| byte != 0) {
-            // So `perf record --overwrite -o -` writes them.
+            // `perf record --overwrite -o -` writes such records.
             let (severity, what) = match raw.kind.is_kernel() && recording.events.is_empty() {
                 true => (Severity::Warning, "that attributes explain, of which none stand in front of it"),
                 false => (Severity::Note, "behind the last known field"),
@@ -125,15 +125,15 @@ impl Records {
         }
     }
 
-    /// Every event id in a record must be one of the recording's events. Records about the time before the recording
-    /// have id 0; attributes in a pipe bring their ids with them.
+    /// Checks that every event ID in a record belongs to an event of the recording. Records about the time before the
+    /// recording have ID 0; attributes in a pipe contain their own IDs.
     fn check_ids(report: &mut Report, raw: &RawRecord<'_>, ids: EventIds) {
         if let Some(id) = ids.unknown {
             report.add(Severity::Error, raw.offset, format!("{} record: no event has the id {id}", raw.kind));
         }
     }
 
-    /// Checks a SAMPLE that is only words.
+    /// Checks a SAMPLE that consists entirely of words, counted words and RAW data ([`SampleView::is_whole`]).
     fn check_whole(
         &mut self,
         report: &mut Report,
@@ -163,7 +163,7 @@ impl Records {
         }
     }
 
-    /// Checks what can be known only at the end.
+    /// Checks everything that is known only at the end.
     pub(super) fn finish(self, report: &mut Report, recording: &Recording, container_layout: &ContainerLayout) {
         if let Some(offset) = self.of_event.filter(|_| recording.events.is_empty()) {
             report.add(Severity::Error, offset, "there are no attributes, so no record can be understood");
