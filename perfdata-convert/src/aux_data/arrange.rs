@@ -1,4 +1,4 @@
-//! Putting the pieces of one queue into the order of their offsets, each byte once.
+//! Arranges the pieces of one queue in the order of their offsets, without repeated bytes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,23 +8,23 @@ use perfdata_core::record::{AuxtraceInfo, AuxtracePrivate, CsEtmContent};
 
 use super::piece::Piece;
 
-/// What the offsets of a recording's pieces are.
+/// The meaning of the offsets of a recording's pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offsets {
-    /// They count all bytes of a trace: what is lower comes earlier.
+    /// They count all bytes of a trace: a lower offset is earlier.
     Count,
-    /// They are places in a buffer that is written round and round (snapshots of Intel PT and BTS): two pieces with
-    /// the same offset are different data.
+    /// They are offsets in a ring buffer that is overwritten (snapshots of Intel PT and BTS): two pieces with the same
+    /// offset are different data.
     Wrap,
-    /// The recording does not say; if two pieces with the same offset are the same bytes, these are the same data.
+    /// The recording does not specify it. Two pieces with the same offset are the same data if their bytes are equal.
     Unknown,
 }
 
 impl Offsets {
-    /// What they are in a recording with `info`.
+    /// Returns the meaning in a recording with `info`.
     pub fn of(info: Option<&AuxtraceInfo>) -> Self {
         let intel = |snapshot: u64| if snapshot == 0 { Offsets::Count } else { Offsets::Wrap };
-        // perf before 5.14 took the whole buffer for each snapshot of CoreSight, whatever of it was new.
+        // Before perf 5.14, each CoreSight snapshot contained the whole buffer, including old data.
         let coresight = |snapshot: u64| if snapshot == 0 { Offsets::Count } else { Offsets::Unknown };
         match info.map(|info| &info.private) {
             Some(AuxtracePrivate::IntelPt(pt)) => intel(pt.snapshot_mode),
@@ -34,7 +34,7 @@ impl Offsets {
                 CsEtmContent::V1(etm) => coresight(etm.snapshot),
                 CsEtmContent::Unknown(_) => Offsets::Unknown,
             },
-            // Their perf has no snapshots.
+            // perf has no snapshots for these.
             Some(AuxtracePrivate::S390Cpumsf(_) | AuxtracePrivate::HisiPtt(_) | AuxtracePrivate::VpaDtl(_)) => {
                 Offsets::Count
             }
@@ -45,32 +45,32 @@ impl Offsets {
     }
 }
 
-/// A piece in its place.
+/// A piece at its position in the output.
 #[derive(Debug, Clone)]
 pub struct Placed {
-    /// The piece; its place and size are those in the file of its queue.
+    /// The piece, with position and size in the file of its queue.
     pub piece: Piece,
-    /// Bytes between it and the one before it that the recording does not have.
+    /// Bytes between it and the previous piece that are missing in the recording.
     pub gap: u64,
-    /// Bytes at its start that are left out, being there already.
+    /// Bytes at its start that are omitted because the previous pieces contain them.
     pub overlap: u64,
-    /// Zeros at its end that are left out: the next piece has these offsets.
+    /// Zeros at its end that are omitted because the next piece starts at their offsets.
     pub padding: u64,
-    /// Whether its offset does not follow from those before it, so that it begins anew.
+    /// Whether its offset does not follow from the previous pieces, so that the data restart.
     pub restart: bool,
 }
 
-/// Zeros that perf puts behind a piece at most, up to a multiple of 8 (PERF_AUXTRACE_RECORD_ALIGNMENT).
+/// Maximum number of zeros that perf appends to a piece, up to a multiple of 8 (PERF_AUXTRACE_RECORD_ALIGNMENT).
 const PADDING: u64 = 7;
 
-/// Offsets of pieces that follow one another without a gap.
+/// Offsets of consecutive pieces without a gap.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     start: u64,
     end: u64,
 }
 
-/// Gives pieces their places, one after the other, and leaves them where they are.
+/// Determines the position of each piece in order, without changes to the pieces.
 #[derive(Debug)]
 pub struct Places {
     offsets: Offsets,
@@ -78,12 +78,12 @@ pub struct Places {
 }
 
 impl Places {
-    /// For pieces with such offsets.
+    /// Returns an empty sequence for pieces with such offsets.
     pub fn new(offsets: Offsets) -> Self {
         Places { offsets, run: None }
     }
 
-    /// Places the next piece by its offset.
+    /// Determines the position of the next piece from its offset.
     pub fn next(&mut self, piece: Piece) -> Placed {
         let mut placed = Placed { piece, gap: 0, overlap: 0, padding: 0, restart: false };
         let Some(offset) = placed.piece.origin.offset() else {
@@ -106,7 +106,7 @@ impl Places {
     }
 }
 
-/// Copies pieces from the file in which they stand as they came to another, each byte once.
+/// Copies pieces from a file that contains them in order of arrival to another file, without repeated bytes.
 #[derive(Debug)]
 struct Copier {
     places: Places,
@@ -116,7 +116,7 @@ struct Copier {
 }
 
 impl Copier {
-    /// Copies the next piece; `before` is the last one.
+    /// Copies the next piece; `before` is the previous one.
     fn next(&mut self, piece: Piece, before: Option<&mut Placed>) -> io::Result<Placed> {
         let run = self.places.run;
         let mut placed = self.places.next(piece);
@@ -129,8 +129,8 @@ impl Copier {
         Ok(placed)
     }
 
-    /// Joins `placed` to the pieces of `run`, the last ones, if its first bytes are their last ones, or stand where
-    /// they have but padding.
+    /// Joins `placed` to the pieces of `run`, which precede it, if its first bytes equal their last bytes, or have the
+    /// same offsets as their padding.
     fn join(&mut self, run: Run, placed: &mut Placed, before: Option<&mut Placed>) -> io::Result<()> {
         let Some(offset) = placed.piece.origin.offset().filter(|&offset| offset >= run.start) else { return Ok(()) };
         let behind = run.end.saturating_sub(offset);
@@ -155,7 +155,7 @@ impl Copier {
         Ok(())
     }
 
-    /// Whether the `len` bytes at `place` in the new file are those at `at` in the old one.
+    /// Returns whether the `len` bytes at `place` in the new file equal those at `at` in the old file.
     fn is_there(&self, place: u64, at: u64, len: u64) -> io::Result<bool> {
         let mut here = vec![0; BLOCK];
         let mut there = vec![0; BLOCK];
@@ -180,7 +180,7 @@ impl Copier {
         Ok(bytes.iter().all(|&byte| byte == 0))
     }
 
-    /// Copies `len` bytes from `from` on to the end of the new file, and returns where they begin there.
+    /// Appends `len` bytes at `from` of the old file to the new file, and returns their offset there.
     fn append(&mut self, from: u64, len: u64) -> io::Result<u64> {
         self.from.seek(SeekFrom::Start(from))?;
         self.to.seek(SeekFrom::Start(self.len))?;
@@ -191,10 +191,10 @@ impl Copier {
     }
 }
 
-/// Bytes that are compared at once.
+/// Bytes that are compared at a time.
 const BLOCK: usize = 64 << 10;
 
-/// Copies `pieces` of the file `from` in their order to the empty file `to`.
+/// Copies `pieces` of the file `from` in order to the empty file `to`.
 pub fn arrange(offsets: Offsets, mut pieces: Vec<Piece>, from: File, to: File) -> io::Result<Vec<Placed>> {
     if offsets == Offsets::Count {
         pieces.sort_by_key(|piece| piece.origin.offset());

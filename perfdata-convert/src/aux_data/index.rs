@@ -1,4 +1,4 @@
-//! What stands beside the AUX data: `index.json`. `docs/json.md` says what is in it.
+//! The index of the AUX data, `index.json`. `docs/json.md` describes its content.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::show::overview::json_of_events;
 use crate::show::record::Shown;
 use perfdata_session::{BuildId as Id, EventNames, Machine, Mapped};
 
-/// Whether records of this type are in the index.
+/// Returns whether the index contains records of this type.
 pub fn is_wanted(kind: RecordType) -> bool {
     is_about_aux(kind) || is_mapping(kind) || matches!(kind, RecordType::HEADER_BUILD_ID | RecordType::EVENT_UPDATE)
 }
@@ -35,7 +35,7 @@ fn is_mapping(kind: RecordType) -> bool {
     matches!(kind, RecordType::MMAP | RecordType::MMAP2)
 }
 
-/// Features that say on what the trace was made.
+/// Features that describe the machine of the trace.
 const MACHINE: [FeatureId; 8] = [
     FeatureId::OSRELEASE,
     FeatureId::ARCH,
@@ -47,14 +47,14 @@ const MACHINE: [FeatureId; 8] = [
     FeatureId::CLOCK_DATA,
 ];
 
-/// Flags of AUX records that tell of data that is lost or not to be trusted.
+/// Flags of AUX records for lost or unreliable data.
 const FAULTS: [(AuxFlags, &str); 3] = [
     (AuxFlags::TRUNCATED, "data was lost (TRUNCATED)"),
     (AuxFlags::PARTIAL, "there are gaps in the data (PARTIAL)"),
     (AuxFlags::COLLISION, "a sample collided with another (COLLISION)"),
 ];
 
-/// Puts the queues in order and writes the index.
+/// Arranges the queues and writes the index.
 pub fn write(
     mut extraction: Extraction,
     recording: &Recording,
@@ -132,7 +132,7 @@ pub fn write(
     Ok(report)
 }
 
-/// The queue that a record about AUX data belongs to: by its event's id, or else its CPU or thread.
+/// Returns the queue of a record about AUX data, according to the ID of its event, or else its CPU or thread.
 fn buffer_of(record: &Record, ids: &HashMap<u64, Key>, buffers: &[Key]) -> Option<usize> {
     let sample_id = record.sample_id.as_ref()?;
     let only = |is_it: &dyn Fn(&Key) -> bool| {
@@ -148,10 +148,10 @@ fn buffer_of(record: &Record, ids: &HashMap<u64, Key>, buffers: &[Key]) -> Optio
     cpu.and_then(|cpu| only(&|other| other.cpu == cpu)).or_else(|| only(&|other| Some(other.tid) == tid))
 }
 
-/// Build ids by the objects that have them.
+/// Build IDs by machine and name of the file.
 type BuildIds = HashMap<(Machine, Vec<u8>), Id>;
 
-/// The build ids of the recording's table.
+/// Returns the build IDs in the BUILD_ID section.
 fn build_ids(recording: &Recording) -> BuildIds {
     match recording.feature(FeatureId::BUILD_ID) {
         Some(Ok(Section { value: Feature::BuildIds(ids), .. })) => {
@@ -180,7 +180,7 @@ impl Index {
         Ok(Index { json, out: BufWriter::new(file) })
     }
 
-    /// Writes what is there of the text.
+    /// Writes the text so far.
     fn flush(&mut self) -> Result<()> {
         self.out.write_all(self.json.out.as_bytes()).map_err(Error::io(INDEX))?;
         self.json.out.clear();
@@ -194,7 +194,7 @@ impl Index {
         self.out.flush().map_err(Error::io(INDEX))
     }
 
-    /// What is true of the whole recording.
+    /// Writes the fields about the whole recording.
     fn head(&mut self, extraction: &Extraction, recording: &Recording, names: &EventNames) {
         let json = &mut self.json;
         json.text("byte_order", endian_name(recording.endian).as_bytes());
@@ -214,7 +214,7 @@ impl Index {
         json.close();
     }
 
-    /// Puts a queue in order and lists its pieces. Returns the bytes of its file.
+    /// Arranges a queue and lists its pieces. Returns the size of its file in bytes.
     fn queue(
         &mut self,
         extraction: &Extraction,
@@ -262,7 +262,7 @@ impl Index {
     }
 }
 
-/// A number, or -1 where all its bits are set.
+/// Writes a number, or -1 if all its bits are set.
 fn number_or_none(json: &mut Json, name: &'static str, number: u32) {
     json.leaf(name, size_of_val(&number), Leaf::Uint(number.into(), Style::Pid));
 }
@@ -300,7 +300,7 @@ fn json_of_piece(json: &mut Json, placed: &Placed) {
     json.close();
 }
 
-/// What is not as it should be among the pieces of a queue.
+/// Irregularities among the pieces of a queue.
 #[derive(Debug, Default)]
 struct Odd {
     gaps: (u64, u64),

@@ -1,9 +1,10 @@
-//! Taking the AUX data out of a recording: the raw bytes of each CPU or thread in a file of its own, and what a decoder
-//! must know beside them.
+//! Extracts the AUX data of a recording: the raw bytes of each CPU or thread into a separate file, and an index with
+//! the other data that a decoder needs.
 //!
-//! The data follow AUXTRACE records, or are in samples. They go to the files as they come; an index says of each piece
-//! where it is and what the recording says of it. Memory does not grow with the recording: what the index needs is set
-//! aside in temporary files. Only the pieces of a queue that has them out of order are held, some 100 bytes each.
+//! The data follow AUXTRACE records, or are in samples. They are written to the files in order of arrival. The index
+//! contains the position of each piece, and the fields of its record. Memory does not grow with the recording: data for
+//! the index are in temporary files. Only if the pieces of a queue are out of order, about 100 bytes per piece of this
+//! queue are in memory.
 
 mod arrange;
 mod index;
@@ -30,33 +31,33 @@ use piece::Origin;
 use queue::{Key, Queue};
 use spool::Spool;
 
-/// What was taken out.
+/// The result of an extraction.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Files with AUX data.
+    /// Number of files with AUX data.
     pub queues: usize,
-    /// Bytes in them.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// What the user should know of the data.
+    /// Notes about the data for the user.
     pub notes: Vec<String>,
 }
 
-/// Queues whose files are open at the same time at most.
+/// Maximum number of queues whose files are open at the same time.
 const OPEN: usize = 64;
 
-/// Queues at most: more than perf opens buffers.
+/// Maximum number of queues; perf opens fewer buffers.
 const QUEUES: usize = 1 << 16;
 
 /// The name of the index in a directory of AUX data.
 pub const INDEX: &str = "index.json";
 
-/// How the names of the files with AUX data end.
+/// The extension of the files with AUX data.
 pub const EXTENSION: &str = ".aux";
 
-/// Writes the AUX data of `input` and their index to the folder `dir`, which is empty.
+/// Writes the AUX data of `input` and their index to the empty folder `dir`.
 ///
 /// # Errors
-/// The input cannot be read, has no AUX data, or the folder cannot be written.
+/// The input cannot be read or has no AUX data, or the folder cannot be written.
 pub fn extract(input: Input, dir: &Path) -> Result<Report> {
     let (mut reader, _) = input.reader()?;
     let file = tempfile::tempfile_in(dir).map_err(Error::io(dir))?;
@@ -78,7 +79,7 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
             Item::Record(record) | Item::Inner(record, _) => extraction.record(&record, recording)?,
             Item::Payload(bytes) => extraction.payload(bytes)?,
             Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
-            // What would be missing, nobody could tell from the index.
+            // The index could not show which data are missing.
             Item::Undecodable(error) => return Err(Error::from(error).of_records()),
             Item::Pause { .. } => {}
         }
@@ -91,11 +92,11 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
     extraction.finish(reader.recording())
 }
 
-/// Extracts the AUX data of `input` into `directory`, and writes the recording without them to `sideband` if there is one.
-/// Both become visible together.
+/// Extracts the AUX data of `input` into `directory`, and writes the recording without them to `sideband`, if it is
+/// set. Both outputs become visible together.
 ///
 /// # Errors
-/// As [`extract`]; or `sideband` cannot be written. There is no output then.
+/// As [`extract`]; or `sideband` cannot be written. In this case, there is no output.
 pub fn extract_to(input: Input, directory: OutputDirectory, sideband: Option<Output>) -> Result<Report> {
     let Some(sideband) = sideband else {
         let report = directory.write(|folder| extract(input, folder))?;
@@ -110,7 +111,7 @@ pub fn extract_to(input: Input, directory: OutputDirectory, sideband: Option<Out
         let conversion = Conversion { stages, to: None };
         let (complete, summary) = sideband.complete(|file| conversion.run_into(input, file))?;
         if complete.is_direct() {
-            // It may take its time.
+            // This may take long.
             complete.publish()?;
             directory.finish()?;
         } else {
@@ -125,11 +126,11 @@ struct Extraction {
     dir: PathBuf,
     queues: Vec<Queue>,
     by_key: HashMap<Key, usize>,
-    /// The buffer of each event id.
+    /// The buffer of each event ID.
     ids: HashMap<u64, Key>,
-    /// Queues with open files.
+    /// Number of queues with open files.
     open: usize,
-    /// The queue that the payload belongs to.
+    /// The queue of the current payload.
     payload: Option<usize>,
     info: Option<AuxtraceInfo>,
     time_conv: Option<TimeConv>,
@@ -162,7 +163,7 @@ impl Extraction {
             RecordType::ID_INDEX => {
                 let layout = Layout { len: record.body().len() as u64, ..Layout::default() };
                 let index: IdIndex = record.decode_body(layout)?;
-                // A number that needs more than 32 bits is none, as -1 is.
+                // A number that needs more than 32 bits means "none", like -1.
                 let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
                 let key = |idx, cpu, tid| Key { idx: number(idx), cpu: number(cpu), tid: number(tid) };
                 self.ids.extend(index.entries.iter().map(|e| (e.id, key(e.idx, e.cpu, e.tid))));
@@ -184,7 +185,7 @@ impl Extraction {
         self.write(queue, data)
     }
 
-    /// The buffer that a sample's AUX data come from: its event's, else that of its CPU, or thread.
+    /// Returns the buffer of a sample's AUX data: the buffer of its event, or else of its CPU or thread.
     fn queue_of(&self, sample: &perfdata_core::record::Sample) -> Key {
         let id = sample.identifier.or(sample.id);
         if let Some(key) = id.and_then(|id| self.ids.get(&id)) {
@@ -195,7 +196,7 @@ impl Extraction {
         Key { idx: u32::MAX, cpu: cpu.unwrap_or(u32::MAX), tid: tid.unwrap_or(u32::MAX) }
     }
 
-    /// Begins a piece of the queue that `key` tells, and returns the queue's place in the list.
+    /// Begins a piece of the queue `key`, and returns the index of the queue.
     fn begin(&mut self, key: Key, record: u64, origin: Origin) -> Result<usize> {
         let next = self.queues.len();
         let at = *self.by_key.entry(key).or_insert(next);
@@ -225,7 +226,8 @@ impl Extraction {
         self.queues.get_mut(queue).map_or(Ok(()), |queue| queue.write(bytes))
     }
 
-    /// The file of each queue: kind of the trace, CPU and thread; the number of the buffer where these do not tell it.
+    /// Returns the file name of each queue: type of trace, CPU and thread, and the number of the buffer if these are
+    /// not unique.
     fn names(&self) -> Vec<String> {
         let kind = match &self.info {
             Some(info) => info.kind.name().map_or_else(|| format!("type{}", info.kind.0), str::to_owned),

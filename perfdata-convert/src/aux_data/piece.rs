@@ -1,4 +1,4 @@
-//! Pieces of AUX data, and where they are noted until all is read.
+//! Pieces of AUX data, and their storage in a file until the whole recording was read.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -7,36 +7,36 @@ use perfdata_core::Endian;
 use perfdata_core::record::{Auxtrace, Sample};
 use perfdata_core::wire::{decode_words, encode_words};
 
-/// One piece of AUX data: what follows an AUXTRACE record, or is in a SAMPLE.
+/// One piece of AUX data. It follows an AUXTRACE record, or is part of a SAMPLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Offset of the record in the input; of one inside a compressed record, that of this one.
+    /// Offset of the record in the input. For a record in a compressed record, offset of the compressed record.
     pub record: u64,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
-    /// Where it stands in the file of its queue.
+    /// Its position in the file of its queue.
     pub at: u64,
-    /// Bytes of it there.
+    /// Its size in this file in bytes.
     pub size: u64,
 }
 
-/// Where a piece comes from.
+/// The origin of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// An AUXTRACE record.
     Buffer {
         /// Offset in the AUX buffer.
         offset: u64,
-        /// Number by which pieces of all buffers are put in order.
+        /// Number that determines the order of the pieces of all buffers.
         reference: u64,
     },
-    /// A SAMPLE, with what it says of itself.
+    /// A SAMPLE, with its fields.
     Sample {
         /// Nanoseconds on the recording's clock.
         time: Option<u64>,
-        /// Event id.
+        /// Event ID.
         id: Option<u64>,
-        /// Process id and thread id.
+        /// Process ID and thread ID.
         task: Option<(u32, u32)>,
         /// CPU.
         cpu: Option<u32>,
@@ -44,12 +44,12 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// That of what follows `record`.
+    /// Returns the origin of data after `record`.
     pub fn of_record(record: &Auxtrace) -> Self {
         Origin::Buffer { offset: record.offset, reference: record.reference }
     }
 
-    /// That of what is in `sample`.
+    /// Returns the origin of data in `sample`.
     pub fn of_sample(sample: &Sample) -> Self {
         Origin::Sample {
             time: sample.time,
@@ -59,7 +59,7 @@ impl Origin {
         }
     }
 
-    /// The offset in the AUX buffer, where it is known.
+    /// Returns the offset in the AUX buffer, if it is known.
     pub fn offset(&self) -> Option<u64> {
         match self {
             Origin::Buffer { offset, .. } => Some(*offset),
@@ -68,11 +68,12 @@ impl Origin {
     }
 }
 
-/// Words of a noted piece: place, size, record, what there is, and four that depend on it.
+/// Number of words of a stored piece: position, size, record, flags for the existing fields, and four words that depend
+/// on these.
 const WORDS: usize = 8;
 
 impl Piece {
-    /// Notes the piece in `file`, behind the others.
+    /// Appends the piece to `file`.
     pub fn note(&self, mut file: &File) -> io::Result<()> {
         let bit = |there: bool, bit: u32| u64::from(there) << bit;
         let [kind, a, b, c, d] = match self.origin {
@@ -88,7 +89,7 @@ impl Piece {
         file.write_all(&encode_words(&[self.at, self.size, self.record, kind, a, b, c, d], Endian::NATIVE))
     }
 
-    /// The pieces that are noted in `file`, from where it stands.
+    /// Returns the pieces in `file`, starting at its current position.
     pub fn noted(file: File) -> impl Iterator<Item = io::Result<Piece>> {
         let mut file = BufReader::new(file);
         std::iter::from_fn(move || {
@@ -109,7 +110,7 @@ impl Piece {
             true => Origin::Sample {
                 time: there(1).then_some(a),
                 id: there(2).then_some(b),
-                // Two numbers of 32 bits each were put together.
+                // The word contains two 32-bit numbers.
                 task: there(3).then_some(((c >> 32) as u32, c as u32)),
                 cpu: u32::try_from(d).ok().filter(|_| there(4)),
             },

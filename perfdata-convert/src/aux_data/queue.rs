@@ -9,36 +9,36 @@ use super::arrange::{Offsets, Placed, Places, arrange};
 use super::piece::{Origin, Piece};
 use crate::error::{Error, Result};
 
-/// What tells queues apart; all bits set mean none.
+/// The identity of a queue. A number with all bits set means "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Number of the buffer.
     pub idx: u32,
     /// CPU.
     pub cpu: u32,
-    /// Thread id.
+    /// Thread ID.
     pub tid: u32,
 }
 
-/// A queue, whose bytes are written as they come.
+/// A queue, whose bytes are written in order of arrival.
 #[derive(Debug)]
 pub struct Queue {
-    /// Whose data it holds.
+    /// The identity of its data.
     pub key: Key,
-    /// The bytes of all pieces, one behind the other, and notes of the pieces.
+    /// The file with the concatenated bytes of all pieces, and the file with the descriptions of the pieces.
     data: PathBuf,
     notes: PathBuf,
     files: Option<(File, File)>,
     len: u64,
     piece: Option<Piece>,
-    /// Where the last piece ends, by its offset.
+    /// The end of the previous piece, according to its offset.
     end: Option<u64>,
-    /// Whether a piece began before the end of the last one.
+    /// Whether a piece starts before the end of the previous one.
     goes_back: bool,
 }
 
 impl Queue {
-    /// A queue without data, whose files are in the folder `dir` with `number` in their names.
+    /// Returns an empty queue, whose files are in the folder `dir` and have `number` in their names.
     pub fn new(key: Key, dir: &Path, number: usize) -> Self {
         Queue {
             key,
@@ -52,12 +52,12 @@ impl Queue {
         }
     }
 
-    /// Whether its files are open.
+    /// Returns whether its files are open.
     pub fn is_open(&self) -> bool {
         self.files.is_some()
     }
 
-    /// Begins a piece, whose bytes [`write`](Self::write) takes.
+    /// Begins a piece, whose bytes are passed to [`write`](Self::write).
     ///
     /// # Errors
     /// The files cannot be written.
@@ -70,7 +70,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes bytes of the piece.
+    /// Appends bytes to the piece.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
@@ -105,10 +105,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts the pieces in order, gives the file its name, and shows `see` the pieces. Returns the bytes of the file.
+    /// Arranges the pieces, moves them to the file `path`, and calls `see` with each piece. Returns the size of the
+    /// file in bytes.
     ///
     /// # Errors
-    /// The files cannot be read or written, or those of `see`.
+    /// The files cannot be read or written, or `see` returns an error.
     pub fn finish(mut self, path: &Path, offsets: Offsets, mut see: impl FnMut(&Placed) -> Result<()>) -> Result<u64> {
         self.close()?;
         let read = |path: &Path| File::open(path).map_err(Error::io(path));
@@ -129,14 +130,14 @@ impl Queue {
     }
 }
 
-/// How files are made: for the owner alone, as perf makes recordings.
+/// Returns the options to create files: only the owner has access, as for recordings of perf.
 fn options() -> OpenOptions {
     let mut options = File::options();
     options.write(true).mode(0o600);
     options
 }
 
-/// Opens a file for writing behind what it has.
+/// Opens a file to append data.
 fn open(path: &Path) -> Result<File> {
     let mut file = options().create(true).truncate(false).open(path).map_err(Error::io(path))?;
     file.seek(SeekFrom::End(0)).map_err(Error::io(path))?;

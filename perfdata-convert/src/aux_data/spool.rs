@@ -1,4 +1,4 @@
-//! Records that are set aside until the whole recording is known.
+//! Storage for records until the whole recording is known.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -8,7 +8,7 @@ use perfdata_core::record::{RawRecord, RecordHeader};
 
 use crate::error::{Error, Result};
 
-/// Records in a temporary file, each behind its offset in the input.
+/// Records in a temporary file, each after its offset in the input.
 #[derive(Debug)]
 pub struct Spool {
     file: BufWriter<File>,
@@ -16,7 +16,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// An empty one in `file`, for records in byte order `endian`.
+    /// Returns an empty storage in `file` for records in byte order `endian`.
     pub fn new(file: File, endian: Endian) -> Self {
         Spool { file: BufWriter::new(file), endian }
     }
@@ -30,10 +30,10 @@ impl Spool {
         written.and_then(|()| self.file.write_all(record.bytes)).map_err(failed())
     }
 
-    /// Shows `see` all records, in the order in which they came.
+    /// Calls `see` with all records, in order of arrival.
     ///
     /// # Errors
-    /// The file cannot be read, or those of `see`.
+    /// The file cannot be read, or `see` returns an error.
     pub fn each(&mut self, mut see: impl FnMut(&RawRecord<'_>) -> Result<()>) -> Result<()> {
         self.file.flush().map_err(failed())?;
         let mut file = self.file.get_ref();
@@ -55,7 +55,7 @@ impl Spool {
     }
 }
 
-/// Bytes of the offset in front of a record.
+/// Size of the offset before a record in bytes.
 const PREFIX: usize = size_of::<u64>();
 
 fn failed() -> impl FnOnce(io::Error) -> Error {
