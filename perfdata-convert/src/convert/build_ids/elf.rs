@@ -1,6 +1,6 @@
-//! What an ELF file says of itself: its build id, and where its debug information went.
+//! Data of an ELF file: its build ID, and the location of its debug information.
 //!
-//! Only headers, notes and the link are read. What they claim is compared with the file before it is believed.
+//! Only headers, notes and the link are read. All offsets and sizes are compared with the file before they are used.
 
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -15,50 +15,50 @@ use perfdata_session::BuildId as Id;
 
 use crate::io::open_regular;
 
-/// The section with the name of the file that holds the debug information.
+/// The section with the name of the file that contains the debug information.
 const DEBUGLINK: &[u8] = b".gnu_debuglink";
 
-/// The most bytes of notes, or of a link, that are read: real ones are a few hundred.
+/// Maximum size of notes, or of a link, in bytes. Real ones have a few hundred bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The most section headers: the format's own limit for files that are not made of one section per function.
+/// Maximum number of section headers: the limit of the format itself for files without one section per function.
 const MOST_SECTIONS: u32 = 1 << 20;
 
-/// The most bytes that a compressed file is unpacked to: modules have some megabytes.
+/// Maximum decompressed size of a file in bytes. Modules have some megabytes.
 const MOST_UNPACKED: u64 = 1 << 28;
 
-/// The most memory that the window of an xz stream may take: 64 MiB is what `xz -9` uses.
+/// Maximum memory for the window of an xz stream in KiB: `xz -9` uses 64 MiB.
 const MOST_WINDOW_KIB: u32 = 80 << 10;
 
-/// How compressed files begin: modules of the kernel are compressed by many distributions.
+/// Magic numbers of compressed files. Many distributions compress kernel modules.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 const XZ: &[u8] = b"\xfd7zXZ\0";
 const GZIP: &[u8] = b"\x1f\x8b";
 
-/// What is found in a file.
+/// The result of a search in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Its build id.
+    /// Its build ID.
     Id(Id),
-    /// No build id, but the name of a debug file, and the CRC-32 of that.
+    /// No build ID, but a link to a debug file.
     Link(DebugLink),
-    /// Neither.
+    /// Neither of them.
     Nothing,
 }
 
-/// Where the debug information of a file is.
+/// The link to a file with debug information.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebugLink {
     /// Name of the file, without its folder.
     pub name: Vec<u8>,
-    /// CRC-32 of all of its bytes.
+    /// CRC-32 of its whole content.
     pub crc32: u32,
 }
 
-/// Looks into the file at `path`.
+/// Reads the file at `path`.
 ///
 /// # Errors
-/// Why the file cannot be read, or is no ELF file.
+/// The reason why the file cannot be read, or is not an ELF file.
 pub fn read(path: &Path) -> Result<Found, String> {
     let file = open_regular(path).map_err(|e| e.to_string())?;
     let mut start = [0; 6];
@@ -76,7 +76,7 @@ pub fn read(path: &Path) -> Result<Found, String> {
     parse(unpacked.as_slice())
 }
 
-/// What a decoder gives, up to [`MOST_UNPACKED`].
+/// Returns the output of a decoder, up to [`MOST_UNPACKED`].
 fn all(decoder: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     decoder.take(MOST_UNPACKED).read_to_end(&mut bytes)?;
@@ -87,7 +87,7 @@ fn damaged(how: &str, error: &io::Error) -> String {
     format!("compressed with {how}, and damaged: {error}")
 }
 
-/// Whether the ELF file at `path` is of the 64-bit class; `None` if it is no ELF file.
+/// Returns whether the ELF file at `path` is of the 64-bit class; `None` if it is not an ELF file.
 pub fn is_64_bit(path: &Path) -> Option<bool> {
     let mut start = [0; 5];
     open_regular(path).ok()?.read_exact(&mut start).ok()?;
@@ -97,10 +97,10 @@ pub fn is_64_bit(path: &Path) -> Option<bool> {
     }
 }
 
-/// Looks into an ELF file.
+/// Searches an ELF file.
 ///
 /// # Errors
-/// Why it is none, or how it is damaged.
+/// The reason why it is not an ELF file, or its damage.
 pub fn parse<'data>(data: impl ReadRef<'data>) -> Result<Found, String> {
     match FileKind::parse(data) {
         Ok(FileKind::Elf32) => look::<FileHeader32<Endianness>>(data),
@@ -110,14 +110,14 @@ pub fn parse<'data>(data: impl ReadRef<'data>) -> Result<Found, String> {
     .map_err(|e| format!("damaged ELF file: {e}"))
 }
 
-/// The build id in bare notes, of this machine's byte order.
+/// Returns the build ID in notes without a file around them, in this machine's byte order.
 pub fn id_in_notes(notes: &[u8]) -> Option<Id> {
     let notes = NoteIterator::<FileHeader64<Endianness>>::new(Endianness::default(), 4, notes).ok()?;
     id_in::<FileHeader64<Endianness>>(notes, Endianness::default())
 }
 
-/// Sections first: a debug file keeps the program headers of the file that it was made from, but not what they point
-/// at. Programs without sections have the notes in a segment.
+/// Searches sections first: a debug file has the program headers of the original file, but not the content that they
+/// refer to. Programs without sections have the notes in a segment.
 fn look<'data, Elf: FileHeader<Endian = Endianness>>(data: impl ReadRef<'data>) -> object::read::Result<Found> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
@@ -159,7 +159,7 @@ fn id_in<Elf: FileHeader>(mut notes: NoteIterator<'_, Elf>, endian: Elf::Endian)
     None
 }
 
-/// Name, NUL, filling to a multiple of 4, CRC-32.
+/// Parses name, NUL, padding to a multiple of 4, CRC-32.
 fn debuglink(section: &[u8], endian: Endianness) -> Option<DebugLink> {
     let name = section.split(|&byte| byte == 0).next()?;
     let at = (name.len() + 1).next_multiple_of(4);

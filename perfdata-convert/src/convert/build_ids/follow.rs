@@ -1,5 +1,5 @@
-//! What is mapped and hit, followed through time: on a thread of its own where the recording is large, so that nobody
-//! waits for it.
+//! Tracks mappings and hits over time. A background thread does this for large recordings, in parallel with the
+//! conversion.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -16,35 +16,35 @@ use super::objects::{ObjectId, Wanted};
 use super::timeline::{Addresses, Sink, Timeline};
 use super::unhit::Unhit;
 
-/// Parts of the stream that wait for the thread at most.
+/// Maximum number of parts of the stream that wait for the thread.
 const WAITING: usize = 2;
 
-/// Follows the moments of a stream, and finds the objects that samples fall into.
+/// Tracks the moments of a stream, and determines the objects that samples hit.
 #[derive(Debug, Default)]
 pub enum Follower {
-    /// Nothing has come yet.
+    /// Before the first part of the stream.
     #[default]
     Idle,
-    /// On the thread of who asks: there are no others to be had.
+    /// On the caller's thread, because the system could not start another one.
     Here(Box<Followed>),
-    /// On a thread of its own.
+    /// On a background thread.
     Away(Thread),
 }
 
-/// A thread, and the ways to it and from it.
+/// A background thread, and the channels to and from it.
 #[derive(Debug)]
 pub struct Thread {
     moments: SyncSender<Moments>,
-    /// Empty ones, for their memory.
+    /// Empty moments, to reuse their memory.
     spare: Receiver<Moments>,
     handle: JoinHandle<Result<Followed>>,
 }
 
 impl Follower {
-    /// Takes the next part of the stream, and gives room for the one behind it.
+    /// Takes the next part of the stream, and returns empty moments for the part after it.
     ///
     /// # Errors
-    /// More is mapped than `limits` grant; with a thread, in a part before this one.
+    /// The mappings exceed `limits`; with a thread, in a previous part.
     pub fn take(&mut self, moments: Moments, limits: &Limits) -> Result<Moments> {
         if let Follower::Idle = self {
             let here = |_| Follower::Here(Box::new(Followed::new(*limits)));
@@ -60,17 +60,17 @@ impl Follower {
                 if thread.moments.send(moments).is_ok() {
                     return Ok(thread.spare.try_recv().unwrap_or_default());
                 }
-                // It is gone, and says why.
+                // The thread has ended, and returns its error.
                 std::mem::take(self).end(limits)?;
             }
         }
         Ok(Moments::default())
     }
 
-    /// The objects that samples fell into, with the last part of the stream.
+    /// Returns the objects that samples hit, after the last part of the stream.
     ///
     /// # Errors
-    /// More is mapped than `limits` grant.
+    /// The mappings exceed `limits`.
     pub fn finish(self, last: Moments, limits: &Limits) -> Result<Wanted> {
         let mut followed = self.end(limits)?;
         followed.take(last)?;
@@ -100,7 +100,7 @@ impl Thread {
             let mut followed = Followed::new(limits);
             for moments in queue {
                 followed.take(moments)?;
-                // Nobody needs the memory any more at the end.
+                // At the end, the receiver no longer exists.
                 let _ = done.send(followed.timeline.spare());
             }
             Ok(followed)
@@ -109,7 +109,7 @@ impl Thread {
     }
 }
 
-/// How far the stream was followed.
+/// The state after the stream so far.
 #[derive(Debug)]
 pub struct Followed {
     timeline: Timeline,
@@ -132,14 +132,14 @@ impl Followed {
     }
 }
 
-/// What is mapped at the moment up to which the timeline is complete, and what was hit until then.
+/// The mappings at the time up to which the timeline is complete, and the objects hit until then.
 #[derive(Debug, Default)]
 struct State {
     wanted: Wanted,
     spaces: AddressSpaces<Option<ObjectId>>,
     unhit: Unhit,
     limits: Limits,
-    /// Why no more changes are taken.
+    /// The error after which no more changes are applied.
     refused: Option<Error>,
 }
 
@@ -151,7 +151,7 @@ impl Sink for State {
         }
     }
 
-    /// Markers split a callchain into parts that belong to different address spaces.
+    /// Looks up the addresses of a sample. Context markers divide a callchain into parts of different address spaces.
     fn sample(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
         let State { wanted, spaces, unhit, .. } = self;
         let mut mode = Some(mode);

@@ -1,4 +1,4 @@
-//! Which objects a recording's samples hit, or its processes map: what its records say of that.
+//! Determines from the records which objects the samples hit, or the processes map.
 
 use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{Body, CpuMode, RawRecord, Record, RecordType, is_known_time};
@@ -20,24 +20,24 @@ pub enum Select {
     All,
 }
 
-/// Watches the records of a stream go by, those in compressed records included.
+/// Reads the records of a stream, including those in compressed records.
 #[derive(Debug)]
 pub struct Hits {
     select: Select,
     limits: Limits,
     dsos: Dsos,
-    /// Those that are asked for whatever is hit.
+    /// The objects that are wanted even if no sample hits them.
     wanted: Wanted,
     /// The last part of the stream.
     moments: Moments,
     follower: Follower,
     decompressor: Option<Decompressor>,
-    /// Where the last record stands.
+    /// The offset of the last record.
     last: u64,
 }
 
 impl Hits {
-    /// Looks for the objects that `select` says, as far as `limits` go.
+    /// Returns a search for the objects in `select`, within `limits`.
     pub fn new(select: Select, limits: Limits) -> Self {
         Hits {
             select,
@@ -51,10 +51,10 @@ impl Hits {
         }
     }
 
-    /// Looks at a record of `recording`, whatever it is.
+    /// Processes a record of `recording` of any type.
     ///
     /// # Errors
-    /// A compressed record that cannot be decompressed, a mapping that cannot be read.
+    /// A compressed record cannot be decompressed, or a mapping cannot be read.
     pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording, events: &Events) -> Result<()> {
         match record.kind {
             RecordType::SAMPLE if self.select == Select::Hit => self.sample(record, events),
@@ -86,10 +86,10 @@ impl Hits {
         Ok(())
     }
 
-    /// The objects that were asked for, those first seen first.
+    /// Returns the wanted objects, in order of appearance.
     ///
     /// # Errors
-    /// More is mapped than the limits grant.
+    /// The mappings exceed the limits.
     pub fn finish(self) -> Result<Vec<Dso>> {
         self.check_names()?;
         let wanted = self.follower.finish(self.moments, &self.limits).map_err(|e| e.at(self.last))?;
@@ -107,7 +107,7 @@ impl Hits {
         self.moments.push_sample(at(sample.time()), place, sample.ip(), sample.callchain());
     }
 
-    /// The user part of a callchain that came later.
+    /// Processes the user part of a callchain that was deferred.
     fn deferred(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<()> {
         let decoded = Record::decode(record, &events.layout_of(record))?;
         let Body::CallchainDeferred(chain) = decoded.body else { return Ok(()) };
@@ -117,7 +117,7 @@ impl Hits {
         Ok(())
     }
 
-    /// A record that may change what is mapped.
+    /// Processes a record that may change mappings.
     fn change(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<()> {
         let decoded = Record::decode(record, &events.layout_of(record))?;
         if let Some(change) = Change::of(&decoded) {
@@ -128,13 +128,13 @@ impl Hits {
         Ok(())
     }
 
-    /// The object that is mapped, if it is one that runs.
+    /// Returns the mapped object, if it is executable.
     fn object(&mut self, mapped: &Mapped<'_>) -> Option<ObjectId> {
         if !mapped.is_executable || !is_object(mapped) {
             return None;
         }
         let object = self.dsos.intern(mapped);
-        // perf lists what the kernel maps into every process whether a sample hits it or not.
+        // perf lists the vDSO whether a sample hits it or not.
         let is_vdso = matches!(mapped.kind, DsoKind::Vdso | DsoKind::Vdso32);
         if is_vdso || self.select == Select::All {
             self.wanted.add(object);
@@ -143,7 +143,7 @@ impl Hits {
     }
 }
 
-/// The time of a record; perf's own records of what was there before have none, or 0.
+/// Returns the time of a record. perf's synthesized records about the time before the recording have none, or 0.
 fn at(time: Option<u64>) -> Option<u64> {
     time.filter(|&time| is_known_time(time))
 }

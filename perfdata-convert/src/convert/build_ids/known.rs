@@ -1,4 +1,4 @@
-//! Build ids that the user tells: `ID PATH` pairs, in the form of `perf buildid-list`.
+//! Build IDs from the user: `ID PATH` pairs, in the format of `perf buildid-list`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,19 +9,20 @@ use perfdata_session::BuildId as Id;
 use crate::error::{Error, Result};
 use crate::io::read_at_most;
 
-/// What begins the name of a file that holds the pairs, one on each line.
+/// The prefix of the name of a file with the pairs, one per line.
 const FILE: &str = "file://";
 
-/// Build ids by the name of their object.
+/// Build IDs by the name of their object.
 #[derive(Debug, Default)]
 pub struct Known(HashMap<Vec<u8>, Id>);
 
 impl Known {
-    /// The pairs in `list`: between commas, or in the file that it names. A line of the file that has no build id is
-    /// an object without one, as `perf buildid-list` prints it.
+    /// Parses the pairs in `list`, separated by commas, or in the file that it names. A line of the file without a
+    /// build ID is an object without one, as `perf buildid-list` prints it.
     ///
     /// # Errors
-    /// A file that cannot be read, or has more bytes than the metadata of a recording by default; a pair that is none.
+    /// The file cannot be read, or is larger than the default limit for the metadata of a recording; or a pair is
+    /// invalid.
     pub fn parse(list: &str) -> Result<Self> {
         match list.strip_prefix(FILE) {
             Some(path) => {
@@ -38,7 +39,7 @@ impl Known {
         }
     }
 
-    /// The build id of the object called `name`.
+    /// Returns the build ID of the object called `name`.
     pub fn get(&self, name: &[u8]) -> Option<Id> {
         self.0.get(name).copied()
     }

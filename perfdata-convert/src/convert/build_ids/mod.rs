@@ -1,8 +1,9 @@
-//! Build ids for the files that a recording's samples hit, so that it can be analysed where those files are not.
+//! Adds build IDs of the files that a recording's samples hit, to analyse the recording on machines without these
+//! files.
 //!
-//! In a file they stand in the BUILD_ID section behind the records, so one pass is enough. In a pipe they must come
-//! before the first sample, so the recording is read twice (a stream by way of a temporary file). So is it when MMAP2
-//! records are to carry the build ids of what samples hit.
+//! A file contains them in the BUILD_ID section after the records, so one pass suffices. A pipe must contain them
+//! before the first sample, so the recording is read twice (a stream through a temporary file). The same applies if
+//! MMAP2 records contain the build IDs of only the objects that samples hit.
 
 pub mod elf;
 mod follow;
@@ -42,36 +43,36 @@ use notes::Notes;
 use objects::{cpu_mode, is_object, shown};
 use watch::{Seen, Watch};
 
-/// Where the build ids are put.
+/// Where to store the build IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In the table of build ids, or records of their own in a pipe.
+    /// In the BUILD_ID section, or in separate records of a pipe.
     Table,
-    /// In the MMAP2 records of the objects, in place of their inodes.
+    /// In the MMAP2 records of the objects, instead of their inodes.
     Mmap2,
 }
 
-/// Adds build ids to a recording.
+/// Adds build IDs to a recording.
 #[derive(Debug)]
 pub struct BuildIds {
     select: Select,
     place: Place,
     resolver: Resolver,
     watch: Option<Watch>,
-    /// What reading ahead told.
+    /// The result of reading ahead.
     ahead: Option<Seen>,
     /// The objects whose MMAP2 records are rewritten; `None` for all.
     names: Option<HashSet<(Machine, Vec<u8>)>>,
-    /// Entries that stand before the first record of a pipe.
+    /// Entries to insert before the first record of a pipe.
     first: Vec<BuildIdEntry>,
-    /// Whether the input is a pipe, where build ids are records; its byte order.
+    /// Whether the input is a pipe, which contains build IDs as records; and its byte order.
     is_pipe: bool,
     endian: Endian,
     notes: Notes,
 }
 
 impl BuildIds {
-    /// Build ids that `resolver` finds, of the objects that `select` says.
+    /// Returns a stage that adds the build IDs that `resolver` finds for the objects in `select`.
     pub fn new(select: Select, place: Place, resolver: Resolver) -> Self {
         BuildIds {
             select,
@@ -87,7 +88,7 @@ impl BuildIds {
         }
     }
 
-    /// The entries for what was seen; objects without a build id are noted.
+    /// Returns the entries for the objects in `seen`, and adds a note for each object without a build ID.
     fn entries(&mut self, seen: &Seen) -> Result<Vec<BuildIdEntry>> {
         let mut entries = Vec::new();
         for object in seen.wanted() {
@@ -98,7 +99,7 @@ impl BuildIds {
         Ok(entries)
     }
 
-    /// The build id of `object`; what is wrong with it is noted.
+    /// Returns the build ID of `object`, and adds a note about any problem.
     fn find(&mut self, object: &Dso) -> Option<Id> {
         match self.resolver.find(object) {
             Ok(id) => {
@@ -114,7 +115,7 @@ impl BuildIds {
         }
     }
 
-    /// `record` with a build id in place of the inode, if it maps an object that was asked for.
+    /// Returns `record` with a build ID instead of the inode, if it maps a wanted object.
     fn rewrite(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<Option<Vec<u8>>> {
         let has = |flag| record.misc & flag != 0;
         if record.kind != RecordType::MMAP2 || has(MISC_MMAP_DATA) || has(MISC_MMAP_BUILD_ID) {
@@ -139,7 +140,7 @@ impl BuildIds {
         Ok(Some(decoded.encode(record.endian)?))
     }
 
-    /// Hands on entries as records.
+    /// Forwards entries as records.
     fn send(&self, entries: Vec<BuildIdEntry>, next: &mut Link<'_>) -> Result<()> {
         entries.into_iter().try_for_each(|entry| {
             let bytes = entry.to_record().encode(self.endian)?;
@@ -148,7 +149,7 @@ impl BuildIds {
     }
 }
 
-/// The entry for `object`, as perf writes it since 6.12.
+/// Returns the entry for `object`, in the format of perf since 6.12.
 fn entry(object: &Dso, id: Id) -> Result<BuildIdEntry> {
     let (build_id, size) = id.padded();
     let filename = Text::padded(&object.name, 8);
@@ -158,13 +159,13 @@ fn entry(object: &Dso, id: Id) -> Result<BuildIdEntry> {
         .ok_or_else(|| Error::Refused(format!("{}: a name too long for the BUILD_ID section", shown(object))))
 }
 
-/// Adds `entries` behind those in the BUILD_ID section, which stay as they are; also in the form without process ids
-/// that perf had before 2.6.35.
+/// Appends `entries` to those in the BUILD_ID section, which remain unchanged. If the existing entries have no process
+/// IDs, like those of perf before 2.6.35, the new ones have none either.
 fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
     if entries.is_empty() {
         return Ok(());
     }
-    // Of what would stand behind bytes that cannot be read nobody would read anything.
+    // Readers would not find entries after bytes that cannot be read.
     let unreadable = |why: String| {
         let what = format!("feature BUILD_ID cannot be read: {why}");
         Err(Error::refused_without(what, Step::DropFeature(FeatureId::BUILD_ID)))
@@ -211,7 +212,7 @@ impl Stage for BuildIds {
         while let Some((chunk, _)) = reader.next_chunk()? {
             watch.chunk(&chunk)?;
         }
-        // A pipe may say only at its end where it was recorded.
+        // A pipe may contain the metadata about its machine only at its end.
         self.resolver.learn(watch.model());
         self.ahead = Some(watch.finish()?);
         Ok(())
@@ -259,7 +260,7 @@ impl Stage for BuildIds {
             let first = std::mem::take(&mut self.first);
             self.send(first, next)?;
         }
-        // What was read ahead need not be looked at again.
+        // After reading ahead, the records need not be processed again.
         let Some(mut watch) = self.watch.take() else { return next.record(record) };
         let rewritten = match self.place {
             Place::Table => {
@@ -294,7 +295,7 @@ impl Stage for BuildIds {
         let Some(watch) = self.watch.take().filter(|_| self.place == Place::Table) else { return Ok(()) };
         self.resolver.learn(watch.model());
         let entries = self.entries(&watch.finish()?)?;
-        // The stage that makes a file of a pipe takes the records for the section.
+        // The stage that converts a pipe to a file moves the records to the section.
         if self.is_pipe { self.send(entries, next) } else { append(recording, entries) }
     }
 

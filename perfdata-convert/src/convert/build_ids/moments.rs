@@ -1,4 +1,4 @@
-//! What changes mappings, and what samples say, in the order of the stream.
+//! Changes of mappings, and addresses of samples, in the order of the stream.
 
 use perfdata_core::read::Waiting;
 use perfdata_core::record::CpuMode;
@@ -7,35 +7,35 @@ use perfdata_session::Change;
 
 use super::objects::ObjectId;
 
-/// Something that happens.
+/// An event in the stream.
 #[derive(Debug, Clone, Copy)]
 pub enum Moment {
-    /// A mapping changes.
+    /// A change of mappings.
     Change(Change<Option<ObjectId>>),
-    /// A sample is taken, of which addresses are kept.
+    /// A sample, with some of its addresses.
     Sample {
-        /// Where the CPU was.
+        /// The CPU mode.
         mode: CpuMode,
-        /// The process.
+        /// The process ID.
         pid: u32,
-        /// The first of its words and the one behind the last.
+        /// The indexes of its first word, and after its last word.
         words: (usize, usize),
     },
-    /// A round ends.
+    /// The end of a round.
     EndOfRound,
 }
 
-/// Moments of a part of the stream. Of a sample only the addresses are kept.
+/// The moments of a part of the stream. Only the addresses of samples are kept.
 #[derive(Debug, Default)]
 pub struct Moments {
-    /// With their times; what was there before the recording began has none.
+    /// The moments and their times; those before the recording have no time.
     list: Vec<(Option<u64>, Moment)>,
-    /// Of each sample the instruction pointer, then the callchain with its markers.
+    /// The instruction pointer of each sample, followed by its callchain with the context markers.
     words: Vec<u64>,
 }
 
 impl Moments {
-    /// Words, 8 bytes each, and moments that are a part large enough to be worth handing over.
+    /// Numbers of words (8 bytes each) and of moments in a part that is large enough to pass on.
     const ENOUGH: (usize, usize) = (64 << 10, 8 << 10);
 
     /// Adds a moment.
@@ -58,17 +58,17 @@ impl Moments {
         self.list.push((time, Moment::Sample { mode, pid, words: (first, self.words.len()) }));
     }
 
-    /// The moment of number `at`, with its time.
+    /// Returns moment number `at` and its time.
     pub fn get(&self, at: usize) -> Option<(Option<u64>, Moment)> {
         self.list.get(at).copied()
     }
 
-    /// Words of a sample.
+    /// Returns the words of a sample.
     pub fn words(&self, (first, end): (usize, usize)) -> &[u64] {
         self.words.get(first..end).unwrap_or_default()
     }
 
-    /// Whether it is time to hand them over.
+    /// Returns whether the part is large enough to pass on.
     #[inline]
     pub fn is_enough(&self) -> bool {
         self.words.len() >= Self::ENOUGH.0 || self.list.len() >= Self::ENOUGH.1

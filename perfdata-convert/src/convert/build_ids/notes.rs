@@ -1,29 +1,29 @@
-//! What is wrong with the objects of a recording.
+//! Notes about objects without a suitable build ID.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// What is wrong with objects, each thing once. There may be as many as there are mappings: of most they are counted.
+/// Notes about objects, without repetitions. There may be as many as mappings; most are only counted.
 #[derive(Debug, Default)]
 pub struct Notes {
     list: Vec<String>,
-    /// Hashes of all, those that are not in the list, too.
+    /// Hashes of all notes, including those that are not in the list.
     known: HashSet<u64>,
     hasher: RandomState,
 }
 
 impl Notes {
-    /// Notes that are shown.
+    /// Maximum number of notes shown.
     const MOST: usize = 100;
 
-    /// Notes it, if it is new.
+    /// Adds a note, if it is new.
     pub fn add(&mut self, note: String) {
         if self.known.insert(self.hasher.hash_one(&note)) && self.list.len() < Self::MOST {
             self.list.push(note);
         }
     }
 
-    /// Those that are shown, and how many are not.
+    /// Returns the notes to show, and the number of further notes.
     pub fn all(&self) -> Vec<String> {
         let more = self.known.len() - self.list.len();
         let rest = (more > 0).then(|| format!("{more} more objects have no build id, or one of another file"));

@@ -1,4 +1,4 @@
-//! Where build ids come from.
+//! The sources of build IDs.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -16,11 +16,10 @@ use super::known::Known;
 use super::sysroot::Sysroot;
 use crate::io::open_regular;
 
-/// Where debug files of distributions are, each at the path of its object.
+/// Folder for the debug files of a distribution. Each has the path of its object there.
 const DEBUG_DIRECTORY: &str = "usr/lib/debug";
 
-/// The places of a kernel with symbols; the release comes in place of the star (tools/perf/util/symbol.c,
-/// vmlinux_path__init).
+/// Paths of a kernel with symbols; the release replaces the star (tools/perf/util/symbol.c, vmlinux_path__init).
 const VMLINUX: [&str; 5] = [
     "boot/vmlinux-*",
     "usr/lib/debug/boot/vmlinux-*",
@@ -29,29 +28,29 @@ const VMLINUX: [&str; 5] = [
     "usr/lib/debug/boot/vmlinux-*.debug",
 ];
 
-/// The places of what the kernel maps into processes; which are those of 64 bits depends on the architecture.
+/// Paths of vDSOs. Their number of bits depends on the architecture.
 const VDSO: [&str; 3] = ["lib/modules/*/vdso/vdso64.so", "lib/modules/*/vdso/vdso32.so", "lib/modules/*/vdso/vdso.so"];
 
-/// A file that was looked for: what it is, and its name.
+/// A file in the cache: its kind and its name.
 type FileKey = (DsoKind, Box<[u8]>);
 
-/// Finds build ids.
+/// Finds build IDs.
 #[derive(Debug)]
 pub struct Resolver {
     known: Known,
     sysroot: Sysroot,
     vmlinux: Option<PathBuf>,
-    /// Release of the recording's kernel.
+    /// The release of the recording's kernel.
     release: Option<String>,
     /// Whether the recording is of this running kernel, and whether it is of this machine.
     own_kernel: bool,
     own_machine: bool,
-    /// Answers for the files that were looked into: many processes map the same ones.
+    /// Results for files that were already read: many processes map the same files.
     files: HashMap<FileKey, Result<Id, String>>,
 }
 
 impl Resolver {
-    /// Looks in `sysroot` and what the user tells.
+    /// Returns a resolver that searches `sysroot`, and uses the user's build IDs and kernel image.
     pub fn new(known: Known, sysroot: Sysroot, vmlinux: Option<PathBuf>) -> Self {
         Resolver {
             known,
@@ -64,7 +63,7 @@ impl Resolver {
         }
     }
 
-    /// Learns from `recording` where it was made.
+    /// Reads from `recording` on which machine it was made.
     pub fn learn(&mut self, recording: &Recording) {
         let text = |id| match recording.feature(id) {
             Some(Ok(Section { value: Feature::OsRelease(text) | Feature::Hostname(text), .. })) => {
@@ -82,10 +81,10 @@ impl Resolver {
         self.own_machine = self.own_kernel && same(&text(FeatureId::HOSTNAME), "hostname");
     }
 
-    /// The build id of `object`.
+    /// Returns the build ID of `object`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn find(&mut self, object: &Dso) -> Result<Id, String> {
         if let Some(id) = object.mapped_build_id.or_else(|| self.known.get(&object.name)) {
             return Ok(id);
@@ -109,11 +108,11 @@ impl Resolver {
         answer
     }
 
-    /// What has become of the file of `object` since it was recorded on this machine; `None` if it is the same.
+    /// Returns how the file of `object` has changed since it was recorded on this machine; `None` if it is the same.
     pub fn change(&self, object: &Dso) -> Option<String> {
         let then = object.file.as_ref().filter(|_| self.own_machine)?;
         let now = fs::metadata(as_path(&object.name)).ok()?;
-        // The kernel tells devices in the form of makedev(3).
+        // The kernel encodes device numbers like makedev(3).
         let (maj, min) = (libc_major(now.dev()), libc_minor(now.dev()));
         if (then.device, then.inode) == ((maj, min), now.ino()) {
             return None;
@@ -140,14 +139,14 @@ impl Resolver {
         })
     }
 
-    /// The object at one of the places that depend on the kernel's release, if it is the one that is meant.
+    /// Returns the build ID of the first suitable file among paths that contain the kernel's release.
     fn released(&self, places: &[&str], is_meant: impl Fn(&Path) -> bool) -> Option<Id> {
         let release = self.release.as_deref()?;
         let path = |place: &&str| self.sysroot.locate(&Path::new("/").join(place.replace('*', release)));
         places.iter().map(path).filter(|path| is_meant(path)).find_map(|path| in_elf(&path).ok())
     }
 
-    /// A module is named by its file, or by its name in brackets.
+    /// Returns the build ID of a module, whose name is a path, or a name in brackets.
     fn module(&self, name: &[u8]) -> Result<Id, String> {
         let file = match name.starts_with(b"/") {
             true => self.file(name),
@@ -164,7 +163,8 @@ impl Resolver {
         elf::id_in_notes(&fs::read(notes).ok().filter(|_| self.own_kernel)?)
     }
 
-    /// What the kernel maps into processes of so many bits. This process knows only that of its own kind.
+    /// Returns the build ID of the vDSO for processes with `bits` bits. This process only has the vDSO for its own
+    /// number of bits.
     fn vdso(&self, bits: u32) -> Result<Id, String> {
         if self.own_kernel && bits == usize::BITS {
             return own_vdso().and_then(|image| found(elf::parse(image.as_slice())?));
@@ -186,7 +186,7 @@ impl Resolver {
         }
     }
 
-    /// The build id of the debug file of the object at `path`.
+    /// Returns the build ID of the debug file of the object at `path`.
     fn linked(&self, path: &Path, link: &DebugLink) -> Result<Id, String> {
         let folder = path.parent().unwrap_or(Path::new("/"));
         let name = Path::new(std::ffi::OsStr::from_bytes(&link.name));
@@ -223,7 +223,7 @@ fn found(found: Found) -> Result<Id, String> {
     }
 }
 
-/// CRC-32 of a file, if there is one.
+/// Returns the CRC-32 of a file, if the file exists.
 fn crc32(path: &Path) -> Option<u32> {
     let mut file = BufReader::with_capacity(1 << 16, open_regular(path).ok()?);
     let mut hasher = crc32fast::Hasher::new();
@@ -236,7 +236,7 @@ fn crc32(path: &Path) -> Option<u32> {
     }
 }
 
-/// The image that the running kernel maps into this process.
+/// Returns the vDSO that the running kernel maps into this process.
 fn own_vdso() -> Result<Vec<u8>, String> {
     let maps = fs::read_to_string("/proc/self/maps").map_err(|e| e.to_string())?;
     let range = maps.lines().find(|line| line.ends_with("[vdso]")).and_then(|line| {
@@ -254,12 +254,12 @@ fn as_path(name: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(name))
 }
 
-/// The device's major number, as glibc's `major` has it.
+/// Returns the major number of a device, like glibc's `major`.
 fn libc_major(dev: u64) -> u32 {
     ((dev >> 8 & 0xfff) | (dev >> 32 & !0xfff)) as u32
 }
 
-/// The device's minor number, as glibc's `minor` has it.
+/// Returns the minor number of a device, like glibc's `minor`.
 fn libc_minor(dev: u64) -> u32 {
     ((dev & 0xff) | (dev >> 12 & !0xff)) as u32
 }

@@ -1,30 +1,30 @@
-//! The file system in which the recording's files are looked for.
+//! The file system with the recording's files.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Symbolic links that one path may lead through, as in Linux.
+/// Maximum number of symbolic links in the resolution of a path, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// A root directory: that of this machine, or a folder that holds the files of another.
+/// A root directory: that of this machine, or a folder with the files of another machine.
 #[derive(Debug, Clone, Default)]
 pub struct Sysroot(Option<PathBuf>);
 
 impl Sysroot {
-    /// The folder `root`, or this machine's own root.
+    /// Returns the folder `root`, or this machine's own root.
     pub fn new(root: Option<PathBuf>) -> Self {
         Sysroot(root)
     }
 
-    /// Whether the files are those of this machine.
+    /// Returns whether the files are those of this machine.
     pub fn is_own(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Where a file of the recording lies. In a folder, symbolic links lead to what they mean there, and nothing
-    /// leads out of it.
+    /// Returns the path of a file of the recording. In a folder, symbolic links are resolved relative to it, and never
+    /// lead out of it.
     pub fn locate(&self, path: &Path) -> PathBuf {
         let Some(root) = &self.0 else { return path.to_owned() };
         let mut here = PathBuf::new();
@@ -52,7 +52,7 @@ impl Sysroot {
     }
 }
 
-/// The names in a path, `..` among them.
+/// Returns the names in a path, including `..`.
 fn names(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     path.components().filter_map(|component| match component {
         Component::Normal(_) | Component::ParentDir => Some(component.as_os_str().to_owned()),

@@ -1,4 +1,4 @@
-//! Samples and changes of mappings in the order of time.
+//! Sorts samples and changes of mappings by time.
 
 use perfdata_core::read::{OrderedEvents, Waiting};
 use perfdata_core::record::CpuMode;
@@ -8,29 +8,29 @@ use perfdata_session::Change;
 use super::moments::{Moment, Moments};
 use super::objects::ObjectId;
 
-/// Bytes of moments that wait at most.
+/// Maximum size of waiting moments in bytes.
 const MOST: usize = 16 << 20;
 
 /// The addresses of one sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses<'a> {
-    /// Where the CPU was.
+    /// The CPU mode.
     pub mode: CpuMode,
-    /// The process.
+    /// The process ID.
     pub pid: u32,
-    /// The instruction pointer, then the callchain with its markers.
+    /// The instruction pointer, followed by the callchain with its context markers.
     pub words: &'a [u64],
 }
 
-/// Takes what happens, in the order of time.
+/// A receiver of changes and samples in time order.
 pub trait Sink {
-    /// A mapping changes.
+    /// Receives a change of mappings.
     fn change(&mut self, change: Change<Option<ObjectId>>);
-    /// A sample is taken.
+    /// Receives a sample.
     fn sample(&mut self, sample: Addresses<'_>);
 }
 
-/// Puts moments into order.
+/// Sorts moments by time.
 #[derive(Debug)]
 pub struct Timeline(OrderedEvents<Moments>);
 
@@ -41,7 +41,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Takes the next part of the stream. What has no time was there before the recording began, and comes at once.
+    /// Takes the next part of the stream. Moments without a time precede the recording, and are forwarded at once.
     pub fn take(&mut self, moments: Moments, sink: &mut impl Sink) {
         let len = moments.len();
         self.0.add(moments);
@@ -63,13 +63,13 @@ impl Timeline {
         }
     }
 
-    /// The end of the stream.
+    /// Ends the stream.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         self.0.finish();
         self.hand_out(sink);
     }
 
-    /// Empty room for moments.
+    /// Returns empty moments whose memory can be reused.
     pub fn spare(&mut self) -> Moments {
         self.0.spare()
     }

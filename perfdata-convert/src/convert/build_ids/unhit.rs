@@ -1,27 +1,26 @@
-//! Which mappings no sample has fallen into yet: soon there are few in each address space, so that most addresses need
-//! no search.
+//! The mappings that no sample has hit yet. Soon there are few in each address space, so most addresses need no search.
 
 use perfdata_session::Space;
 
 use super::objects::{ObjectId, Wanted};
 
-/// Address spaces that are remembered, mappings without a hit in each, and mappings of a space that are looked through:
-/// in larger ones every address is searched.
+/// Maximum numbers of cached address spaces, of mappings without a hit in each, and of mappings in a cached address
+/// space. In larger address spaces, every address is searched.
 const SPACES: usize = 1024;
 const MOST_UNHIT: usize = 512;
 const MOST_MAPPINGS: usize = 4096;
 
-/// The mappings without a hit of the address spaces that were looked at last.
+/// The mappings without a hit in recently used address spaces.
 #[derive(Debug)]
 pub struct Unhit {
     spaces: Vec<Known>,
 }
 
-/// What is known of a state of an address space.
+/// The cache entry for one version of an address space.
 #[derive(Debug, Clone, Default)]
 struct Known {
     version: u64,
-    /// First address and the one behind the last, by address; `None` where there are too many.
+    /// First address and end address, sorted by address; `None` if there are too many.
     unhit: Option<Vec<(u64, u64, ObjectId)>>,
 }
 
@@ -32,7 +31,7 @@ impl Default for Unhit {
 }
 
 impl Unhit {
-    /// Notes the objects in `space` that `addresses` fall into.
+    /// Adds the objects in `space` that `addresses` hit to `wanted`.
     pub fn hit(&mut self, addresses: &[u64], space: &Space<Option<ObjectId>>, wanted: &mut Wanted) {
         let slot = usize::try_from(space.version()).unwrap_or(0) % SPACES;
         let Some(known) = self.spaces.get_mut(slot) else { return };
@@ -77,7 +76,7 @@ mod tests {
 
     const OWNER: Owner = Owner::Process(Machine::HOST, 1);
 
-    /// What a mapping of a file of this name maps.
+    /// Returns the object of a mapping of a file with this name.
     fn object(dsos: &mut Dsos, name: &str) -> ObjectId {
         let filename = Text::padded(name.as_bytes(), 8);
         let map = Mmap { pid: 1, tid: 1, addr: 0, len: 0x1000, pgoff: 0, filename };
@@ -88,7 +87,7 @@ mod tests {
         unhit.hit(addresses, spaces.space(OWNER).expect("it has mappings"), wanted);
     }
 
-    /// Few mappings, and so many that every address is searched: each hit is noted, and nothing else.
+    /// Few mappings, and so many that every address is searched: only objects with a hit are wanted.
     #[test]
     fn every_hit_is_noted() {
         for count in [5, MOST_UNHIT as u64 + 5, MOST_MAPPINGS as u64 + 5] {
@@ -106,7 +105,7 @@ mod tests {
         }
     }
 
-    /// A new mapping may be hit, though all that were there before have been.
+    /// A new mapping may be hit, even if all previous ones already were.
     #[test]
     fn a_change_is_seen() {
         let (mut dsos, mut wanted) = (Dsos::default(), Wanted::default());

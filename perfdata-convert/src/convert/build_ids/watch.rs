@@ -1,4 +1,4 @@
-//! Everything about build ids that one walk over a recording tells.
+//! Collects everything about build IDs in one pass over a recording.
 
 use std::collections::HashSet;
 
@@ -13,18 +13,18 @@ use super::hits::{Hits, Select};
 use super::objects::is_kernel;
 use crate::error::Result;
 
-/// Watches a recording go by.
+/// Reads a recording in a single pass.
 #[derive(Debug)]
 pub struct Watch {
     hits: Hits,
-    /// The model, with the metadata that came so far.
+    /// The model, with the metadata so far.
     model: Recording,
-    /// In a pipe metadata are records.
+    /// Set for a pipe, which contains metadata as records.
     collector: Option<Collector>,
     told: HashSet<(Machine, bool, Vec<u8>)>,
 }
 
-/// What the walk told.
+/// The result of the pass.
 #[derive(Debug)]
 pub struct Seen {
     objects: Vec<Dso>,
@@ -32,11 +32,10 @@ pub struct Seen {
 }
 
 impl Watch {
-    /// A walk over `recording`, in the container that the layout tells, which looks for the objects that `select`
-    /// says.
+    /// Returns a pass over `recording`, in the container `container_layout`, that searches the objects in `select`.
     ///
     /// # Errors
-    /// A BUILD_ID section that cannot be read.
+    /// The BUILD_ID section cannot be read.
     pub fn new(select: Select, recording: &Recording, container_layout: &ContainerLayout) -> Result<Self> {
         let mut told = HashSet::new();
         if let Some(section) = recording.feature(FeatureId::BUILD_ID)
@@ -48,10 +47,10 @@ impl Watch {
         Ok(Watch { hits: Hits::new(select, recording.limits), model: recording.clone(), collector, told })
     }
 
-    /// Looks at a chunk of the stream.
+    /// Processes a chunk of the stream.
     ///
     /// # Errors
-    /// A record that cannot be read, though it must be.
+    /// A required record cannot be read.
     pub fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         if let Some(collector) = &mut self.collector {
             collector.chunk(&mut self.model, chunk)?;
@@ -67,27 +66,27 @@ impl Watch {
         Ok(())
     }
 
-    /// The events whose records these are.
+    /// Returns the events of the records.
     pub fn events(&self) -> &Events {
         &self.model.events
     }
 
-    /// The recording as far as it went by.
+    /// Returns the model of the recording so far.
     pub fn model(&self) -> &Recording {
         &self.model
     }
 
-    /// The end of the walk.
+    /// Ends the pass.
     ///
     /// # Errors
-    /// More is mapped than the limits grant.
+    /// The mappings exceed the limits.
     pub fn finish(self) -> Result<Seen> {
         Ok(Seen { objects: self.hits.finish()?, told: self.told })
     }
 }
 
 impl Seen {
-    /// The objects that were asked for and have no build id in the recording's table, the kernels first.
+    /// Returns the wanted objects without an entry in the recording's BUILD_ID section, the kernels first.
     pub fn wanted(&self) -> Vec<&Dso> {
         let is_told = |dso: &Dso| self.told.contains(&(dso.machine, is_kernel(dso.kind), dso.name.to_vec()));
         let mut wanted: Vec<_> = self.objects.iter().filter(|dso| !is_told(dso)).collect();
@@ -100,13 +99,13 @@ impl Seen {
         wanted
     }
 
-    /// The names of the objects that were asked for.
+    /// Returns the names of the wanted objects.
     pub fn names(&self) -> HashSet<(Machine, Vec<u8>)> {
         self.objects.iter().map(|dso| (dso.machine, dso.name.to_vec())).collect()
     }
 }
 
-/// What an entry names.
+/// Returns the object of an entry.
 fn told_by(misc: u16, entry: &BuildId) -> (Machine, bool, Vec<u8>) {
     let kernel = matches!(CpuMode::of(misc), CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
     (Machine::of_build_id(entry, misc), kernel, entry.filename.text().to_vec())
