@@ -1,4 +1,4 @@
-//! The command line: its definition gives parsing, help, manual page and completions.
+//! The command line: parsing, help, manual pages and completions are generated from its definition.
 
 mod choices;
 mod examples;
@@ -36,25 +36,26 @@ use perfdata_convert::convert::compress::Compress;
 #[command(after_help = after_short_help(), after_long_help = examples::TOP)]
 #[command(mut_args(at_top))]
 pub struct Cli {
-    /// What to do; without it, `convert`, or with nothing but a name, `about`.
+    /// The command; without it, `convert`, or `about` if there are only names.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Whether the arguments of `convert` ask for a conversion; in front of them, as who reads an argument takes it away.
+    /// Whether arguments of `convert` request a conversion. This field precedes them, because reading an argument
+    /// removes it.
     #[command(flatten)]
     pub asked: Asked,
     /// Arguments of `convert`.
     #[command(flatten)]
     pub convert: ConvertArgs,
-    /// How much to say.
+    /// The verbosity.
     #[command(flatten)]
     pub messages: MessageArgs,
     /// Print version
     #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
     pub version: Option<bool>,
-    /// How far to go.
+    /// The limits.
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// The words of the command line behind the program's name.
+    /// The words of the command line after the program's name.
     #[arg(skip)]
     pub words: Vec<OsString>,
 }
@@ -87,7 +88,7 @@ impl Args for Asked {
     }
 }
 
-/// The end of `perfconv -h`: the options that have no room on one screen, by name.
+/// Returns the end of `perfconv -h`: the names of the options that do not fit on one screen.
 fn after_short_help() -> String {
     let all = ConvertArgs::augment_args(clap::Command::new("convert"));
     let longs = all.get_arguments().filter(|arg| is_conversion(arg)).filter_map(Arg::get_long);
@@ -95,12 +96,12 @@ fn after_short_help() -> String {
     format!("Conversions (perfconv convert -h): {}", longs.join(" "))
 }
 
-/// Whether an argument of `convert` says what is to be converted.
+/// Returns whether an argument of `convert` requests a conversion.
 fn is_conversion(arg: &Arg) -> bool {
     arg.get_help_heading().is_some()
 }
 
-/// An argument of `convert` where there is no word `convert`: several recordings can be looked at.
+/// Returns an argument of `convert` for command lines without the word `convert`, which may have several inputs.
 fn at_top(arg: Arg) -> Arg {
     let is_input = input::IDS.contains(&arg.get_id().as_str());
     let hidden = is_input || is_conversion(&arg);
@@ -136,10 +137,10 @@ impl From<MessageArgs> for Messages {
 }
 
 impl Cli {
-    /// The command line in `args`, whose first is the name of the program.
+    /// Parses the command line in `args`, starting with the name of the program.
     ///
     /// # Errors
-    /// It makes no sense; or it asks for help, which is an error by clap's ways.
+    /// The command line is invalid; or it requests help, which clap also handles as an error.
     pub fn from_args<A: Into<OsString> + Clone>(args: impl IntoIterator<Item = A>) -> Result<Self, clap::Error> {
         let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
         let mut command = Self::command();
@@ -161,7 +162,7 @@ impl Cli {
         Ok(Cli { words: args.into_iter().skip(1).collect(), ..cli })
     }
 
-    /// Whether the command writes a report that may be long, and the user wants a pager for it.
+    /// Returns whether the command writes a report that may be long, and the user permits a pager.
     pub fn is_paged(&self) -> bool {
         let Some(command) = &self.command else { return false };
         let is_long = match command {
@@ -172,7 +173,8 @@ impl Cli {
         is_long && !self.messages.no_pager
     }
 
-    /// The recordings that are read one after the other; none where the command reads none, or takes several at a time.
+    /// Returns the recordings that are read one after the other; `None` if the command reads none, or several at a
+    /// time.
     pub fn inputs(&self) -> Option<&[PathBuf]> {
         Some(match &self.command {
             None => self.convert.input.all(),
@@ -283,11 +285,11 @@ pub struct InfoArgs {
     pub no_sync: bool,
 }
 
-/// Heading of what is changed in all of a recording.
+/// Heading of options that change the whole recording.
 const CONVERSIONS: &str = "Conversions";
-/// Heading of the options about single feature sections.
+/// Heading of options for single feature sections.
 const FEATURES: &str = "Feature sections";
-/// Heading of the options about build ids.
+/// Heading of options for build IDs.
 const BUILD_IDS: &str = "Build IDs";
 
 /// Arguments of everything that makes a recording out of a recording.
@@ -410,7 +412,7 @@ pub struct VerifyArgs {
 /// Arguments of `recover`.
 #[derive(Debug, Args)]
 pub struct RecoverArgs {
-    /// The recordings, and what becomes of what is recovered.
+    /// Input and output, and conversions of the recovered recording.
     #[command(flatten)]
     pub convert: ConvertArgs,
     /// Refuse a recording with intact records after corrupt bytes
@@ -459,13 +461,13 @@ pub struct ExtractAuxArgs {
     pub no_sync: bool,
 }
 
-/// Takes `NAME=VALUE` apart.
+/// Splits `NAME=VALUE`.
 fn named(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("no = after the name")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A release of perf, also as the kernel's tags and `uname -r` write it: `v6.1`.
+/// Parses a release of perf, also in the format of the kernel's tags and `uname -r`: `v6.1`.
 fn release(text: &str) -> Result<Version, String> {
     text.strip_prefix('v').unwrap_or(text).parse()
 }

@@ -13,7 +13,7 @@ use perfconv::cmd::{self, signals};
 use perfconv::messages::Messages;
 use perfdata_convert::{Error, Result};
 
-/// Bytes of a report that are gathered before they go to standard output.
+/// Size of the buffer for standard output in bytes.
 const BLOCK: usize = 1 << 16;
 
 fn main() -> ExitCode {
@@ -35,21 +35,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Has `write` write a report to standard output, and sees to it that all of it is there.
+/// Calls `write` with standard output, and checks that the complete report was written.
 fn report<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let failed = || Error::io("standard output");
-    // Not by the standard library's own, which says nothing of a descriptor that cannot be written.
+    // The standard library's own standard output hides an error if the descriptor cannot be written.
     let out = io::stdout().as_fd().try_clone_to_owned().map_err(failed())?;
     let mut out = BufWriter::with_capacity(BLOCK, File::from(out));
     let result = write(&mut out);
-    // What was found before an error is worth showing; the error is more important than a report that cannot be shown.
+    // Output before an error is useful. The error is more important than a failure to write the report.
     let flushed = out.flush().map_err(failed());
     let result = result?;
     flushed?;
     Ok(result)
 }
 
-/// Prints what the command line asks for, help or the version, or what is wrong with it.
+/// Prints the requested help or version, or the error in the command line.
 fn explain(said: &clap::Error) -> ExitCode {
     if said.use_stderr() {
         let _ = said.print();
@@ -68,14 +68,14 @@ fn explain(said: &clap::Error) -> ExitCode {
     }
 }
 
-/// The standard descriptors that were closed when the process was started, each by its bit.
+/// The standard descriptors that were closed at the start of the process, one bit each.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// Puts something in the place of standard input and output that cannot be read or written, if they were closed. The
-/// standard library has put `/dev/null` there: a recording must not vanish in it.
+/// Replaces standard input by an unreadable descriptor, and standard output by an unwritable one, if they were closed.
+/// Otherwise, the standard library opens `/dev/null` for them, and a recording would be lost there.
 fn close_what_was_closed() {
     let closed = CLOSED.load(Ordering::Relaxed);
-    // Where /dev/null cannot be opened the standard library has not come so far.
+    // If /dev/null cannot be opened, the standard library has already aborted.
     if closed & 1 != 0
         && let Ok(unreadable) = File::options().write(true).open("/dev/null")
     {
@@ -88,15 +88,15 @@ fn close_what_was_closed() {
     }
 }
 
-/// Sees which descriptors are closed, before the standard library does.
+/// Checks which descriptors are closed, before the standard library opens them.
 #[cfg(target_os = "linux")]
 #[used]
-// SAFETY: what the C library calls before `main`: functions of this type.
+// SAFETY: the C library calls functions of this type before `main`.
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = {
     extern "C" fn look() {
         for fd in 0..3 {
-            // SAFETY: this asks for a flag.
+            // SAFETY: this only reads a flag.
             if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
                 CLOSED.fetch_or(1 << fd, Ordering::Relaxed);
             }

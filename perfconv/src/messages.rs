@@ -1,4 +1,4 @@
-//! What is said on standard error, by how much the user wants to hear.
+//! Messages on standard error, according to the verbosity that the user wants.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -6,69 +6,69 @@ use std::sync::{Mutex, PoisonError};
 
 use anstyle::{AnsiColor, Style};
 
-/// How much is said.
+/// The amount of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Errors.
     Quiet,
-    /// Warnings, notes and what was done, too.
+    /// Also warnings, notes and summaries.
     #[default]
     Normal,
-    /// What was read and what was written, too.
+    /// Also the inputs and outputs.
     Verbose,
-    /// All there is.
+    /// Everything.
     All,
 }
 
-/// Speaks to the user. Colours are for terminals, and for those who did not set `NO_COLOR`.
+/// Writes messages to the user. Colours are used on terminals, unless `NO_COLOR` is set.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Messages {
-    /// How much is said.
+    /// The amount of messages.
     pub verbosity: Verbosity,
 }
 
 impl Messages {
-    /// Why the command failed: always said.
+    /// Writes the reason of a failure, in every case.
     pub fn error(self, text: impl Display) {
         say("error", AnsiColor::Red, &text);
     }
 
-    /// The command that leads past an error.
+    /// Writes the command that solves the problem of an error.
     pub fn next(self, command: impl Display) {
         if self.verbosity >= Verbosity::Normal {
             say("try", AnsiColor::Green, &command);
         }
     }
 
-    /// That something is not as it should be.
+    /// Writes a warning about a problem.
     pub fn warning(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
             say("warning", AnsiColor::Yellow, &text);
         }
     }
 
-    /// What the user should know of the output.
+    /// Writes a note about the output.
     pub fn note(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
             say("note", AnsiColor::Cyan, &text);
         }
     }
 
-    /// What was done.
+    /// Writes a summary of the finished work.
     pub fn summary(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
             write(&format!("perfconv: {}", harmless(&text)));
         }
     }
 
-    /// What cannot wait until [`release`].
+    /// Writes a message that cannot wait until [`release`].
     pub fn at_once(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
             write_now(&format!("perfconv: {}", harmless(&text)));
         }
     }
 
-    /// More about what was done.
+    /// Writes details about the finished work.
     pub fn detail(self, text: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
             write(&format!("perfconv: {}", harmless(&text)));
@@ -76,19 +76,19 @@ impl Messages {
     }
 }
 
-/// What is said while something else has the terminal.
+/// Messages to write when the terminal is free again.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 fn held<T>(change: impl FnOnce(&mut Option<Vec<String>>) -> T) -> T {
     change(&mut HELD.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Keeps what is said from now on until [`release`].
+/// Stores messages from now on until [`release`].
 pub fn hold() {
     held(|held| *held = Some(Vec::new()));
 }
 
-/// Says what was kept, and all else at once again.
+/// Writes the stored messages. Further ones are written immediately.
 pub fn release() {
     let lines = held(Option::take);
     lines.into_iter().flatten().for_each(|line| write(&line));
@@ -109,7 +109,8 @@ fn write(line: &str) {
 }
 
 fn write_now(line: &str) {
-    // Where standard error takes nothing, a closed terminal for instance, nobody hears of it, and the work goes on.
+    // If standard error cannot be written, for instance on a closed terminal, the message is lost and the work
+    // continues.
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
@@ -118,8 +119,8 @@ fn say(word: &str, color: AnsiColor, text: &dyn Display) {
     write(&format!("perfconv: {style}{word}:{style:#} {}", harmless(text)));
 }
 
-/// The text without what a terminal would obey, or show elsewhere than where it stands: names of files are in it, and
-/// those of a directory come with it.
+/// Escapes control characters, and characters that change the position of text. Messages contain names of files, and
+/// recordings in directories bring their own file names.
 fn harmless(text: &dyn Display) -> String {
     let mut shown = String::new();
     for c in text.to_string().chars() {

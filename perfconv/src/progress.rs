@@ -1,4 +1,4 @@
-//! The bar that shows how far a long command is.
+//! The progress bar of long commands.
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,18 +9,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use perfdata_convert::io::Watch;
 
-/// Work that takes less time is not worth a bar.
+/// The bar appears only after this time.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often the bar moves while no input comes.
+/// The interval at which the bar moves while no input arrives.
 const TICK: Duration = Duration::from_millis(250);
 
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left";
 const WITHOUT_TOTAL: &str = "{spinner} {bytes}  {bytes_per_sec}  {elapsed}";
 
-/// The bar that is shown, if any: who writes to the terminal, or ends the process, must know of it.
+/// The visible bar, if any. Other messages on the terminal, and the end of the process, must hide it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Has `write` write to standard error while no bar is in the way.
+/// Calls `write`, which writes to standard error, while the bar is hidden.
 pub fn without_bar<T>(write: impl FnOnce() -> T) -> T {
     match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(write),
@@ -28,23 +28,23 @@ pub fn without_bar<T>(write: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Takes the bar away for good.
+/// Removes the bar permanently.
 pub fn clear() {
     if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
         bar.finish_and_clear();
     }
 }
 
-/// Shows on standard error, if that is a terminal, how far an input has been read. It disappears with the last reader
-/// of the input.
+/// Shows how much of an input was read on standard error, if that is a terminal. The bar disappears with the last
+/// reader of the input.
 pub struct Progress {
     bar: ProgressBar,
-    /// As long as it is there, the bar moves.
+    /// The bar moves until this is dropped.
     alive: Option<SyncSender<()>>,
 }
 
 impl Progress {
-    /// A bar that shows itself when the work takes long, whether input comes or not.
+    /// Returns a bar that appears if the work takes long, even while no input arrives.
     pub fn new() -> Arc<Self> {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let (alive, ended) = sync_channel(0);
@@ -56,13 +56,13 @@ impl Progress {
                 wait = TICK;
             }
         };
-        // Without a thread there is no bar, which is no harm.
+        // If no thread can be started, there is no bar.
         drop(thread::Builder::new().spawn(move_bar));
         Arc::new(Progress { bar, alive: Some(alive) })
     }
 }
 
-/// Moves the bar; the first time it begins to be drawn if there is a terminal.
+/// Moves the bar. The first call shows it if there is a terminal.
 fn tick(bar: &ProgressBar) {
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if !bar.is_finished() && shown.is_none() {
@@ -77,7 +77,7 @@ fn tick(bar: &ProgressBar) {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.alive = None;
-        // The bar must not show itself any more, nor that of another input go.
+        // This bar must not appear again, and the bar of another input must remain.
         let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let is_shown = !self.bar.is_hidden();
         self.bar.finish_and_clear();
@@ -93,7 +93,7 @@ impl Watch for Progress {
             Some(total) => self.bar.set_length(total),
             None => self.bar.unset_length(),
         }
-        // The templates are constants, which a test draws.
+        // The templates are constants. A test checks them.
         if let Ok(style) = ProgressStyle::with_template(if total.is_some() { WITH_TOTAL } else { WITHOUT_TOTAL }) {
             self.bar.set_style(style);
         }

@@ -1,4 +1,4 @@
-//! What a recording is, and what can be done with it, as commands to paste: what `perfconv FILE` says.
+//! A short report about a recording, with suggested commands to paste, as shown by `perfconv FILE`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use perfdata_convert::show::endian_name;
 use perfdata_convert::show::overview::Overview;
 use perfdata_convert::show::text::escaped;
 
-/// Something that can be done.
+/// A suggested step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What comes of it.
+    /// Its result.
     pub what: &'static str,
-    /// How it is done.
+    /// The command.
     pub command: String,
 }
 
-/// As many steps are shown.
+/// Maximum number of steps shown.
 const STEPS: usize = 3;
-/// The release behind 6.1, which is the oldest perf that is still met with often.
+/// The release after 6.1, which is the oldest perf that is still common.
 const NEW_PERF: &str = "6.2";
 
-/// The three steps, or fewer, that make most sense for the recording at `input`.
+/// Returns the most useful steps for the recording at `input`, at most three.
 pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
     if input == Path::new("-") {
-        // What was read from it is gone.
+        // Standard input cannot be read again.
         return Vec::new();
     }
     let facts = Facts::of(overview, input);
@@ -54,7 +54,7 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
     all.into_iter().flatten().take(STEPS).collect()
 }
 
-/// What the choice depends on.
+/// The criteria for the selection.
 struct Facts {
     directory: bool,
     damaged: bool,
@@ -63,9 +63,9 @@ struct Facts {
     foreign: bool,
     compressed: bool,
     new: bool,
-    /// Whether it tells where it was made.
+    /// Whether it contains the host name or the command line.
     telling: bool,
-    /// The options that compress it so that the perf that recorded reads it.
+    /// The options to compress it for the perf version that made it.
     compress: String,
 }
 
@@ -87,7 +87,7 @@ impl Facts {
     }
 }
 
-/// The options that compress a recording of perf `release`.
+/// Returns the options to compress a recording of perf `release`.
 fn compress(release: Option<Version>) -> String {
     match release {
         Some(old) if Compress::kind_for(old) == Some(RecordType::COMPRESSED) => format!("--compress --compat {old}"),
@@ -95,22 +95,22 @@ fn compress(release: Option<Version>) -> String {
     }
 }
 
-/// The command that saves what can be read of `input`.
+/// Returns the command that recovers `input`.
 pub fn recover(input: &Path) -> String {
     command("recover", input, "recovered")
 }
 
-/// A name for what a conversion makes of `input`, as a word of a shell.
+/// Returns a name for the result of a conversion of `input`, as a word of a shell.
 pub fn output_of(input: &Path) -> String {
     shell::word(&output(input, "converted", ".data"))
 }
 
-/// The command that takes the AUX data out of `input`.
+/// Returns the command that extracts the AUX data of `input`.
 fn extract_aux(input: &Path) -> String {
     to_output("extract-aux", input, &output(input, "aux", ""))
 }
 
-/// A conversion of `input` to a file named after it.
+/// Returns the command for a conversion of `input` to a file named after it.
 fn command(words: &str, input: &Path, kind: &str) -> String {
     to_output(words, input, &output(input, kind, ".data"))
 }
@@ -119,7 +119,7 @@ fn to_output(words: &str, input: &Path, output: &Path) -> String {
     format!("perfconv {words} {} -o {}", shell::word(input), shell::word(output))
 }
 
-/// A name for the output, which no file has.
+/// Returns a name for the output that no existing file has.
 fn output(input: &Path, kind: &str, extension: &str) -> PathBuf {
     let stem = input.file_stem().filter(|stem| *stem != "-").unwrap_or("perf".as_ref());
     let name = |number: Option<u32>| {
@@ -138,7 +138,7 @@ fn is_compressed(overview: &Overview) -> bool {
     TABLE.iter().any(|info| info.kind.is_compressed() && overview.count(info.kind) > 0)
 }
 
-/// What the recording at `input` is, in a few lines, and the steps.
+/// Returns a description of the recording at `input` in a few lines, and the suggested steps.
 pub fn text(overview: &Overview, input: &Path) -> String {
     let mut out = String::new();
     let name = if input == Path::new("-") { "standard input".into() } else { shell::word(input) };
@@ -168,7 +168,7 @@ pub fn text(overview: &Overview, input: &Path) -> String {
     out
 }
 
-/// `1 event`, `2 events`.
+/// Formats a number and its unit: `1 event`, `2 events`.
 fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! Values of options that are one of a few words.
+//! Options with a fixed set of values.
 
 use clap::ValueEnum;
 use perfdata_convert::convert::build_ids::Select;
@@ -18,7 +18,7 @@ pub enum Container {
 }
 
 impl Container {
-    /// The container of one output; nothing for a directory, which has several.
+    /// Returns the container of a single output; `None` for a directory, which has several files.
     pub fn kind(self) -> Option<ContainerKind> {
         match self {
             Container::File => Some(ContainerKind::File),

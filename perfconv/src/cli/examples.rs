@@ -1,6 +1,6 @@
-//! The examples at the end of `--help`. A test reads them.
+//! The examples at the end of `--help`. A test parses them.
 
-/// Of `perfconv`.
+/// Examples of `perfconv`.
 pub const TOP: &str = "\
 Examples:
   Show what a recording contains and which conversions are useful:
@@ -22,7 +22,7 @@ Exit status:
 perfconv never changes its inputs. An output file appears only when it is complete. Messages go to standard error; \
 reports and -o - go to standard output. Colours are used only on terminals; NO_COLOR turns them off.";
 
-/// Of `perfconv convert`.
+/// Examples of `perfconv convert`.
 pub const CONVERT: &str = "\
 Examples:
     perfconv convert perf.data -o copy.data
@@ -33,26 +33,26 @@ Examples:
 
 Exit status: 0 success; 1 invalid input or refused, nothing written; 2 usage or I/O error.";
 
-/// Of `perfconv pipe2file`.
+/// Examples of `perfconv pipe2file`.
 pub const PIPE2FILE: &str = "\
 Examples:
     perf record -o - -- make | perfconv pipe2file - -o perf.data
     ssh host perf record -a -o - sleep 10 | perfconv pipe2file - -o host.data
     perfconv pipe2file --endian native stream.data -o perf.data";
 
-/// Of `perfconv file2pipe`.
+/// Examples of `perfconv file2pipe`.
 pub const FILE2PIPE: &str = "\
 Examples:
     perfconv file2pipe perf.data -o - | perf script -i -
     perfconv file2pipe --decompress perf.data -o stream.data";
 
-/// Of `perfconv inject`.
+/// Examples of `perfconv inject`.
 pub const INJECT: &str = "\
 Examples:
     perf record -o - -- make | perfconv inject -b | perf report -i -
     perfconv inject --buildid-all -i perf.data -o with-ids.data";
 
-/// Of `perfconv info`.
+/// Examples of `perfconv info`.
 pub const INFO: &str = "\
 Examples:
     perfconv info perf.data
@@ -60,7 +60,7 @@ Examples:
     perfconv info --map perf.data
     perfconv info --html perf.html perf.data";
 
-/// Of `perfconv dump`.
+/// Examples of `perfconv dump`.
 pub const DUMP: &str = "\
 Examples:
     perfconv dump --type MMAP2 --type COMM perf.data
@@ -68,7 +68,7 @@ Examples:
     perfconv dump --resolved --limit 10 perf.data
     perfconv dump --json --type SAMPLE perf.data | jq .fields.ip";
 
-/// Of `perfconv verify`.
+/// Examples of `perfconv verify`.
 pub const VERIFY: &str = "\
 Examples:
     perfconv verify perf.data
@@ -76,7 +76,7 @@ Examples:
 
 Exit status: 0 no errors found; 1 errors found; 2 usage or I/O error.";
 
-/// Of `perfconv diff`.
+/// Examples of `perfconv diff`.
 pub const DIFF: &str = "\
 Examples:
     perfconv diff before.data after.data
@@ -85,27 +85,27 @@ Examples:
 
 Exit status: 0 no differences; 1 differences found; 2 error.";
 
-/// Of `perfconv recover`.
+/// Examples of `perfconv recover`.
 pub const RECOVER: &str = "\
 Examples:
     perfconv recover killed.data -o good.data
     perfconv recover --strict cut.data -o good.data
     perfconv recover perf.data.dir -o good.data";
 
-/// Of `perfconv extract-aux`.
+/// Examples of `perfconv extract-aux`.
 pub const EXTRACT_AUX: &str = "\
 Examples:
     perfconv extract-aux intel-pt.data -o traces
     perfconv extract-aux --sideband rest.data intel-pt.data -o traces
     perf record -e intel_pt// -o - -- make | perfconv extract-aux - -o traces";
 
-/// Of `perfconv man`.
+/// Examples of `perfconv man`.
 pub const MAN: &str = "\
 Examples:
     perfconv man > ~/.local/share/man/man1/perfconv.1
     perfconv man convert | man -l -";
 
-/// Of `perfconv completions`.
+/// Examples of `perfconv completions`.
 pub const COMPLETIONS: &str = "\
 Examples:
     perfconv completions bash > ~/.local/share/bash-completion/completions/perfconv

@@ -1,4 +1,4 @@
-//! The words of `perf inject`.
+//! The options of `perf inject`.
 
 use std::path::PathBuf;
 
@@ -42,20 +42,20 @@ pub struct InjectArgs {
     /// Do not wait until the output is on the disk; a system crash may lose it
     #[arg(long, hide_short_help = true)]
     pub no_sync: bool,
-    /// Options of `perf inject` that are not here.
+    /// Options of `perf inject` that perfconv does not have.
     #[command(flatten)]
     pub elsewhere: OnlyInPerf,
 }
 
-/// The options of `perf inject` that are refused, so that a script learns why.
+/// The options of `perf inject` that perfconv refuses with an explanation, for scripts that use them.
 #[derive(Debug, Default)]
 pub struct OnlyInPerf {
-    /// The first that was given, and what it does.
+    /// The first such option on the command line, and its function.
     pub given: Option<(&'static str, &'static str)>,
 }
 
 impl OnlyInPerf {
-    /// Long and short form, and what perf does.
+    /// Long and short form, and the function in perf.
     const OPTIONS: [(&str, Option<char>, &str); 12] = [
         ("jit", Some('j'), "merging jitdump files"),
         ("sched-stat", Some('s'), "merging sched_stat with sched_switch events"),

@@ -1,4 +1,4 @@
-//! Which recordings a command reads: what is named, or what perf would read where nothing is.
+//! The input of a command: the named recordings, or perf's default if none is named.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal};
@@ -9,27 +9,27 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, ValueHint};
 
-/// The id of the argument that names inputs by its place.
+/// The ID of the positional argument for inputs.
 const BY_PLACE: &str = "input";
-/// The id of the option that does.
+/// The ID of the option for inputs.
 const BY_OPTION: &str = "input-option";
-/// The ids of what names inputs.
+/// The IDs of both.
 pub const IDS: [&str; 2] = [BY_PLACE, BY_OPTION];
-/// What perf reads, and writes, when no name is given.
+/// The file that perf reads and writes by default.
 const DEFAULT: &str = "perf.data";
-/// Standard input.
+/// The name of standard input.
 const STANDARD: &str = "-";
 
-/// The one recording that a command reads.
+/// The single input of a command.
 #[derive(Debug, Clone, Default)]
 pub struct InputArg(InputArgs);
 
-/// The recordings that a command reads one after the other.
+/// The inputs of a command, which reads them one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct InputArgs(Vec<PathBuf>);
 
 impl InputArg {
-    /// What is read; nothing where nothing is named, and there is nothing that perf would read.
+    /// Returns the inputs; empty if none is named, and perf would not find one by default.
     pub fn all(&self) -> &[PathBuf] {
         &self.0
     }
@@ -49,8 +49,8 @@ impl Deref for InputArgs {
     }
 }
 
-/// What perf reads when no input is named: standard input if something is piped into it, else `perf.data`. A file that
-/// is redirected to standard input is meant, too; where there is no `perf.data`, so is whatever is no terminal.
+/// Returns perf's default input: standard input if it is a pipe, otherwise `perf.data`. A file that is redirected to
+/// standard input also counts. Without `perf.data`, a socket as standard input does, too.
 fn assumed() -> Option<PathBuf> {
     let stdin = io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata());
     let kind = stdin.ok().map(|meta| meta.file_type());
@@ -64,7 +64,7 @@ fn assumed() -> Option<PathBuf> {
     is_other_stream.then(|| STANDARD.into())
 }
 
-/// The two ways of naming inputs.
+/// Returns the positional argument and the option for inputs.
 fn arguments(help: &'static str) -> [Arg; 2] {
     let path = || clap::value_parser!(PathBuf);
     let by_place = Arg::new(BY_PLACE).value_name("INPUT").help(help).value_parser(path());
@@ -73,7 +73,7 @@ fn arguments(help: &'static str) -> [Arg; 2] {
     [by_place, by_option].map(|arg| arg.value_hint(ValueHint::AnyPath))
 }
 
-/// Any number of inputs.
+/// Returns an argument that accepts any number of inputs.
 pub fn several(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         BY_PLACE => arg.num_args(1..).action(ArgAction::Append),

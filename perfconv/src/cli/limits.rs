@@ -1,4 +1,4 @@
-//! How far to go with what a recording asks for.
+//! Limits for the resources that a recording may require.
 
 use clap::Args;
 use perfdata_core::read::Limits;
@@ -30,10 +30,10 @@ impl From<LimitArgs> for Limits {
     }
 }
 
-/// The units of sizes, each 1024 of the one before.
+/// The units of sizes. Each is 1024 times the previous one.
 const UNITS: [char; 3] = ['K', 'M', 'G'];
 
-/// A number of bytes, such as 65536, 64K, 64M or 1G.
+/// Parses a number of bytes, such as 65536, 64K, 64M or 1G.
 fn size(text: &str) -> Result<u64, String> {
     let unit = UNITS.iter().position(|&unit| text.ends_with([unit, unit.to_ascii_lowercase()]));
     let number = if unit.is_some() { text.get(..text.len() - 1) } else { Some(text) };
@@ -43,10 +43,11 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "not a number of bytes, such as 65536, 64M or 1G".to_owned())
 }
 
-/// A limit that grants more than the one called `name`, which was `limit`, and what was found, if that is known.
+/// Returns a larger value for the limit called `name`, which was `limit`; `found` is the required value, if it is
+/// known.
 pub fn beyond(name: &str, limit: u64, found: Option<u64>) -> u64 {
     match name {
-        // The files of a directory share it: only the largest is surely enough.
+        // The files of a directory share it: only the maximum suffices in any case.
         "max-window-log" => 31,
         _ => limit.max(1 << 10).saturating_mul(4).max(found.unwrap_or(0)),
     }

@@ -1,4 +1,4 @@
-//! Command lines as people type them who come from perf or zstd: what is meant, or what would have to be written.
+//! Support for command lines in the style of perf or zstd: accepts them, or suggests the correct command line.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,18 +11,17 @@ use super::Cli;
 use perfdata_convert::shell;
 use perfdata_convert::suggest;
 
-/// The subcommand that is nearly called `name`.
+/// Returns the subcommand with a name similar to `name`.
 pub fn nearest_command(name: &str) -> Option<String> {
     let command = Cli::command();
     let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
     suggest::nearest(name, names).map(str::to_owned)
 }
 
-/// The words of `args` with each value that stands behind an option which takes it only with `=` joined to that:
-/// `--compress 5` is meant as `--compress=5`.
+/// Returns the words of `args`, with values joined to options that require `=`: `--compress 5` becomes `--compress=5`.
 ///
 /// # Errors
-/// There is a file of that name, so that it may be the input.
+/// There is a file with the name of the value, which may be the input.
 pub(super) fn with_values(command: &mut Command, args: &[OsString]) -> Result<Vec<OsString>, clap::Error> {
     let mut joined: Vec<OsString> = Vec::with_capacity(args.len());
     let mut rest = args.iter();
@@ -49,7 +48,7 @@ pub(super) fn with_values(command: &mut Command, args: &[OsString]) -> Result<Ve
     Ok(joined)
 }
 
-/// Whether `word` is an option which takes a value only with `=`, and `next` looks like one.
+/// Returns whether `word` is an option that requires `=` before its value, and `next` looks like such a value.
 fn takes_joined(command: &Command, word: &str, next: &str) -> bool {
     let Some(name) = word.strip_prefix("--") else { return false };
     let commands = [command].into_iter().chain(command.get_subcommands());
@@ -64,7 +63,7 @@ fn takes_joined(command: &Command, word: &str, next: &str) -> bool {
     }
 }
 
-/// The error with what was meant, where that can be told.
+/// Returns the error with a suggestion, if there is one.
 pub(super) fn explained(command: &mut Command, args: &[OsString], error: clap::Error) -> clap::Error {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return error;
@@ -75,7 +74,7 @@ pub(super) fn explained(command: &mut Command, args: &[OsString], error: clap::E
     unexpected(command, args, error)
 }
 
-/// The word in front, behind options that are for all commands.
+/// Returns the first word after options that apply to all commands.
 fn first_word(args: &[OsString]) -> Option<&OsStr> {
     let is_general = |word: &&OsString| {
         word.to_str().is_some_and(|word| matches!(word, "-q" | "--quiet" | "-v" | "-vv" | "--verbose" | "--no-pager"))
@@ -88,21 +87,21 @@ fn is_command(command: &Command, word: &OsStr) -> bool {
     word == "help" || command.find_subcommand(word).is_some()
 }
 
-/// Whether `path` is a plain word, as the names of commands are, and no file either.
+/// Returns whether `path` looks like the name of a command, and is not an existing file.
 fn is_nothing(path: &Path) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     let word = path.as_os_str().as_encoded_bytes();
     word != b"-" && word.iter().all(is_plain) && path.symlink_metadata().is_err()
 }
 
-/// The error about a word in front that is neither a command nor a file.
+/// Returns the error about a first word that is neither a command nor a file.
 fn no_such(command: &mut Command, word: &Path) -> clap::Error {
     let near = word.to_str().and_then(nearest_command);
     let tip = near.map(|near| format!("\n\n  tip: a similar command exists: '{near}'")).unwrap_or_default();
     command.error(ErrorKind::InvalidSubcommand, format!("no command or file {}{tip}", quoted(word)))
 }
 
-/// An error about a second recording, which was to be the output.
+/// Returns the error about an additional argument, with a suggestion if it looks like the output.
 fn unexpected(command: &Command, args: &[OsString], mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(stray)) = error.get(ContextKind::InvalidArg) else { return error };
     let writes =
@@ -127,11 +126,11 @@ fn output_tip(path: &Path) -> String {
     format!("'-o {}' names the output", shell::word(path))
 }
 
-/// Checks the inputs of a command line without a command: `converts` if it asks for a conversion, and `has_output` if
-/// it says where the result goes.
+/// Checks the inputs of a command line without a command. `converts`: it requests a conversion. `has_output`: it names
+/// an output.
 ///
 /// # Errors
-/// The first is neither a file nor a command, or the second is not what is meant.
+/// The first input is neither a file nor a command, or the second one looks like an output.
 pub(super) fn check(
     command: &mut Command,
     inputs: &[PathBuf],
@@ -156,7 +155,7 @@ pub(super) fn check(
     Err(command.error(ErrorKind::TooManyValues, format!("{what}{tip}")))
 }
 
-/// A name in a message.
+/// Returns a quoted name for messages.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().escape_debug())
 }

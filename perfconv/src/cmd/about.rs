@@ -1,4 +1,4 @@
-//! `perfconv FILE`: what it is, and what can be done with it.
+//! `perfconv FILE`: describes a recording and suggests commands.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::suggestions;
 use perfdata_convert::Result;
 use perfdata_convert::show::overview::Overview;
 
-/// Says what the recording at `input` is.
+/// Describes the recording at `input`.
 pub fn run(input: &Path, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {
     let overview = Overview::of(open(input, limits, messages)?)?;
     print(out, &suggestions::text(&overview, input))?;

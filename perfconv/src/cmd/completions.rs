@@ -1,4 +1,4 @@
-//! `perfconv completions`: what makes a shell complete the command line, made of its definition.
+//! `perfconv completions`: shell completions, generated from the definition of the command line.
 
 mod bash;
 mod zsh;
@@ -37,8 +37,8 @@ pub fn run(args: &CompletionsArgs, out: &mut dyn Write) -> Result<()> {
     print(out, &script)
 }
 
-/// The command line with the names of feature sections, types of records and commands as values, where any text is
-/// taken.
+/// Returns the command line with the names of feature sections, record types and commands as possible values of
+/// arguments that accept any text.
 fn with_names(command: Command) -> Command {
     let commands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     let named = |arg: Arg| {

@@ -1,4 +1,4 @@
-//! `perfconv convert`, and the commands that are a short form of it.
+//! `perfconv convert`, and its short forms.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -26,7 +26,7 @@ use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::{Output, OutputDirectory, read_at_most};
 use perfdata_convert::show::endian_name;
 
-/// Converts by `args`; `to` is the container that the command's name asks for.
+/// Converts according to `args`; `to` is the container in the command's name.
 pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: Messages) -> Result<()> {
     if to.is_some() && args.to.is_some_and(|other| to != Some(other)) {
         return Err(Error::Usage("--to asks for another container than the command does".into()));
@@ -55,7 +55,7 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
     Ok(())
 }
 
-/// Says that the output is as little finished as the input.
+/// Warns that the output is unfinished, like the input.
 pub fn warn_of_unfinished(summary: &Summary, input: &Path, messages: Messages) {
     if summary.unfinished {
         messages.warning("the recording was never finished, or is cut, and so is the copy");
@@ -63,7 +63,7 @@ pub fn warn_of_unfinished(summary: &Summary, input: &Path, messages: Messages) {
     }
 }
 
-/// Says what a conversion did.
+/// Reports the results of a conversion.
 pub fn report(summary: &Summary, messages: Messages) {
     if let Some(leftover) = &summary.unreadable {
         let way_out = "perfconv recover leaves them out";
@@ -87,13 +87,13 @@ fn form(form: Form) -> String {
     format!("{} {}", endian_name(form.endian), form.container)
 }
 
-/// The stages that the options ask for, in the order in which they see a record.
+/// Returns the stages for the options, in the order in which they process a record.
 pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
     }
-    // perf before 6.19 discards the callchains that the kernel deferred.
+    // perf before 6.19 discards deferred callchains.
     let is_old = |version: Version| RecordType::CALLCHAIN_DEFERRED.info().is_some_and(|info| !version.has(info.since));
     if args.merge_deferred {
         stages.push(Box::new(MergeDeferred::new()));
@@ -124,14 +124,14 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
     Ok(stages)
 }
 
-/// The newest kind of compressed record that the wanted release of perf reads.
+/// Returns the newest type of compressed record that the release `compat` can read.
 fn compressed_kind(compat: Option<Version>) -> Result<RecordType> {
     let Some(version) = compat else { return Ok(RecordType::COMPRESSED2) };
     Compress::kind_for(version)
         .ok_or_else(|| Error::Usage(format!("perf {version} reads no compressed records: --compress cannot serve it")))
 }
 
-/// The feature sections to change.
+/// Returns the changes of feature sections.
 fn changes(args: &ConvertArgs, limits: Limits) -> Result<Vec<(String, Change)>> {
     let set = args.set.iter().map(|(name, value)| Ok((name.clone(), Change::Set(value.clone()))));
     let raw = args.set_raw.iter().map(|(name, file)| {
@@ -142,7 +142,7 @@ fn changes(args: &ConvertArgs, limits: Limits) -> Result<Vec<(String, Change)>> 
     set.chain(raw).chain(drop).collect()
 }
 
-/// The stage that adds build ids, if they are asked for.
+/// Returns the stage that adds build IDs, if it is requested.
 fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
     let place = if args.mmap2_build_ids { Place::Mmap2 } else { Place::Table };
     if args.build_ids.is_none() && place == Place::Table {
@@ -163,7 +163,8 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
     Ok(Some(BuildIds::new(args.build_ids.map(Into::into).unwrap_or_default(), place, resolver)))
 }
 
-/// Where build ids come from. What is named must be there: with a mistake in its name none would be found.
+/// Returns the sources of build IDs. A named file or folder must exist: if its name is wrong, no build ID would be
+/// found.
 pub(super) fn resolver(known: Option<&str>, sysroot: Option<&Path>, vmlinux: Option<&Path>) -> Result<Resolver> {
     let known = known.map(Known::parse).transpose()?.unwrap_or_default();
     if let Some(folder) = sysroot {

@@ -1,4 +1,4 @@
-//! What is said when a command fails: what is wrong, where, and the command that leads on if there is one.
+//! Error messages: what is wrong, where, and the command that solves the problem, if there is one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,14 +17,14 @@ use perfdata_convert::foreign::{self, Foreign};
 use perfdata_convert::io::Input;
 use perfdata_convert::shell;
 
-/// A command line, for what to say when it fails.
+/// A command line, for messages about its errors.
 pub struct Given {
     words: Vec<OsString>,
     input: Option<PathBuf>,
 }
 
 impl Given {
-    /// The command line that means `cli`.
+    /// Returns the command line of `cli`.
     pub fn new(cli: &Cli) -> Self {
         let input = match cli.inputs() {
             Some([input]) => Some(input.clone()),
@@ -33,12 +33,12 @@ impl Given {
         Given { words: cli.words.clone(), input }
     }
 
-    /// Says what is wrong, and what to do about it.
+    /// Writes the error and a suggestion.
     pub fn explain(&self, error: &Error, messages: Messages) {
         self.explain_of(self.input.as_deref(), error, messages);
     }
 
-    /// The same of one of several inputs.
+    /// Writes the error about one of several inputs, and a suggestion.
     pub(super) fn explain_of(&self, input: Option<&Path>, error: &Error, messages: Messages) {
         let solution = error.step().and_then(solution).map_or_else(String::new, |solution| format!("; {solution}"));
         match input {
@@ -56,7 +56,7 @@ impl Given {
         }
     }
 
-    /// What else is known of the trouble, and a command that leads past it.
+    /// Returns further information about the error, and a command that solves the problem.
     fn beyond(&self, error: &Error, input: Option<&Path>) -> (Option<String>, Option<String>) {
         match error {
             Error::Compared { path, source } => return self.beyond(source, Some(path)),
@@ -92,14 +92,14 @@ impl Given {
         }
     }
 
-    /// The command line with more options, unless it has one of them already.
+    /// Returns the command line with more options, unless it already has one of them.
     fn with(&self, options: &str) -> Option<String> {
         let option = options.split(' ').next().unwrap_or(options);
         let known = self.words.iter().any(|word| word == option);
         (!known).then(|| format!("{} {options}", self.command(None)))
     }
 
-    /// The command line with another `limit` in place of the one that it may have.
+    /// Returns the command line with `limit` as the new value of the option `name`.
     fn granting(&self, name: &str, limit: u64) -> String {
         let option = format!("--{name}");
         let mut words = Vec::new();
@@ -115,18 +115,18 @@ impl Given {
         format!("{} {option} {limit}", rest.command(None))
     }
 
-    /// What an input is that could not be read as a recording.
+    /// Describes an input that could not be read as a recording.
     fn look_at(&self, input: &Path) -> (Option<String>, Option<String>) {
         let mut first = Vec::new();
         let Ok(file) = File::open(input) else { return (None, None) };
-        // A device or FIFO may have no end, and a directory has no bytes.
+        // A device or FIFO may be endless, and a directory has no bytes.
         if !file.metadata().is_ok_and(|meta| meta.is_file())
             || file.take(foreign::SNIFF as u64).read_to_end(&mut first).is_err()
         {
             return (None, None);
         }
         if Magic::recognise(&first).is_some() {
-            // The trouble is in the records: there may be more of it.
+            // The error is in the records: there may be more errors.
             let is_open = Input::open(input).and_then(Input::reader).is_ok();
             return (None, is_open.then(|| format!("perfconv verify {}", shell::word(input))));
         }
@@ -135,7 +135,7 @@ impl Given {
         (Some(note), unpack.map(|unpack| format!("{unpack} {} | {}", shell::word(input), self.command(Some(input)))))
     }
 
-    /// The command once more; `-` in place of the input that now comes from elsewhere.
+    /// Returns the command again, with `-` instead of the input if it is piped.
     fn command(&self, piped: Option<&Path>) -> String {
         let words = self.words.iter().map(|word| match piped {
             Some(input) => match naming(word, input) {
@@ -148,7 +148,7 @@ impl Given {
     }
 }
 
-/// The options that a solution consists of.
+/// Returns the options for a solution.
 fn options(step: &Step) -> Option<String> {
     match step {
         Step::Overwrite => Some("--force".into()),
@@ -162,7 +162,7 @@ fn options(step: &Step) -> Option<String> {
     }
 }
 
-/// The solution as part of the message.
+/// Returns the solution as a part of the message.
 fn solution(step: &Step) -> Option<String> {
     let option = options(step).unwrap_or_default();
     Some(match step {
@@ -175,30 +175,31 @@ fn solution(step: &Step) -> Option<String> {
     })
 }
 
-/// The exit status after an error: 1 if the content of the input is the reason; 2 for the command line and the operating
-/// system.
+/// Returns the exit status after an error: 1 if the content of the input is the reason; 2 for the command line and the
+/// operating system.
 pub fn exit_code(error: &Error) -> u8 {
     if error.is_refusal() { 1 } else { 2 }
 }
 
-/// What stands before the name in a word that names `input`, if it does: nothing, or an option.
+/// Returns the part of a word before the name of `input`: empty, or an option. Returns `None` if the word does not name
+/// the input.
 fn naming(word: &OsStr, input: &Path) -> Option<&'static str> {
     let rest = |option: &str| word.as_encoded_bytes().strip_prefix(option.as_bytes());
     ["", "-i", "--input="].into_iter().find(|option| rest(option) == Some(input.as_os_str().as_encoded_bytes()))
 }
 
-/// Whether the trouble is with the first byte of the input.
+/// Returns whether the error is at the first byte of the input.
 fn is_at_start(error: &Error) -> bool {
     error.of_input().is_some_and(|error| error.offset() == Some(0))
 }
 
-/// What there is to say of an empty input.
+/// Returns the message about an empty input.
 fn empty(input: &Path) -> String {
     let data = if input.is_dir() { "'s data" } else { "" };
     format!("{}{data} is empty: perf record wrote nothing, or is still at work", shown(input))
 }
 
-/// The name of an input in a message.
+/// Returns the name of an input for messages.
 fn shown(input: &Path) -> String {
     if input == OsStr::new("-") { "standard input".into() } else { input.display().to_string() }
 }

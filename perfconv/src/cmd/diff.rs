@@ -1,4 +1,4 @@
-//! `perfconv diff`: what two recordings say differently.
+//! `perfconv diff`: the differences between two recordings.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::messages::{Messages, Verbosity};
 use perfdata_convert::Result;
 use perfdata_convert::diff::Diff;
 
-/// Compares the recordings by `args`.
+/// Compares the recordings in `args`.
 pub fn run(args: &DiffArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {
     let brief = args.brief || messages.verbosity == Verbosity::Quiet;
     let diff = Diff { json: args.json, brief, stat: args.stat, limit: args.limit };

@@ -1,4 +1,4 @@
-//! `perfconv dump`: every record, with all fields.
+//! `perfconv dump`: every record with all its fields.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use perfdata_convert::Result;
 use perfdata_convert::show::dump::{Dump, Dumped};
 use perfdata_convert::show::resolved::Resolved;
 
-/// Shows the records by `args`.
+/// Shows the records according to `args`.
 pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {
     let types = args.types.iter().map(|name| Dump::type_of(name)).collect::<Result<_>>()?;
     let input = open_unseen(&args.input, limits)?;

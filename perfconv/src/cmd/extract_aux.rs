@@ -11,7 +11,7 @@ use perfdata_convert::aux_data::{EXTENSION, INDEX, extract_to};
 use perfdata_convert::io::{Output, OutputDirectory};
 use perfdata_convert::{Error, Result};
 
-/// Takes the AUX data out by `args`.
+/// Extracts the AUX data according to `args`.
 pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<()> {
     let is_ours = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

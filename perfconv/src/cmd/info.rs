@@ -1,4 +1,4 @@
-//! `perfconv info`: what is in a recording, without its records.
+//! `perfconv info`: the content of a recording except its records.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -17,10 +17,10 @@ use perfdata_convert::show::survey::Survey;
 use perfdata_convert::show::{input_name, map, page};
 use perfdata_convert::{Error, Result};
 
-/// The width of a map that goes into a file.
+/// The width of a map that is written to a file.
 const WIDTH: u16 = 80;
 
-/// Shows the recordings by `args`.
+/// Shows the recordings according to `args`.
 pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, inputs: &Several<'_>) -> Result<Outcome> {
     if let Some(path) = &args.html {
         let [input] = inputs.paths else {
@@ -59,7 +59,7 @@ fn write_page(input: &Path, path: &Path, args: &InfoArgs, limits: Limits, messag
     output.write_stream(|out| out.write_all(page.as_bytes()).map_err(Error::io(path)))
 }
 
-/// The text as standard output wants it: a file gets no colours.
+/// Returns the text for standard output: without colours for a file.
 fn colored(text: String) -> String {
     match anstream::AutoStream::choice(&io::stdout()) {
         ColorChoice::Never => anstream::adapter::strip_str(&text).to_string(),

@@ -1,4 +1,4 @@
-//! `perfconv inject`: what `perf inject` does with build ids, by its words.
+//! `perfconv inject`: the function of `perf inject` for build IDs, with the same options.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use perfdata_convert::convert::{Conversion, Stage};
 use perfdata_convert::io::Output;
 use perfdata_convert::{Error, Result};
 
-/// Copies the recording, with the build ids that `args` ask for. Like perf it writes a pipe to standard output, and a
-/// file to everything else.
+/// Copies the recording, with the build IDs that `args` select. Like perf, it writes a pipe to standard output, and
+/// otherwise a file.
 pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> {
     if let Some((option, what)) = args.elsewhere.given {
         return Err(Error::Usage(format!("--{option}: {what} is what perf inject does, and perfconv does not")));
@@ -31,7 +31,8 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
     Ok(())
 }
 
-/// Which build ids are to go where; of several words the widest counts, and records before the table.
+/// Returns which objects get a build ID, and where it is stored. Of several options, the one for more objects has
+/// precedence, and MMAP2 records have precedence over the BUILD_ID section.
 fn asked(args: &InjectArgs) -> Option<(Select, Place)> {
     let words = [
         (args.mmap2_buildid_all, Select::All, Place::Mmap2),

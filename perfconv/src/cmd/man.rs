@@ -1,4 +1,4 @@
-//! `perfconv man`: the manual pages, made of the definition of the command line.
+//! `perfconv man`: the manual pages, generated from the definition of the command line.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::{Command as Process, Stdio};
@@ -11,7 +11,8 @@ use super::{STANDARD_OUTPUT, pager, print};
 use crate::cli::{Cli, ManArgs, nearest_command};
 use perfdata_convert::{Error, Result};
 
-/// Shows the page of perfconv, or of one of its commands, on a terminal; writes it for who stores it elsewhere.
+/// Shows the page of perfconv, or of one of its commands, on a terminal. Otherwise, writes its source, so that it can
+/// be installed.
 pub fn run(args: &ManArgs, out: &mut dyn Write, may_page: bool) -> Result<()> {
     let mut page = Vec::new();
     write(args.command.as_deref(), &mut page)?;
@@ -22,26 +23,26 @@ pub fn run(args: &ManArgs, out: &mut dyn Write, may_page: bool) -> Result<()> {
     if is_shown(&page, may_page) {
         return Ok(());
     }
-    // Without man the same as plain text.
+    // Without `man`, shows plain text.
     let text = help(args.command.as_deref());
     if may_page && pager::is_of_use() { pager::paged(|out| print(out, &text)) } else { print(out, &text) }
 }
 
-/// Has `man` show the page; whether it did.
+/// Shows the page with `man`, and returns whether this succeeded.
 fn is_shown(page: &[u8], may_page: bool) -> bool {
     let mut man = Process::new("man");
     if !(may_page && pager::is_of_use()) {
         man.args(["-P", "cat"]);
     }
     let Ok(mut child) = man.args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn() else { return false };
-    // Who does not read on has seen enough.
+    // An error means that the user has quit the pager.
     let _ = child.stdin.take().map(|mut pipe| pipe.write_all(page));
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// The command line, or that of the command called `name`.
+/// Returns the definition of the command line, or of the command called `name`.
 fn command(name: Option<&str>) -> Option<Command> {
-    // There is no page about help.
+    // The help command has no page.
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     match name {
@@ -63,7 +64,7 @@ fn write(name: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
         let near = nearest_command(name).map(|near| format!("; did you mean {near}?"));
         return Err(Error::Usage(format!("perfconv has no command {name}{}", near.unwrap_or_default())));
     };
-    // A page has room for everything.
+    // A page also contains the options that the short help omits.
     let command = command.mut_args(|arg| arg.hide_short_help(false));
     let after = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
     let has_commands = command.has_subcommands();
@@ -79,7 +80,8 @@ fn write(name: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
     written.map_err(Error::io(STANDARD_OUTPUT))
 }
 
-/// The end of `--help` as sections of a page: a line that ends with a colon, or begins with a heading, begins one.
+/// Returns the end of `--help` as sections of a page. A line that ends with a colon, or begins with a heading, starts a
+/// section.
 fn sections(text: &str) -> Roff {
     const STATUS: &str = "Exit status:";
     let mut roff = Roff::new();
@@ -112,7 +114,7 @@ fn sections(text: &str) -> Roff {
     roff
 }
 
-/// What `--help` says.
+/// Returns the output of `--help`.
 fn help(name: Option<&str>) -> String {
     let words = ["perfconv"].into_iter().chain(name).chain(["--help"]);
     Cli::from_args(words).map_or_else(|help| help.to_string(), |_| String::new())

@@ -30,19 +30,19 @@ use perfdata_convert::io::Input;
 
 use diagnostics::{Given, exit_code};
 
-/// What a command that went well has found.
+/// The result of a successful command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is done.
+    /// All work is done.
     Done,
-    /// The report tells of something that is wrong, or differs.
+    /// The report contains errors or differences.
     Found,
-    /// One of several inputs could not be read, which has been said: the exit status of that.
+    /// One of several inputs could not be read, and the error was already reported. Contains its exit status.
     Failed(u8),
 }
 
 impl Outcome {
-    /// The exit status.
+    /// Returns the exit status.
     pub fn exit_code(self) -> u8 {
         match self {
             Outcome::Done => 0,
@@ -52,7 +52,7 @@ impl Outcome {
     }
 }
 
-/// Runs the command, whose report goes to `out`, or on a terminal through a pager if it may be long.
+/// Runs the command. A long report goes through a pager on a terminal, and otherwise to `out`.
 ///
 /// # Errors
 /// As [`run`].
@@ -60,10 +60,10 @@ pub fn run_paged(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
     if cli.is_paged() && pager::is_of_use() { pager::paged(|out| run(cli, out)) } else { run(cli, out) }
 }
 
-/// Runs the command, whose report goes to `out`.
+/// Runs the command, and writes its report to `out`.
 ///
 /// # Errors
-/// What the command could not do; see [`exit_code`].
+/// The error of the command; see [`exit_code`].
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
     if cli.inputs().is_some_and(<[PathBuf]>::is_empty) {
         let what = "no input: there is no perf.data in this folder, and nothing is piped into standard input";
@@ -96,16 +96,16 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
         Some(Command::Completions(args)) => completions::run(&args, out)?,
     }
     match out.flush() {
-        // Who does not read on still gets the exit status.
+        // If the reader of the output has quit, the exit status is still the result.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::io(STANDARD_OUTPUT)(error)),
         _ => Ok(outcome),
     }
 }
 
-/// Standard output in errors.
+/// The name of standard output in errors.
 const STANDARD_OUTPUT: &str = "standard output";
 
-/// The inputs of a command that looks at one after the other.
+/// The inputs of a command that processes one after the other.
 struct Several<'a> {
     paths: &'a [PathBuf],
     given: &'a Given,
@@ -117,13 +117,13 @@ impl<'a> Several<'a> {
         Several { paths, given, messages }
     }
 
-    /// Whether a report must say whose it is.
+    /// Returns whether a report must show the name of its input.
     fn are_many(&self) -> bool {
         self.paths.len() > 1
     }
 
-    /// Has `look` look at each input; an error about one of several does not keep the others from being looked at.
-    /// What comes of it is the worst of all.
+    /// Calls `look` with each input. After an error in one of several inputs, the next ones are processed anyway.
+    /// Returns the worst of all outcomes.
     fn each(
         &self,
         out: &mut dyn Write,
@@ -146,12 +146,13 @@ impl<'a> Several<'a> {
     }
 }
 
-/// Whether the report cannot be written, whatever the input is.
+/// Returns whether the error is about writing the report, regardless of the input.
 fn is_of_output(error: &Error) -> bool {
     error.is_broken_pipe() || matches!(error, Error::Io { path, .. } if path == Path::new(STANDARD_OUTPUT))
 }
 
-/// Where a command that makes one recording of `input` puts it: standard output serves if it leads somewhere.
+/// Returns the output of a command that makes one recording of `input`. The default is standard output, unless that is
+/// a terminal.
 fn output_or_standard<'a>(named: Option<&'a Path>, input: &Path) -> Result<&'a Path> {
     match named {
         Some(path) => Ok(path),
@@ -163,14 +164,13 @@ fn output_or_standard<'a>(named: Option<&'a Path>, input: &Path) -> Result<&'a P
     }
 }
 
-/// Opens a recording that is read to its end, which for a stream is where its writer ends it, and shows how far that
-/// is.
+/// Opens a recording to read it to its end, with a progress bar. The end of a stream depends on its writer.
 fn open(path: &Path, limits: Limits, messages: Messages) -> Result<Input> {
     let input = open_unseen(path, limits)?;
     Ok(if messages.verbosity == Verbosity::Quiet { input } else { input.watched_by(Progress::new()) })
 }
 
-/// The same without showing how far it is.
+/// Opens a recording without a progress bar.
 fn open_unseen(path: &Path, limits: Limits) -> Result<Input> {
     Ok(Input::open_with(path, signals::stream_begins)?.limited_by(limits))
 }

@@ -1,4 +1,4 @@
-//! Long reports, a screen at a time: on a terminal they go through a pager, as those of git do.
+//! Shows long reports on a terminal through a pager, like git.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,43 +8,43 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::messages;
 
-/// The pager if none is named, and what it does then: quit where one screen is enough, obey colours, and leave the text
-/// on the screen.
+/// The default pager, and its default options: quit if the text fits on one screen, show colours, and leave the text on
+/// the screen.
 const LESS: &str = "less";
 const OPTIONS: &str = "FRX";
 
-/// Bytes of a report that are gathered before they go to the pager.
+/// Size of the buffer for the pager's input in bytes.
 const BLOCK: usize = 1 << 16;
 
-/// Whether a pager has the terminal.
+/// Whether a pager uses the terminal.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether a pager has the terminal, and gets what is typed there: Ctrl-C is its business.
+/// Returns whether a pager uses the terminal, and receives its input: the pager handles Ctrl-C.
 pub fn is_open() -> bool {
     IS_OPEN.load(Ordering::Relaxed)
 }
 
-/// Has `write` write a report through a pager, where a person reads it; messages come behind it. The pager starts with
-/// the first byte: where there is nothing to read there is none.
+/// Calls `write` with the input of a pager, and writes messages afterwards. The pager starts with the first byte, so an
+/// empty report starts none.
 pub(super) fn paged<T>(write: impl FnOnce(&mut dyn Write) -> T) -> T {
     messages::hold();
     let mut out = BufWriter::with_capacity(BLOCK, Pager::Waiting);
     let result = write(&mut out);
-    // A report that nobody wants to read on is no error.
+    // It is not an error if the user quits the pager early.
     let _ = out.flush();
     drop(out);
     messages::release();
     result
 }
 
-/// Whether somebody reads what goes to standard output on a terminal that a pager can fill.
+/// Returns whether standard output is a terminal on which a pager works.
 pub(super) fn is_of_use() -> bool {
     let is_dumb = env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
     let is_none = pager().is_some_and(|pager| pager.is_empty() || pager == "cat");
     io::stdout().is_terminal() && !is_dumb && !is_none
 }
 
-/// The pager that the user wants.
+/// Returns the user's pager.
 fn pager() -> Option<OsString> {
     env::var_os("PAGER")
 }
@@ -53,7 +53,7 @@ enum Pager {
     /// Nothing was written yet.
     Waiting,
     Open(Child),
-    /// There is none.
+    /// The pager could not be started.
     Missing(Stdout),
 }
 
@@ -70,7 +70,7 @@ impl Pager {
         if env::var_os("LESS").is_none() {
             command.env("LESS", OPTIONS);
         }
-        // Before it runs: a signal may come with its first instruction.
+        // Set before the pager runs: a signal may arrive with its first instruction.
         IS_OPEN.store(true, Ordering::Relaxed);
         match command.stdin(Stdio::piped()).spawn() {
             Ok(child) => Pager::Open(child),
@@ -107,7 +107,7 @@ impl Drop for Pager {
     fn drop(&mut self) {
         if let Pager::Open(child) = self {
             drop(child.stdin.take());
-            // Who reads decides when it is over.
+            // The user decides when to quit the pager.
             let _ = child.wait();
             IS_OPEN.store(false, Ordering::Relaxed);
         }

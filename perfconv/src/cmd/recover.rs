@@ -1,4 +1,4 @@
-//! `perfconv recover`: a good recording from one that is cut, was never finished, or is damaged.
+//! `perfconv recover`: makes a valid recording from one that is truncated, unfinished or corrupt.
 
 use super::convert::{report, stages};
 use super::{open, output_or_standard};
@@ -13,7 +13,7 @@ use perfdata_convert::convert::recover::{
 use perfdata_convert::convert::{Conversion, to_directory};
 use perfdata_convert::io::{Output, OutputDirectory};
 
-/// Recovers the recording by `args`.
+/// Recovers the recording according to `args`.
 pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()> {
     let RecoverArgs { convert: args, strict } = args;
     let path = output_or_standard(args.output.as_deref(), &args.input)?;

@@ -1,9 +1,9 @@
-//! What signals do to a command.
+//! The effects of signals on a command.
 //!
-//! One that ends programs removes what is temporary first. But where the input is a stream, the first Ctrl-C, SIGTERM or
-//! SIGHUP goes to who writes the stream, too: it is read to its end then, and the output becomes complete. The second
-//! one ends the command. What the process was told to ignore when it was started (`nohup`, a job in the background of
-//! a script) it ignores.
+//! Before a signal ends the process, temporary files are removed. If the input is a stream, the first Ctrl-C, SIGTERM
+//! or SIGHUP also goes to the writer of the stream. In this case, the stream is read to its end, and the output becomes
+//! complete; the second signal ends the command. Signals that were ignored at the start of the process (`nohup`, a
+//! background job of a script) remain ignored.
 
 use std::ffi::c_int;
 use std::io::{self, IsTerminal};
@@ -26,31 +26,32 @@ use perfdata_convert::interrupt;
 
 use crate::progress;
 
-/// Those that let a stream come to its end first.
+/// The signals after which a stream is first read to its end.
 const ASKING: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// The others that end a process which does not know them. Those of a fault in the program (SIGSEGV and the like)
-/// cannot wait.
+/// The other signals that end a process by default. Those about errors in the program (SIGSEGV and similar) cannot
+/// wait.
 const ENDING: [c_int; 11] =
     [SIGQUIT, SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2, SIGXCPU, SIGIO, SIGABRT, SIGSYS, SIGTRAP];
 
-/// How soon a signal comes again that was sent twice for one reason: by `timeout`, to the process and to its group.
+/// Maximum time between two signals that were sent for one reason: `timeout` sends one to the process, and one to its
+/// group.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// The same of signals that nobody types: when a terminal is closed, its shell sends SIGHUP, and then the system does;
-/// at the end of a session SIGTERM and SIGHUP come.
+/// The same for signals that are not from the keyboard. When a terminal is closed, its shell sends SIGHUP, and then the
+/// system does. At the end of a session, SIGTERM and SIGHUP arrive.
 const AGAIN_BY_SYSTEM: Duration = Duration::from_millis(250);
 
-/// How long something on a terminal may take that does not take what is written.
+/// Maximum time for output to a terminal that may block.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Whether the input is a stream.
 static STREAMS: AtomicBool = AtomicBool::new(false);
 
-/// Without a thread that waits for signals: whether the next one ends the process.
+/// Whether the next signal ends the process; used if there is no thread that waits for signals.
 static NEXT_ENDS: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on the input is a stream, which the first signal lets come to its end.
+/// Declares that the input is a stream. The first signal then waits for its end.
 pub fn stream_begins() {
     STREAMS.store(true, Ordering::Relaxed);
     if let Some(ends) = NEXT_ENDS.get() {
@@ -58,17 +59,17 @@ pub fn stream_begins() {
     }
 }
 
-/// Does with signals from now on what this page says. On a thread of its own: the others may wait for input that never
-/// comes.
+/// Starts to handle signals as described for this module, on a separate thread: the others may be blocked by input that
+/// never arrives.
 pub fn watch(messages: Messages) {
     let known = |signal: &c_int| !system::is_ignored(*signal);
     if known(&SIGXFSZ) {
-        // Who writes more than a file may have gets an error then.
+        // With a handler, exceeding the maximum file size is an error of the write instead of a signal.
         let _ = flag::register(SIGXFSZ, Arc::default());
     }
     let all = ASKING.into_iter().chain(ENDING).chain(system::other_ending_signals());
     let all: Vec<c_int> = all.filter(known).collect();
-    // Signals that were caught for a thread which then cannot be started would have no effect any more.
+    // If the thread cannot be started, the signals must not be caught: they would have no effect.
     let (send, receive) = channel();
     let thread = thread::Builder::new().spawn(move || {
         if let Ok(signals) = receive.recv() {
@@ -81,11 +82,11 @@ pub fn watch(messages: Messages) {
     }
 }
 
-/// The same without a thread: a signal that ends the process leaves what is temporary and has a name.
+/// Handles signals without a thread. A signal that ends the process does not remove temporary files that have names.
 fn watch_alone(known: impl Fn(&c_int) -> bool) {
     let ends = NEXT_ENDS.get_or_init(|| Arc::new(AtomicBool::new(!STREAMS.load(Ordering::Relaxed))));
     for signal in ASKING.into_iter().filter(known) {
-        // In this order: the first one is let pass, and says that the next one is not.
+        // In this order, the first signal does not end the process, and sets the flag so that the next one does.
         let _ = flag::register_conditional_default(signal, ends.clone());
         let _ = flag::register(signal, ends.clone());
     }
@@ -122,7 +123,7 @@ fn wait_for(mut signals: Signals, messages: Messages) {
     }
 }
 
-/// Does something on the terminal, and does not wait for one that takes nothing.
+/// Runs `work`, which writes to the terminal, but does not wait longer than [`PATIENCE`] if the terminal is blocked.
 fn aside(work: impl FnOnce() + Send + 'static) {
     let (done, wait) = sync_channel::<()>(0);
     let work = move || {

@@ -1,20 +1,20 @@
-//! What only the C library does, by the few calls that no safe function has.
+//! Functions of the C library without a safe Rust interface.
 
 use std::ffi::c_int;
 use std::{mem, process, ptr};
 
-/// Whether the process ignores a signal.
+/// Returns whether the process ignores a signal.
 pub fn is_ignored(signal: c_int) -> bool {
-    // SAFETY: all zeros are a `sigaction`; the call only fills it.
+    // SAFETY: a `sigaction` may be all zeros; the call only writes to it.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         libc::sigaction(signal, ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
     }
 }
 
-/// Ends the process as a signal does that nobody catches.
+/// Ends the process with the default action of a signal.
 pub fn end_by(signal: c_int) -> ! {
-    // SAFETY: the default action takes no code of this process.
+    // SAFETY: the default action does not run code of this process.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
@@ -22,7 +22,7 @@ pub fn end_by(signal: c_int) -> ! {
     process::exit(128_i32.saturating_add(signal))
 }
 
-/// Signals that end a process which does not know them, beyond those that every Unix has.
+/// Returns further signals that end a process by default, beyond those of every Unix.
 pub fn other_ending_signals() -> Vec<c_int> {
     #[cfg(target_os = "linux")]
     {

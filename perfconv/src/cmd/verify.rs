@@ -1,4 +1,4 @@
-//! `perfconv verify`: whether a recording is whole and consistent.
+//! `perfconv verify`: checks whether a recording is complete and consistent.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use perfdata_convert::Result;
 use perfdata_convert::show::input_name as shown;
 use perfdata_convert::verify::Report;
 
-/// Checks the recording by `args`.
+/// Checks the recordings in `args`.
 pub fn run(args: &VerifyArgs, out: &mut dyn Write, limits: Limits, inputs: &Several<'_>) -> Result<Outcome> {
     inputs.each(out, |input, out| {
         let report = Report::of(open(input, limits, inputs.messages)?)?;

@@ -1,14 +1,14 @@
-//! What makes bash complete the command line.
+//! Completions of the command line for bash.
 //!
-//! A function looks at the words before the one that is typed: which command it is, whether an option wants a value, and
-//! which options would be refused by now.
+//! A function examines the words before the current one: the command, whether an option requires a value, and which
+//! options are no longer permitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 
-/// What is the same whatever the command line is. `@` stands for what is made of that.
+/// The part of the script that does not depend on the command line. The words in `@` are replaced.
 const FRAME: &str = r#"# What makes bash complete perfconv's words.
 _perfconv() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} before=${COMP_WORDS[COMP_CWORD-2]:-}
@@ -66,7 +66,7 @@ _perfconv() {
 complete -F _perfconv perfconv
 "#;
 
-/// The script for the command line, which is built.
+/// Returns the script for the command line, after `Command::build`.
 pub fn script(command: &Command) -> String {
     let subcommands = || command.get_subcommands().filter(|command| command.get_name() != "help");
     let names: Vec<&str> = subcommands().map(Command::get_name).collect();
@@ -95,7 +95,7 @@ pub fn script(command: &Command) -> String {
         .replace("@COMMAND@", &cases)
 }
 
-/// The words that stand for an option.
+/// Returns the short and the long form of an option.
 fn words_of(arg: &Arg) -> Vec<String> {
     let short = arg.get_short().map(|short| format!("-{short}"));
     let long = arg.get_long().map(|long| format!("--{long}"));
@@ -106,7 +106,8 @@ fn takes_value(arg: &Arg) -> bool {
     arg.get_num_args().is_some_and(|count| count.takes_values())
 }
 
-/// The options that must not come behind `arg`: itself, if it may not be repeated, and those that exclude it.
+/// Returns the options that must not follow `arg`: the option itself, unless it is repeatable, and those that it
+/// conflicts with.
 fn refused_after(command: &Command, arg: &Arg) -> impl Iterator<Item = String> {
     let is_repeated = matches!(arg.get_action(), ArgAction::Append | ArgAction::Count);
     let own = if is_repeated { Vec::new() } else { words_of(arg) };
@@ -125,14 +126,14 @@ fn refused_after(command: &Command, arg: &Arg) -> impl Iterator<Item = String> {
     own.into_iter().chain(others)
 }
 
-/// What completes behind the word of a command: its options, values of those that take one, and the rest.
+/// Returns the completions after the name of a command: its options, the values of options, and other words.
 fn case_of(pattern: &str, command: &Command, rest: Option<&str>) -> String {
     let options: Vec<String> =
         command.get_arguments().filter(|arg| !arg.is_positional() && !arg.is_hide_set()).flat_map(words_of).collect();
     let mut case = format!("        {pattern})\n            options=\"{}\"\n", options.join(" "));
     let rest = rest.map(str::to_owned).or_else(|| {
         let values = command.get_positionals().next().map(wanted);
-        // Names are what a recording may be called.
+        // Without values, nothing is completed.
         values.or_else(|| Some("none".into()))
     });
     if let Some(rest) = rest.filter(|rest| rest != "files") {
@@ -149,7 +150,7 @@ fn case_of(pattern: &str, command: &Command, rest: Option<&str>) -> String {
     case
 }
 
-/// What the value of an argument completes to.
+/// Returns the completions for the value of an argument.
 fn wanted(arg: &Arg) -> String {
     let values = arg.get_possible_values();
     if !values.is_empty() && takes_value(arg) {

@@ -1,23 +1,23 @@
-//! What makes zsh complete the command line: clap's script, with a first word that may be a command or a file.
+//! Completions of the command line for zsh: clap's script, with a first word that may be a command or a file.
 //!
-//! clap takes the first word for the input, and completes commands behind it, where they would be refused.
+//! clap's script completes the first word as the input, and commands after it, where perfconv would refuse them.
 
-/// How the script calls what completes arguments, and where the words for commands begin.
+/// The call in the script that completes arguments, and the start of the completions for commands.
 const CALL: &str = "_arguments \"${_arguments_options[@]}\" : \\\n";
 const COMMANDS: &str = "\":: :_perfconv_commands\" \\\n";
-/// Where it decides by the command.
+/// The branch by command in the script.
 const CASE: &str = "case $line[2] in";
 /// The end of the function that completes the names of commands.
 const DESCRIBE: &str = "    _describe -t commands 'perfconv commands' commands \"$@\"\n";
 
-/// clap's `script` for the commands called `names`, with files in the place of commands. As it is where it is not made as
-/// expected.
+/// Returns clap's `script` for the commands called `names`, with files as alternatives to commands. Returns it
+/// unchanged if it does not have the expected format.
 pub fn with_files(script: String, names: &[&str]) -> String {
     let parts = script.split_once(CALL).and_then(|(before, rest)| Some((before, rest.split_once(COMMANDS)?)));
     let Some((before, (options, rest))) = parts else { return script };
     let is_input = |line: &&str| ["'::input", "'*::input"].iter().any(|start| line.starts_with(start));
     let options: String = options.split_inclusive('\n').filter(|line| !is_input(line)).collect();
-    // What stands behind a file are more files, and the options.
+    // More files, and the options, may follow a file.
     let case = format!(
         "if [[ \" {} \" != *\" $line[1] \"* ]]; then\n{CALL}{options}'*::input:_files' \\\n&& ret=0\n        return ret\n        \
          fi\n        case $line[1] in",
