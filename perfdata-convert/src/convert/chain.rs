@@ -1,11 +1,11 @@
-//! The chain of stages: who takes a record next, where compressed records are opened, and which payloads go on.
+//! The chain of stages: the next stage for a record, decompression between stages, and payloads.
 //!
-//! Two things are right here for all stages, so that none can get them wrong:
+//! The chain handles two tasks for all stages, so that no stage can do them wrong:
 //!
-//! - A payload (AUX data, tracing data) goes to the stages behind only if the stage handed its record on.
-//! - Compressed records are opened in front of a stage that takes plain ones ([`Stage::compressed`]). The records that
-//!   came out of one compressed record pass all stages up to the next one that takes compressed records; what is left of
-//!   them there is compressed again.
+//! - A payload (AUX data, tracing data) is only forwarded if the stage forwarded its record.
+//! - Compressed records are decompressed before a stage that requires this ([`Stage::compressed`]). The records of one
+//!   compressed record pass all stages up to the next one that accepts compressed records. There, the remaining records
+//!   are compressed again.
 
 use std::rc::Rc;
 
@@ -22,38 +22,39 @@ use super::link::{CompressedRecords, Link};
 use super::stage::Stage;
 use crate::error::Result;
 
-/// A stage in its place in the chain.
+/// A stage at its position in the chain.
 pub(super) struct Step {
     pub(super) stage: Box<dyn Stage>,
-    /// Whether the last record that came here has a payload.
+    /// Whether the last record that arrived here has a payload.
     has_payload: bool,
-    /// The compression of the records that come here.
+    /// The compression of the records that arrive here.
     compression: Parameters,
-    /// The recording as it is here.
+    /// The recording at this position.
     model: Rc<Recording>,
-    /// Adds metadata records to it. In a pipe these are no oddity, but perf inject writes files that have them, too.
+    /// Adds metadata records to the model. They are normal in a pipe, but perf inject also writes files that contain
+    /// them.
     collector: Collector,
-    /// Whether the last metadata record was that of tracing data, whose payload is metadata, too.
+    /// Whether the last metadata record was HEADER_TRACING_DATA, whose payload also consists of metadata.
     expects_tracing_data: bool,
-    /// The byte order of the records that it hands on.
+    /// The byte order of the forwarded records.
     endian: Endian,
-    /// The stream of compressed records that is opened in front of this stage.
+    /// The compressed stream that is decompressed before this stage.
     opened: Option<Box<Opened>>,
-    /// Bytes at the end of that stream that make no whole record, and were left out.
+    /// Bytes at the end of this stream that were dropped, because they do not form a complete record.
     left_out: usize,
 }
 
-/// What a recording says of its compressed records.
+/// The compression parameters of a recording.
 #[derive(Debug, Clone, Copy)]
 struct Parameters {
     limits: Limits,
     endian: Endian,
     level: i32,
-    /// Plain bytes that a reader has room for in one compressed record.
+    /// Maximum decompressed size of one compressed record for readers.
     mmap_len: Option<usize>,
 }
 
-/// A stream of compressed records that is opened.
+/// A compressed stream that is being decompressed.
 struct Opened {
     decompressor: Decompressor,
     /// Offset of the last compressed record.
@@ -61,7 +62,7 @@ struct Opened {
     again: Again,
 }
 
-/// What becomes of it: the new stream, and what comes into it next.
+/// The new compressed stream, and the next uncompressed data for it.
 #[derive(Default)]
 struct Again {
     compressor: Option<Compressor>,
@@ -69,8 +70,8 @@ struct Again {
 }
 
 impl Step {
-    /// Sees the model in front of the stage; see [`began`](Self::began). It shares that of the step `before` if they
-    /// are the same.
+    /// Receives the model before the stage; see [`began`](Self::began). Shares the model with the step `before` if they
+    /// are equal.
     pub(super) fn new(stage: Box<dyn Stage>, recording: &Recording, before: Option<&Step>) -> Self {
         let same = before.filter(|before| is_same(&before.model, recording));
         Step {
@@ -86,12 +87,12 @@ impl Step {
         }
     }
 
-    /// Sees the model behind the stage, when it has begun.
+    /// Receives the model after the stage, when it has begun.
     pub(super) fn began(&mut self, recording: &Recording) {
         self.endian = recording.endian;
     }
 
-    /// Adds what a metadata record says to the model.
+    /// Adds the content of a metadata record to the model.
     fn collect(&mut self, item: &StreamItem<'_>) -> Result<()> {
         match item {
             StreamItem::Record(record) => self.expects_tracing_data = record.kind == RecordType::HEADER_TRACING_DATA,
@@ -102,7 +103,7 @@ impl Step {
         Ok(())
     }
 
-    /// Ends the stage, which may write more records, and change the model for what a file has after them.
+    /// Ends the stage. It may write more records, and change the model for the metadata that a file has after them.
     pub(super) fn finish(
         &mut self,
         recording: &mut Recording,
@@ -112,19 +113,20 @@ impl Step {
         self.stage.finish(recording, &mut Link::new(writer.chain(rest), &self.model))
     }
 
-    /// What there is to say of compressed data that was opened here.
+    /// Returns a note about the data that were decompressed here.
     pub(super) fn note(&self) -> Option<String> {
         let left_out = self.left_out;
         (left_out > 0)
             .then(|| format!("the compressed data ends inside a record: its first {left_out} bytes are left out"))
     }
 
-    /// Brings the ratio in the COMPRESSED feature up to date, if there is one that tells it.
+    /// Updates the ratio in the COMPRESSED feature, if it contains one.
     pub(super) fn update_ratio(&self, recording: &mut Recording) -> Result<()> {
         let ratio =
             self.opened.as_ref().and_then(|opened| opened.again.compressor.as_ref()).map_or(0, Compressor::ratio);
         match compression(recording) {
-            // Nothing was compressed here in `data` of a directory, but beside it.
+            // In `data` of a directory, nothing may have been compressed, while the other files contain compressed
+            // data.
             Some(params) if params.ratio != 0 && ratio != 0 => {
                 let params = Compression { ratio, ..params };
                 Ok(recording.set_feature(FeatureId::COMPRESSED, Feature::Compressed(params))?)
@@ -133,7 +135,7 @@ impl Step {
         }
     }
 
-    /// Whether the stage takes all compressed records as they are.
+    /// Returns whether the stage accepts all compressed records.
     fn takes_compressed(&self) -> bool {
         let mut kinds = TABLE.iter().map(|info| info.kind).filter(|kind| kind.is_compressed());
         kinds.all(|kind| self.stage.compressed(kind) == CompressedRecords::AsTheyAre)
@@ -161,7 +163,7 @@ fn compression(recording: &Recording) -> Option<Compression> {
     }
 }
 
-/// Whether two models say the same.
+/// Returns whether two models are equal.
 fn is_same(one: &Recording, other: &Recording) -> bool {
     one.endian == other.endian
         && one.magic == other.magic
@@ -189,7 +191,7 @@ impl<'a> Writer<'a> {
         Writer { sink, has_payload: false }
     }
 
-    /// The chain of `steps` in front of the writer.
+    /// Returns the chain of `steps` before the writer.
     pub(super) fn chain<'b>(&'b mut self, steps: &'b mut [Step]) -> Chain<'b> {
         Chain { steps, end: &mut self.sink, has_payload: &mut self.has_payload }
     }
@@ -213,10 +215,10 @@ impl Sink for &mut dyn RecordSink {
     }
 }
 
-/// Gathers what is left of the records that came out of a compressed one, and compresses it again.
+/// Collects the remaining records of a compressed record, and compresses them again.
 struct Recompress<'a> {
     again: &'a mut Again,
-    /// How, and as records of which type.
+    /// The parameters of the compression, and the type of the compressed records.
     compression: Parameters,
     kind: RecordType,
     next: Chain<'a>,
@@ -251,7 +253,7 @@ impl Recompress<'_> {
 
 impl Sink for Recompress<'_> {
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
-        // No reader looks for these in compressed data.
+        // Readers do not expect these in compressed data.
         if is_compressed(record.kind) || record.kind.has_payload() {
             self.flush()?;
             return self.next.record(record);
@@ -274,17 +276,17 @@ impl Sink for Recompress<'_> {
     }
 }
 
-/// The rest of a conversion: stages and the end.
+/// The rest of a conversion: the stages, and the end.
 pub(super) struct Chain<'a> {
     steps: &'a mut [Step],
     end: &'a mut dyn Sink,
-    /// Whether the last record that came to the end has a payload.
+    /// Whether the last record that arrived at the end has a payload.
     has_payload: &'a mut bool,
 }
 
-/// The first of a chain.
+/// The first element of a chain.
 enum First<'a> {
-    /// A stage, and what it forwards to.
+    /// A stage, and the rest of the chain.
     Stage(&'a mut dyn Stage, Link<'a>),
     End(&'a mut dyn Sink),
 }
@@ -300,12 +302,12 @@ impl Chain<'_> {
         }
     }
 
-    /// Adds what an item says of the whole recording to the model in front of the first step.
+    /// Adds the metadata in an item to the model before the first step.
     fn collect(&mut self, item: &StreamItem<'_>) -> Result<()> {
         self.steps.first_mut().map_or(Ok(()), |step| step.collect(item))
     }
 
-    /// Notes whether the record that comes here has a payload.
+    /// Sets whether the record that arrives here has a payload.
     #[inline]
     pub(super) fn expect_payload(&mut self, has_payload: bool) {
         match self.steps.first_mut() {
@@ -314,7 +316,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Hands a record on. What follows it outside its size goes on with it, and only with it.
+    /// Forwards a record. Its payload is only forwarded with it.
     #[inline]
     pub(super) fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
         let has_payload = record.kind.has_payload();
@@ -337,9 +339,9 @@ impl Chain<'_> {
         }
     }
 
-    /// Hands several records on.
+    /// Forwards several records.
     pub(super) fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
-        // Metadata, and what has a payload, are in a batch of their own.
+        // Metadata records, and records with a payload, are in a separate batch.
         let alone = if batch.len() == 1 { batch.iter().next() } else { None };
         let has_payload = alone.is_some_and(|record| record.kind.has_payload());
         self.expect_payload(has_payload);
@@ -369,7 +371,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Hands a part of a payload on; it goes nowhere if the last record that was handed on has none.
+    /// Forwards a part of a payload; drops it if the last forwarded record has none.
     pub(super) fn payload(&mut self, bytes: &[u8]) -> Result<()> {
         if !self.steps.first().map_or(*self.has_payload, |step| step.has_payload) {
             return Ok(());
@@ -381,7 +383,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Hands bytes on that are no records.
+    /// Forwards bytes that are not records.
     pub(super) fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
         self.close()?;
         match self.first() {
@@ -398,7 +400,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Ends the compressed stream that is opened here: what it has of a last record is no record.
+    /// Ends the compressed stream that is decompressed here. The bytes of an incomplete last record are not records.
     pub(super) fn close(&mut self) -> Result<()> {
         let Some(mut opened) = self.steps.first_mut().and_then(|step| step.opened.take()) else { return Ok(()) };
         if let Some(step) = self.steps.first() {
@@ -422,7 +424,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Gives the first stage bytes that are no records.
+    /// Passes bytes that are not records to the first stage.
     fn give_unreadable(&mut self, bytes: &[u8]) -> Result<()> {
         match self.first() {
             First::Stage(stage, mut next) => stage.unreadable(bytes, &mut next),
@@ -430,7 +432,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Opens a compressed record, which the first stage does not take as it is.
+    /// Decompresses a record that the first stage does not accept in compressed form.
     fn open(&mut self, record: &RawRecord<'_>) -> Result<()> {
         let Some(step) = self.steps.first_mut() else { return Ok(()) };
         let mut opened = match step.opened.take() {
@@ -458,8 +460,8 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// The type of record that compressed records of type `kind` become when the stages from here on have had the
-    /// records in them, and how many stages these are; no type where they stay plain.
+    /// Returns the type in which records of compressed records of type `kind` are compressed again after the next
+    /// stages, and the number of these stages. Returns no type if they remain uncompressed.
     fn recompressed_as(&self, mut kind: RecordType) -> (Option<RecordType>, usize) {
         for (at, step) in self.steps.iter().enumerate() {
             match step.stage.compressed(kind) {
@@ -471,7 +473,7 @@ impl Chain<'_> {
         (Some(kind), self.steps.len())
     }
 
-    /// Has `give` give records to the first `len` stages, and compresses what they hand on.
+    /// Calls `give` with the first `len` stages, and compresses the records that they forward.
     fn recompress(
         &mut self,
         opened: &mut Opened,

@@ -1,8 +1,8 @@
-//! A recording that a certain release of perf reads: `--compat`.
+//! Makes a recording readable for a certain release of perf: `--compat`.
 //!
-//! What a release knows is in the tables of records, features, flags and attribute sizes, each entry with the release that
-//! brought it. What came later is turned into its older form, cleared where it is a flag, left out where it stands alone,
-//! and refused else.
+//! The tables of records, features, flags and attribute sizes contain the release that introduced each entry. Newer
+//! content is converted to its older form, if there is one. Newer flags are cleared, newer records and features of
+//! their own are dropped, and everything else is refused.
 
 mod forms;
 
@@ -27,34 +27,34 @@ use crate::error::{Error, Result, Step};
 use crate::show::text::escaped;
 use forms::Forms;
 
-/// MMAP2 records carry build ids since this release.
+/// Since this release, MMAP2 records may contain build IDs.
 const MMAP2_BUILD_IDS: &str = "5.12";
 
-/// Names of records and features that are reported, for each kind of change.
+/// Maximum number of names of records and features that are reported for each kind of change.
 const MOST: usize = 1000;
 
 /// Makes a recording readable for perf of one release.
 pub struct Compat {
     version: Version,
     unknown: Unknown,
-    /// The events as they come and as they go, and what that means for their records.
+    /// The original and the converted events, and the resulting changes of their records.
     forms: Forms,
-    /// Whether the events were read ahead, so that attributes in the stream are none but these.
+    /// Whether the events were read ahead, so that attributes in the stream only repeat them.
     has_late_events: bool,
     endian: Endian,
     is_pipe: bool,
     buffer: Vec<u8>,
-    /// Objects whose build id is told.
+    /// Names of objects whose build ID was already written.
     told: HashSet<Vec<u8>>,
-    /// Whether records that tell what happened were left out, and whether there are others.
+    /// Whether records with measured data were dropped, and whether others remain.
     lacks_data: bool,
     has_data: bool,
-    /// What was done, to what, and how often.
+    /// The number of changes, by kind of change and by item.
     report: BTreeMap<&'static str, BTreeMap<String, u64>>,
 }
 
 impl Compat {
-    /// A stage for perf of release `version`.
+    /// Returns a stage for perf of release `version`.
     pub fn new(version: Version) -> Self {
         Compat {
             version,
@@ -71,13 +71,14 @@ impl Compat {
         }
     }
 
-    /// The same; what has no older form and would be missed is left out with [`Unknown::Drop`], and refused else.
+    /// Sets how to handle content that has no older form and would be missed: [`Unknown::Drop`] drops it, anything else
+    /// refuses it.
     #[must_use]
     pub fn deciding(self, unknown: Unknown) -> Self {
         Compat { unknown, ..self }
     }
 
-    /// Notes what was done to a record or section.
+    /// Counts a change of a record or section.
     fn count(&mut self, what: &'static str, whom: String) {
         let report = self.report.entry(what).or_default();
         let whom = if report.len() < MOST || report.contains_key(&whom) { whom } else { "others".into() };
@@ -92,12 +93,13 @@ impl Compat {
         id.info().is_some_and(|info| self.version.has(info.since))
     }
 
-    /// Whether perf of this release refuses records whose size is not a multiple of 8.
+    /// Returns whether perf of this release refuses records whose size is not a multiple of 8.
     fn demands_alignment(&self) -> bool {
         self.version.has("7.0")
     }
 
-    /// Whether to leave out what perf of this release does not know, and would be missed.
+    /// Returns an error unless content that perf of this release does not know, and that would be missed, may be
+    /// dropped.
     fn drops(&self, what: impl FnOnce() -> String) -> Result<()> {
         match self.unknown {
             Unknown::Drop => Ok(()),
@@ -105,12 +107,12 @@ impl Compat {
         }
     }
 
-    /// The attribute in the form that this perf reads.
+    /// Returns the attribute in the form for this perf.
     fn attr(&self, attr: &Attr, name: &dyn Fn() -> String) -> Result<Attr> {
         let known = attr.known_in(self.version);
         let refused =
             |what: String| Error::Refused(format!("{}: perf {} cannot read it: {what}", name(), self.version));
-        // What a bit without a name does to records is not known.
+        // The effect of an unnamed bit on records is not known.
         let kinds = attr.branch_sample_type.unwrap_or_default();
         let branches = if attr.sample_type.has(SampleType::BRANCH_STACK) { kinds.unknown() } else { 0 };
         let reads = if attr.sample_type.has(SampleType::READ) { attr.read_format.unknown() } else { 0 };
@@ -131,7 +133,7 @@ impl Compat {
         known.cut_to(Attr::size_in(self.version)).map_err(|error| refused(error.to_string()))
     }
 
-    /// Notes the flags of `old` that `new` has not.
+    /// Counts the flags of `old` that are cleared in `new`.
     fn count_flags(&mut self, old: &Attr, new: &Attr) {
         let kinds = |attr: &Attr| attr.branch_sample_type.unwrap_or_default().0;
         let actions = |attr: &Attr| u64::from(attr.aux_action.unwrap_or_default().0);
@@ -161,7 +163,7 @@ impl Compat {
         if !from.is_empty() {
             self.forms.set(&from, &recording.events);
         }
-        // Those that come later are counted then.
+        // Events that appear later are counted at that time.
         if !self.has_late_events {
             for (old, new) in from.iter().zip(recording.events.iter()) {
                 self.count_flags(&old.attr, &new.attr);
@@ -181,7 +183,7 @@ impl Compat {
         events.iter().enumerate().map(convert).collect()
     }
 
-    /// The section in the form that this perf reads; nothing where it goes.
+    /// Returns the section in the form for this perf; `None` to drop it.
     fn section(&mut self, id: FeatureId, bytes: &[u8], endian: Endian) -> Result<Option<Vec<u8>>> {
         if !self.knows_feature(id) {
             self.count("features are left out", id.to_string());
@@ -194,12 +196,12 @@ impl Compat {
         };
         let Ok(section) = section else { return Ok(Some(bytes.to_vec())) };
         match section.value {
-            // perf stat writes the section without compressing, and later ones refuse it.
+            // perf stat writes the section without compressing anything, and later releases of it refuse the section.
             Feature::Compressed(Compression { mmap_len: 0, .. }) => {
                 self.count("features are left out, since nothing is compressed", id.to_string());
                 Ok(None)
             }
-            // A recorder that had nothing to write.
+            // The recorder had nothing to write.
             Feature::Empty => {
                 self.count("features are left out, since they are empty", id.to_string());
                 Ok(None)
@@ -223,7 +225,7 @@ impl Compat {
         }
     }
 
-    /// The head of a pipe: the number at the end of the features. What a later record made void goes.
+    /// Converts the head of a pipe: sets the number at the end of the features, and removes overwritten records.
     fn convert_head(&self, head: &mut PipeLayout) {
         head.slots.retain(|slot| !matches!(slot.content, SlotContent::Verbatim(_)));
         for slot in &mut head.slots {
@@ -233,11 +235,11 @@ impl Compat {
         }
     }
 
-    /// What becomes of one record.
+    /// Converts one record.
     fn convert(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
         match raw.kind {
             RecordType::HEADER_ATTR => return self.attr_record(raw, out),
-            // An MMAP record says the same in fewer words.
+            // An MMAP record has the same meaning with fewer fields.
             RecordType::MMAP2 => {}
             kind if !self.knows_record(kind) => return self.leave_out(raw),
             RecordType::HEADER_FEATURE => return self.feature_record(raw, out),
@@ -272,7 +274,7 @@ impl Compat {
         Ok(())
     }
 
-    /// Leaves out a record of a type that this perf does not know.
+    /// Drops a record of a type that this perf does not know.
     fn leave_out(&mut self, raw: &RawRecord<'_>) -> Result<()> {
         if raw.kind == RecordType::CALLCHAIN_DEFERRED {
             self.drops(|| {
@@ -323,7 +325,7 @@ impl Compat {
         Ok(record.encode_into(out, self.endian)?)
     }
 
-    /// A record in the form of this perf.
+    /// Converts a record to the form for this perf.
     fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
         let (from, to) = match self.forms.layouts(raw) {
             Some(layouts) => layouts,
@@ -368,7 +370,7 @@ impl Compat {
         Ok(record.encode_into(out, self.endian)?)
     }
 
-    /// The build id of a mapping as a record of its own, the first time that it is told.
+    /// Returns a separate record with the build ID of a mapping, the first time that it occurs.
     fn build_id(&mut self, misc: u16, id: &MappedBuildId, name: &[u8]) -> Option<BuildIdEntry> {
         if !self.knows_record(RecordType::HEADER_BUILD_ID) || !self.told.insert(name.to_vec()) {
             return None;
@@ -385,7 +387,8 @@ impl Compat {
         BuildIdEntry::new(misc & CpuMode::MASK | size, build_id)
     }
 
-    /// Whether there are fields or flags that this perf does not know, so that events and their records may change.
+    /// Returns whether there are fields or flags that this perf does not know, so that events and their records may
+    /// change.
     fn changes_events(&self) -> bool {
         let words = [
             SampleType::FIELDS,
@@ -398,7 +401,7 @@ impl Compat {
         words.into_iter().flatten().any(|field| !self.version.has(field.since))
     }
 
-    /// Whether there is something in compressed records that this perf does not know.
+    /// Returns whether compressed records may contain something that this perf does not know.
     fn opens(&self, kind: RecordType) -> bool {
         let is_new = |kind: RecordType| kind.is_kernel() && !self.knows_record(kind);
         !self.knows_record(kind)
@@ -408,7 +411,7 @@ impl Compat {
     }
 }
 
-/// Whether records of this type tell what happened, not how it was recorded.
+/// Returns whether records of this type contain measured data, and not only metadata of the recording.
 fn is_data(kind: RecordType) -> bool {
     let of_tool = [
         RecordType::AUXTRACE,
@@ -420,7 +423,7 @@ fn is_data(kind: RecordType) -> bool {
     kind.is_kernel() || kind.is_compressed() || of_tool.contains(&kind)
 }
 
-/// Hands all records in `bytes` on; they stood at `offset`.
+/// Forwards all records in `bytes`, which were at `offset`.
 fn give(mut bytes: &[u8], endian: Endian, offset: u64, next: &mut Link<'_>) -> Result<()> {
     while !bytes.is_empty() {
         let record = RawRecord::first(bytes, endian, offset)?;
@@ -455,7 +458,7 @@ impl Stage for Compat {
         self.convert_events(recording)?;
         let damaged: Vec<u32> = match container_layout {
             ContainerLayout::File(file) => {
-                // Those that another stage has taken out have a place.
+                // Sections that another stage has removed still have a position in the layout.
                 let is_lost =
                     |id: &u32| file.place(Part::Feature(*id)).is_none() && !recording.features.contains_key(id);
                 file.table.iter().map(|(id, _)| *id).filter(is_lost).collect()
@@ -473,13 +476,13 @@ impl Stage for Compat {
                 self.convert_head(head);
             }
             ContainerLayout::File(file) => {
-                // Where the section says that there are others than those that can be read, a number of another size
-                // would be found in it.
+                // If the attribute section does not consist exactly of the readable attributes, another entry size
+                // would result in another number of attributes.
                 let FileHeader { attrs, attr_size, .. } = &mut file.header;
                 if Some(attrs.size) == attr_size.checked_mul(recording.events.len() as u64) {
                     *attr_size = (*attr_size).min(u64::from(Attr::size_in(self.version)) + FileSection::SIZE);
                 }
-                // Sections that cannot be read, as perf inject makes them: perf stops there.
+                // Unreadable sections, such as those of perf inject: perf stops at them.
                 for (id, place) in std::mem::take(&mut file.table) {
                     if recording.features.contains_key(&id) || !damaged.contains(&id) {
                         file.table.push((id, place));

@@ -1,4 +1,4 @@
-//! Plain records become compressed ones, as `perf record -z` writes them.
+//! Compresses records, like `perf record -z`.
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Compression, CompressionType, Feature, FeatureId};
@@ -10,38 +10,40 @@ use super::decompress::check_finished;
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::Result;
 
-/// Compresses what `perf record -z` compresses: records of the kernel's ring buffers, in blocks of up to a buffer's
-/// size. What perf makes up itself stays plain: the records before FINISHED_INIT, or the first sample in recordings
-/// of perf before 6.0, and all records of the tool. Compressed records must have been opened before.
+/// Compresses the same records as `perf record -z`: those of the kernel's ring buffers, in blocks of up to the size of
+/// a buffer. Synthesized records remain uncompressed: the records before FINISHED_INIT (before the first sample, in
+/// recordings of perf before 6.0), and all records of the tool. Compressed records must have been decompressed before
+/// this stage.
 #[derive(Debug)]
 pub struct Compress {
     kind: RecordType,
     level: i32,
     zstd: Option<ParallelCompressor>,
-    /// Whether the records of the ring buffers have begun.
+    /// Whether the records of the ring buffers have started.
     begun: bool,
 }
 
-/// Bytes of plain records in a block at most, and what the COMPRESSED feature tells a reader of them: the size of
-/// perf's usual ring buffer of 512 KiB with its header page.
+/// Maximum size of the records in a block in bytes, also for readers in the COMPRESSED feature: the size of perf's
+/// default ring buffer, 512 KiB, with its header page.
 const MMAP_LEN: u32 = 516 << 10;
 
 impl Compress {
-    /// The levels of zstd.
+    /// The compression levels of zstd.
     pub const LEVELS: std::ops::RangeInclusive<i64> = 1..=22;
 
-    /// The newest kind of compressed record that perf `version` reads; 5.2 is the first that reads one.
+    /// Returns the newest type of compressed record that perf `version` can read. Perf 5.2 is the first version that
+    /// reads one.
     pub fn kind_for(version: Version) -> Option<RecordType> {
         TABLE.iter().rev().find(|info| info.kind.is_compressed() && version.has(info.since)).map(|info| info.kind)
     }
 
-    /// A stage that writes records of `kind` (COMPRESSED2, or COMPRESSED, which perf before 6.15 takes) at zstd's
+    /// Returns a stage that writes records of `kind` (COMPRESSED2, or COMPRESSED for perf before 6.15) at zstd's
     /// `level`.
     pub fn new(kind: RecordType, level: i32) -> Self {
         Compress { kind, level, zstd: None, begun: false }
     }
 
-    /// Hands on all that is still being compressed.
+    /// Forwards all records that are still being compressed.
     fn flush(&mut self, next: &mut Link<'_>) -> Result<()> {
         match &mut self.zstd {
             Some(zstd) => zstd.flush(|record| next.record(record)),
@@ -62,17 +64,17 @@ impl Compress {
 }
 
 impl Stage for Compress {
-    /// Compressed records come here from nobody: they would be compressed twice.
+    /// Compressed records must not arrive here: they would be compressed twice.
     fn compressed(&self, _: RecordType) -> CompressedRecords {
         CompressedRecords::Plain
     }
 
-    /// All records, for the ratio in the feature.
+    /// Requires all records, for the ratio in the feature.
     fn requirements(&self) -> Requirements {
         Requirements { after_container: true, all_records: true, ..Requirements::none() }
     }
 
-    /// In a pipe the ratio stays 0, as perf leaves it: the feature is sent before the first record.
+    /// In a pipe, the ratio remains 0, as in perf: the feature precedes the first record.
     fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
         check_finished(container_layout)?;
         self.zstd = Some(ParallelCompressor::new(self.kind, recording.endian, self.level, MMAP_LEN as usize)?);
@@ -87,7 +89,7 @@ impl Stage for Compress {
         }
     }
 
-    /// What follows a record stays with it.
+    /// The payload of a record must follow it directly.
     fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         self.flush(next)?;
         next.payload(bytes)

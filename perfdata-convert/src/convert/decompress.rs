@@ -1,4 +1,4 @@
-//! Compressed records become the records in them.
+//! Replaces compressed records by the records in them.
 
 use perfdata_core::container_layout::{ContainerLayout, Part, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
@@ -10,18 +10,18 @@ use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result, Step};
 use crate::leftover::damaged;
 
-/// Puts the records of the zstd stream where its pieces stood, and drops the COMPRESSED feature.
+/// Replaces each part of the zstd stream by its records, and drops the COMPRESSED feature.
 #[derive(Debug, Default)]
 pub struct Decompress {
     stream: Option<Decompressor>,
-    /// Whether it is known what is lost at the end of the stream.
+    /// Whether the loss at the end of the stream is already known.
     is_judged: bool,
     /// Offset of the last compressed record.
     last: u64,
 }
 
 impl Decompress {
-    /// A stage for a stream whose end has been looked at: what is no whole record there is left out.
+    /// Returns a stage for a stream whose end was already checked. An incomplete record at the end is dropped.
     pub(super) fn judged() -> Self {
         Decompress { is_judged: true, ..Decompress::default() }
     }
@@ -71,10 +71,10 @@ impl Stage for Decompress {
     }
 }
 
-/// Takes out of the model how the records are compressed: they will not be.
+/// Removes the compression from the model: the records will not be compressed.
 ///
 /// # Errors
-/// A file whose header could not say how large other records are.
+/// The header of the file could not contain the size of the new records.
 pub(super) fn forget_compression(recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
     check_sized(container_layout, SIZE_UNKNOWN)?;
     recording.features.remove(&FeatureId::COMPRESSED.0);
@@ -85,7 +85,7 @@ pub(super) fn forget_compression(recording: &mut Recording, container_layout: &m
     Ok(())
 }
 
-/// Refuses compressed data at whose end records would be lost; `last` is the offset of the last compressed record.
+/// Refuses compressed data if records would be lost at its end; `last` is the offset of the last compressed record.
 pub(super) fn check_end(stream: &Decompressor, last: u64, recording: &Recording) -> Result<()> {
     match stream.tail(recording) {
         Some(Tail::Damage) => {
@@ -96,10 +96,10 @@ pub(super) fn check_end(stream: &Decompressor, last: u64, recording: &Recording)
     }
 }
 
-/// The size that a header gives the records of a recording that was never finished: readers take what there is.
+/// The size of the data section in the header of an unfinished recording: readers then read up to the end of the file.
 const SIZE_UNKNOWN: u64 = 0;
 
-/// Refuses a file whose header has neither the size of its records nor `other`: it could not say it of others.
+/// Refuses a file whose header contains neither the size of its records nor `other`: it could not contain the new size.
 fn check_sized(container_layout: &ContainerLayout, other: u64) -> Result<()> {
     let ContainerLayout::File(file) = container_layout else { return Ok(()) };
     let said = file.header.data.size;
@@ -110,17 +110,17 @@ fn check_sized(container_layout: &ContainerLayout, other: u64) -> Result<()> {
     Err(Error::Refused(what.into()).with_step(Step::Recover))
 }
 
-/// Refuses a file whose header does not say how large its records are: it has no place for features.
+/// Refuses a file whose header does not contain the size of its records: its features would have no known position.
 pub(super) fn check_finished(container_layout: &ContainerLayout) -> Result<()> {
     check_sized(container_layout, u64::MAX)
 }
 
-/// Whether the record carries the COMPRESSED feature.
+/// Returns whether the record contains the COMPRESSED feature.
 pub(super) fn is_section(record: &RawRecord<'_>) -> bool {
     record.feature() == Some(FeatureId::COMPRESSED)
 }
 
-/// Whether `slot` holds the COMPRESSED feature, be it one that a later one made void.
+/// Returns whether `slot` contains the COMPRESSED feature, even if a later one overwrites it.
 fn is_section_slot(slot: &Slot, endian: Endian) -> bool {
     match &slot.content {
         SlotContent::Feature(id) => *id == FeatureId::COMPRESSED.0,

@@ -1,4 +1,4 @@
-//! Directory to file: the records of all its files are one stream.
+//! Directory to file: the records of all its files form one stream.
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
@@ -9,7 +9,7 @@ use super::{CompressedRecords, Requirements, Stage};
 use crate::error::Result;
 use crate::io::Directory;
 
-/// Takes out of the model what is true of a directory only. The records come merged and decompressed.
+/// Removes data from the model that only apply to a directory. The records arrive merged and decompressed.
 pub(super) struct FromDirectory {
     is_split: bool,
     extras: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a stage forwards to, and the recording at its place.
+//! The rest of the pipeline after a stage, and the recording at its position.
 
 use perfdata_core::Recording;
 use perfdata_core::read::RecordBatch;
@@ -7,22 +7,22 @@ use perfdata_core::record::{RawRecord, Record, RecordType};
 use super::chain::Chain;
 use crate::error::Result;
 
-/// How a stage takes compressed records.
+/// How a stage handles compressed records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompressedRecords {
-    /// Opened: it sees the records in them, and what it hands on is compressed again as records of this type.
+    /// It receives the decompressed records. Forwarded records are compressed again as records of this type.
     Opened(RecordType),
-    /// Opened, and what it hands on stays plain.
+    /// It receives the decompressed records. Forwarded records remain uncompressed.
     Plain,
-    /// As they are.
+    /// It receives the compressed records.
     AsTheyAre,
 }
 
-/// The rest of a conversion, as a stage sees it: the stages after it and the writer.
+/// The rest of a conversion after a stage: the next stages and the writer.
 pub struct Link<'a> {
     chain: Chain<'a>,
     recording: &'a Recording,
-    /// Offset of the record that the stage has.
+    /// Offset of the stage's current record.
     offset: u64,
 }
 
@@ -31,14 +31,14 @@ impl<'a> Link<'a> {
         Link { chain, recording, offset: 0 }
     }
 
-    /// The recording at the place of the stage, in front of it: all events that are known here, and the features and
-    /// metadata records so far. In a file everything is known before the first record.
+    /// Returns the recording before the stage: all events known at this position, and the features and metadata records
+    /// so far. In a file, everything is known before the first record.
     #[inline]
     pub fn recording(&self) -> &'a Recording {
         self.recording
     }
 
-    /// Notes which record the stage has, for messages about those that it makes of it.
+    /// Sets the current record of the stage, for messages about records derived from it.
     #[inline]
     pub(super) fn at(&mut self, offset: u64) {
         self.offset = offset;
@@ -49,19 +49,19 @@ impl<'a> Link<'a> {
         self.chain.expect_payload(has_payload);
     }
 
-    /// Forwards a record. What follows it outside its size goes with it, and only with it.
+    /// Forwards a record. Its payload is only forwarded with it.
     ///
     /// # Errors
-    /// Those of the stages after this one, or the output cannot be written.
+    /// The errors of the next stages, or the output cannot be written.
     #[inline]
     pub fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
         self.chain.record(record)
     }
 
-    /// Encodes a record, a new or a changed one, for the [recording](Self::recording), and forwards it.
+    /// Encodes a new or changed record for the [recording](Self::recording), and forwards it.
     ///
     /// # Errors
-    /// It does not match the attribute of its event, or does not fit into a record; and as [`record`](Self::record).
+    /// The record does not match the attribute of its event, or is too large; and as [`record`](Self::record).
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let bytes = record.encode_for(&self.recording.events, self.recording.endian)?;
         self.record(&RawRecord::first(&bytes, self.recording.endian, self.offset)?)
@@ -75,8 +75,7 @@ impl<'a> Link<'a> {
         self.chain.records(batch)
     }
 
-    /// Forwards a part of what follows the last record outside its size. It goes nowhere if the last record that was
-    /// forwarded has no such payload.
+    /// Forwards a part of the payload of the last record. Drops it if the last forwarded record has no payload.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -84,7 +83,7 @@ impl<'a> Link<'a> {
         self.chain.payload(bytes)
     }
 
-    /// Forwards bytes that are no records.
+    /// Forwards bytes that are not records.
     ///
     /// # Errors
     /// As [`record`](Self::record).

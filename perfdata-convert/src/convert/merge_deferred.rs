@@ -1,10 +1,10 @@
-//! Deferred callchains become part of their samples.
+//! Merges deferred callchains into their samples.
 //!
-//! Since 6.19 the kernel can leave the user part of a callchain for later (`perf record --call-graph fp,defer`): the
-//! sample's chain ends with `PERF_CONTEXT_USER_DEFERRED` and a cookie, and a CALLCHAIN_DEFERRED record with that cookie
-//! has the user part (kernel/events/core.c, `perf_event_deferred_output`). It comes after an unlimited number of other
-//! records, or before its samples where another CPU's buffer was written first. Older perfs discard every chain with
-//! such a marker.
+//! Since 6.19, the kernel can record the user part of a callchain later (`perf record --call-graph fp,defer`). The
+//! callchain of the sample then ends with `PERF_CONTEXT_USER_DEFERRED` and a cookie. A CALLCHAIN_DEFERRED record with
+//! the same cookie contains the user part (kernel/events/core.c, `perf_event_deferred_output`). It follows after any
+//! number of other records, or precedes its samples if the buffer of another CPU was written first. Older versions of
+//! perf discard every callchain with this marker.
 
 use std::collections::HashMap;
 
@@ -21,16 +21,16 @@ use super::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 
-/// Bytes of the largest record: a size of 16 bits, a multiple of 8.
+/// Maximum size of a record in bytes: a 16-bit size that is a multiple of 8.
 const MAX_SIZE: usize = 65_528;
 
-/// Joins CALLCHAIN_DEFERRED records to the samples that wait for them, and clears the flags that announce them. A sample
-/// whose record is missing keeps what it has.
+/// Joins CALLCHAIN_DEFERRED records with their samples, and clears the flags that announce them. A sample without such
+/// a record keeps its own part of the callchain.
 #[derive(Debug)]
 pub struct MergeDeferred {
-    /// Whether the recording is read ahead in any case, or only where it can be read twice.
+    /// Whether to read the recording ahead in any case, or only if it can be read twice.
     is_asked_for: bool,
-    /// The user parts of callchains; nothing where there are none.
+    /// The user parts of callchains; `None` if there are none.
     chains: Option<Chains>,
     merged: u64,
     missing: u64,
@@ -39,17 +39,18 @@ pub struct MergeDeferred {
 }
 
 impl MergeDeferred {
-    /// A stage that merges; a stream is stored until its end is known.
+    /// Returns a stage that merges. A stream is stored until its end.
     pub fn new() -> Self {
         MergeDeferred { is_asked_for: true, chains: None, merged: 0, missing: 0, cut: 0, removed: 0 }
     }
 
-    /// A stage that merges where the input has deferred callchains and can be read twice, and changes nothing else.
+    /// Returns a stage that merges if the input has deferred callchains and can be read twice; otherwise, it changes
+    /// nothing.
     pub fn where_possible() -> Self {
         MergeDeferred { is_asked_for: false, ..MergeDeferred::new() }
     }
 
-    /// The sample with its whole callchain; nothing where it does not wait for a part of it.
+    /// Returns the sample with its complete callchain; `None` if it has no deferred part.
     fn merge(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<Option<Record>> {
         let Some(chains) = &self.chains else { return Ok(None) };
         if recording.events.sample_view(raw).and_then(|sample| deferred_cookie(sample.callchain())).is_none() {
@@ -72,7 +73,7 @@ impl MergeDeferred {
                 self.missing += 1;
             }
         }
-        // The two words of marker and cookie are in the record's size.
+        // The size of the record includes the marker and the cookie.
         let others = raw.bytes.len().saturating_sub((kernel.len().saturating_add(2)).saturating_mul(8));
         let room = MAX_SIZE.saturating_sub(others) / 8;
         if words.len() > room {
@@ -90,13 +91,13 @@ impl Default for MergeDeferred {
     }
 }
 
-/// A chain without the marker at its end, and the cookie of what is to come.
+/// Returns a callchain without the marker at its end, and the cookie of the deferred part.
 fn is_deferred(words: &[u64]) -> Option<(&[u64], u64)> {
     let cookie = deferred_cookie(words.iter().copied())?;
     Some((words.get(..words.len().checked_sub(2)?)?, cookie))
 }
 
-/// The user part of a chain that never came: where the sample itself was, if that was in user space.
+/// Returns the replacement for a missing user part: the instruction pointer of the sample, if it is in user space.
 fn leaf(raw: &RawRecord<'_>, sample: &Sample) -> Vec<u64> {
     match sample.ip {
         Some(ip) if CpuMode::of(raw.misc) == CpuMode::USER => vec![CallchainContext::USER.0, ip],
@@ -104,14 +105,14 @@ fn leaf(raw: &RawRecord<'_>, sample: &Sample) -> Vec<u64> {
     }
 }
 
-/// The user parts of callchains by thread and cookie. Most occur more than once, and are held once.
+/// The user parts of callchains by thread and cookie. Most of them occur more than once, and are stored once.
 #[derive(Debug)]
 struct Chains {
     limits: Limits,
     by_key: HashMap<(Option<u32>, u64), usize, RandomState>,
     numbers: HashMap<Box<[u64]>, usize, RandomState>,
     all: Vec<Box<[u64]>>,
-    /// Bytes held.
+    /// Size of the stored data in bytes.
     held: u64,
 }
 
@@ -120,7 +121,7 @@ impl Chains {
         Chains { limits, by_key: HashMap::default(), numbers: HashMap::default(), all: Vec::new(), held: 0 }
     }
 
-    /// Takes a record of `recording`. Of several with the same key the first one counts.
+    /// Adds a record of `recording`. If several have the same key, the first one is used.
     fn see(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<()> {
         if raw.kind != RecordType::CALLCHAIN_DEFERRED {
             return Ok(());
@@ -146,14 +147,14 @@ impl Chains {
         Ok(())
     }
 
-    /// The user part with a cookie, of thread `tid` or of a record that does not name its thread.
+    /// Returns the user part with a cookie, of thread `tid` or of a record without a thread.
     fn find(&self, tid: Option<u32>, cookie: u64) -> Option<&[u64]> {
         let number = self.by_key.get(&(tid, cookie)).or_else(|| self.by_key.get(&(None, cookie)))?;
         self.all.get(*number).map(|words| &**words)
     }
 }
 
-/// Whether an event has its user callchains come later, or has them in its buffer.
+/// Returns whether an event has deferred user callchains, or receives them in its buffer.
 fn defers(attr: &Attr) -> bool {
     attr.flags.defer_callchain() | attr.flags.defer_output() != 0
 }
@@ -165,11 +166,11 @@ fn clear(attr: &mut Attr) {
     }
 }
 
-/// An EVENT_DESC section without the flags.
+/// Clears the flags in an EVENT_DESC section.
 fn clear_descs(bytes: &[u8], endian: Endian) -> Result<Vec<u8>> {
     let mut section = match Section::decode(FeatureId::EVENT_DESC, bytes, endian, &Layout::default()) {
         Ok(section) => section,
-        // One that is damaged stays so.
+        // A damaged section remains unchanged.
         Err(_) => return Ok(bytes.to_vec()),
     };
     if let Feature::EventDescs(descs) = &mut section.value {

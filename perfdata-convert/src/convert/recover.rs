@@ -1,9 +1,9 @@
-//! Recovering: what can be believed of a damaged recording becomes one that is whole.
+//! Recovery: writes the intact data of a damaged recording as a valid recording.
 //!
-//! The reader does the work ([`Survey`],
-//! [`RecordingReader::salvaged`](perfdata_core::read::RecordingReader::salvaged)): it gives records that can be believed,
-//! and a layout without what is lost. At first the input is surveyed, so that nothing is written where nothing is left, or
-//! all is asked for; and one that needs nothing is copied.
+//! The reader does most of the work ([`Survey`],
+//! [`RecordingReader::salvaged`](perfdata_core::read::RecordingReader::salvaged)): it returns intact records, and a
+//! layout without the lost parts. The input is first surveyed, so that nothing is written if nothing is left, or if
+//! everything is required. An undamaged input is copied.
 
 use std::fmt;
 use std::fs::File;
@@ -26,30 +26,30 @@ use crate::io::{Input, Output, OutputDirectory, in_temporary, temporary_file};
 use crate::leftover::{CUT, without_place};
 use crate::verify::{Finding, Report, Seen, Severity, lacks_tracing_data, wrong_end, wrong_sections};
 
-/// What became of a damaged recording.
+/// The result of recovering a damaged recording.
 #[derive(Debug)]
 pub struct Recovery {
-    /// What the conversion did.
+    /// The summary of the conversion.
     pub summary: Summary,
-    /// Ranges of the input that were skipped, ascending; the first thousand, if there are more.
+    /// The skipped ranges of the input, ascending; only the first thousand, if there are more.
     pub skipped: Vec<Gap>,
-    /// What else is lost, and what was done about it.
+    /// Other losses, and how they were handled.
     pub losses: Vec<String>,
 }
 
-/// A range of the input that was skipped.
+/// A skipped range of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// In which file of a directory.
+    /// The name of the file in a directory.
     pub file: Option<String>,
-    /// Where it is.
+    /// Its offset and size.
     pub place: FileSection,
-    /// What is wrong with its first bytes.
+    /// The reason why its first bytes cannot be read.
     pub why: String,
 }
 
 impl Gap {
-    /// The range that was `skipped`; whether it is the last one, with no records behind it.
+    /// Returns the range `skipped`; `is_last` if no records follow it.
     fn of(file: &Option<String>, skipped: &Skipped, is_last: bool) -> Self {
         let why = without_place(&skipped.why);
         let is_cut = is_last && matches!(skipped.why.problem(), Problem::Truncated { .. });
@@ -68,17 +68,17 @@ impl fmt::Display for Gap {
     }
 }
 
-/// The most rounds in which what is left is looked at again.
+/// Maximum number of rounds in which the remaining data are checked again.
 const ROUNDS: usize = 16;
 
-/// Writes what can be believed of `input` to `output`. A recording that needs nothing comes out byte-identical. With
-/// `strict`, one with records behind damaged bytes is refused.
+/// Writes the intact data of `input` to `output`. The output of an undamaged recording is byte-identical. With
+/// `strict`, a recording with records after damaged bytes is refused.
 ///
-/// Without the damaged bytes other records stand next to each other, and one of them may not be believed any more. So
-/// what is left is looked at as often as something else has to go: what was recovered needs nothing.
+/// When damaged bytes are removed, other records become adjacent, and one of them may then no longer be plausible. So
+/// the remaining data are checked again until nothing else must be removed: a recovered recording needs no recovery.
 ///
 /// # Errors
-/// The input cannot be read, has no attribute left, or is refused. There is no output then.
+/// The input cannot be read, has no attribute left, or is refused. In these cases, there is no output.
 pub fn recover(input: Input, output: Output, strict: bool) -> Result<Recovery> {
     let input = input.into_seekable()?;
     output.write_seekable(|file| {
@@ -88,10 +88,10 @@ pub fn recover(input: Input, output: Output, strict: bool) -> Result<Recovery> {
     })
 }
 
-/// The same, and what is recovered then goes through a conversion, which `to_output` makes of it.
+/// Recovers like [`recover`], and then converts the recovered recording with `to_output`.
 ///
 /// # Errors
-/// As [`recover`], and those of `to_output`.
+/// As [`recover`], and the errors of `to_output`.
 pub fn recover_and(input: Input, strict: bool, to_output: impl FnOnce(Input) -> Result<Summary>) -> Result<Recovery> {
     let input = input.into_seekable()?;
     let mut plain = temporary_file()?;
@@ -104,10 +104,10 @@ pub fn recover_and(input: Input, strict: bool, to_output: impl FnOnce(Input) -> 
     Ok(Recovery { summary: Summary { bytes_in, from, elapsed, ..summary }, ..recovery })
 }
 
-/// Converts what was recovered to `output`, which becomes visible only if nothing is wrong with it.
+/// Converts the recovered recording to `output`, which only becomes visible if it contains no errors.
 ///
 /// # Errors
-/// Those of the conversion; an output that [`Report`] finds an error in.
+/// The errors of the conversion; or [`Report`] finds an error in the output.
 pub fn convert_recovered(conversion: Conversion, recovered: Input, output: Output) -> Result<Summary> {
     let start = Instant::now();
     output.write_seekable(|file| {
@@ -118,7 +118,7 @@ pub fn convert_recovered(conversion: Conversion, recovered: Input, output: Outpu
     })
 }
 
-/// The same into a directory, through the `stages` that each of its files gets anew.
+/// Converts the recovered recording to a directory, through new `stages` for each of its files.
 ///
 /// # Errors
 /// As [`convert_recovered`].
@@ -133,7 +133,7 @@ pub fn convert_recovered_to_directory(
     Ok(Summary { elapsed: start.elapsed(), ..summary })
 }
 
-/// Writes what can be believed of `input` to `file`.
+/// Writes the intact data of `input` to `file`.
 fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery> {
     let start = Instant::now();
     let Plan { skipped, mut losses, conversion } = Plan::of(input, strict)?;
@@ -144,7 +144,7 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
     };
     let mut summary = Conversion { stages, to: None }.run_into(readable, file)?;
     for _ in 0..ROUNDS {
-        // A copy needs as little as what it was made of.
+        // A copy of an undamaged recording needs no recovery either.
         let again = if is_whole { break } else { Plan::of(&input.in_file(file)?, false)? };
         let Some((stages, damaged)) = again.conversion else { break };
         let gone =
@@ -164,7 +164,7 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
     Ok(Recovery { summary, skipped, losses })
 }
 
-/// Refuses what `perfconv verify` finds an error in.
+/// Refuses a recording in which `perfconv verify` finds an error.
 fn check(recovered: &Input) -> Result<()> {
     let report = Report::of(recovered.again().ok_or_else(unsalvaged)?)?;
     match report.findings.iter().find(|finding| finding.severity == Severity::Error) {
@@ -180,7 +180,7 @@ fn check(recovered: &Input) -> Result<()> {
     }
 }
 
-/// Makes the bytes of `from` those of `file`.
+/// Replaces the content of `file` by the content of `from`.
 fn replace(file: &mut File, from: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
@@ -188,11 +188,11 @@ fn replace(file: &mut File, from: &mut File) -> io::Result<()> {
     io::copy(from, file).map(drop)
 }
 
-/// What has to be done with a recording so that all of it can be believed.
+/// The steps to make a recording valid.
 struct Plan {
     skipped: Vec<Gap>,
     losses: Vec<String>,
-    /// How to read what can be believed, and what else has to change; nothing if the recording needs nothing.
+    /// The stages and the input for reading the intact data; `None` if the recording is undamaged.
     conversion: Option<(Vec<Box<dyn Stage>>, Input)>,
 }
 
@@ -234,7 +234,7 @@ impl Plan {
             losses.push(format!("{more} skipped; {bytes} bytes in all"));
         }
         let mut rest = main.recording.clone();
-        // The index of AUX data is made anew where records move.
+        // If records move, the index of AUX data is created again.
         let is_index_remade = (bytes > 0 || is_split) && container == ContainerKind::File;
         let wrong =
             wrong_ones(&mut rest, &seen(&surveys), container, |id| is_index_remade && id == FeatureId::AUXTRACE);
@@ -257,7 +257,7 @@ impl Plan {
             losses.push(format!("{file}the compressed data is written plain: {why}"));
             is_decompressed = true;
         }
-        // Files are decompressed when they are merged.
+        // Directories are decompressed when their files are merged.
         if is_decompressed && !is_split {
             stages.push(Box::new(Decompress::judged()));
         }
@@ -269,7 +269,7 @@ impl Plan {
     }
 }
 
-/// What the records that are left say of feature sections.
+/// Returns the data of the remaining records that feature sections also contain.
 fn seen(surveys: &[(Option<String>, Survey)]) -> Seen {
     let mut seen = Seen::default();
     for (_, Survey { samples, salvaging, .. }) in surveys {
@@ -280,7 +280,7 @@ fn seen(surveys: &[(Option<String>, Survey)]) -> Seen {
     seen
 }
 
-/// Takes the sections out of a recording that contradict the rest of it, but for those that are `exempt`.
+/// Removes sections that contradict the rest of a recording, except those that are `exempt`.
 fn wrong_ones(
     rest: &mut Recording,
     seen: &Seen,
@@ -293,13 +293,13 @@ fn wrong_ones(
         if more.is_empty() {
             return wrong;
         }
-        // What others say may depend on them.
+        // The check of other sections may depend on them.
         more.iter().for_each(|id| drop(rest.features.remove(&id.0)));
         wrong.extend(more);
     }
 }
 
-/// An input that is salvaged can be read twice.
+/// Returns an internal error: an input for recovery can always be read twice.
 fn unsalvaged() -> Error {
     Error::Refused("the input cannot be read twice".into())
 }
@@ -311,9 +311,9 @@ fn hopeless(error: Error) -> Error {
     }
 }
 
-/// Leaves out what contradicts the records.
+/// Drops data that contradict the records.
 struct Without {
-    /// The ids of the events.
+    /// Whether to drop the IDs of the events.
     ids: bool,
     sections: Vec<FeatureId>,
 }
@@ -375,7 +375,7 @@ impl Stage for Without {
     }
 }
 
-/// What is lost outside of the records: what is not there, and `wrong` sections.
+/// Reports losses other than records: missing data, and `wrong` sections.
 fn tell_losses(
     lines: &mut Vec<String>,
     lost: &Losses,
@@ -409,7 +409,7 @@ fn tell_losses(
     }
 }
 
-/// What perf will miss.
+/// Reports missing data that perf requires.
 fn tell_missing(lines: &mut Vec<String>, recording: &Recording, container: ContainerKind) {
     if lacks_tracing_data(recording) {
         lines.push("there is no tracing data: perf shows no tracepoint events without it".into());

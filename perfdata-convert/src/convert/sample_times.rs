@@ -1,4 +1,4 @@
-//! Times of the first and the last sample of a stream, those in compressed records included.
+//! The times of the first and the last sample of a stream, including those in compressed records.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use super::{Link, Requirements, Stage};
 use crate::error::Result;
 
-/// Watches the samples of a stream go by.
+/// Collects the times of samples.
 #[derive(Debug, Default)]
 pub struct SampleTimes {
     range: Option<(u64, u64)>,
@@ -21,10 +21,10 @@ pub struct SampleTimes {
 }
 
 impl SampleTimes {
-    /// Looks at a record of `recording`, whatever it is.
+    /// Processes a record of `recording` of any type.
     ///
     /// # Errors
-    /// A compressed record that cannot be decompressed.
+    /// A compressed record cannot be decompressed.
     pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> perfdata_core::Result<()> {
         match record.kind {
             RecordType::SAMPLE => self.sample(record, recording),
@@ -53,35 +53,35 @@ impl SampleTimes {
         }
     }
 
-    /// Earliest and latest time seen, in nanoseconds on the recording's clock.
+    /// Returns the earliest and the latest time so far, in nanoseconds on the recording's clock.
     pub fn range(&self) -> Option<SampleTime> {
         self.range.map(|(first, last)| SampleTime { first, last })
     }
 }
 
-/// The times of the samples in front of the stages that may leave some out.
+/// The times of the samples before the stages that may drop some.
 type Before = Rc<RefCell<Option<SampleTime>>>;
 
-/// Brings SAMPLE_TIME up to date where stages may leave samples out, or change their times.
+/// Updates SAMPLE_TIME if stages may drop samples or change their times.
 pub(super) struct UpdateTimes {
     place: Place,
     times: SampleTimes,
-    /// Whether the recording says the times.
+    /// Whether the recording contains the times.
     is_wanted: bool,
 }
 
 enum Place {
-    /// In front of these stages.
+    /// Before these stages.
     Before(Before),
-    /// Behind them.
+    /// After these stages.
     BackgroundWriter(Before),
-    /// Behind them, where a pipe comes in or goes out: it says the times before the first sample. As in a pipe of `perf
-    /// record` they are 0, for not known; the stage that makes a file of it looks for them.
+    /// After these stages, if the input or the output is a pipe, where the times precede the first sample. As in a pipe
+    /// of `perf record`, they become 0, which means unknown. A conversion to a file then determines them.
     Pipe,
 }
 
 impl UpdateTimes {
-    /// Puts such stages around those of `stages` that may leave samples out.
+    /// Inserts such stages before and after those of `stages` that may drop samples.
     pub(super) fn around(stages: &mut Vec<Box<dyn Stage>>, from: ContainerKind, to: ContainerKind) {
         let first = stages.iter().position(|stage| !stage.requirements().keeps_samples);
         let last = stages.iter().rposition(|stage| !stage.requirements().keeps_samples);

@@ -1,4 +1,4 @@
-//! Files whose parts share bytes, and feature sections that cannot be read: what of them a conversion can keep.
+//! Files whose parts share bytes, or with unreadable feature sections: which of these a conversion can keep.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use perfdata_core::record::RecordHeader;
 use crate::error::{Error, Result, Step};
 use crate::leftover::without_place;
 
-/// Refuses a file of which two parts share bytes: if one of them changes, so does the other.
+/// Refuses a file in which two parts share bytes: changing one of them also changes the other.
 pub(super) fn check_parts(container_layout: &ContainerLayout) -> Result<()> {
     let ContainerLayout::File(file) = container_layout else { return Ok(()) };
     let data = file.header.data;
@@ -50,8 +50,8 @@ pub(super) fn check_parts(container_layout: &ContainerLayout) -> Result<()> {
     Err(Error::Refused(what).with_step(Step::Recover))
 }
 
-/// Refuses a file with a feature section that cannot be read, but of which perf may read something: it cannot be
-/// converted. `recording` is what becomes of the file.
+/// Refuses a file with an unreadable feature section of which perf may still read something: it cannot be converted.
+/// `recording` is the converted recording.
 pub(super) fn check_lost(file: &FileLayout, recording: &Recording, source: &dyn Source) -> Result<()> {
     let lost = file.lost_sections().filter(|(id, _)| !recording.features.contains_key(id));
     for (id, place) in lost.filter(|(_, place)| place.offset < file.len) {
@@ -63,8 +63,8 @@ pub(super) fn check_lost(file: &FileLayout, recording: &Recording, source: &dyn 
     Ok(())
 }
 
-/// Refuses what was written to `output` if perf would read another thing there than in the input, whose layout was
-/// `file`, where a section cannot be read. `recording` is what was written.
+/// Refuses `output` if perf would read an unreadable section differently than in the input, whose layout is `file`.
+/// `recording` is the written recording.
 pub(super) fn check_kept(
     file: &FileLayout,
     recording: &Recording,
@@ -97,8 +97,8 @@ pub(super) fn check_kept(
     Ok(())
 }
 
-/// Whether perf may read something of a section that cannot be read: most sections it reads beyond their end, too. Build
-/// ids it reads one by one, up to the first one that cannot be; perf inject writes attributes over it.
+/// Returns whether perf may read something of an unreadable section. perf reads most sections beyond their end. It
+/// reads build IDs one by one, up to the first unreadable one; perf inject overwrites this section with attributes.
 fn says_something(id: u32, bytes: &[u8], file: &FileLayout, recording: &Recording) -> bool {
     let header = RecordHeader::parse(bytes, recording.endian);
     let is_void = header.is_none_or(|header| usize::from(header.size) < BuildIdEntry::FIXED);
@@ -119,7 +119,7 @@ fn cannot_be_kept(id: u32, place: FileSection, bytes: &[u8], recording: &Recordi
     Error::refused_without(what, Step::DropFeature(id))
 }
 
-/// The bytes of a section, as far as they are in the file.
+/// Returns the bytes of a section, as far as the file contains them.
 fn bytes_at(source: &dyn Source, place: FileSection) -> Result<Vec<u8>> {
     let len = source.len().map_err(Error::io("input"))?;
     let mut bytes = Vec::new();

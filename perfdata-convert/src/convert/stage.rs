@@ -1,4 +1,4 @@
-//! What a stage is: one step of a conversion, and what it asks of the pipeline.
+//! The interface of a stage, which is one step of a conversion, and its requirements.
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
@@ -11,18 +11,19 @@ use super::link::{CompressedRecords, Link};
 use crate::error::Result;
 use crate::io::InputSource;
 
-/// What a stage needs, and what it promises. The default is safe for every stage; a stage that needs less is faster, or
-/// works on more inputs, when it says so.
+/// The requirements and guarantees of a stage. The default is safe for every stage. A stage with fewer requirements is
+/// faster, or supports more inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Requirements {
-    /// All events are known before the first record. A stream whose attributes come late is read twice then, which
-    /// standard input cannot be. Default: true.
+    /// All events are known before the first record. If the attributes of a stream come later, it must be read twice,
+    /// which standard input does not support. Default: true.
     pub events_first: bool,
-    /// All records pass this one stage: it cannot run once for each file of a directory. Default: true.
+    /// A single instance of the stage must process all records: it cannot run separately for each file of a directory.
+    /// Default: true.
     pub all_records: bool,
-    /// The stage may refuse a record in the middle of the stream. A pipe is completed in a temporary file then, before
-    /// its first byte is written to the output. Default: true.
+    /// The stage may refuse a record in the middle of the stream. In this case, a pipe is completed in a temporary file
+    /// before its first byte is written to the output. Default: true.
     pub may_refuse: bool,
     /// The stage forwards every sample with its time. If not, the pipeline updates SAMPLE_TIME. Default: false.
     pub keeps_samples: bool,
@@ -30,22 +31,22 @@ pub struct Requirements {
     pub is_neutral: bool,
     /// The stage changes metadata of the output's container, so it comes after the change of container. Default: false.
     pub after_container: bool,
-    /// When the stage reads the whole input before the first record. Default: never.
+    /// The condition under which the stage reads the whole input before the first record. Default: never.
     pub reads_ahead: ReadsAhead,
     /// The number at the end of a pipe's features that the reader of the output expects. Default: the newest one.
     pub end_of_features: Option<FeatureId>,
 }
 
-/// When [`Stage::look_ahead`] is called.
+/// The condition under which [`Stage::look_ahead`] is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ReadsAhead {
-    /// Not at all.
+    /// Never.
     #[default]
     Never,
-    /// If the input can be read twice; what cannot is not stored for it.
+    /// If the input can be read twice. Other inputs are not stored for this purpose.
     IfSeekable,
-    /// If the output is a pipe, which has its metadata before the records.
+    /// If the output is a pipe, whose metadata precede the records.
     IntoPipe,
     /// Always.
     Always,
@@ -67,7 +68,7 @@ impl Default for Requirements {
 }
 
 impl Requirements {
-    /// Those of a stage that needs nothing and forwards every sample.
+    /// Returns the requirements of a stage that needs nothing and forwards every sample.
     pub fn none() -> Self {
         Requirements {
             events_first: false,
@@ -78,12 +79,12 @@ impl Requirements {
         }
     }
 
-    /// Whether the input must be read twice for an output `to`.
+    /// Returns whether the input must be read twice for an output `to`.
     pub(super) fn needs_seekable_for(&self, to: ContainerKind) -> bool {
         self.reads_ahead != ReadsAhead::IfSeekable && self.reads_ahead_for(to)
     }
 
-    /// Whether the stage reads the input ahead for an output `to`.
+    /// Returns whether the stage reads the input ahead for an output `to`.
     pub(super) fn reads_ahead_for(&self, to: ContainerKind) -> bool {
         match self.reads_ahead {
             ReadsAhead::Never => false,
@@ -94,25 +95,25 @@ impl Requirements {
     }
 }
 
-/// One step of a conversion. It forwards what it does not change.
+/// One step of a conversion. Forwards unchanged records.
 ///
-/// In [`record`](Self::record) and the other methods that get a [`Link`], [`Link::recording`] is the recording at this
-/// place of the pipeline: its events, and the features and metadata records so far.
+/// In [`record`](Self::record) and the other methods with a [`Link`], [`Link::recording`] is the recording at this
+/// position of the pipeline: its events, and the features and metadata records so far.
 pub trait Stage {
-    /// What the stage needs. Asked more than once; the answer may depend on what [`begin`](Self::begin) saw only where
-    /// a field says so.
+    /// Returns the requirements of the stage. This method is called more than once. The result may only depend on the
+    /// arguments of [`begin`](Self::begin) if the description of a field permits this.
     fn requirements(&self) -> Requirements {
         Requirements::default()
     }
 
-    /// How the stage takes compressed records of type `kind`. By default it gets the records in them, and what it
-    /// forwards is compressed again in the same way.
+    /// Returns how the stage handles compressed records of type `kind`. By default, it receives the decompressed
+    /// records, and its forwarded records are compressed again in the same way.
     fn compressed(&self, kind: RecordType) -> CompressedRecords {
         CompressedRecords::Opened(kind)
     }
 
-    /// Reads the whole input ahead, for what the stage must know. [`InputSource::reopen`] gives no reader where the input
-    /// cannot be read twice. `recording` is what is known before the records.
+    /// Reads the whole input ahead, if the stage requires data from it. [`InputSource::reopen`] returns no reader if
+    /// the input cannot be read twice. `recording` contains everything known before the records.
     ///
     /// # Errors
     /// The input cannot be read.
@@ -120,8 +121,8 @@ pub trait Stage {
         Ok(())
     }
 
-    /// Sees, and may change, the model before the first record, and where everything is in the input. A stage that
-    /// [needs events first](Requirements::events_first) finds all of them here.
+    /// Receives the model before the first record, and the layout of the input. The stage may change both. If it [needs
+    /// events first](Requirements::events_first), all of them are in the model.
     ///
     /// # Errors
     /// The recording cannot be converted.
@@ -129,12 +130,12 @@ pub trait Stage {
         Ok(())
     }
 
-    /// Whether the stage looks at records of this type: others pass it by, many at once.
+    /// Returns whether the stage processes records of this type. Other records bypass it in batches.
     fn wants(&self, _kind: RecordType) -> bool {
         true
     }
 
-    /// Takes several records, and gives `next` what becomes of them: those that are wanted go to
+    /// Processes several records, and forwards the results to `next`. Passes records of wanted types to
     /// [`record`](Self::record).
     ///
     /// # Errors
@@ -143,17 +144,16 @@ pub trait Stage {
         each_part(self, batch, next)
     }
 
-    /// Takes a record, and gives `next` what becomes of it. What follows the record outside its size goes the way of
-    /// the record: nobody needs to remember that it was left out.
+    /// Processes a record, and forwards the result to `next`. The payload after a record is only forwarded if the
+    /// record was: the stage need not remember whether it dropped the record.
     ///
     /// # Errors
-    /// The record cannot be converted, or the output not be written.
+    /// The record cannot be converted, or the output cannot be written.
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         next.record(record)
     }
 
-    /// Takes a part of what follows the last record outside its size. What is handed on goes to the stages behind if the
-    /// record did.
+    /// Processes a part of the payload of the last record. The payload only reaches the next stages if the record did.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -161,7 +161,7 @@ pub trait Stage {
         next.payload(bytes)
     }
 
-    /// Takes bytes at the end of the stream that are no records.
+    /// Processes bytes at the end of the stream that are not records.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -169,7 +169,7 @@ pub trait Stage {
         next.unreadable(bytes)
     }
 
-    /// Sees the end of the records; may add some, and change the model for what a file has behind them.
+    /// Ends the stage. It may add records, and change the model for the metadata that a file has after them.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -177,13 +177,13 @@ pub trait Stage {
         Ok(())
     }
 
-    /// What the user should know of the output that no error tells.
+    /// Returns notes for the user about the output.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Gives `stage` the records of a batch that it wants one at a time, and hands on the others.
+/// Passes the wanted records of a batch to `stage` one at a time, and forwards the others.
 pub(super) fn each_part(stage: &mut (impl Stage + ?Sized), batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
     let mut rest = *batch;
     while let Some(part) = rest.take_part(|kind| stage.wants(kind)) {

@@ -1,7 +1,7 @@
-//! The other byte order: every number by its declaration, everything else as it was recorded.
+//! Conversion to the other byte order: every number according to its declaration, everything else unchanged.
 //!
-//! A record is decoded in the recording's byte order and encoded in the other one. Payloads with an order of their
-//! own (RAW data, stacks, AUX data, tracing data, code, build ids, strings) stay as they are.
+//! A record is decoded in the recording's byte order and encoded in the other one. Payloads with a byte order of their
+//! own (RAW data, stacks, AUX data, tracing data, code, build IDs, strings) remain unchanged.
 
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, SlotContent};
@@ -17,7 +17,7 @@ use super::decompress::check_end;
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result, Step};
 
-/// What to do with what cannot be converted with certainty.
+/// How to handle content that cannot be converted with certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unknown {
     /// Keep the bytes unchanged, with a converted header
@@ -36,12 +36,12 @@ pub struct Swap {
     unknown: Unknown,
     /// Whether the input has another byte order.
     is_other: bool,
-    /// The order to write.
+    /// The byte order to write.
     endian: Endian,
     zstd: Option<(Decompressor, Compressor)>,
     /// Offset of the last compressed record.
     compressed_at: u64,
-    /// Whether the piece before was already unreadable.
+    /// Whether the previous bytes were already unreadable.
     unreadable: bool,
     buffer: Vec<u8>,
     notes: Vec<String>,
@@ -50,14 +50,14 @@ pub struct Swap {
 /// The byte order to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// The one that the input does not have.
+    /// The byte order that the input does not have.
     Other,
-    /// A certain one.
+    /// A fixed byte order.
     Order(Endian),
 }
 
 impl Swap {
-    /// A stage that writes the byte order `to`.
+    /// Returns a stage that writes the byte order `to`.
     pub fn new(to: Target, unknown: Unknown) -> Self {
         Swap {
             to,
@@ -72,7 +72,7 @@ impl Swap {
         }
     }
 
-    /// What becomes of a thing of uncertain meaning: `Ok(true)` to keep it.
+    /// Decides about content with unknown meaning: `Ok(true)` to keep it.
     fn decide(&self, what: &str, offset: Option<u64>, why: &str) -> Result<bool> {
         match self.unknown {
             Unknown::Keep => Ok(true),
@@ -85,7 +85,7 @@ impl Swap {
         }
     }
 
-    /// The bytes of a feature section in the other byte order; nothing where it is to be left out.
+    /// Returns the bytes of a feature section in the other byte order; `None` to drop it.
     fn section(&self, id: FeatureId, bytes: &[u8], from: &Recording, offset: Option<u64>) -> Result<Option<Vec<u8>>> {
         let layout = Layout { nr_cpus_available: from.nr_cpus_available(), ..Layout::default() };
         let doubt = match Section::decode(id, bytes, from.endian, &layout) {
@@ -101,7 +101,7 @@ impl Swap {
         Ok(self.decide(&format!("feature {id}"), offset, &doubt)?.then(|| bytes.to_vec()))
     }
 
-    /// Appends `raw` in the other byte order to `out`; false where it is to be left out.
+    /// Appends `raw` in the other byte order to `out`; returns false to drop it.
     fn convert(&self, raw: &RawRecord<'_>, from: &Recording, out: &mut Vec<u8>) -> Result<bool> {
         let name = || format!("{} record (type {})", raw.kind, raw.kind.0);
         let mut record = match self.decode(raw, &from.events) {
@@ -132,7 +132,8 @@ impl Swap {
         Ok(true)
     }
 
-    /// The record, or why its meaning is in doubt. Under `keep` only a record that cannot be read at all is.
+    /// Returns the record, or the reason why its meaning is unknown. With `keep`, this only concerns unreadable
+    /// records.
     fn decode(&self, raw: &RawRecord<'_>, events: &Events) -> Result<Record, String> {
         if raw.kind == RecordType::SAMPLE && events.of_record(raw).is_none() && !events.have_one_layout() {
             return Err("its event is not known".into());
@@ -149,7 +150,7 @@ impl Swap {
         }
     }
 
-    /// Hands on converted records, the first of which stood at `offset`.
+    /// Forwards converted records, the first of which was at `offset`.
     fn give(&self, bytes: &mut Vec<u8>, offset: u64, next: &mut Link<'_>) -> Result<()> {
         if !bytes.is_empty() {
             next.records(&RecordBatch::first(bytes, self.endian, offset))?;
@@ -158,7 +159,7 @@ impl Swap {
         Ok(())
     }
 
-    /// Opens a compressed record, converts what is in it, and compresses it again.
+    /// Decompresses a compressed record, converts its records, and compresses them again.
     fn recompress(&mut self, raw: &RawRecord<'_>, from: &Recording, next: &mut Link<'_>) -> Result<()> {
         let (mut inner, mut outer) = match self.zstd.take() {
             Some(pair) => pair,
@@ -188,7 +189,7 @@ impl Swap {
         Ok((Decompressor::of(from)?, Compressor::new(kind, self.endian, level)?))
     }
 
-    /// The parts of a pipe's head that are not in the model.
+    /// Converts the parts of a pipe's head that are not in the model.
     fn convert_head(&mut self, container_layout: &mut ContainerLayout, from: &Recording) -> Result<()> {
         let ContainerLayout::Pipe(head) = container_layout else { return Ok(()) };
         for slot in &mut head.slots {
@@ -265,7 +266,7 @@ impl Stage for Swap {
         let from = next.recording();
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
-        // Where the records in `bytes` stood.
+        // The original offset of the records in `bytes`.
         let mut start = batch.offset();
         for raw in batch.iter() {
             let (before, end) = (bytes.len(), raw.offset.saturating_add(raw.bytes.len() as u64));
@@ -279,7 +280,7 @@ impl Stage for Swap {
                 self.convert(&raw, from, &mut bytes)?;
             }
             if bytes.len() - before != raw.bytes.len() {
-                // What comes next stood elsewhere than behind it.
+                // The next record did not follow directly in the input.
                 self.give(&mut bytes, start, next)?;
                 start = end;
             }
@@ -307,7 +308,7 @@ impl Stage for Swap {
         Ok(())
     }
 
-    /// A cut record stays recognisable as one: its header is converted, the rest stays. So does text.
+    /// Converts only the header of a truncated record, so that it remains recognisable. Text remains unchanged.
     fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         let first = !std::mem::replace(&mut self.unreadable, true);
         let from = next.recording();
@@ -331,7 +332,8 @@ impl Stage for Swap {
         if let Some(Ok(Section { value: Feature::Compressed(mut params), .. })) =
             recording.feature(FeatureId::COMPRESSED)
             && params.ratio != 0
-            // Nothing was compressed here in `data` of a directory, but beside it.
+            // In `data` of a directory, nothing may have been compressed, while the other files contain compressed
+            // data.
             && outer.ratio() != 0
         {
             params.ratio = outer.ratio();
@@ -345,7 +347,7 @@ impl Stage for Swap {
     }
 }
 
-/// What there is to say of RAW data, whose byte order nothing tells.
+/// Returns a note about RAW data whose byte order is not known.
 fn note_of_raw_data(from: &Recording) -> Option<String> {
     let told = |event: &perfdata_core::Event| {
         event.attr.kind == EventType::TRACEPOINT && from.features.contains_key(&FeatureId::TRACING_DATA.0)
@@ -361,7 +363,7 @@ fn note_of_raw_data(from: &Recording) -> Option<String> {
     })
 }
 
-/// `bytes` with the record header at their start, if there is a whole one, in the other byte order.
+/// Converts the record header at the start of `bytes`, if it is complete, to the other byte order.
 fn swap_header(bytes: &[u8], from: Endian, to: Endian) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     if let Some(header) = RecordHeader::parse(bytes, from) {

@@ -1,4 +1,4 @@
-//! How many records of which type go into the output, for those who want to hear it.
+//! Counts the records in the output by type, for verbose messages.
 
 use perfdata_core::Recording;
 use perfdata_core::record::{RawRecord, RecordType};
@@ -7,7 +7,7 @@ use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::Result;
 use crate::show::tallies::Tallies;
 
-/// Counts the records, and changes nothing.
+/// Counts the records, without changes.
 #[derive(Debug, Default)]
 pub struct Tally {
     tallies: Tallies,

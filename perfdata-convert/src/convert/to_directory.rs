@@ -1,4 +1,4 @@
-//! To a directory: `data`, and where the input is one, every `data.N` by itself, as perf keeps them.
+//! Conversion to a directory: `data`, and, if the input is a directory, every `data.N` separately, as in perf.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -12,32 +12,32 @@ use super::{Begun, Conversion, Ready, Stage, Summary, pump};
 use crate::error::{Error, Result};
 use crate::io::{Input, Output, OutputDirectory};
 
-/// Whether a file or folder of a directory is what [`convert`] writes there.
+/// Returns whether [`convert`] writes a file or folder of this name to a directory.
 pub fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if name.starts_with("kcore_dir") { is_kernel(path) } else { path.is_file() && (name == "data" || is_records(name)) }
 }
 
-/// Whether it is a folder with the image of a kernel, as perf makes it, and nothing else.
+/// Returns whether it is a folder that contains only the image of a kernel, as written by perf.
 fn is_kernel(path: &Path) -> bool {
     let Ok(mut entries) = fs::read_dir(path) else { return false };
     let is_part = |entry: fs::DirEntry| KERNEL.iter().any(|&name| entry.file_name() == name) && entry.path().is_file();
     !path.is_symlink() && entries.all(|entry| entry.is_ok_and(is_part))
 }
 
-/// What perf puts into `kcore_dir` (tools/perf/util/symbol-elf.c, `kcore_copy`).
+/// The files that perf writes to `kcore_dir` (tools/perf/util/symbol-elf.c, `kcore_copy`).
 const KERNEL: [&str; 3] = ["kcore", "kallsyms", "modules"];
 
-/// Whether it is the name of a file of bare records.
+/// Returns whether it is the name of a file that contains only records.
 fn is_records(name: &str) -> bool {
     name.strip_prefix("data.").is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Converts `input` to the directory `output`, through the `stages` that each of its files gets anew. The image of the
-/// recorded kernel beside them is copied.
+/// Converts `input` to the directory `output`, through new `stages` for each of its files. Also copies the image of the
+/// recorded kernel.
 ///
 /// # Errors
-/// The input cannot be read or converted, or the output not be written. There is no output then.
+/// The input cannot be read or converted, or the output cannot be written. In these cases, there is no output.
 pub fn convert(
     input: Input,
     output: OutputDirectory,
@@ -46,10 +46,10 @@ pub fn convert(
     convert_and(input, output, stages, |_| Ok(()))
 }
 
-/// The same; the directory appears only if `check` finds nothing wrong with it where it stands then.
+/// Converts like [`convert`], but the directory only becomes visible if `check` accepts its temporary version.
 ///
 /// # Errors
-/// As [`convert`], and those of `check`.
+/// As [`convert`], and the errors of `check`.
 pub(super) fn convert_and(
     input: Input,
     output: OutputDirectory,
@@ -99,7 +99,7 @@ fn convert_into(
     Ok(summary)
 }
 
-/// The error, with the file in which it is.
+/// Adds the name of the file to the error.
 fn inside(error: Error, name: &str) -> Error {
     match error {
         Error::Read(error) => Error::Read(error.inside(name)),
@@ -109,7 +109,7 @@ fn inside(error: Error, name: &str) -> Error {
     }
 }
 
-/// Copies a file, or a folder with all that is in it.
+/// Copies a file, or a folder with its content.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let meta = fs::symlink_metadata(from).map_err(Error::io(from))?;
     if meta.is_dir() {
@@ -118,7 +118,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             let name = entry.map_err(Error::io(from))?.file_name();
             copy(&from.join(&name), &to.join(&name))?;
         }
-        // Of a folder that its owner cannot write nothing could be removed.
+        // The content of a folder without write permission could not be removed.
         let permissions = Permissions::from_mode(meta.permissions().mode() | 0o700);
         fs::set_permissions(to, permissions).map_err(Error::io(to))
     } else if meta.is_file() {
@@ -129,13 +129,13 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         }
         Ok(())
     } else {
-        // A link may lead to what its recorder has no right to see.
+        // A link may refer to a file that the user who recorded could not read.
         Err(Error::Refused(format!("{} is neither a file nor a folder: it is not copied", from.display())))
     }
 }
 
 impl Conversion {
-    /// Converts an input of bare records, which has no metadata to be written.
+    /// Converts an input that contains only records, without metadata in the output.
     fn run_beside(mut self, input: Input, output: Output) -> Result<Summary> {
         let size = input.size();
         let (reader, source) = input.reader()?;

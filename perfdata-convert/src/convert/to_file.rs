@@ -1,4 +1,4 @@
-//! Pipe to file: metadata records become the parts of a file that its header points at.
+//! Pipe to file: metadata records become the sections that the file header refers to.
 
 use std::collections::HashSet;
 
@@ -16,28 +16,28 @@ use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result};
 use crate::leftover::without_place;
 
-/// Takes the metadata out of the stream, and learns from the records what a file says of them.
+/// Removes the metadata from the stream, and collects the data about records that a file's metadata contain.
 ///
-/// Everything comes from the recording: no feature is invented, and none is taken from this machine.
+/// Everything comes from the recording. No feature is invented or taken from this machine.
 #[derive(Default)]
 pub(super) struct ToFile {
     /// The model before the first record.
     before: Option<Recording>,
-    /// Whether there are attributes at the head of the stream.
+    /// Whether there are attributes at the start of the stream.
     has_early_events: bool,
-    /// Events so far.
+    /// Number of events so far.
     events: usize,
     build_ids: Vec<BuildIdEntry>,
-    /// Names that EVENT_DESC gives, until a record says something else.
+    /// The names in EVENT_DESC, until a record contradicts them.
     described: Option<DescribedNames>,
     /// Names in EVENT_UPDATE records.
     names: NamesById,
     has_stat: bool,
-    /// Whether there are records that can be understood without attributes, as those of `perf sched stats`.
+    /// Whether there are records that can be decoded without attributes, such as those of `perf sched stats`.
     has_plain_records: bool,
-    /// Whether there are records that nobody understands without attributes.
+    /// Whether there are records that cannot be decoded without attributes.
     needs_events: bool,
-    /// Whether the times of the samples are looked for: the recorder left room for them.
+    /// Whether to determine the times of the samples: the recorder wrote a section with zeros for them.
     wants_times: bool,
     times: SampleTimes,
 }
@@ -55,7 +55,7 @@ impl Stage for ToFile {
         self.has_early_events = has_attrs(container_layout);
         self.events = recording.events.len();
         check_ids(&recording.events)?;
-        // A pipe's SAMPLE_TIME is written before the first sample, so it says 0.
+        // A pipe's SAMPLE_TIME is written before the first sample, so it is 0.
         self.wants_times = recording
             .features
             .get(&FeatureId::SAMPLE_TIME.0)
@@ -107,7 +107,7 @@ impl Stage for ToFile {
                 self.build_ids.extend(build_id(record, model)?);
                 return Ok(());
             }
-            // These stand first where the pipe was made from a file.
+            // If the pipe was made from a file, these are the first records.
             RecordType::EVENT_UPDATE if self.described.as_ref().is_some_and(|names| names.has(record)) => return Ok(()),
             RecordType::EVENT_UPDATE => {
                 if let Some((id, name)) = name_in(record) {
@@ -124,7 +124,7 @@ impl Stage for ToFile {
         next.record(record)
     }
 
-    /// A file's records end where the data section does: what is none is left out.
+    /// Drops bytes that are not records: in a file, the records end with the data section.
     fn unreadable(&mut self, _bytes: &[u8], _next: &mut Link<'_>) -> Result<()> {
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Stage for ToFile {
     }
 }
 
-/// Whether a pipe has attributes at its head.
+/// Returns whether a pipe has attributes at its start.
 pub(super) fn has_attrs(container_layout: &ContainerLayout) -> bool {
     match container_layout {
         ContainerLayout::Pipe(head) => head.slots.iter().any(|slot| matches!(slot.content, SlotContent::Attr(_))),
@@ -153,7 +153,7 @@ pub(super) fn has_attrs(container_layout: &ContainerLayout) -> bool {
     }
 }
 
-/// Makes the changes that made `changed` of `before` in `model`, too: those of the stages beside this one.
+/// Applies the difference between `before` and `changed` to `model`: the changes by the other stages.
 fn repeat_changes(model: &mut Recording, before: &Recording, mut changed: Recording) {
     (model.magic, model.endian) = (changed.magic, changed.endian);
     if changed.events[..] != before.events[..] {
@@ -192,7 +192,7 @@ impl ToFile {
         Ok(())
     }
 
-    /// Adds the build ids of records to the section, each once: a file that perf inject made may have both.
+    /// Adds the build IDs in records to the section, without repetitions: a file made by perf inject may have both.
     fn add_build_ids(&mut self, recording: &mut Recording) -> Result<()> {
         let known = match recording.feature(FeatureId::BUILD_ID) {
             Some(Ok(Section { value: Feature::BuildIds(BuildIds(known)), .. })) => known,
@@ -214,8 +214,8 @@ impl ToFile {
         Ok(())
     }
 
-    /// The names that EVENT_UPDATE records give to the events. perf matches the section's entries with the events by
-    /// their order, so it is made only when every event has a name.
+    /// Returns the names that EVENT_UPDATE records give to the events. perf matches the entries of the section with the
+    /// events by their order, so there is only a section if every event has a name.
     fn event_desc(&self, recording: &Recording) -> Option<EventDescs> {
         if recording.events.is_empty() {
             return None;
@@ -228,8 +228,8 @@ impl ToFile {
     }
 }
 
-/// Refuses events of which two have the same id, but not the same attribute and ids: whose records these are, and which name
-/// belongs to the id, readers of files and of pipes decide in different ways.
+/// Refuses two events with the same ID but different attributes or IDs. Readers of files and of pipes differ in which
+/// event gets the records and the name of such an ID.
 pub(super) fn check_ids(events: &Events) -> Result<()> {
     for (at, event) in events.iter().enumerate() {
         for &id in &event.ids {
@@ -246,7 +246,7 @@ fn taken(id: u64, event: usize) -> String {
     format!("id {id} belongs to event {event}, whose attribute, or other ids, are different")
 }
 
-/// The refusal of an attribute that comes behind records of other events: in a file it would be there before them.
+/// Returns the error about an attribute after records of other events. In a file, it would precede them.
 fn late(record: &RawRecord<'_>, event: &Event, model: &Recording) -> Error {
     let known = event.ids.iter().find_map(|&id| Some((id, model.events.of_id_strict(id)?)));
     let other = known.and_then(|(id, at)| Some((id, at, model.events.get(at)?)));
@@ -259,15 +259,15 @@ fn late(record: &RawRecord<'_>, event: &Event, model: &Recording) -> Error {
     Error::Refused(format!("at offset {:#x}: HEADER_ATTR record: {what}", record.offset))
 }
 
-/// Whether branches are sampled for their own sake, not to make callchains of them (`--call-graph lbr`): perf report
-/// shows branches in place of samples where a file says so.
+/// Returns whether branches are sampled for their own sake, and not for callchains (`--call-graph lbr`). If a file says
+/// so, perf report shows branches instead of samples.
 fn samples_branches(attr: &Attr) -> bool {
     let kinds = attr.branch_sample_type.unwrap_or_default();
     let is_callchain = attr.sample_type.has(SampleType::CALLCHAIN) && kinds.has(BranchSampleType::CALL_STACK);
     attr.sample_type.has(SampleType::BRANCH_STACK) && !is_callchain
 }
 
-/// The build id of a record as an entry of the section: type 0, no trailer.
+/// Returns the build ID of a record as an entry of the section: type 0, no trailer.
 fn build_id(record: &RawRecord<'_>, model: &Recording) -> Result<Option<BuildIdEntry>> {
     let record = Record::decode(record, &model.events.layout_of(record))?;
     let Body::HeaderBuildId(found) = record.body else { return Ok(None) };

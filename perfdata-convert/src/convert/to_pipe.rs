@@ -1,6 +1,7 @@
-//! File to pipe: the parts of a file that its header points at become metadata records.
+//! File to pipe: the sections that the file header refers to become metadata records.
 //!
-//! The writer makes the records from the model; here is what else a pipe has, and what it cannot hold.
+//! The writer makes these records from the model. This stage handles other content of a pipe, and content that a pipe
+//! cannot have.
 
 use perfdata_core::container_layout::{ContainerLayout, Slot};
 use perfdata_core::feature::FeatureId;
@@ -13,14 +14,15 @@ use super::to_file::check_ids;
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::{Error, Result, Step};
 
-/// Sections that a file has again when it is made from the pipe: two flags that the attributes and records tell, and
-/// the places of records in the file.
+/// Sections that are restored if the pipe is converted to a file: two flags that follow from the attributes and
+/// records, and the index of offsets in the file.
 const FOUND_AGAIN: [FeatureId; 3] = [FeatureId::BRANCH_STACK, FeatureId::STAT, FeatureId::AUXTRACE];
 
-/// Puts the names of events into records, as perf does in pipes, and says what the pipe will not hold.
+/// Inserts records with the names of events, like perf in pipes, and adds notes about content that the pipe cannot
+/// have.
 #[derive(Default)]
 pub(super) struct ToPipe {
-    /// What stands before the first record.
+    /// The records to insert before the first record.
     first: Vec<Vec<u8>>,
     notes: Vec<String>,
     /// Sections that cannot be read.
@@ -64,7 +66,7 @@ impl Stage for ToPipe {
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        // In a file a record like any other, in a pipe what it cannot be read without.
+        // In a file, this is an ordinary record; a pipe cannot be read without it.
         if is_metadata(record.kind) {
             Record::decode(record, &Layout::default())?;
         }
@@ -78,7 +80,7 @@ impl Stage for ToPipe {
         self.send_first(recording.endian, next)
     }
 
-    /// A reader of a pipe cannot tell where the records end: what is none is left out.
+    /// Drops bytes that are not records: a reader of a pipe cannot recognise the end of the records.
     fn unreadable(&mut self, _bytes: &[u8], _next: &mut Link<'_>) -> Result<()> {
         Ok(())
     }
@@ -88,7 +90,7 @@ impl Stage for ToPipe {
     }
 }
 
-/// A section that a pipe cannot hold can be dropped: adds this to the error.
+/// Adds a solution to the error if a section does not fit in a pipe: it can be dropped.
 pub(super) fn with_way_out(error: perfdata_write::Error) -> Error {
     match error {
         perfdata_write::Error::TooLarge { ref name, .. } | perfdata_write::Error::Section { ref name, .. } => {

@@ -1,4 +1,4 @@
-//! A recording without its AUX data.
+//! Removes the AUX data of a recording.
 
 use perfdata_core::Recording;
 use perfdata_core::attr::SampleType;
@@ -10,8 +10,8 @@ use super::decompress::{forget_compression, is_section};
 use super::{CompressedRecords, Link, Requirements, Stage};
 use crate::error::Result;
 
-/// Leaves out AUXTRACE records with what follows them and the index of them, and empties the AUX part of samples. All
-/// other records stay, those about AUX data, too: what happened beside the trace is still told in full.
+/// Drops AUXTRACE records with their payload and their index, and empties the AUX field of samples. All other records
+/// remain, including those about AUX data: the sideband remains complete.
 #[derive(Debug, Default)]
 pub struct WithoutAux {
     /// Whether samples have AUX data.
@@ -23,7 +23,7 @@ impl Stage for WithoutAux {
         Requirements { events_first: true, may_refuse: true, ..Requirements::none() }
     }
 
-    /// Compressed records are opened where samples in them may have AUX data.
+    /// Decompresses compressed records if samples in them may have AUX data.
     fn compressed(&self, _: RecordType) -> CompressedRecords {
         if self.has_samples { CompressedRecords::Plain } else { CompressedRecords::AsTheyAre }
     }

@@ -1,4 +1,4 @@
-//! The older forms of records: which records change, and how.
+//! Older forms of records: which records change, and how.
 
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::{
@@ -8,25 +8,25 @@ use perfdata_core::record::{
 use perfdata_core::wire::Text;
 use perfdata_core::{Event, Events, Layout, Version};
 
-/// Sets of CPUs are ranges since this release, and guests' machines are in the errors of AUX data.
+/// Since this release, sets of CPUs may be ranges, and AUX data errors contain the machine of a guest.
 const RANGES_AND_GUESTS: &str = "6.0";
 
-/// The errors of AUX data have a time since this release.
+/// Since this release, AUX data errors contain a time.
 const TIMED_ERRORS: &str = "4.20";
 
 /// `PROT_EXEC`, which is the same on all architectures.
 const PROT_EXEC: u32 = 4;
 
-/// The events of a recording as they come and as they go.
+/// The original and the converted events of a recording.
 #[derive(Debug)]
 pub(super) struct Forms {
     version: Version,
     from: Events,
     to: Events,
-    /// Whether the samples of an event change, and those of any.
+    /// Whether the samples of each event change, and those of any event.
     samples: Vec<bool>,
     any_samples: bool,
-    /// Whether the trailers of an event's other records do, or its counter values.
+    /// Whether the trailers of other records, or the counter values, of any event change.
     others: bool,
 }
 
@@ -47,7 +47,7 @@ impl Forms {
         self.compare();
     }
 
-    /// Adds an event that comes in the stream.
+    /// Adds an event that appears in the stream.
     pub(super) fn add(&mut self, from: Event, to: Event) {
         self.from.push(from);
         self.to.push(to);
@@ -60,7 +60,7 @@ impl Forms {
             pairs.map(|(from, to)| (Layout::of_attr(&from.attr), Layout::of_attr(&to.attr)))
         };
         let lost = |kinds: fn(&Layout) -> bool| layouts().any(|(from, to)| kinds(&from) && !kinds(&to));
-        // They may be in samples of every event of the group.
+        // Samples of every event of the group may contain them.
         let loses_counters = lost(|layout| layout.branch_form.counters);
         let flags = BranchFlags(u64::MAX).known_in(self.version) != BranchFlags(!BranchFlags(u64::MAX).unknown());
         let sources = DataSource(u64::MAX).known_in(self.version) != DataSource(!DataSource(u64::MAX).unknown());
@@ -78,12 +78,12 @@ impl Forms {
         self.others = layouts().any(|(from, to)| from != to);
     }
 
-    /// Whether any record of the kernel changes.
+    /// Returns whether any record of the kernel changes.
     pub(super) fn have_changes(&self) -> bool {
         self.others || self.any_samples
     }
 
-    /// The bits of `misc` that are not those of flags which this perf does not know.
+    /// Returns a mask of the bits in `misc` without the flags that this perf does not know.
     pub(super) fn known_misc(&self, kind: RecordType) -> u16 {
         let newer = kind.info().map_or(&[][..], |info| info.misc).iter().filter(|flag| !self.version.has(flag.since));
         newer.fold(u16::MAX, |known, flag| known & !(1_u16.checked_shl(flag.bit).unwrap_or(0)))
@@ -93,7 +93,7 @@ impl Forms {
         kind.info().is_some_and(|info| self.version.has(info.since))
     }
 
-    /// Whether `raw` has another form for this perf, or may have.
+    /// Returns whether `raw` has, or may have, another form for this perf.
     pub(super) fn changes(&self, raw: &RawRecord<'_>) -> bool {
         match raw.kind {
             RecordType::SAMPLE if self.any_samples => match self.from.of_record(raw) {
@@ -111,7 +111,7 @@ impl Forms {
         }
     }
 
-    /// The layout of `raw` as it comes and as it goes; nothing where it is not known whose record it is.
+    /// Returns the original and the converted layout of `raw`; `None` if its event is not known.
     pub(super) fn layouts(&self, raw: &RawRecord<'_>) -> Option<(Layout, Layout)> {
         let event = self.from.of_record(raw);
         if event.is_none() && raw.kind == RecordType::SAMPLE && !self.from.have_one_layout() {
@@ -121,7 +121,7 @@ impl Forms {
         Some((self.from.layout_of(raw), to))
     }
 
-    /// Gives a record the form of this perf, in which its event has the layout `to`.
+    /// Converts a record to the form for this perf, in which its event has the layout `to`.
     pub(super) fn rewrite(&self, record: &mut Record, to: &Layout) {
         match &mut record.body {
             Body::Sample(sample) => self.sample(sample, to),
@@ -173,7 +173,7 @@ impl Forms {
         if let Some(chain) = sample.callchain.as_mut().filter(|_| !knows_deferred)
             && deferred_cookie(chain.iter().copied()).is_some()
         {
-            // The marker, and the cookie behind it.
+            // The marker and the cookie after it.
             let kept = chain.len().saturating_sub(2);
             *chain = chain.get(..kept).unwrap_or_default().to_vec().into();
         }
@@ -184,7 +184,7 @@ impl Forms {
         counters.known_in(self.version) == counters
     }
 
-    /// A read value without the counts of lost samples.
+    /// Removes the counts of lost samples from a read value.
     fn read(&self, read: &mut ReadValue) {
         let lost = perfdata_core::attr::ReadFormat::LOST;
         if lost.known_in(self.version) != lost {
@@ -193,9 +193,9 @@ impl Forms {
         }
     }
 
-    /// A range of CPUs becomes a list of them.
+    /// Converts a range of CPUs to a list.
     fn cpus(&self, kind: &mut perfdata_core::record::CpuMapType, cpus: &mut CpuSet) {
-        /// Stands for any CPU in a list.
+        /// Any CPU, in a list.
         const ANY: u16 = u16::MAX;
         if let CpuSet::Range(range) = cpus
             && !self.version.has(RANGES_AND_GUESTS)
@@ -206,7 +206,7 @@ impl Forms {
         }
     }
 
-    /// An error of AUX data without what came later.
+    /// Removes newer fields from an AUX data error.
     fn error(&self, fmt: &mut u32, detail: &mut AuxtraceErrorDetail) {
         if let AuxtraceErrorDetail::Guest(guest) = detail
             && !self.version.has(RANGES_AND_GUESTS)
@@ -224,7 +224,7 @@ impl Forms {
     }
 }
 
-/// A trailer with the parts of `to`.
+/// Converts a trailer to the fields of `to`.
 fn trailer_parts(trailer: &mut SampleId, to: &Layout) {
     if to.sample_type.has(SampleType::ID) {
         trailer.id = trailer.id.or(trailer.identifier);
@@ -232,12 +232,12 @@ fn trailer_parts(trailer: &mut SampleId, to: &Layout) {
     trailer.keep_parts(to.sample_type);
 }
 
-/// An MMAP2 record becomes an MMAP record: who it belongs to, where it is and what it is called are the same.
+/// Converts an MMAP2 record to an MMAP record, with the same process, address range and name.
 fn mmap(record: &mut Record) {
     let Body::Mmap2(map) = &record.body else { return };
     let Mmap2 { pid, tid, addr, len, pgoff, prot, .. } = *map;
     let body = Mmap { pid, tid, addr, len, pgoff, filename: map.filename.clone() };
-    // The recorder says of mappings of its own making what may be done with them only for those of processes.
+    // perf records the protection of synthesized mappings only for processes.
     let is_user = matches!(CpuMode::of(record.misc), CpuMode::USER | CpuMode::GUEST_USER);
     if is_user && prot != 0 && prot & PROT_EXEC == 0 {
         record.misc |= MISC_MMAP_DATA;
