@@ -1,5 +1,5 @@
-//! Looking at many records at once, on all CPUs: they are gathered into batches, and what becomes of each batch is taken
-//! in the order of the records. Where the system starts no threads, the calling thread does all of it.
+//! Processes many records in parallel: collects them in batches, and delivers the results in the order of the records.
+//! If the system cannot start threads, the calling thread does everything.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -11,18 +11,18 @@ use perfdata_core::record::RawRecord;
 
 use crate::error::{Error, Result};
 
-/// Threads that work on batches at most: what each needs is held in memory.
+/// Maximum number of threads that process batches. Each requires memory.
 const MOST: usize = 4;
 
-/// Bytes of records in a batch: enough that handing it over costs nothing.
+/// Size of a batch in bytes: large enough that the overhead is negligible.
 const BYTES: usize = 128 << 10;
 
-/// Records out of a walk.
+/// Records of a recording.
 pub struct Batch {
     bytes: Vec<u8>,
     places: Vec<Place>,
     endian: Endian,
-    /// What made it impossible to read more compressed records behind these.
+    /// The error that prevented reading the compressed records after these.
     pub broken: Option<perfdata_core::Error>,
 }
 
@@ -33,36 +33,36 @@ struct Place {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Returns an empty batch.
     pub fn new(endian: Endian) -> Self {
         Batch { bytes: Vec::new(), places: Vec::new(), endian, broken: None }
     }
 
-    /// Adds a record; one out of a compressed record with its place in that.
+    /// Adds a record. A record in a compressed record also has an index there.
     pub fn push(&mut self, record: &RawRecord<'_>, inner: Option<usize>) {
         let len = u16::try_from(record.bytes.len()).unwrap_or(u16::MAX);
         self.places.push(Place { offset: record.offset, len, inner });
         self.bytes.extend_from_slice(record.bytes);
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to process.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty() && self.broken.is_none()
     }
 
-    /// Whether it is large enough to be worked on.
+    /// Returns whether it is large enough to be processed.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= BYTES
     }
 
-    /// Makes room for others, as many as there were.
+    /// Removes all records, but keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.places.clear();
         self.broken = None;
     }
 
-    /// The records.
+    /// Returns the records.
     pub fn records(&self) -> impl Iterator<Item = (RawRecord<'_>, Option<usize>)> {
         let mut bytes = self.bytes.as_slice();
         self.places.iter().filter_map(move |place| {
@@ -73,23 +73,23 @@ impl Batch {
     }
 }
 
-/// Where batches are handed in.
+/// The input of the batches.
 pub enum Intake<'a, J> {
-    /// Threads work on them.
+    /// Threads process the batches.
     Threads {
-        /// To the threads, with the number of the batch.
+        /// The channel to the threads, with the number of each batch.
         jobs: SyncSender<(u64, J)>,
-        /// One for each batch whose result is not taken yet.
+        /// Contains an item for each batch whose result was not taken yet.
         permits: SyncSender<()>,
         /// The number of the next batch.
         next: u64,
     },
-    /// Each is worked on, and its result taken, before the next one; false where no more results are taken.
+    /// Each batch is processed, and its result taken, before the next one. Returns false if no more results are taken.
     Here(&'a mut dyn FnMut(J) -> bool),
 }
 
 impl<J> Intake<'_, J> {
-    /// Hands in a batch; false where nobody takes the results any more.
+    /// Submits a batch. Returns false if no more results are taken.
     pub fn hand_in(&mut self, job: J) -> bool {
         match self {
             Intake::Threads { jobs, permits, next } => {
@@ -102,11 +102,11 @@ impl<J> Intake<'_, J> {
     }
 }
 
-/// Has `work` done on all batches that `feed` hands in, on several CPUs, and gives what becomes of them to `take`, in
-/// the order in which they were handed in, as soon as it is there.
+/// Calls `work` on several CPUs with all batches that `feed` submits, and calls `take` with the results in the order of
+/// submission, as soon as they are available.
 ///
 /// # Errors
-/// Those of `take` and `feed`.
+/// The errors of `take` and `feed`.
 pub fn in_order<J: Send, T: Send, R: Send>(
     feed: impl FnOnce(&mut Intake<'_, J>) -> Result<R> + Send,
     work: impl Fn(J) -> T + Sync,
@@ -116,7 +116,7 @@ pub fn in_order<J: Send, T: Send, R: Send>(
     in_order_on(workers, feed, work, take)
 }
 
-/// The same with at most so many threads that work.
+/// Does the same with at most `workers` threads.
 fn in_order_on<J: Send, T: Send, R: Send>(
     workers: usize,
     feed: impl FnOnce(&mut Intake<'_, J>) -> Result<R> + Send,
@@ -126,7 +126,7 @@ fn in_order_on<J: Send, T: Send, R: Send>(
     let (jobs, waiting) = sync_channel::<(u64, J)>(workers);
     let (permits, taken) = sync_channel(2 * workers);
     let waiting = Mutex::new(waiting);
-    // A thread that cannot be started drops what it was to do.
+    // If the thread cannot be started, its closure is dropped.
     let feed = Mutex::new(Some(feed));
     let fed = thread::scope(|scope| {
         let (done, results) = channel();
@@ -144,7 +144,7 @@ fn in_order_on<J: Send, T: Send, R: Send>(
         };
         let feeder = thread::Builder::new().spawn_scoped(scope, feeder).ok()?;
         let outcome = take_in_order(&results, &taken, &mut take);
-        // Whoever waits for a permit, or for somebody to take a result, does so no more.
+        // Ends all waiting for a permit, or for a result to be taken.
         drop((results, taken));
         let fed = feeder.join().unwrap_or_else(|panic| panic::resume_unwind(panic))?;
         Some(outcome.and(fed))

@@ -1,8 +1,8 @@
-//! How many records a recording has: one definition for every command.
+//! The number of records of a recording, with one definition for all commands.
 //!
-//! Counted are the records of the data section. In a pipe, metadata are records of the stream, too; a file has them in
-//! sections of their own, so they are counted apart. So are the records inside compressed records: a compressed record is
-//! one record of the data section, whatever is in it.
+//! Counts the records of the data section. In a pipe, metadata are records of the stream, too; a file has them in
+//! separate sections. So metadata records are counted separately. Records inside compressed records are also counted
+//! separately: a compressed record counts as one record of the data section, regardless of its content.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use crate::show::json::Json;
 /// The numbers of records of a recording, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Records of the data section; in a pipe, those that are no metadata.
+    /// Records of the data section; in a pipe, without metadata.
     pub records: u64,
     /// Records inside compressed records of the data section.
     pub compressed: u64,
-    /// Metadata records (`HEADER_…`), which hold what a file has outside of its data section.
+    /// Metadata records (`HEADER_…`), whose content a file has outside of its data section.
     pub metadata: u64,
 }
 
@@ -34,7 +34,7 @@ impl Counts {
         self.compressed = self.compressed.saturating_add(1);
     }
 
-    /// Counts a record, which is at a place inside a compressed record, or in the stream.
+    /// Counts a record, which is inside a compressed record if it has an index there, and otherwise in the stream.
     pub fn add_at(&mut self, kind: RecordType, inner: Option<usize>) {
         match inner {
             Some(_) => self.add_compressed(),
@@ -42,7 +42,7 @@ impl Counts {
         }
     }
 
-    /// Counts records of the stream. Metadata records are in runs of their own.
+    /// Counts records of the stream. Metadata records must be in a separate batch.
     pub fn add_batch(&mut self, batch: &RecordBatch<'_>) {
         match batch.iter().next() {
             Some(record) if batch.len() == 1 => self.add(record.kind),
@@ -57,12 +57,12 @@ impl Counts {
         self.metadata = self.metadata.saturating_add(other.metadata);
     }
 
-    /// `890 records`, without what is counted apart.
+    /// Formats the number as `890 records`, without the separate numbers.
     pub fn short(&self) -> String {
         number_of(self.records, "record")
     }
 
-    /// The fields of the object `name` in JSON.
+    /// Writes the fields of the object `name` in JSON.
     pub fn json(&self, json: &mut Json, name: &str) {
         json.object(name);
         json.number("records", self.records);
@@ -72,12 +72,12 @@ impl Counts {
     }
 }
 
-/// `1 record`, `2 records`.
+/// Formats a number and its unit: `1 record`, `2 records`.
 pub(crate) fn number_of(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `890 records`, and behind it what is counted apart.
+/// Formats the number as `890 records`, followed by the separate numbers.
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.short())?;
@@ -91,7 +91,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Whether a record of this type holds what a file has outside of its data section.
+/// Returns whether the content of records of this type is outside of the data section in a file.
 pub fn is_header(kind: RecordType) -> bool {
     is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID
 }

@@ -1,4 +1,4 @@
-//! Why an operation failed, and what makes it possible.
+//! Errors, and their solutions.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,44 +12,44 @@ use crate::foreign::Foreign;
 /// Result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation failed.
+/// The reason why an operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The input is damaged, or no recording.
+    /// The input is corrupt, or not a recording.
     #[error(transparent)]
     Read(#[from] perfdata_core::Error),
-    /// The output could not be made.
+    /// The output could not be written.
     #[error(transparent)]
     Write(#[from] perfdata_write::Error),
-    /// The conversion cannot be done right, so it is not done.
+    /// A correct conversion is not possible.
     #[error("{0}")]
     Refused(String),
-    /// The arguments ask for something impossible.
+    /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),
     /// One of two recordings cannot be compared.
     #[error("{}: {source}", path.display())]
     Compared {
-        /// Which.
+        /// The path of this recording.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: Box<Error>,
     },
-    /// The operating system refused.
+    /// An error of the operating system.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// What comes as a stream is something else than a recording.
+    /// A stream is not a recording.
     #[error("{source}")]
     Unrecognised {
-        /// What it is.
+        /// The type of its content.
         foreign: Foreign,
-        /// What is wrong with it.
+        /// The error of the reader.
         source: Box<Error>,
     },
     /// An error for which a solution is known.
@@ -62,7 +62,7 @@ pub enum Error {
     },
 }
 
-/// What makes an operation possible that was refused.
+/// The solution for an operation that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
@@ -85,7 +85,7 @@ pub enum Step {
 }
 
 impl Error {
-    /// For `map_err`: the system's error with the file.
+    /// For `map_err`: adds the file to the error of the system.
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { path, source }
@@ -97,7 +97,7 @@ impl Error {
         Error::Avoidable { source: Box::new(self), step }
     }
 
-    /// A refusal, and what makes the operation possible.
+    /// Returns a refusal and its solution.
     pub(crate) fn refused_without(what: impl Into<String>, step: Step) -> Error {
         Error::Refused(what.into()).with_step(step)
     }
@@ -122,7 +122,7 @@ impl Error {
         }
     }
 
-    /// What is wrong with the input, where that is the trouble.
+    /// Returns the error of the input, if the input is the reason.
     pub fn of_input(&self) -> Option<&perfdata_core::Error> {
         match self {
             Error::Read(error) => Some(error),
@@ -143,7 +143,7 @@ impl Error {
         }
     }
 
-    /// Whether the reader of the output went away: not an error of a command in a pipeline.
+    /// Returns whether the reader of the output has quit, which is not an error of a command in a pipeline.
     pub fn is_broken_pipe(&self) -> bool {
         let source = match self {
             Error::Write(perfdata_write::Error::Io { source, .. }) | Error::Io { source, .. } => source,

@@ -1,10 +1,10 @@
-//! Gathers the records of a walk into batches, together with what is known of the recording where they stand, and has
-//! them looked at by several threads.
+//! Collects the records of a recording in batches with the state of the recording at their position, and processes them
+//! on several threads.
 //!
-//! The model of a pipe grows with the metadata in it, and a thread needs one that stays as it is: a copy. A stream in which
-//! metadata and other records take turns would have the model copied at each turn, so that its cost would grow with the
-//! square of its length. So a copy is made only when as many bytes have passed since the last one as there are
-//! metadata; until then the records are looked at where they are read, with the model as it is.
+//! The model of a pipe grows with the metadata in it, and a thread needs a constant model, which is a copy. If metadata
+//! and other records alternate in a stream, a copy at each change would have a cost that grows with the square of the
+//! length. So a new copy is only made if the bytes since the last copy are at least as many as the metadata. Until
+//! then, records are processed on the reading thread, with the current model.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use perfdata_core::{Endian, Error, Recording};
 use crate::batch::{Batch, Intake};
 use perfdata_session::EventNames;
 
-/// What is known of a recording at some place in it.
+/// The state of a recording at some position.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// The model.
@@ -26,16 +26,16 @@ pub struct Known<'a> {
     pub names: &'a EventNames,
 }
 
-/// Something handed in: records to be looked at, or what somebody saw who did.
+/// A submitted item: records to process, or the result of processing them.
 pub enum Job<T> {
-    /// Records, and what is known of them.
+    /// Records, and the state of the recording.
     Open(Batch, Arc<(Recording, EventNames)>),
-    /// Done already.
+    /// The result.
     Done(T),
 }
 
 impl<T> Job<T> {
-    /// What `look` sees in the records.
+    /// Returns the result of `look` for the records.
     pub fn finish(self, look: impl FnOnce(&Batch, Known<'_>) -> T) -> T {
         match self {
             Job::Open(batch, known) => look(&batch, Known { recording: &known.0, names: &known.1 }),
@@ -44,24 +44,24 @@ impl<T> Job<T> {
     }
 }
 
-/// Gathers records, and hands them in.
+/// Collects and submits records.
 pub struct Feed<'a, 'b, T, L> {
     look: L,
     intake: &'a mut Intake<'b, Job<T>>,
     names: EventNames,
     batch: Batch,
-    /// The last copy of what is known, and whether nothing was learned since.
+    /// The last copy of the state, and whether it is up to date.
     copy: Option<Arc<(Recording, EventNames)>>,
     is_fresh: bool,
-    /// Whether the batch waits to be looked at here.
+    /// Whether the batch will be processed on this thread.
     is_here: bool,
-    /// Bytes of metadata, and bytes of anything since the last copy.
+    /// Size of the metadata, and of everything since the last copy, in bytes.
     metadata: u64,
     passed: u64,
 }
 
 impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
-    /// Hands records in `endian` order in to `intake`, or has `look` look at them.
+    /// Returns a feed that submits records in byte order `endian` to `intake`, or processes them with `look`.
     pub fn new(endian: Endian, intake: &'a mut Intake<'b, Job<T>>, look: L) -> Self {
         Feed {
             look,
@@ -76,12 +76,13 @@ impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
         }
     }
 
-    /// Learns what a record says of others. What metadata say is true from themselves on, and nothing of themselves
-    /// depends on it: for a run of them, such as the head of a pipe, nothing is copied. Breaks as [`push`](Self::push).
+    /// Processes the effects of a record on others. Metadata apply from their own position on, and decoding them does
+    /// not depend on other metadata. So consecutive metadata, such as the head of a pipe, require no copy. Breaks like
+    /// [`push`](Self::push).
     pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> ControlFlow<()> {
         let len = record.bytes.len() as u64;
         self.passed = self.passed.saturating_add(len);
-        // A name of an event that is not there is no news yet.
+        // A name of an unknown event has no effect yet.
         let is_name = record.kind == RecordType::EVENT_UPDATE;
         let is_news = |id| recording.events.of_id(id).is_some();
         if is_metadata(record.kind) || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id))) {
@@ -93,15 +94,15 @@ impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
         ControlFlow::Continue(())
     }
 
-    /// Learns that `len` bytes of payload have passed, which may be tracing data.
+    /// Adds `len` bytes of payload, which may be tracing data.
     pub fn see_payload(&mut self, len: usize) {
         (self.metadata, self.passed) =
             (self.metadata.saturating_add(len as u64), self.passed.saturating_add(len as u64));
         self.is_fresh = false;
     }
 
-    /// Takes a record of `recording`, which was seen; one out of a compressed record with its place in that. Breaks
-    /// when nobody takes the results any more.
+    /// Adds a record of `recording` after [`see`](Self::see). A record in a compressed record also has an index there.
+    /// Breaks if no more results are taken.
     pub fn push(&mut self, record: &RawRecord<'_>, inner: Option<usize>, recording: &Recording) -> ControlFlow<()> {
         if self.copy.is_none() || !(self.is_fresh || is_metadata(record.kind)) {
             self.renew(recording)?;
@@ -110,7 +111,7 @@ impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
         if self.batch.is_full() { self.hand_in(recording) } else { ControlFlow::Continue(()) }
     }
 
-    /// Makes ready for a record that depends on what was learned.
+    /// Updates the state for a record that depends on it.
     fn renew(&mut self, recording: &Recording) -> ControlFlow<()> {
         if self.is_here {
             return ControlFlow::Continue(());
@@ -126,7 +127,7 @@ impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
         ControlFlow::Continue(())
     }
 
-    /// Takes what made it impossible to read more compressed records.
+    /// Adds an error that prevents reading further compressed records.
     pub fn push_error(&mut self, error: Error, recording: &Recording) -> ControlFlow<()> {
         if self.copy.is_none() {
             self.renew(recording)?;
@@ -135,12 +136,12 @@ impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
         self.hand_in(recording)
     }
 
-    /// Lets the model of `recording` grow: what has to be looked at with that of now, is.
+    /// Prepares for a change of the model of `recording`: processes records that require the current model.
     pub fn pause(&mut self, recording: &Recording) -> ControlFlow<()> {
         if self.is_here { self.hand_in(recording) } else { ControlFlow::Continue(()) }
     }
 
-    /// Hands in what there is.
+    /// Submits the collected records.
     pub fn hand_in(&mut self, recording: &Recording) -> ControlFlow<()> {
         let is_here = std::mem::take(&mut self.is_here);
         if self.batch.is_empty() {

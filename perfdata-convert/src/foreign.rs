@@ -1,23 +1,23 @@
-//! What a file is that is taken for a recording of perf, by its first bytes.
+//! Recognises files that are not recordings of perf by their first bytes.
 
 use std::io::{BufReader, Read};
 
-/// Bytes by which a file is judged.
+/// Number of bytes that are examined.
 pub const SNIFF: usize = 4096;
 
-/// Largest window of compressed data that is unpacked to be looked at, 2 to this power.
+/// Maximum window of compressed data that is decompressed for this purpose, as a power of 2.
 const WINDOW_LOG: u32 = 23;
 
-/// Something that is no recording.
+/// A file that is not a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
-    /// What it is, as in "x.data is …".
+    /// A description, as in "x.data is …".
     pub what: &'static str,
-    /// The program that makes a stream of a recording out of it.
+    /// The program that extracts a stream with a recording from it.
     pub unpack: Option<&'static str>,
 }
 
-/// Compressed files, by their first bytes, and programs that make a stream of them.
+/// First bytes of compressed files, and the programs that decompress them to a stream.
 const PACKED: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "zcat"),
     (b"\xfd7zXZ\0", "xzcat"),
@@ -26,7 +26,7 @@ const PACKED: &[(&[u8], &str)] = &[
     (b"\x04\x22\x4d\x18", "lz4cat"),
 ];
 
-/// Other things, by their first bytes.
+/// First bytes of other files.
 const OTHERS: &[(&[u8], &str)] = &[
     (b"\x7fELF", "an ELF file: a program, library or core"),
     (b"\x17\x08\x44tracing", "a recording of trace-cmd (trace.dat), which trace-cmd report reads"),
@@ -37,10 +37,10 @@ const OTHERS: &[(&[u8], &str)] = &[
     (b"PK\x03\x04", "a ZIP archive; a recording may be in it"),
 ];
 
-/// A tar archive, by the bytes at a place in it.
+/// The offset and the bytes that identify a tar archive.
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
-/// What bytes are whose beginning is `first`; nothing where nobody knows.
+/// Returns the type of a file that starts with `first`; `None` if it is not known.
 pub fn recognise(first: &[u8]) -> Option<Foreign> {
     if let Some(unpack) = PACKED.iter().find(|(start, _)| first.starts_with(start)).map(|(_, program)| *program) {
         return Some(packed(&unpacked(first), unpack));
@@ -60,7 +60,7 @@ pub fn recognise(first: &[u8]) -> Option<Foreign> {
     Some(Foreign { what, unpack: None })
 }
 
-/// What a compressed file is that begins with `first` when it is unpacked.
+/// Returns the type of a compressed file whose decompressed content starts with `first`.
 fn packed(first: &[u8], unpack: &'static str) -> Foreign {
     let is_tar = first.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1));
     let what = if is_tar {
@@ -75,7 +75,7 @@ fn packed(first: &[u8], unpack: &'static str) -> Foreign {
     Foreign { what, unpack: None }
 }
 
-/// As much of the beginning of a compressed file as its first bytes tell.
+/// Returns the start of the decompressed content of a compressed file, as far as its first bytes contain it.
 fn unpacked(first: &[u8]) -> Vec<u8> {
     if first.starts_with(b"\x1f\x8b") {
         start_of(flate2::read::GzDecoder::new(first))
@@ -90,7 +90,7 @@ fn unpacked(first: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The bytes up to the first error.
+/// Reads the bytes up to the first error.
 fn start_of(mut reader: impl Read) -> Vec<u8> {
     let mut bytes = vec![0; TAR.0 + TAR.1.len()];
     let mut len = 0;
@@ -104,7 +104,7 @@ fn start_of(mut reader: impl Read) -> Vec<u8> {
     bytes
 }
 
-/// A Profile in protocol buffers begins with a ValueType: field 1, a few bytes, and in it field 1, a number.
+/// A Profile in protocol buffers starts with a ValueType: field 1, a few bytes, and in it field 1, a number.
 fn is_pprof(first: &[u8]) -> bool {
     matches!(first, [0x0a, 2..=12, 0x08, ..])
 }
@@ -112,13 +112,13 @@ fn is_pprof(first: &[u8]) -> bool {
 fn is_text(first: &[u8]) -> bool {
     let whole = match std::str::from_utf8(first) {
         Ok(text) => text,
-        // The last character may be cut.
+        // The last character may be truncated.
         Err(error) if error.error_len().is_none() => {
             first.get(..error.valid_up_to()).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default()
         }
         Err(_) => return false,
     };
-    // A program that colours its text writes escapes.
+    // Programs with coloured output write escape sequences.
     let is_of_text = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r' | '\x1b');
     !whole.is_empty() && whole.chars().all(is_of_text)
 }

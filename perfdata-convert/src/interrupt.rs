@@ -1,7 +1,7 @@
-//! What must go when a signal ends the process: temporary files with a name.
+//! Temporary files with names, which must be removed when a signal ends the process.
 //!
-//! The library catches no signals. Who does calls [`end`] when one is to end the process, on a thread of its own: the
-//! others may wait for input that never comes.
+//! The library does not catch signals. A program that does calls [`end`] when a signal should end the process. It uses
+//! a separate thread for this: other threads may be blocked by input that never arrives.
 
 use std::cell::Cell;
 use std::fs;
@@ -11,24 +11,25 @@ use std::sync::{Mutex, PoisonError};
 /// The temporary files of this process.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Who holds it is not disturbed by a signal.
+/// Prevents the end of the process by a signal while it is locked.
 static GATE: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// Whether this thread holds the gate.
+    /// Whether this thread has locked the gate.
     static IS_UNDISTURBED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A file or directory that is removed when a signal ends the process. As long as the value lives; who made the file
-/// removes or renames it in all other cases.
+/// A file or directory that is removed if a signal ends the process while this value exists. Otherwise, the code that
+/// created the file removes or renames it.
 #[derive(Debug)]
 pub struct Temporary(PathBuf);
 
 impl Temporary {
-    /// Makes something by `make`, which stands at `path`. No signal ends the process between the two.
+    /// Creates a file or directory with `make`, at the path that `path` returns. No signal ends the process between
+    /// creation and registration.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub fn make<T, E>(make: impl FnOnce() -> Result<T, E>, path: impl FnOnce(&T) -> &Path) -> Result<(T, Self), E> {
         undisturbed(|| {
             let made = make()?;
@@ -45,12 +46,12 @@ impl Drop for Temporary {
     }
 }
 
-/// Does something during which no signal ends the process.
+/// Runs `work`, during which no signal ends the process.
 pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
     if IS_UNDISTURBED.get() {
         return work();
     }
-    /// Says so also where the work panics.
+    /// Resets the flag, also if `work` panics.
     struct Until;
     impl Drop for Until {
         fn drop(&mut self) {
@@ -63,12 +64,12 @@ pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Removes all that is temporary, and has `die` end the process: nothing temporary is made any more.
+/// Removes all temporary files, and then calls `die` to end the process. No new ones can be created anymore.
 pub fn end(die: impl FnOnce()) {
     undisturbed(|| {
         list(|all| {
             for path in all.iter() {
-                // Nothing is left to do about a file that cannot be removed.
+                // If a file cannot be removed, there is nothing else to do.
                 let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             }
         });

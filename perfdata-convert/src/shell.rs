@@ -1,11 +1,11 @@
-//! Names in commands that people paste into a shell.
+//! Names in commands that users paste into a shell.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// `path` as one word of a shell, which is no option either.
+/// Returns `path` as one word for a shell, which is not an option.
 pub fn word(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     if bytes.starts_with(b"-") && bytes != b"-" {
@@ -14,7 +14,7 @@ pub fn word(path: &Path) -> String {
     quoted(path.as_os_str())
 }
 
-/// `text` as one word of a shell. What a terminal would obey is escaped in bash's way.
+/// Returns `text` as one word for a shell. Control characters are escaped in the syntax of bash.
 pub fn quoted(text: &OsStr) -> String {
     let bytes = text.as_bytes();
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);

@@ -1,9 +1,9 @@
-//! "Did you mean …?" for names that are nearly right.
+//! "Did you mean …?" for names with typing errors.
 
-/// Words less alike than this are not taken for each other; the same measure as for options and commands.
+/// Minimum similarity of words, with the same measure as for options and commands.
 const ALIKE: f64 = 0.7;
 
-/// That of `names` which `word` is most like, if it is like one at all. Upper and lower case are the same.
+/// Returns the one of `names` that is most similar to `word`, if it is similar enough. Ignores upper and lower case.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let likeness = |name: &&'a str| strsim::jaro(&word, &name.to_lowercase());
@@ -11,7 +11,7 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     rated.filter(|(rate, _)| *rate > ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
-/// What to add to an error about `word`: nothing, or the name that was meant.
+/// Returns an addition to an error about `word`: the similar name, or nothing.
 pub fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, names).map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
