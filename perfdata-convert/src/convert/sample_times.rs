@@ -74,7 +74,7 @@ enum Place {
     /// Before these stages.
     Before(Before),
     /// After these stages.
-    BackgroundWriter(Before),
+    After(Before),
     /// After these stages, if the input or the output is a pipe, where the times precede the first sample. As in a pipe
     /// of `perf record`, they become 0, which means unknown. A conversion to a file then determines them.
     Pipe,
@@ -91,7 +91,7 @@ impl UpdateTimes {
             return stages.insert(last.saturating_add(1), new(Place::Pipe));
         }
         let before = Before::default();
-        stages.insert(last.saturating_add(1), new(Place::BackgroundWriter(before.clone())));
+        stages.insert(last.saturating_add(1), new(Place::After(before.clone())));
         stages.insert(first, new(Place::Before(before)));
     }
 }
@@ -141,11 +141,11 @@ impl Stage for UpdateTimes {
                 before.replace(now);
                 Ok(())
             }
-            Place::BackgroundWriter(before) if *before.borrow() != now => {
+            Place::After(before) if *before.borrow() != now => {
                 let times = now.unwrap_or(SampleTime { first: 0, last: 0 });
                 Ok(recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?)
             }
-            Place::BackgroundWriter(_) | Place::Pipe => Ok(()),
+            Place::After(_) | Place::Pipe => Ok(()),
         }
     }
 }
