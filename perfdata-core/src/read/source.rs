@@ -36,8 +36,23 @@ impl Source for File {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(self, buf, offset)
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::read_at(self, buf, offset);
+        #[cfg(not(unix))]
+        return seek_and_read(self, buf, offset);
     }
+}
+
+/// Reads at `offset` where no call of the system does both: readers of one file share its position and take turns.
+#[cfg(any(not(unix), test))]
+fn seek_and_read(mut file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    use std::io::{Seek, SeekFrom};
+    use std::sync::{Mutex, PoisonError};
+
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    file.seek(SeekFrom::Start(offset))?;
+    file.read(buf)
 }
 
 impl Source for [u8] {
@@ -122,4 +137,22 @@ pub(crate) fn read_section(source: &(impl Source + ?Sized), place: FileSection, 
     let mut bytes = vec![0; size];
     SourceReader::new(source, place).read_exact(&mut bytes).map_err(|e| Error::io(what, e).at(place.offset))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeking_reads_what_reading_at_an_offset_reads() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let (file, bytes) = (File::open(path).unwrap(), std::fs::read(path).unwrap());
+        for offset in [0, 1, 100, bytes.len() as u64 - 3, bytes.len() as u64, 1 << 40] {
+            let (mut one, mut other, mut third) = ([0; 16], [0; 16], [0; 16]);
+            let got = seek_and_read(&file, &mut one, offset).unwrap();
+            assert_eq!(got, Source::read_at(&file, &mut other, offset).unwrap());
+            assert_eq!(got, Source::read_at(&bytes, &mut third, offset).unwrap());
+            assert_eq!((one, one), (other, third));
+        }
+    }
 }
