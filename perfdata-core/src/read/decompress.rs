@@ -10,20 +10,20 @@
 )]
 
 use binrw::Endian;
-use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Problem, Result};
 use crate::feature::{Feature, FeatureId, Section};
 use crate::layout::Layout;
 use crate::read::limits::Limits;
 use crate::read::tail::Tail;
+use crate::read::zstd::{Step, Stream};
 use crate::record::{Compressed, Compressed2, RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
 /// Decompresses the compressed records of one stream, in order. Only one block of the decompressed data is in memory at
 /// a time, regardless of its size.
 pub struct Decompressor {
-    decoder: Decoder<'static>,
+    decoder: Stream,
     endian: Endian,
     /// The payload of the last compressed record; the bytes before `taken` are decompressed.
     input: Vec<u8>,
@@ -41,7 +41,6 @@ pub struct Decompressor {
     /// Decompressed size of the last compressed record so far in bytes, and its maximum.
     decoded: u64,
     limit: u64,
-    window_log: u32,
     /// Type and offset of the last compressed record.
     place: (RecordType, u64),
 }
@@ -61,11 +60,7 @@ const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// The decoder's hint between blocks: the size of a block header in bytes.
 const BLOCK_HEADER: usize = 3;
 
-/// zstd's error code for a stream whose window exceeds the maximum (lib/zstd_errors.h,
-/// ZSTD_error_frameParameter_windowTooLarge).
-const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
-
-/// Returns whether records of this type contain compressed records.
+/// Whether records of this type hold compressed ones.
 pub fn is_compressed(kind: RecordType) -> bool {
     kind.is_compressed()
 }
@@ -80,26 +75,14 @@ fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
     Ok(data.0)
 }
 
-/// Converts zstd's error about data that it cannot decompress.
-fn problem(error: &std::io::Error, window_log: u32) -> Problem {
-    let text = error.to_string();
-    if text == zstd::zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
-        return Problem::Limit { found: None, name: "max-window-log", limit: window_log.into() };
-    }
-    Problem::Unknown(format!("zstd: {text}").into())
-}
-
 impl Decompressor {
     /// Returns a decoder for the stream of a recording in byte order `endian`.
     ///
     /// # Errors
     /// Fails if zstd cannot be initialised, or not with this window.
     pub fn new(endian: Endian, limits: Limits) -> Result<Self> {
-        let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
-        let window = DParameter::WindowLogMax(limits.max_window_log);
-        decoder.set_parameter(window).map_err(|e| Error::io("zstd decoder", e))?;
         Ok(Decompressor {
-            decoder,
+            decoder: Stream::new(limits.max_window_log)?,
             endian,
             input: Vec::new(),
             taken: 0,
@@ -111,7 +94,6 @@ impl Decompressor {
             end: 0,
             decoded: 0,
             limit: limits.max_decompressed.unwrap_or(Limits::DECOMPRESSED),
-            window_log: limits.max_window_log,
             place: (RecordType::COMPRESSED, 0),
         })
     }
@@ -178,7 +160,7 @@ impl Decompressor {
         self.held = false;
         self.between_blocks = false;
         self.between_frames = true;
-        self.decoder.reinit().map_err(|e| Error::io("zstd decoder", e))
+        self.decoder.restart()
     }
 
     /// Returns the next whole record of the stream. Its offset is that of the compressed record that completes it.
@@ -220,10 +202,8 @@ impl Decompressor {
         self.start = 0;
         let (kind, offset) = self.place;
         let fault = |problem| Error::new(format!("{kind} record"), problem).at(offset);
-        let mut input = InBuffer::around(self.input.get(self.taken..).unwrap_or_default());
-        let mut output = OutBuffer::around_pos(self.buffer.as_mut_slice(), self.end);
-        let hint = self.decoder.run(&mut input, &mut output).map_err(|e| fault(problem(&e, self.window_log)))?;
-        let (read, end) = (input.pos(), output.pos());
+        let input = self.input.get(self.taken..).unwrap_or_default();
+        let Step { read, end, hint } = self.decoder.run(input, &mut self.buffer, self.end).map_err(fault)?;
         self.taken += read;
         self.decoded += (end - self.end) as u64;
         self.end = end;

@@ -1,0 +1,106 @@
+//! The decoder of zstd streams; without the cargo feature `zstd` one that refuses them.
+
+#[cfg(feature = "zstd")]
+mod decoder {
+    use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+    use crate::error::{Error, Problem, Result};
+    use crate::read::zstd::Step;
+
+    /// zstd's code for a stream that asks for a larger window than is granted (lib/zstd_errors.h,
+    /// ZSTD_error_frameParameter_windowTooLarge).
+    const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
+
+    /// The state of a stream.
+    pub struct Stream {
+        decoder: Decoder<'static>,
+        window_log: u32,
+    }
+
+    impl Stream {
+        /// A stream whose window may have `window_log` bits.
+        pub fn new(window_log: u32) -> Result<Self> {
+            let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
+            decoder.set_parameter(DParameter::WindowLogMax(window_log)).map_err(|e| Error::io("zstd decoder", e))?;
+            Ok(Stream { decoder, window_log })
+        }
+
+        /// Decodes from `input` into `output` from `at` on.
+        pub fn run(&mut self, input: &[u8], output: &mut [u8], at: usize) -> Result<Step, Problem> {
+            let mut input = InBuffer::around(input);
+            let mut output = OutBuffer::around_pos(output, at);
+            match self.decoder.run(&mut input, &mut output) {
+                Ok(hint) => Ok(Step { read: input.pos(), end: output.pos(), hint }),
+                Err(error) => Err(self.problem(&error)),
+            }
+        }
+
+        /// Forgets the frame.
+        pub fn restart(&mut self) -> Result<()> {
+            self.decoder.reinit().map_err(|e| Error::io("zstd decoder", e))
+        }
+
+        /// What zstd says of data that it does not decode.
+        fn problem(&self, error: &std::io::Error) -> Problem {
+            let text = error.to_string();
+            if text == zstd::zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
+                return Problem::Limit { found: None, name: "max-window-log", limit: self.window_log.into() };
+            }
+            Problem::Unknown(format!("zstd: {text}").into())
+        }
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+mod decoder {
+    use crate::error::{Problem, Result};
+    use crate::read::zstd::Step;
+
+    /// No stream.
+    pub struct Stream;
+
+    impl Stream {
+        pub fn new(_: u32) -> Result<Self> {
+            Ok(Stream)
+        }
+
+        pub fn run(&mut self, _: &[u8], _: &mut [u8], _: usize) -> Result<Step, Problem> {
+            Err(Problem::Unknown("compressed, and perfdata-core was built without its feature zstd".into()))
+        }
+
+        pub fn restart(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+}
+
+pub(super) use decoder::Stream;
+
+/// What one call of the decoder did.
+pub(super) struct Step {
+    /// Bytes of the input that it took.
+    pub(super) read: usize,
+    /// Where the output ends.
+    pub(super) end: usize,
+    /// Bytes that it would like to have next; 0 at the end of a frame.
+    pub(super) hint: usize,
+}
+
+#[cfg(all(test, not(feature = "zstd")))]
+mod tests {
+    use binrw::Endian;
+
+    use crate::read::{Decompressor, Limits};
+    use crate::record::{RawRecord, RecordType};
+
+    #[test]
+    fn compressed_records_are_refused() {
+        let (bytes, kind) = ([0; 16], RecordType::COMPRESSED);
+        let raw = RawRecord { offset: 16, kind, misc: 0, bytes: &bytes, endian: Endian::Little };
+        let mut decompressor = Decompressor::new(Endian::Little, Limits::default()).unwrap();
+        decompressor.push(&raw).unwrap();
+        let expected =
+            "at offset 0x10: COMPRESSED record: compressed, and perfdata-core was built without its feature zstd";
+        assert_eq!(decompressor.next().unwrap_err().to_string(), expected);
+    }
+}
