@@ -286,6 +286,10 @@ fn known(time: Option<u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use perfdata_core::attr::{Attr, AttrFlags, SampleType};
+    use perfdata_core::record::{Body, Comm, Record, SampleId};
+    use perfdata_core::wire::Text;
+    use perfdata_core::{Endian, Event, Layout};
 
     fn at(comms: &mut Comms, time: u64, tid: u32) {
         comms.youngest = comms.youngest.max(time);
@@ -304,6 +308,43 @@ mod tests {
 
     fn fork(tid: u32, parent: u32) -> Change {
         Change::Fork(Task { pid: tid, ppid: parent, tid, ptid: parent, time: 0 })
+    }
+
+    /// What is read at known places is what the declarations have there.
+    #[test]
+    fn records_say_what_decoding_says() {
+        let flags = AttrFlags::default().with("sample_id_all", 1).expect("a flag");
+        let attr = Attr { sample_type: SampleType::TIME, flags, ..Attr::default() };
+        let layout = Layout::of_attr(&attr);
+        let events: Events = [Event { attr, ids: vec![] }].into_iter().collect();
+        let task = Task { pid: 1, ppid: 2, tid: 3, ptid: 4, time: 0 };
+        let comm = Comm { pid: 5, tid: 6, comm: Text::padded(b"name", 8) };
+        let bodies = [
+            (RecordType::COMM, Body::Comm(comm)),
+            (RecordType::FORK, Body::Fork(task.clone())),
+            (RecordType::EXIT, Body::Exit(task)),
+        ];
+        for (kind, body) in bodies {
+            let time = Some(9);
+            let sample_id = SampleId { tid: None, time, id: None, stream_id: None, cpu: None, identifier: None };
+            let record = Record { kind, misc: 0, body, tail: vec![], sample_id: Some(sample_id) };
+            for endian in [Endian::Little, Endian::Big] {
+                let bytes = record.encode(endian).expect("a short record");
+                let raw = RawRecord::first(&bytes, endian, 0).expect("a record");
+                let mut comms = Comms::default();
+                comms.see(&raw, &events);
+                let decoded = match Record::decode(&raw, &layout).expect("it was encoded").body {
+                    Body::Comm(comm) => {
+                        let name = comms.threads.comms_mut().intern(comm.comm.text());
+                        Change::Comm { tid: Tid { pid: comm.pid, tid: comm.tid }, name }
+                    }
+                    Body::Fork(task) => Change::Fork(task),
+                    Body::Exit(task) => Change::Exit(Tid { pid: task.pid, tid: task.tid }),
+                    other => panic!("another body: {other:?}"),
+                };
+                assert_eq!(format!("{:?}", comms.changes), format!("{:?}", [(9, decoded)]));
+            }
+        }
     }
 
     fn end_round(comms: &mut Comms) {
