@@ -235,6 +235,36 @@ mod tests {
     }
 
     #[test]
+    fn lists_in_lists_and_forms_become_sections() {
+        let little = |id, value| bytes(id, value, Endian::Little);
+        let text = |digits: &str| format!("40000000{digits}{}", "00".repeat(64 - digits.len() / 2));
+        let caps = r#"[{"caps": [{"name": "a", "value": "b"}, {"name": "c", "value": "d"}], "pmu": "e"}]"#;
+        let expected = ["0100000002000000".to_owned(), text("61"), text("62"), text("63"), text("64"), text("65")];
+        assert_eq!(little(FeatureId::PMU_CAPS, caps), expected.concat());
+
+        let domains = |version, nr, name| {
+            let domain = format!(r#"{{"domain": 1, {name} "cpu_mask": "f", "cpu_list": "0-3"}}"#);
+            let cpu = format!(r#"{{"cpu": 2, "nr_domains": {nr}, "domains": [{domain}]}}"#);
+            let info = format!(r#"{{"schedstat_version": {version}, "max_domains": 3, "cpus": [{cpu}]}}"#);
+            bytes(FeatureId::CPU_DOMAIN_INFO, &info, Endian::Little)
+        };
+        let (mask, list) = (text("66"), text("302d33"));
+        let old = format!("0f00000003000000020000000100000001000000{mask}{list}");
+        assert_eq!(domains(15, 1, ""), old);
+        let new = format!("1100000003000000020000000100000001000000{}{mask}{list}", text("534d54"));
+        assert_eq!(domains(17, 1, r#""name": "SMT","#), new);
+        assert_eq!(domains(15, 1, r#""name": "SMT","#), "--set CPU_DOMAIN_INFO: it has no field name");
+        assert_eq!(domains(17, 1, ""), "--set CPU_DOMAIN_INFO: name is missing");
+        assert_eq!(domains(15, 2, ""), "--set CPU_DOMAIN_INFO: there are too few elements in a list");
+        assert_eq!(domains(15, 0, ""), "--set CPU_DOMAIN_INFO: there are too many elements in a list");
+
+        // A program in a form that nobody knows.
+        let program = r#"[{"info_len": 4, "data_len": 2, "arrays": [], "info": "01020304", "data": "0506"}]"#;
+        let expected = "0100000004000000020000000000000000000000010203040506";
+        assert_eq!(little(FeatureId::BPF_PROG_INFO, program), expected);
+    }
+
+    #[test]
     fn what_is_no_value_is_named() {
         let why = |id, value| bytes(id, value, Endian::Little);
         assert_eq!(why(FeatureId::CLN_SIZE, "0x100000000"), "feature CLN_SIZE: 0x100000000 is no number of 32 bits");
