@@ -26,7 +26,9 @@ pub fn is_thorough() -> bool {
 
 include!(concat!(env!("OUT_DIR"), "/fixtures.rs"));
 
-/// The example in README.md.
+/// The examples of the documents.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../../docs/library.md")]
+    struct Library;
+}

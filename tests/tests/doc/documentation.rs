@@ -1,10 +1,10 @@
 //! Runs the commands in the documentation, and compares their output with the documented output.
 //!
-//! In README.md, CONTRIBUTING.md and docs/*.md, a code block marked `sh` is run by a shell in an empty folder that
-//! looks like a clone (it contains `fixtures/`), with `perfconv` on the PATH. A block marked `sh perf` needs perf and
-//! is skipped if there is none. A `text` or `json` block directly after it is the output of the commands, including
-//! errors and summaries. In this block, a line `…` matches any lines, and a `…` within a line matches any text. Numbers
-//! in the output of a `sh perf` block differ each time, and are not compared.
+//! In README.md, those of the crates, CONTRIBUTING.md and docs/*.md a code block marked `sh` is run by a shell in an empty folder that
+//! looks like a clone (`fixtures/` is there), with `perfconv` on the PATH. A block marked `sh perf` needs perf and is
+//! skipped where there is none. A `text` or `json` block right behind it is what the commands print, errors and
+//! summaries included; there a line `…` stands for any lines, and a `…` inside a line for any text. Numbers of a `sh
+//! perf` block are different each time and not compared.
 
 use std::{
     fs, io,
@@ -148,13 +148,30 @@ fn check(example: &Example) -> Result<(), String> {
     Err(format!("prints something else:\n{diff}"))
 }
 
+/// The folders of the crates that are published.
+fn crates() -> io::Result<Vec<PathBuf>> {
+    let folders = fs::read_dir(recordings::root())?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let is_published = |folder: &PathBuf| {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        manifest.starts_with("[package]\n") && !manifest.contains("\npublish = false\n")
+    };
+    Ok(folders.into_iter().filter(is_published).collect())
+}
+
+/// The pages of docs/.
+fn pages() -> io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(recordings::root().join("docs"))?.map(|entry| Ok(entry?.path()));
+    let mut pages = paths.collect::<io::Result<Vec<_>>>()?;
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    Ok(pages)
+}
+
 fn documents() -> io::Result<Vec<PathBuf>> {
     let root = recordings::root();
     let mut documents = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
-    for entry in fs::read_dir(root.join("docs"))? {
-        documents.push(entry?.path());
-    }
-    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    documents.extend(crates()?.into_iter().map(|folder| folder.join("README.md")).filter(|path| path.exists()));
+    documents.extend(pages()?);
     documents.sort();
     Ok(documents)
 }
@@ -244,23 +261,77 @@ fn words_to_avoid_are_rare() {
     assert!(found.len() <= TOLERATED, "{}", found.join("\n"));
 }
 
-/// GitHub and crates.io report no error for a broken link.
+/// The files of the project as its documents name them in links from where a relative link leads nowhere.
+const REPOSITORY: &str = "https://github.com/perfconv/perfconv/blob/main/";
+
+/// What GitHub, and mdBook, call a heading in links to it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
+}
+
+fn anchors(markdown: &str) -> Vec<String> {
+    let mut anchors = Vec::new();
+    let mut in_block = false;
+    for line in markdown.lines() {
+        in_block ^= line.starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if !in_block && heading.len() < line.len() {
+            anchors.push(anchor(heading));
+        }
+    }
+    anchors
+}
+
+/// GitHub and crates.io show no error for a link that leads nowhere. In the book, only pages have a place, and crates.io
+/// and docs.rs know no other file of the project.
 #[test]
 fn links_between_documents_lead_somewhere() {
+    let root = recordings::root();
     let mut broken = Vec::new();
     for path in documents().expect("docs/ can be read") {
         let text = fs::read_to_string(&path).expect("a document can be read");
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            if file.is_empty() || file.contains("://") {
-                continue;
-            }
-            if !path.with_file_name("").join(file).exists() {
+        let folder = path.parent().expect("in a folder");
+        let links = ["](", "src=\"", "srcset=\""].into_iter().flat_map(|start| text.split(start).skip(1));
+        for link in links.filter_map(|rest| rest.split([')', '"']).next()) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file.strip_prefix(REPOSITORY) {
+                Some(file) => root.join(file),
+                None if file.contains("://") => continue,
+                None if file.is_empty() => path.clone(),
+                None => folder.join(file),
+            };
+            let is_inside = file.contains("://") || folder == root || !file.contains('/');
+            let has_heading =
+                || fs::read_to_string(&target).is_ok_and(|text| anchors(&text).iter().any(|a| a == heading));
+            if !target.exists() || !is_inside || !heading.is_empty() && !has_heading() {
                 broken.push(format!("{}: {link}", path.display()));
             }
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn the_pictures_are_what_their_script_draws() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pictures = recordings::root().join("docs/pictures");
+    let mut script = Command::new("python3");
+    script.arg(pictures.join("layout.py")).arg(folder.path());
+    script.env("PERFCONV", convert::perfconv().get_program());
+    let output = match perf::run(script, std::time::Duration::from_secs(60)) {
+        Ok(output) => output,
+        Err(error) => {
+            skipped::note(format_args!("python3, for docs/pictures/layout.py: {error}"));
+            return;
+        }
+    };
+    assert!(output.success(), "{}", output.stderr);
+    for name in ["layout-light.svg", "layout-dark.svg"] {
+        let [committed, drawn] = [&pictures, folder.path()].map(|folder| fs::read_to_string(folder.join(name)));
+        let is_same = committed.expect("a picture") == drawn.expect("a picture");
+        assert!(is_same, "{name} is not what python3 docs/pictures/layout.py draws");
+    }
 }
 
 #[test]
@@ -273,6 +344,12 @@ fn blocks_and_their_outputs_are_found() {
         output: output.map(str::to_owned),
     };
     assert_eq!(examples(text), [example(3, false, "x\ny\n", Some("out\n")), example(11, true, "z\n", None)]);
+}
+
+#[test]
+fn headings_have_anchors() {
+    let text = "# A `b`\n```sh\n# no\n```\n## Byte order: `--endian little|big`\n";
+    assert_eq!(anchors(text), ["a-b", "byte-order---endian-littlebig"]);
 }
 
 #[test]
