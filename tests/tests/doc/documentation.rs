@@ -312,6 +312,19 @@ fn links_between_documents_lead_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
+/// The index on GitHub and that of the book.
+#[test]
+fn every_page_is_in_the_index() {
+    for index in ["README.md", "SUMMARY.md"] {
+        let text = fs::read_to_string(recordings::root().join("docs").join(index)).expect("an index");
+        for page in pages().expect("docs/ can be read") {
+            let name = page.file_name().and_then(|name| name.to_str()).expect("a name");
+            let is_index = matches!(name, "README.md" | "SUMMARY.md");
+            assert!(is_index || text.contains(&format!("]({name})")), "{index} has no link to {name}");
+        }
+    }
+}
+
 #[test]
 fn the_pictures_are_what_their_script_draws() {
     let folder = tempfile::tempdir().expect("a folder");
