@@ -31,4 +31,12 @@ include!(concat!(env!("OUT_DIR"), "/fixtures.rs"));
 mod documents {
     #[doc = include_str!("../../docs/library.md")]
     struct Library;
+    #[doc = include_str!("../../perfdata-core/README.md")]
+    struct Core;
+    #[doc = include_str!("../../perfdata-session/README.md")]
+    struct Session;
+    #[doc = include_str!("../../perfdata-write/README.md")]
+    struct Write;
+    #[doc = include_str!("../../perfdata-convert/README.md")]
+    struct Convert;
 }

@@ -326,6 +326,19 @@ fn every_page_is_in_the_index() {
 }
 
 #[test]
+fn each_crate_shows_a_readme_of_its_own() {
+    let crates = crates().expect("the folders of the crates");
+    assert!(crates.len() > 3, "{crates:?}");
+    for folder in crates {
+        let name = folder.file_name().and_then(|name| name.to_str()).expect("a name");
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("Cargo.toml");
+        let readme = manifest.lines().find_map(|line| line.strip_prefix("readme = ")).expect("a README");
+        let text = fs::read_to_string(folder.join(readme.trim_matches('"'))).expect("the README");
+        assert!(text.starts_with(&format!("# {name}\n")), "{name} has {readme}");
+    }
+}
+
+#[test]
 fn the_pictures_are_what_their_script_draws() {
     let folder = tempfile::tempdir().expect("a folder");
     let pictures = recordings::root().join("docs/pictures");
