@@ -18,6 +18,7 @@ mod records;
 mod salvage;
 mod source;
 mod tail;
+mod united;
 mod zstd;
 
 pub use by_time::ByTime;

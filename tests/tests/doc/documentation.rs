@@ -1,10 +1,10 @@
 //! Runs the commands in the documentation, and compares their output with the documented output.
 //!
-//! In README.md, those of the crates, CONTRIBUTING.md and docs/*.md a code block marked `sh` is run by a shell in an empty folder that
-//! looks like a clone (`fixtures/` is there), with `perfconv` on the PATH. A block marked `sh perf` needs perf and is
-//! skipped where there is none. A `text` or `json` block right behind it is what the commands print, errors and
-//! summaries included; there a line `…` stands for any lines, and a `…` inside a line for any text. Numbers of a `sh
-//! perf` block are different each time and not compared.
+//! In README.md, those of the crates, CONTRIBUTING.md and docs/*.md, a code block marked `sh` is run by a shell in an
+//! empty folder that looks like a clone (it contains `fixtures/`), with `perfconv` on the PATH. A block marked
+//! `sh perf` needs perf and is skipped if there is none. A `text` or `json` block directly after it is the output of the
+//! commands, including errors and summaries. In this block, a line `…` matches any lines, and a `…` within a line
+//! matches any text. Numbers in the output of a `sh perf` block differ each time, and are not compared.
 
 use std::{
     fs, io,
