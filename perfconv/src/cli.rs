@@ -23,7 +23,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Par
 use perfdata_core::Version;
 
 use crate::messages::{Messages, Verbosity};
-use perfdata_convert::convert::compress::Compress;
+use perfdata_convert::stages::compress::Compress;
 
 /// Read, write and convert Linux perf.data recordings without losing a byte.
 #[derive(Debug, Parser)]

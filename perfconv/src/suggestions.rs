@@ -8,11 +8,11 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RecordType, TABLE};
 use perfdata_core::{Endian, Version};
 
-use perfdata_convert::convert::compress::Compress;
+use perfdata_convert::inspect::show::endian_name;
+use perfdata_convert::inspect::show::overview::Overview;
+use perfdata_convert::inspect::show::text::escaped;
 use perfdata_convert::shell;
-use perfdata_convert::show::endian_name;
-use perfdata_convert::show::overview::Overview;
-use perfdata_convert::show::text::escaped;
+use perfdata_convert::stages::compress::Compress;
 
 /// A suggested step.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //!     cargo run -p perfdata-convert --example between -- perf.data 1000000000 2000000000 between.data
 
-use perfdata_convert::convert::{Conversion, Link, Stage};
 use perfdata_convert::io::Output;
+use perfdata_convert::pipeline::{Conversion, Link, Stage};
 use perfdata_core::record::RawRecord;
 use std::{env, error::Error, path::PathBuf};
 

@@ -5,10 +5,10 @@
 
 use std::{env, error::Error, path::PathBuf};
 
-use perfdata_convert::convert::decompress::Decompress;
-use perfdata_convert::convert::edit::{Change, Edit};
-use perfdata_convert::convert::{Conversion, Stage};
 use perfdata_convert::io::{Input, Output};
+use perfdata_convert::pipeline::{Conversion, Stage};
+use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_core::feature::FeatureId;
 
 fn main() -> Result<(), Box<dyn Error>> {

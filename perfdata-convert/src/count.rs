@@ -9,7 +9,7 @@ use std::fmt;
 use perfdata_core::read::{RecordBatch, is_metadata};
 use perfdata_core::record::RecordType;
 
-use crate::show::json::Json;
+use crate::inspect::show::json::Json;
 
 /// The numbers of records of a recording, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use perfdata_core::error::Problem;
 use perfdata_core::feature::FeatureId;
 
-use crate::convert::swap::Unknown;
 use crate::foreign::Foreign;
+use crate::stages::swap::Unknown;
 
 /// Result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -66,19 +66,19 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Recover the input first: [`recover`](crate::convert::recover).
+    /// Recover the input first: [`recover`](crate::recover).
     Recover,
     /// Overwrite the output: `force` of [`Output::create`](crate::io::Output::create).
     Overwrite,
-    /// Drop a feature section: [`Change::Drop`](crate::convert::edit::Change::Drop).
+    /// Drop a feature section: [`Change::Drop`](crate::stages::edit::Change::Drop).
     DropFeature(FeatureId),
-    /// Set a feature section from its bytes: [`Change::SetRaw`](crate::convert::edit::Change::SetRaw).
+    /// Set a feature section from its bytes: [`Change::SetRaw`](crate::stages::edit::Change::SetRaw).
     SetBytes(FeatureId),
     /// Decide what happens to unknown content. The value preserves as much as possible.
     Decide(Unknown),
-    /// Decompress the records: [`Decompress`](crate::convert::decompress::Decompress).
+    /// Decompress the records: [`Decompress`](crate::stages::decompress::Decompress).
     Decompress,
-    /// Merge deferred callchains: [`MergeDeferred`](crate::convert::merge_deferred::MergeDeferred).
+    /// Merge deferred callchains: [`MergeDeferred`](crate::stages::merge_deferred::MergeDeferred).
     MergeDeferred,
     /// A solution that only the caller knows, in its own words.
     Other(String),

@@ -5,13 +5,13 @@
 //!               file or pipe        one conversion each                               appears when complete
 //! ```
 //!
-//! A [`Conversion`](convert::Conversion) consists of stages and the container to write. A custom conversion implements
-//! [`Stage`](convert::Stage): it receives the model before the first record, then each record, and the model again at the
+//! A [`Conversion`](pipeline::Conversion) consists of stages and the container to write. A custom conversion implements
+//! [`Stage`](pipeline::Stage): it receives the model before the first record, then each record, and the model again at the
 //! end, and forwards unchanged records. The driver decompresses records before the stage and compresses them again after
 //! it, drops the payload of a dropped record, and updates the AUXTRACE index and the sample times.
 //!
 //! ```
-//! use perfdata_convert::convert::{Conversion, Link, Stage};
+//! use perfdata_convert::pipeline::{Conversion, Link, Stage};
 //! use perfdata_convert::io::Output;
 //! use perfdata_core::record::{RawRecord, RecordType};
 //! use std::path::Path;
@@ -38,23 +38,20 @@
 //! ```
 
 pub mod aux_data;
-mod batch;
-pub mod convert;
 pub mod count;
-pub mod diff;
 pub mod error;
-mod feed;
 pub mod foreign;
+pub mod inspect;
 pub mod interrupt;
 pub mod io;
 pub mod leftover;
+pub mod pipeline;
+pub mod recover;
 // Shared with the command, not part of the interface.
 #[doc(hidden)]
 pub mod shell;
-pub mod show;
+pub mod stages;
 #[doc(hidden)]
 pub mod suggest;
-pub mod verify;
-pub mod walk;
 
 pub use error::{Error, Result};

@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
-use perfdata_convert::{
-    convert::{Conversion, Stage, Summary},
-    diff, error,
-    io::Output,
-};
+use perfdata_convert::error;
+use perfdata_convert::inspect::diff;
+use perfdata_convert::io::Output;
+use perfdata_convert::pipeline::Conversion;
+use perfdata_convert::pipeline::Stage;
+use perfdata_convert::pipeline::Summary;
 use perfdata_core::{
     Recording,
     container_layout::ContainerLayout,

@@ -1,8 +1,8 @@
 //! Options with a fixed set of values.
 
 use clap::ValueEnum;
-use perfdata_convert::convert::build_ids::Select;
-use perfdata_convert::convert::swap::Unknown;
+use perfdata_convert::stages::build_ids::Select;
+use perfdata_convert::stages::swap::Unknown;
 use perfdata_core::header::ContainerKind;
 
 /// A container.

@@ -9,7 +9,7 @@ use perfdata_core::read::Limits;
 use crate::messages::Messages;
 use crate::suggestions;
 use perfdata_convert::Result;
-use perfdata_convert::show::overview::Overview;
+use perfdata_convert::inspect::show::overview::Overview;
 
 /// Describes the recording at `input`.
 pub fn run(input: &Path, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {

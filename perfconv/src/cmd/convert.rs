@@ -13,18 +13,18 @@ use super::{open, output_or_standard};
 use crate::cli::{ByteOrder, Container, ConvertArgs};
 use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
-use perfdata_convert::convert::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
-use perfdata_convert::convert::compat::Compat;
-use perfdata_convert::convert::compress::Compress;
-use perfdata_convert::convert::decompress::Decompress;
-use perfdata_convert::convert::edit::{Change, Edit};
-use perfdata_convert::convert::merge_deferred::MergeDeferred;
-use perfdata_convert::convert::swap::{Swap, Target};
-use perfdata_convert::convert::tally::Tally;
-use perfdata_convert::convert::{Conversion, Form, Stage, Summary, to_directory};
 use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::inspect::show::endian_name;
 use perfdata_convert::io::{Output, OutputDirectory, read_at_most};
-use perfdata_convert::show::endian_name;
+use perfdata_convert::pipeline::{Conversion, Form, Stage, Summary, to_directory};
+use perfdata_convert::stages::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
+use perfdata_convert::stages::compat::Compat;
+use perfdata_convert::stages::compress::Compress;
+use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::edit::{Change, Edit};
+use perfdata_convert::stages::merge_deferred::MergeDeferred;
+use perfdata_convert::stages::swap::{Swap, Target};
+use perfdata_convert::stages::tally::Tally;
 
 /// Converts according to `args`; `to` is the container in the command's name.
 pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: Messages) -> Result<()> {

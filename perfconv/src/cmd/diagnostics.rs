@@ -11,11 +11,11 @@ use perfdata_core::header::Magic;
 use crate::cli::{Cli, limits};
 use crate::messages::Messages;
 use crate::suggestions;
-use perfdata_convert::convert::swap::Unknown;
 use perfdata_convert::error::{Error, Step};
 use perfdata_convert::foreign::{self, Foreign};
 use perfdata_convert::io::Input;
 use perfdata_convert::shell;
+use perfdata_convert::stages::swap::Unknown;
 
 /// A command line, for messages about its errors.
 pub struct Given {

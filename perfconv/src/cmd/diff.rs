@@ -8,7 +8,7 @@ use super::Outcome;
 use crate::cli::DiffArgs;
 use crate::messages::{Messages, Verbosity};
 use perfdata_convert::Result;
-use perfdata_convert::diff::Diff;
+use perfdata_convert::inspect::diff::Diff;
 
 /// Compares the recordings in `args`.
 pub fn run(args: &DiffArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {

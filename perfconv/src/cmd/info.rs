@@ -11,10 +11,10 @@ use perfdata_core::read::Limits;
 
 use crate::cli::InfoArgs;
 use crate::messages::{Messages, Verbosity};
+use perfdata_convert::inspect::show::overview::Overview;
+use perfdata_convert::inspect::show::survey::Survey;
+use perfdata_convert::inspect::show::{input_name, map, page};
 use perfdata_convert::io::Output;
-use perfdata_convert::show::overview::Overview;
-use perfdata_convert::show::survey::Survey;
-use perfdata_convert::show::{input_name, map, page};
 use perfdata_convert::{Error, Result};
 
 /// The width of a map that is written to a file.

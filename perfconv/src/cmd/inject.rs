@@ -9,9 +9,9 @@ use super::convert::{report, resolver, warn_of_unfinished};
 use super::open;
 use crate::cli::InjectArgs;
 use crate::messages::Messages;
-use perfdata_convert::convert::build_ids::{BuildIds, Place, Select};
-use perfdata_convert::convert::{Conversion, Stage};
 use perfdata_convert::io::Output;
+use perfdata_convert::pipeline::{Conversion, Stage};
+use perfdata_convert::stages::build_ids::{BuildIds, Place, Select};
 use perfdata_convert::{Error, Result};
 
 /// Copies the recording, with the build IDs that `args` select. Like perf, it writes a pipe to standard output, and

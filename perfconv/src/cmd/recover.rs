@@ -7,11 +7,9 @@ use perfdata_core::read::Limits;
 use crate::cli::{Container, RecoverArgs};
 use crate::messages::Messages;
 use perfdata_convert::Result;
-use perfdata_convert::convert::recover::{
-    Recovery, convert_recovered, convert_recovered_to_directory, recover, recover_and,
-};
-use perfdata_convert::convert::{Conversion, to_directory};
 use perfdata_convert::io::{Output, OutputDirectory};
+use perfdata_convert::pipeline::{Conversion, to_directory};
+use perfdata_convert::recover::{Recovery, convert_recovered, convert_recovered_to_directory, recover, recover_and};
 
 /// Recovers the recording according to `args`.
 pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()> {

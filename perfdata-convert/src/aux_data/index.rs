@@ -16,10 +16,10 @@ use super::piece::Origin;
 use super::queue::{Key, Queue};
 use super::{Extraction, INDEX, Report};
 use crate::error::{Error, Result};
-use crate::show::endian_name;
-use crate::show::json::Json;
-use crate::show::overview::json_of_events;
-use crate::show::record::Shown;
+use crate::inspect::show::endian_name;
+use crate::inspect::show::json::Json;
+use crate::inspect::show::overview::json_of_events;
+use crate::inspect::show::record::Shown;
 use perfdata_session::{BuildId as Id, EventNames, Machine, Mapped};
 
 /// Returns whether the index contains records of this type.

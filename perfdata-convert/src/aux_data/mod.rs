@@ -20,12 +20,12 @@ use perfdata_core::attr::SampleType;
 use perfdata_core::record::{Auxtrace, AuxtraceInfo, Body, IdIndex, RawRecord, Record, RecordType, TimeConv};
 use perfdata_core::{Layout, Recording};
 
-use crate::convert::without_aux::WithoutAux;
-use crate::convert::{Conversion, Stage};
 use crate::error::{Error, Result};
+use crate::inspect::walk::{Item, walk};
 use crate::io::{Input, Output, OutputDirectory};
 use crate::leftover::Leftover;
-use crate::walk::{Item, walk};
+use crate::pipeline::{Conversion, Stage};
+use crate::stages::without_aux::WithoutAux;
 use arrange::Offsets;
 use piece::Origin;
 use queue::{Key, Queue};

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use perfdata_convert::convert::build_ids::{Known, elf};
-use perfdata_convert::convert::edit::{Change, Edit};
-use perfdata_convert::convert::{Conversion, Stage};
 use perfdata_convert::io::{Input, Output};
+use perfdata_convert::pipeline::{Conversion, Stage};
+use perfdata_convert::stages::build_ids::{Known, elf};
+use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_core::Endian;
 use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};

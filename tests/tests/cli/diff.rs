@@ -5,10 +5,8 @@ use std::fs;
 use clap::Parser;
 use perfconv::cli::Cli;
 use perfconv::cmd::{self, Outcome};
-use perfdata_convert::convert::{
-    Stage,
-    swap::{Swap, Target, Unknown},
-};
+use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::{
     header::ContainerKind,
     read::{RecordingReader, StreamItem},

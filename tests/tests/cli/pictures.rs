@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, fs, fs::File, io::BufReader, path::Path, process::Command, time::Duration};
 
-use perfdata_convert::{
-    io::Input,
-    show::{map, page, survey::Survey},
-};
+use perfdata_convert::inspect::show::{map, page, survey::Survey};
+use perfdata_convert::io::Input;
 use perfdata_tests::skipped;
 use perfdata_tests::{
     convert, per_fixture, perf,
@@ -14,7 +12,7 @@ use perfdata_tests::{
 };
 use serde_json::Value;
 
-const TEMPLATE: &str = include_str!("../../../perfdata-convert/src/show/page.html");
+const TEMPLATE: &str = include_str!("../../../perfdata-convert/src/inspect/show/page.html");
 
 fn survey(recording: &Recording) -> Result<Survey, String> {
     Input::open(&recording.path).and_then(Survey::of).map_err(|error| error.to_string())

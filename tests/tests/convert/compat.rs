@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use perfdata_convert::convert::compat::Compat;
-use perfdata_convert::convert::decompress::Decompress;
-use perfdata_convert::convert::swap::Unknown;
 use perfdata_convert::error::Step;
-use perfdata_convert::{io::Input, verify::Report};
+use perfdata_convert::inspect::verify::Report;
+use perfdata_convert::io::Input;
+use perfdata_convert::stages::compat::Compat;
+use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::swap::Unknown;
 use perfdata_core::attr::{
     Attr, AttrFlags, AuxAction, BranchSampleType, EventType, ReadFormat, SIZES, SampleType, SoftwareEvent,
 };
@@ -535,7 +536,7 @@ fn refused(fixture: &str, options: &[&str]) -> Option<String> {
 
 #[test]
 fn what_has_no_older_form_is_refused() {
-    let stages = || -> Vec<Box<dyn perfdata_convert::convert::Stage>> { vec![Box::new(Compat::new(version("6.1")))] };
+    let stages = || -> Vec<Box<dyn perfdata_convert::pipeline::Stage>> { vec![Box::new(Compat::new(version("6.1")))] };
     let path = recordings::fixture("7.2-x86_64-file-defer").path;
     let why = convert(&path, None, stages()).map(drop).expect_err("it is refused");
     assert!(why.to_string().contains("CALLCHAIN_DEFERRED"), "{why}");

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use perfdata_convert::convert::compat::Compat;
-use perfdata_convert::convert::swap::Unknown;
+use perfdata_convert::stages::compat::Compat;
+use perfdata_convert::stages::swap::Unknown;
 use perfdata_core::Version;
 use perfdata_core::record;
 use perfdata_tests::convert::convert;

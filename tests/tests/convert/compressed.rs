@@ -2,7 +2,9 @@
 
 use std::{fs, io::Write as _};
 
-use perfdata_convert::convert::{Stage, compress::Compress, decompress::Decompress};
+use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::compress::Compress;
+use perfdata_convert::stages::decompress::Decompress;
 use perfdata_core::{
     container_layout::ContainerLayout,
     feature::{Compression, CompressionType, Feature, FeatureId},

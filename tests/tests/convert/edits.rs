@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Mutex;
 
-use perfdata_convert::convert::edit::{self, Change, Edit};
-use perfdata_convert::show::json::Json;
+use perfdata_convert::inspect::show::json::Json;
+use perfdata_convert::stages::edit::{self, Change, Edit};
 use perfdata_core::container_layout::{ContainerLayout, Part, SlotContent};
 use perfdata_core::feature::{FeatureId, Section, TABLE};
 use perfdata_core::header::ContainerKind;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use perfdata_convert::convert::compress::Compress;
-use perfdata_convert::convert::decompress::Decompress;
-use perfdata_convert::convert::merge_deferred::MergeDeferred;
-use perfdata_convert::convert::swap::{Swap, Target, Unknown};
+use perfdata_convert::stages::compress::Compress;
+use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::merge_deferred::MergeDeferred;
+use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{
@@ -150,7 +150,7 @@ fn samples_get_their_callchains() {
                 let flags = recording.events[0].attr.flags;
                 assert_eq!((flags.defer_callchain(), flags.defer_output(), flags.sample_id_all()), (0, 0, 1));
                 assert!(records.iter().all(|record| record.kind != RecordType::CALLCHAIN_DEFERRED));
-                let stages: Vec<Box<dyn perfdata_convert::convert::Stage>> = vec![
+                let stages: Vec<Box<dyn perfdata_convert::pipeline::Stage>> = vec![
                     Box::new(MergeDeferred::new()),
                     Box::new(Decompress::default()),
                     Box::new(Swap::new(Target::Other, Unknown::Error)),

@@ -5,12 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use perfdata_convert::{
-    convert::recover::{Gap, Recovery, recover},
-    error::{Error, Result},
-    io::{Input, Output},
-    verify::Report,
-};
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::inspect::verify::Report;
+use perfdata_convert::io::{Input, Output};
+use perfdata_convert::recover::{Gap, Recovery, recover};
 use perfdata_core::{
     Endian,
     container_layout::ContainerLayout,

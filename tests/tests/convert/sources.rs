@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use perfdata_convert::convert::decompress::Decompress;
-use perfdata_convert::convert::swap::{Swap, Target, Unknown};
-use perfdata_convert::convert::{Conversion, Stage};
+use perfdata_convert::inspect::verify::{Report, Severity};
 use perfdata_convert::io::{Input, Output};
-use perfdata_convert::verify::{Report, Severity};
+use perfdata_convert::pipeline::{Conversion, Stage};
+use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::attr::Attr;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Chunk, Foreknown, Options, Order, RecordSource, RecordingReader, is_compressed};

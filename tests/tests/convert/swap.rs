@@ -3,13 +3,9 @@
 
 use std::{fs, path::Path};
 
-use perfdata_convert::{
-    convert::{
-        Stage,
-        swap::{Swap, Target, Unknown},
-    },
-    error,
-};
+use perfdata_convert::error;
+use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::{
     feature::FeatureId,
     read::{Decompressor, is_compressed},

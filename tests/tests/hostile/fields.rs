@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use perfdata_convert::show::paths::Paths;
+use perfdata_convert::inspect::show::paths::Paths;
 use perfdata_core::{
     Endian, Layout, Recording,
     attr::Attr,

@@ -4,7 +4,8 @@
 
 use std::{fs, path::Path};
 
-use perfdata_convert::{convert::Stage, error::Result};
+use perfdata_convert::error::Result;
+use perfdata_convert::pipeline::Stage;
 use perfdata_core::{
     Event, Events, Recording as Model,
     container_layout::ContainerLayout,

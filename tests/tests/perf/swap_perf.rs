@@ -1,9 +1,7 @@
 //! perf reads a recording converted to the other byte order as the recorder read the original.
 
-use perfdata_convert::convert::{
-    Stage,
-    swap::{Swap, Target, Unknown},
-};
+use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_tests::{
     convert::convert,
     golden::{self, Allowed, Difference, Tally},

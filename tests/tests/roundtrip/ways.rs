@@ -2,15 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use perfdata_convert::convert::{
-    Stage,
-    build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot},
-    compat::Compat,
-    compress::Compress,
-    decompress::Decompress,
-    edit::{Change, Edit},
-    swap::{Swap, Target, Unknown},
-};
+use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
+use perfdata_convert::stages::compat::Compat;
+use perfdata_convert::stages::compress::Compress;
+use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::edit::{Change, Edit};
+use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::{
     feature::FeatureId,
     header::ContainerKind,

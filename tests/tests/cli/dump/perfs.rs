@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use perfdata_convert::{io::Input, show::overview::Overview};
+use perfdata_convert::inspect::show::overview::Overview;
+use perfdata_convert::io::Input;
 use perfdata_tests::{
     perf::{self, Perf},
     recordings::Endian,

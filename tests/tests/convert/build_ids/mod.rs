@@ -8,7 +8,7 @@ mod words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use perfdata_convert::convert::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
+use perfdata_convert::stages::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
 use perfdata_core::Layout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perfdata_convert::convert::Stage;
-use perfdata_convert::convert::build_ids::{Place, Select};
 use perfdata_convert::error::Result;
+use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::build_ids::{Place, Select};
 use perfdata_core::Recording as Model;
 use perfdata_core::attr::SampleType;
 use perfdata_core::container_layout::ContainerLayout;
@@ -237,7 +237,7 @@ fn other_forms_as_the_plain_one() {
 /// The compressed and the decompressed recording have the same table.
 #[test]
 fn compressed_as_plain() {
-    use perfdata_convert::convert::decompress::Decompress;
+    use perfdata_convert::stages::decompress::Decompress;
     for recording in machines().into_iter().filter(|recording| recording.name.contains("-z")) {
         if recording.form.is_none_or(|form| form.container == Container::Directory) {
             continue;

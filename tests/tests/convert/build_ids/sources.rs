@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use perfdata_convert::convert::build_ids::{Place, Select};
+use perfdata_convert::stages::build_ids::{Place, Select};
 use perfdata_core::Endian;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::wire::{Str, Wire};

@@ -1,0 +1,164 @@
+//! Collects the records of a recording in batches with the state of the recording at their position, and processes them
+//! on several threads.
+//!
+//! The model of a pipe grows with the metadata in it, and a thread needs a constant model, which is a copy. If metadata
+//! and other records alternate in a stream, a copy at each change would have a cost that grows with the square of the
+//! length. So a new copy is only made if the bytes since the last copy are at least as many as the metadata. Until
+//! then, records are processed on the reading thread, with the current model.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use perfdata_core::names::name_in;
+use perfdata_core::read::is_metadata;
+use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::{Endian, Error, Recording};
+
+use crate::inspect::batch::{Batch, Intake};
+use perfdata_session::EventNames;
+
+/// The state of a recording at some position.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// The model.
+    pub recording: &'a Recording,
+    /// The names of its events.
+    pub names: &'a EventNames,
+}
+
+/// A submitted item: records to process, or the result of processing them.
+pub enum Job<T> {
+    /// Records, and the state of the recording.
+    Open(Batch, Arc<(Recording, EventNames)>),
+    /// The result.
+    Done(T),
+}
+
+impl<T> Job<T> {
+    /// Returns the result of `look` for the records.
+    pub fn finish(self, look: impl FnOnce(&Batch, Known<'_>) -> T) -> T {
+        match self {
+            Job::Open(batch, known) => look(&batch, Known { recording: &known.0, names: &known.1 }),
+            Job::Done(seen) => seen,
+        }
+    }
+}
+
+/// Collects and submits records.
+pub struct Feed<'a, 'b, T, L> {
+    look: L,
+    intake: &'a mut Intake<'b, Job<T>>,
+    names: EventNames,
+    batch: Batch,
+    /// The last copy of the state, and whether it is up to date.
+    copy: Option<Arc<(Recording, EventNames)>>,
+    is_fresh: bool,
+    /// Whether the batch will be processed on this thread.
+    is_here: bool,
+    /// Size of the metadata, and of everything since the last copy, in bytes.
+    metadata: u64,
+    passed: u64,
+}
+
+impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
+    /// Returns a feed that submits records in byte order `endian` to `intake`, or processes them with `look`.
+    pub fn new(endian: Endian, intake: &'a mut Intake<'b, Job<T>>, look: L) -> Self {
+        Feed {
+            look,
+            intake,
+            names: EventNames::default(),
+            batch: Batch::new(endian),
+            copy: None,
+            is_fresh: false,
+            is_here: false,
+            metadata: 0,
+            passed: 0,
+        }
+    }
+
+    /// Processes the effects of a record on others. Metadata apply from their own position on, and decoding them does
+    /// not depend on other metadata. So consecutive metadata, such as the head of a pipe, require no copy. Breaks like
+    /// [`push`](Self::push).
+    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> ControlFlow<()> {
+        let len = record.bytes.len() as u64;
+        self.passed = self.passed.saturating_add(len);
+        // A name of an unknown event has no effect yet.
+        let is_name = record.kind == RecordType::EVENT_UPDATE;
+        let is_news = |id| recording.events.of_id(id).is_some();
+        if is_metadata(record.kind) || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id))) {
+            self.metadata = self.metadata.saturating_add(len);
+            self.is_fresh = false;
+            self.pause(recording)?;
+        }
+        self.names.see(record);
+        ControlFlow::Continue(())
+    }
+
+    /// Adds `len` bytes of payload, which may be tracing data.
+    pub fn see_payload(&mut self, len: usize) {
+        (self.metadata, self.passed) =
+            (self.metadata.saturating_add(len as u64), self.passed.saturating_add(len as u64));
+        self.is_fresh = false;
+    }
+
+    /// Adds a record of `recording` after [`see`](Self::see). A record in a compressed record also has an index there.
+    /// Breaks if no more results are taken.
+    pub fn push(&mut self, record: &RawRecord<'_>, inner: Option<usize>, recording: &Recording) -> ControlFlow<()> {
+        if self.copy.is_none() || !(self.is_fresh || is_metadata(record.kind)) {
+            self.renew(recording)?;
+        }
+        self.batch.push(record, inner);
+        if self.batch.is_full() { self.hand_in(recording) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Updates the state for a record that depends on it.
+    fn renew(&mut self, recording: &Recording) -> ControlFlow<()> {
+        if self.is_here {
+            return ControlFlow::Continue(());
+        }
+        self.hand_in(recording)?;
+        if self.copy.is_some() && self.passed < self.metadata {
+            self.is_here = true;
+        } else {
+            self.names.update(recording);
+            self.copy = Some(Arc::new((recording.clone(), self.names.clone())));
+            (self.is_fresh, self.passed) = (true, 0);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds an error that prevents reading further compressed records.
+    pub fn push_error(&mut self, error: Error, recording: &Recording) -> ControlFlow<()> {
+        if self.copy.is_none() {
+            self.renew(recording)?;
+        }
+        self.batch.broken = Some(error);
+        self.hand_in(recording)
+    }
+
+    /// Prepares for a change of the model of `recording`: processes records that require the current model.
+    pub fn pause(&mut self, recording: &Recording) -> ControlFlow<()> {
+        if self.is_here { self.hand_in(recording) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Submits the collected records.
+    pub fn hand_in(&mut self, recording: &Recording) -> ControlFlow<()> {
+        let is_here = std::mem::take(&mut self.is_here);
+        if self.batch.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let job = match &self.copy {
+            Some(copy) if !is_here => {
+                let next = Batch::new(recording.endian);
+                Job::Open(std::mem::replace(&mut self.batch, next), copy.clone())
+            }
+            _ => {
+                self.names.update(recording);
+                let seen = (self.look)(&self.batch, Known { recording, names: &self.names });
+                self.batch.clear();
+                Job::Done(seen)
+            }
+        };
+        if self.intake.hand_in(job) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}

@@ -1,0 +1,8 @@
+//! Reports about recordings: their content, what is wrong with them, and how they differ.
+
+mod batch;
+pub mod diff;
+mod feed;
+pub mod show;
+pub mod verify;
+pub mod walk;

@@ -1,0 +1,281 @@
+//! The complete content of a recording in file order, as shown by `perfconv dump`.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use perfdata_core::Recording;
+use perfdata_core::container_layout::{ContainerLayout, FileLayout, Part, Region};
+use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
+use perfdata_core::feature::FeatureId;
+use perfdata_core::header::{FileSection, PipeHeader};
+use perfdata_core::read::Head;
+use perfdata_core::record::{RecordType, Registers, TABLE};
+use perfdata_core::wire::Wire;
+
+use super::hex;
+use super::json::Json;
+use super::part_name;
+use super::record::Shown;
+use crate::count::Counts;
+use crate::error::{Error, Result};
+use crate::inspect::batch::{Batch, Intake, in_order};
+use crate::inspect::feed::{Feed, Job, Known};
+use crate::inspect::walk::{Item, walk};
+use crate::io::{BoxedSource, Input, InputSource};
+use crate::leftover::Leftover;
+use crate::suggest;
+
+/// What to show, and the format.
+#[derive(Debug, Clone, Default)]
+pub struct Dump {
+    /// Writes JSON instead of text.
+    pub json: bool,
+    /// Shows the bytes of every field, and the parts of the file other than records.
+    pub hex: bool,
+    /// Record types to show; empty for all types.
+    pub types: Vec<RecordType>,
+    /// Maximum number of records to show.
+    pub limit: Option<u64>,
+}
+
+impl Dump {
+    /// Returns the record type with this name or number.
+    ///
+    /// # Errors
+    /// No type has this name. The error lists the known types.
+    pub fn type_of(name: &str) -> Result<RecordType> {
+        let number = || name.parse().ok().map(RecordType);
+        RecordType::by_name(name).or_else(number).ok_or_else(|| {
+            let known: Vec<_> = TABLE.iter().map(|info| info.name).collect();
+            Error::Usage(match suggest::nearest(name, known.iter().copied()) {
+                Some(near) => format!("{name} is no type of record; did you mean {near}?"),
+                None => format!("{name} is no type of record; there are {}", known.join(", ")),
+            })
+        })
+    }
+
+    /// Writes `input` to `out`.
+    ///
+    /// # Errors
+    /// The input cannot be read, or the output cannot be written.
+    pub fn run(&self, input: Input, out: &mut dyn Write) -> Result<Dumped> {
+        let (mut reader, source) = input.reader_with(Head::Pass)?;
+        let mut printer = Printer { dump: self, out };
+        let container_layout = reader.container_layout().clone();
+        let model = reader.recording().clone();
+        match &container_layout {
+            ContainerLayout::File(file) if self.hex => printer.parts(file, &model, &source, true)?,
+            ContainerLayout::Pipe(_) if self.hex && self.types.is_empty() => printer.pipe_header(&model)?,
+            _ => {}
+        }
+        let take = |text: String| printer.out.write_all(text.as_bytes()).map_err(Error::io("standard output"));
+        let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
+        let work = |job: Job<_>| job.finish(text_of);
+        let Fed { counts, shown, mut damage, unreadable } =
+            in_order(|intake| self.feed(&mut reader, intake), work, take)?;
+        damage.extend(Leftover::of(&reader, unreadable as u64).map(|leftover| leftover.to_string()));
+        if let ContainerLayout::File(file) = &container_layout
+            && self.hex
+        {
+            printer.parts(file, &model, &source, false)?;
+        }
+        Ok(Dumped { counts, shown, damage })
+    }
+}
+
+/// The result of [`Dump::run`].
+#[derive(Debug)]
+pub struct Dumped {
+    /// The records of the recording; with a limit, only those up to the last one shown.
+    pub counts: Counts,
+    /// Number of records shown, including those inside compressed records and metadata.
+    pub shown: u64,
+    /// Damage that makes parts of the recording unreadable.
+    pub damage: Vec<String>,
+}
+
+/// The state after all records were submitted.
+struct Fed {
+    counts: Counts,
+    shown: u64,
+    damage: Vec<String>,
+    /// Bytes that are not records.
+    unreadable: usize,
+}
+
+impl Dump {
+    /// Submits all selected records.
+    fn feed(&self, reader: &mut BoxedSource, intake: &mut Intake<'_, Job<String>>) -> Result<Fed> {
+        let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
+        let mut feed = Feed::new(reader.recording().endian, intake, text_of);
+        let (mut counts, mut shown) = (Counts::default(), 0_u64);
+        let (mut damage, mut unreadable) = (Vec::new(), 0);
+        let mut left = self.limit;
+        walk(reader, |item, recording| {
+            let (record, inner) = match item {
+                Item::Record(record) => (record, None),
+                Item::Inner(record, place) => (record, Some(place)),
+                Item::Payload(bytes) => {
+                    feed.see_payload(bytes.len());
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Item::Unreadable(bytes) => {
+                    unreadable += bytes.len();
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Item::Undecodable(error) => {
+                    damage.push(error.to_string());
+                    return Ok(ControlFlow::Continue(()));
+                }
+                // The reader of a live stream sees the available records without delay.
+                Item::Pause { may_wait: true } => return Ok(feed.hand_in(recording)),
+                Item::Pause { .. } => return Ok(feed.pause(recording)),
+            };
+            if left == Some(0) || feed.see(&record, recording).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            counts.add_at(record.kind, inner);
+            if !self.types.is_empty() && !self.types.contains(&record.kind) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            left = left.map(|left| left - 1);
+            shown = shown.saturating_add(1);
+            Ok(feed.push(&record, inner, recording))
+        })?;
+        let _ = feed.hand_in(reader.recording());
+        Ok(Fed { counts, shown, damage, unreadable })
+    }
+
+    /// Returns the output for a batch of records.
+    fn text_of(&self, batch: &Batch, Known { recording, names }: Known<'_>) -> String {
+        let mut text = String::new();
+        let registers = Registers::of(recording);
+        for (raw, inner) in batch.records() {
+            let shown = Shown::new(&raw, inner, recording, names).with_registers(registers);
+            if self.json {
+                let mut json = Json::compact_in(text);
+                shown.json(&mut json, self.hex);
+                json.out.push('\n');
+                text = json.out;
+            } else if self.hex {
+                shown.hex(&mut text);
+            } else {
+                shown.text(&mut text);
+            }
+        }
+        text
+    }
+}
+
+/// Bytes of a gap that are shown at a time. A gap may be larger than memory.
+const GAP: u64 = 1 << 20;
+
+/// Bytes of output that are collected before they are written.
+const BLOCK: usize = 64 << 10;
+
+struct Printer<'a> {
+    dump: &'a Dump,
+    out: &'a mut dyn Write,
+}
+
+impl Printer<'_> {
+    fn write(&mut self, text: &mut String) -> Result<()> {
+        self.out.write_all(text.as_bytes()).map_err(Error::io("standard output"))?;
+        text.clear();
+        Ok(())
+    }
+
+    fn pipe_header(&mut self, model: &Recording) -> Result<()> {
+        let header = PipeHeader { magic: model.magic, size: PipeHeader::SIZE };
+        let bytes = header.encode(model.endian)?;
+        self.part("header", 0, &bytes, |v| header.describe("", Style::Plain, v))
+    }
+
+    /// Shows the parts of a file before or after its records; none if the user selected record types.
+    fn parts(&mut self, file: &FileLayout, model: &Recording, source: &InputSource, before: bool) -> Result<()> {
+        if !self.dump.types.is_empty() {
+            return Ok(());
+        }
+        let data = file.regions.iter().position(|region| region.part == Part::Data).unwrap_or(file.regions.len());
+        let (front, behind) = file.regions.split_at_checked(data).unwrap_or((&file.regions, &[]));
+        for region in if before { front } else { behind } {
+            let Region { part, mut place } = *region;
+            while part == Part::Gap && place.size > GAP {
+                self.region(&Region { part, place: FileSection { size: GAP, ..place } }, file, model, source)?;
+                place = FileSection { offset: place.offset.saturating_add(GAP), size: place.size - GAP };
+            }
+            self.region(&Region { part, place }, file, model, source)?;
+        }
+        Ok(())
+    }
+
+    fn region(&mut self, region: &Region, file: &FileLayout, model: &Recording, source: &InputSource) -> Result<()> {
+        let Region { part, place } = *region;
+        if part == Part::Data {
+            return Ok(());
+        }
+        let bytes = source.bytes(place)?;
+        let opaque = |v: &mut dyn Visitor| v.leaf("bytes", bytes.len(), Leaf::Opaque(&bytes));
+        self.part(&part_name(part), place.offset, &bytes, |v| match part {
+            Part::Header => file.header.describe("", Style::Plain, v),
+            Part::Ids(event) => match model.events.get(event) {
+                Some(event) => event.ids.describe("ids", Style::Id, v),
+                None => opaque(v),
+            },
+            Part::Attrs => {
+                v.begin_list("attrs", model.events.len());
+                for (event, ids) in model.events.iter().zip(&file.ids) {
+                    v.begin("");
+                    event.attr.describe("attr", Style::Plain, v);
+                    ids.describe("ids", Style::Plain, v);
+                    v.end();
+                }
+                v.end();
+            }
+            Part::EventTypes => model.event_types.describe("event_types", Style::Plain, v),
+            Part::FeatureTable => {
+                for (id, place) in &file.table {
+                    place.describe(FeatureId(*id).name().unwrap_or("unknown"), Style::Plain, v);
+                }
+            }
+            Part::Feature(id) => match model.feature(FeatureId(id)) {
+                Some(Ok(section)) => section.describe("", Style::Plain, v),
+                _ => opaque(v),
+            },
+            Part::Data | Part::Gap => opaque(v),
+        })
+    }
+
+    /// Shows a part that is not a record.
+    fn part(&mut self, title: &str, offset: u64, bytes: &[u8], describe: impl Fn(&mut dyn Visitor)) -> Result<()> {
+        let is_json = self.dump.json;
+        let mut result = Ok(());
+        let mut flush = |text: &mut String| {
+            if text.len() >= BLOCK && result.is_ok() {
+                result = self.write(text);
+            }
+        };
+        let mut rest = if is_json {
+            let mut json = Json::compact();
+            json.object("");
+            json.number("offset", offset);
+            json.text("part", title.as_bytes());
+            json.number("size", bytes.len() as u64);
+            hex::push_json(&mut json, describe, bytes, |json| flush(&mut json.out));
+            json.close();
+            json.out.push('\n');
+            json.out
+        } else {
+            let mut text = String::new();
+            let _ = writeln!(text, "{offset:#x} {title}, {} bytes", bytes.len());
+            hex::each_span(describe, |span| {
+                hex::push_text(&mut text, &span, bytes, Some(offset));
+                flush(&mut text);
+            });
+            text
+        };
+        result?;
+        self.write(&mut rest)
+    }
+}

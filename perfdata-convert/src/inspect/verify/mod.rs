@@ -1,0 +1,255 @@
+//! Checks whether a recording is complete and consistent, and whether reading and writing it produces the same bytes,
+//! as reported by `perfconv verify`.
+
+mod container;
+mod features;
+mod records;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::read::Head;
+
+use crate::count::{Counts, number_of};
+use crate::error::Result;
+use crate::inspect::batch::{Batch, Intake, in_order};
+use crate::inspect::feed::{Feed, Job, Known};
+use crate::inspect::show::json::Json;
+use crate::inspect::walk::{Item, walk};
+use crate::io::{BoxedSource, Input};
+use crate::leftover::{Leftover, without_place};
+
+pub(crate) use container::wrong_end;
+pub(crate) use features::{lacks_tracing_data, wrong_sections};
+pub(crate) use records::Seen;
+
+use records::Records;
+
+/// The severity of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Damaged, lost, or inconsistent data.
+    Error,
+    /// Data that other readers may not handle.
+    Warning,
+    /// Valid, but unusual.
+    Note,
+}
+
+impl Severity {
+    const ALL: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
+
+    /// Returns the word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+/// A problem that was found once or several times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Its severity.
+    pub severity: Severity,
+    /// The offset of its first occurrence, in bytes from the start of the input.
+    pub offset: u64,
+    /// Its description.
+    pub meaning: String,
+    /// Number of occurrences.
+    pub count: u64,
+}
+
+/// Maximum number of findings that are kept. Further findings are only counted.
+const MOST: usize = 1000;
+
+/// The findings of one pass over a recording.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The findings in the order in which they were found.
+    pub findings: Vec<Finding>,
+    /// The numbers of checked records.
+    pub records: Counts,
+    known: HashMap<(Severity, String), usize>,
+    left_out: u64,
+    counts: HashMap<Severity, u64>,
+    /// Whether the report covers only a batch of records, whose number limits the findings.
+    is_part: bool,
+}
+
+/// Submits all records. Returns the number of bytes of compressed data that do not form a complete record, and the
+/// number of bytes that are not records.
+fn feed(reader: &mut BoxedSource, intake: &mut Intake<'_, Job<(Report, Records)>>) -> Result<(usize, u64)> {
+    let mut feed = Feed::new(reader.recording().endian, intake, check_batch);
+    let mut unreadable = 0_u64;
+    let undecoded = walk(reader, |item, recording| {
+        let (record, inner) = match item {
+            Item::Record(record) => (record, None),
+            Item::Inner(record, place) => (record, Some(place)),
+            Item::Undecodable(error) => return Ok(feed.push_error(error, recording)),
+            Item::Unreadable(bytes) => {
+                unreadable = unreadable.saturating_add(bytes.len() as u64);
+                return Ok(ControlFlow::Continue(()));
+            }
+            Item::Payload(bytes) => {
+                feed.see_payload(bytes.len());
+                return Ok(ControlFlow::Continue(()));
+            }
+            Item::Pause { .. } => return Ok(feed.pause(recording)),
+        };
+        if feed.see(&record, recording).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(feed.push(&record, inner, recording))
+    })?;
+    let _ = feed.hand_in(reader.recording());
+    Ok((undecoded, unreadable))
+}
+
+/// Checks each record of a batch separately.
+fn check_batch(batch: &Batch, known: Known<'_>) -> (Report, Records) {
+    let mut report = Report { is_part: true, ..Report::default() };
+    let mut records = Records::default();
+    for (record, inner) in batch.records() {
+        report.records.add_at(record.kind, inner);
+        records.check(&mut report, &record, inner.is_some(), known.recording);
+    }
+    if let Some(error) = &batch.broken {
+        report.blame(error, 0);
+    }
+    (report, records)
+}
+
+impl Report {
+    /// Checks `input`.
+    ///
+    /// # Errors
+    /// The input cannot be read, or is not a recording.
+    pub fn of(input: Input) -> Result<Self> {
+        let (mut reader, source) = input.reader_with(Head::Pass)?;
+        let mut report = Report::default();
+        let container_layout = reader.container_layout().clone();
+        if let ContainerLayout::File(file) = &container_layout {
+            container::check(&mut report, file, reader.recording(), &source)?;
+        }
+        let mut records = Records::default();
+        let take = |(part, seen): (Report, Records)| {
+            report.append(records.append(seen, part));
+            Ok(())
+        };
+        let work = |job: Job<_>| job.finish(check_batch);
+        let (undecoded, unreadable) = in_order(|intake| feed(&mut reader, intake), work, take)?;
+        if let Some(leftover) = Leftover::of(&reader, unreadable) {
+            report.add(Severity::Error, leftover.offset, leftover.meaning());
+        }
+        if undecoded > 0 {
+            let meaning = format!("{undecoded} bytes at the end of the compressed data make no whole record");
+            report.add(Severity::Error, records.last_compressed(), meaning);
+        }
+        records.finish(&mut report, reader.recording(), &container_layout);
+        Ok(report)
+    }
+
+    fn add(&mut self, severity: Severity, offset: u64, meaning: impl Into<String>) {
+        self.add_finding(Finding { severity, offset, meaning: meaning.into(), count: 1 });
+    }
+
+    fn add_finding(&mut self, finding: Finding) {
+        let Finding { severity, ref meaning, count, .. } = finding;
+        *self.counts.entry(severity).or_default() += count;
+        let key = (severity, meaning.clone());
+        if let Some(known) = self.known.get(&key).and_then(|&at| self.findings.get_mut(at)) {
+            known.count += count;
+        } else if self.is_part || self.findings.len() < MOST {
+            self.known.insert(key, self.findings.len());
+            self.findings.push(finding);
+        } else {
+            self.left_out += count;
+        }
+    }
+
+    /// Adds the findings of a part of the recording.
+    fn append(&mut self, part: Report) {
+        self.records.merge(part.records);
+        part.findings.into_iter().for_each(|finding| self.add_finding(finding));
+    }
+
+    /// Adds an error of the library, whose offset is relative to `base`.
+    fn blame(&mut self, error: &perfdata_core::Error, base: u64) {
+        self.add(Severity::Error, base.saturating_add(error.offset().unwrap_or(0)), without_place(error));
+    }
+
+    /// Returns the number of findings with a severity.
+    pub fn count(&self, severity: Severity) -> u64 {
+        self.counts.get(&severity).copied().unwrap_or(0)
+    }
+
+    /// Returns whether there are no errors.
+    pub fn is_clean(&self) -> bool {
+        self.count(Severity::Error) == 0
+    }
+
+    /// Returns the report for people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for Finding { severity, offset, meaning, count } in &self.findings {
+            let _ = write!(out, "{:<7} {offset:#x}: {meaning}", severity.name());
+            let _ = if *count > 1 { writeln!(out, " ({count} times)") } else { writeln!(out) };
+        }
+        if self.left_out > 0 {
+            let _ = writeln!(out, "{} more findings are left out", self.left_out);
+        }
+        let found = Severity::ALL.map(|severity| number_of(self.count(severity), severity.name()));
+        let _ = writeln!(out, "{}: {}", self.records, found.join(", "));
+        out
+    }
+
+    /// Returns the report for programs.
+    pub fn json(&self) -> String {
+        self.json_of(None)
+    }
+
+    /// Returns the report for programs, with the name of the input.
+    pub fn json_of(&self, input: Option<&Path>) -> String {
+        let mut json = Json::pretty();
+        json.object("");
+        if let Some(input) = input {
+            json.text("file", input.as_os_str().as_bytes());
+        }
+        json.number("records", self.records.records);
+        self.records.json(&mut json, "counts");
+        for severity in Severity::ALL {
+            json.number(&format!("{}s", severity.name()), self.count(severity));
+        }
+        json.list("findings");
+        for finding in &self.findings {
+            json.object("");
+            json.text("severity", finding.severity.name().as_bytes());
+            json.number("offset", finding.offset);
+            json.text("meaning", finding.meaning.as_bytes());
+            json.number("count", finding.count);
+            json.close();
+        }
+        json.close();
+        json.number("left_out", self.left_out);
+        json.close();
+        json.out.push('\n');
+        json.out
+    }
+}
+
+/// Returns a description of the first difference between two byte strings.
+fn difference(was: &[u8], is: &[u8]) -> Option<String> {
+    if was == is {
+        return None;
+    }
+    let at = was.iter().zip(is).position(|(a, b)| a != b).unwrap_or(was.len().min(is.len()));
+    let byte = |bytes: &[u8]| bytes.get(at).map_or("nothing".to_owned(), |byte| format!("{byte:#04x}"));
+    Some(format!("written again, byte {at} is {} in place of {}", byte(is), byte(was)))
+}

@@ -1,0 +1,357 @@
+//! Conversions: a reader, any number of stages, a writer.
+//!
+//! Every command that makes a recording out of a recording is a [`Conversion`]: a choice of stages and of the
+//! container to write. There is one loop over the records, here.
+
+mod chain;
+mod link;
+mod shared_bytes;
+mod stage;
+pub mod to_directory;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::{Chunk, Tail};
+use perfdata_core::{Endian, Events, Recording};
+use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
+
+use crate::count::Counts;
+use crate::error::{Error, Result};
+use crate::io::{BackgroundWriter, BoxedSource, Input, InputSource, Output, Size};
+use crate::leftover::Leftover;
+use crate::stages::{from_directory, sample_times, to_file, to_pipe};
+use chain::{Step, Writer};
+pub use link::{CompressedRecords, Link};
+pub(crate) use stage::each_part;
+pub use stage::{ReadsAhead, Requirements, Stage};
+
+/// How a recording lies in a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// The container.
+    pub container: ContainerKind,
+    /// The byte order.
+    pub endian: Endian,
+}
+
+impl Form {
+    fn of(recording: &Recording, container_layout: &ContainerLayout) -> Self {
+        Form { container: container_layout.container(), endian: recording.endian }
+    }
+}
+
+/// What a conversion did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Summary {
+    /// What the input is.
+    pub from: Form,
+    /// What the output is.
+    pub to: Form,
+    /// The records of the input; those inside compressed records only where they had to be read.
+    pub counts: Counts,
+    /// Feature sections of the output.
+    pub features: usize,
+    /// Bytes of the input.
+    pub bytes_in: u64,
+    /// Bytes of the output.
+    pub bytes_out: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Whether the output's header does not say how many bytes of records there are, as the input's does not.
+    pub unfinished: bool,
+    /// What the input ends with that is no whole record.
+    pub unreadable: Option<Leftover>,
+    /// What the stages have to say.
+    pub notes: Vec<String>,
+}
+
+/// A choice of stages and container.
+pub struct Conversion {
+    /// Steps between reader and writer, in order.
+    pub stages: Vec<Box<dyn Stage>>,
+    /// Container of the output; that of the input if nothing is said.
+    pub to: Option<ContainerKind>,
+}
+
+impl Conversion {
+    /// Converts `input` to `output`.
+    ///
+    /// # Errors
+    /// The input cannot be read or converted, or the output not be written. There is no output then.
+    pub fn run(self, input: &Path, output: Output) -> Result<Summary> {
+        self.run_on(Input::open(input)?, output)
+    }
+
+    /// The same with an input that is open.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_on(mut self, input: Input, output: Output) -> Result<Summary> {
+        let start = Instant::now();
+        let (ready, size) = self.prepare(input)?;
+        let to = ready.to;
+        // What has been written to a stream cannot be taken back.
+        if to == ContainerKind::Pipe && output.is_direct() && !self.is_copy(ready.reader.container_layout(), to) {
+            check_ahead(&ready.source).map_err(Error::of_records)?;
+        }
+        let mut summary = match to {
+            ContainerKind::File => output.write_seekable(|file| self.write_file(ready, file)),
+            // A refusal comes before anything is written, also where the output cannot be taken back.
+            ContainerKind::Pipe if self.stages.iter().any(|stage| stage.requirements().may_refuse) => {
+                output.write_seekable(|file| self.write_pipe(ready, file))
+            }
+            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(ready, out)),
+        }?;
+        (summary.bytes_in, summary.elapsed) = (size.bytes(), start.elapsed());
+        Ok(summary)
+    }
+
+    /// The same into a file that is looked at before it becomes an output. Bytes of the input and time are not counted.
+    pub(crate) fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
+        let (ready, _) = self.prepare(input)?;
+        match ready.to {
+            ContainerKind::File => self.write_file(ready, file),
+            ContainerKind::Pipe => BackgroundWriter::write_all(file, |out| self.write_pipe(ready, out)),
+        }
+    }
+
+    /// Opens the input, and puts all stages in their places.
+    fn prepare(&mut self, mut input: Input) -> Result<(Ready, Size)> {
+        // A stream is a pipe.
+        let expected = self.to.unwrap_or(ContainerKind::Pipe);
+        if self.stages.iter().any(|stage| stage.requirements().needs_seekable_for(expected)) {
+            input = input.into_seekable()?;
+        }
+        let size = input.size();
+        let (reader, source) = input.reader()?;
+        let mut recording = reader.recording().clone();
+        let has_late_events =
+            recording.events.is_empty() && self.stages.iter().any(|stage| stage.requirements().events_first);
+        if has_late_events {
+            recording.events = late_events(&source).map_err(Error::of_records)?;
+        }
+        if let Some(directory) = source.directory() {
+            self.stages.insert(0, Box::new(from_directory::FromDirectory::new(directory)));
+        }
+        let found = Form::of(reader.recording(), reader.container_layout()).container;
+        let to = self.to.unwrap_or(found);
+        let mut ahead = self.stages.iter_mut().filter(|stage| stage.requirements().reads_ahead_for(to));
+        ahead.try_for_each(|stage| stage.look_ahead(&source, &recording)).map_err(Error::of_records)?;
+        sample_times::UpdateTimes::around(&mut self.stages, found, to);
+        let change: Option<Box<dyn Stage>> = match (found, to) {
+            (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
+            (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
+            _ => None,
+        };
+        let at = self.stages.iter().position(|stage| stage.requirements().after_container).unwrap_or(self.stages.len());
+        self.stages.splice(at..at, change);
+        Ok((Ready { reader, source, to, recording, has_late_events }, size))
+    }
+
+    fn write_file(&mut self, ready: Ready, file: &mut File) -> Result<Summary> {
+        let is_copy = self.is_copy(ready.reader.container_layout(), ContainerKind::File);
+        let Begun { mut reader, source, mut recording, container_layout, mut steps } =
+            self.begin(ready, ContainerKind::File)?;
+        let source = &source;
+        let plan = match &container_layout {
+            ContainerLayout::File(found) if is_copy => FilePlan::exact(found),
+            ContainerLayout::File(found) => FilePlan::apart(found),
+            ContainerLayout::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
+            ContainerLayout::Pipe(_) => FilePlan::standard(),
+        };
+        if let ContainerLayout::File(found) = &container_layout
+            && !is_copy
+        {
+            shared_bytes::check_lost(found, &recording, source)?;
+        }
+        let mut writer = FileWriter::begin(BackgroundWriter::new(file), plan, &recording, source)?;
+        let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::File)?;
+        writer.finish(&recording)?.flush().map_err(Error::io("output"))?;
+        if let ContainerLayout::File(found) = &container_layout
+            && !is_copy
+        {
+            shared_bytes::check_kept(found, &recording, reader.recording(), source, file)?;
+        }
+        summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
+        Ok(summary)
+    }
+
+    fn write_pipe(&mut self, ready: Ready, out: &mut dyn Write) -> Result<Summary> {
+        let Begun { mut reader, source, mut recording, container_layout, mut steps } =
+            self.begin(ready, ContainerKind::Pipe)?;
+        if let ContainerLayout::File(found) = &container_layout {
+            shared_bytes::check_lost(found, &recording, &source)?;
+        }
+        let plan = match &container_layout {
+            ContainerLayout::Pipe(found) => PipePlan::exact(found),
+            ContainerLayout::File(_) => {
+                let wanted = steps.iter().find_map(|step| step.stage.requirements().end_of_features);
+                PipePlan::standard(&recording, wanted.unwrap_or(PipePlan::END))
+            }
+        };
+        let mut counted = Counted { out, bytes: 0 };
+        let mut writer = PipeWriter::begin(&mut counted, plan, &recording).map_err(to_pipe::with_way_out)?;
+        let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::Pipe)?;
+        writer.finish()?;
+        summary.bytes_out = counted.bytes;
+        Ok(summary)
+    }
+
+    /// Whether an input that is arranged like this comes out byte for byte.
+    fn is_copy(&self, container_layout: &ContainerLayout, to: ContainerKind) -> bool {
+        container_layout.container() == to && self.stages.iter().all(|stage| stage.requirements().is_neutral)
+    }
+
+    /// Shows the model to all stages, which stand in their places then.
+    fn begin(&mut self, ready: Ready, to: ContainerKind) -> Result<Begun> {
+        let Ready { reader, source, mut recording, has_late_events, .. } = ready;
+        if !self.is_copy(reader.container_layout(), to) {
+            shared_bytes::check_parts(reader.container_layout())?;
+        }
+        let mut container_layout = reader.container_layout().clone();
+        let mut steps: Vec<Step> = Vec::with_capacity(self.stages.len());
+        for stage in self.stages.drain(..) {
+            let mut step = Step::new(stage, &recording, steps.last());
+            step.stage.begin(&mut recording, &mut container_layout)?;
+            step.began(&recording);
+            steps.push(step);
+        }
+        // They stay where they are, behind the records.
+        if has_late_events {
+            recording.events = Events::default();
+        }
+        Ok(Begun { reader, source, recording, container_layout, steps })
+    }
+}
+
+/// Moves all records through the stages.
+fn pump(
+    reader: &mut BoxedSource,
+    steps: &mut [Step],
+    recording: &mut Recording,
+    writer: &mut dyn RecordSink,
+    container: ContainerKind,
+) -> Result<Summary> {
+    pump_all(reader, steps, recording, writer, container).map_err(Error::of_records)
+}
+
+fn pump_all(
+    reader: &mut BoxedSource,
+    steps: &mut [Step],
+    recording: &mut Recording,
+    writer: &mut dyn RecordSink,
+    container: ContainerKind,
+) -> Result<Summary> {
+    let from = Form::of(reader.recording(), reader.container_layout());
+    let is_copy = from.container == container && steps.iter().all(|step| step.stage.requirements().is_neutral);
+    let mut counts = Counts::default();
+    if let ContainerLayout::Pipe(head) = reader.container_layout() {
+        counts.metadata = head.slots.len() as u64;
+    }
+    let mut unreadable = 0;
+    let mut writer = Writer::new(writer);
+    while let Some((chunk, _)) = reader.next_chunk()? {
+        match chunk {
+            Chunk::Records(batch) => counts.add_batch(&batch),
+            Chunk::Unreadable(bytes) => unreadable += bytes.len() as u64,
+            Chunk::Payload(_) => {}
+        }
+        // Nobody has to wait for the end of what is refused.
+        if unreadable > Tail::MOST && !is_copy {
+            break;
+        }
+        writer.chain(steps).chunk(&chunk)?;
+    }
+    let unreadable = Leftover::of(reader, unreadable);
+    if let Some(leftover) = unreadable.as_ref().filter(|_| !is_copy) {
+        leftover.check()?;
+        if container == ContainerKind::File {
+            leftover.check_payload()?;
+        }
+    }
+    for at in 0..steps.len() {
+        writer.chain(steps.get_mut(at..).unwrap_or_default()).close()?;
+        if let Some((step, rest)) = steps.get_mut(at..).and_then(<[_]>::split_first_mut) {
+            step.finish(recording, &mut writer, rest)?;
+            step.update_ratio(recording)?;
+        }
+    }
+    Ok(Summary {
+        from,
+        to: Form { container, endian: recording.endian },
+        counts,
+        features: recording.features.len(),
+        bytes_in: 0,
+        bytes_out: 0,
+        elapsed: Duration::ZERO,
+        unfinished: container == ContainerKind::File && !reader.container_layout().is_finished(),
+        unreadable,
+        notes: steps.iter().flat_map(|step| step.note().into_iter().chain(step.stage.notes())).collect(),
+    })
+}
+
+/// An input that is open, and the container that it goes into.
+struct Ready {
+    reader: BoxedSource,
+    source: InputSource,
+    to: ContainerKind,
+    /// The model before the first record, with the events that were read ahead.
+    recording: Recording,
+    /// Whether they were: the attributes come after the first record.
+    has_late_events: bool,
+}
+
+/// A conversion whose stages have seen the model, as it goes to the writer.
+struct Begun {
+    reader: BoxedSource,
+    source: InputSource,
+    recording: Recording,
+    container_layout: ContainerLayout,
+    steps: Vec<Step>,
+}
+
+/// An output that counts its bytes.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes = self.bytes.saturating_add(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Refuses damaged records before anything is written, if the input can be read twice.
+fn check_ahead(source: &InputSource) -> Result<()> {
+    let Some(mut reader) = source.reopen()? else { return Ok(()) };
+    let mut unreadable = 0;
+    while let Some((chunk, _)) = reader.next_chunk()?.filter(|_| unreadable <= Tail::MOST) {
+        if let Chunk::Unreadable(bytes) = chunk {
+            unreadable += bytes.len() as u64;
+        }
+    }
+    Leftover::of(&reader, unreadable).map_or(Ok(()), |leftover| leftover.check())
+}
+
+/// The events of a pipe whose attributes come behind the first record: read ahead.
+fn late_events(source: &InputSource) -> Result<Events> {
+    let Some(mut reader) = source.reopen()? else {
+        let what = "the attributes are not at the head of the stream: give the recording as a file";
+        return Err(Error::Refused(what.into()));
+    };
+    while reader.next_chunk()?.is_some() {}
+    Ok(reader.recording().events.clone())
+}

@@ -1,0 +1,156 @@
+//! Conversion to a directory: `data`, and, if the input is a directory, every `data.N` separately, as in perf.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use perfdata_core::header::ContainerKind;
+use perfdata_write::PipeWriter;
+
+use super::{Begun, Conversion, Ready, Stage, Summary, pump};
+use crate::error::{Error, Result};
+use crate::io::{Input, Output, OutputDirectory};
+
+/// Returns whether [`convert`] writes a file or folder of this name to a directory.
+pub fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if name.starts_with("kcore_dir") { is_kernel(path) } else { path.is_file() && (name == "data" || is_records(name)) }
+}
+
+/// Returns whether it is a folder that contains only the image of a kernel, as written by perf.
+fn is_kernel(path: &Path) -> bool {
+    let Ok(mut entries) = fs::read_dir(path) else { return false };
+    let is_part = |entry: fs::DirEntry| KERNEL.iter().any(|&name| entry.file_name() == name) && entry.path().is_file();
+    !path.is_symlink() && entries.all(|entry| entry.is_ok_and(is_part))
+}
+
+/// The files that perf writes to `kcore_dir` (tools/perf/util/symbol-elf.c, `kcore_copy`).
+const KERNEL: [&str; 3] = ["kcore", "kallsyms", "modules"];
+
+/// Returns whether it is the name of a file that contains only records.
+fn is_records(name: &str) -> bool {
+    name.strip_prefix("data.").is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Converts `input` to the directory `output`, through new `stages` for each of its files. Also copies the image of the
+/// recorded kernel.
+///
+/// # Errors
+/// The input cannot be read or converted, or the output cannot be written. In these cases, there is no output.
+pub fn convert(
+    input: Input,
+    output: OutputDirectory,
+    stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
+) -> Result<Summary> {
+    convert_and(input, output, stages, |_| Ok(()))
+}
+
+/// Converts like [`convert`], but the directory only becomes visible if `check` accepts its temporary version.
+///
+/// # Errors
+/// As [`convert`], and the errors of `check`.
+pub(crate) fn convert_and(
+    input: Input,
+    output: OutputDirectory,
+    stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
+    check: impl FnOnce(&Path) -> Result<()>,
+) -> Result<Summary> {
+    let summary = output.write(|folder| {
+        let summary = convert_into(input, &output, folder, stages)?;
+        check(folder)?;
+        Ok(summary)
+    })?;
+    output.finish()?;
+    Ok(summary)
+}
+
+fn convert_into(
+    input: Input,
+    output: &OutputDirectory,
+    folder: &Path,
+    stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
+) -> Result<Summary> {
+    let place = |name: &str| output.file(name);
+    let conversion = || Ok::<_, Error>(Conversion { stages: stages()?, to: Some(ContainerKind::File) });
+    let Some(directory) = input.directory().cloned() else {
+        return conversion()?.run_on(input, place("data")?);
+    };
+    let main = conversion()?;
+    if directory.is_split() && main.stages.iter().any(|stage| stage.requirements().all_records) {
+        let what = "build IDs, compression and merging callchains need all records in one stream, but this directory \
+                    has several data files: use --to file";
+        return Err(Error::Refused(what.into()));
+    }
+    let mut summary = main.run_on(input.data(&directory), place("data")?)?;
+    for (name, part) in input.beside(&directory) {
+        let part = conversion()?.run_beside(part, place(&name)?).map_err(|error| inside(error, &name))?;
+        summary.counts.merge(part.counts);
+        summary.bytes_in = summary.bytes_in.saturating_add(part.bytes_in);
+        summary.bytes_out = summary.bytes_out.saturating_add(part.bytes_out);
+        summary.elapsed = summary.elapsed.saturating_add(part.elapsed);
+        summary.unreadable = summary.unreadable.or(part.unreadable);
+        let new = part.notes.into_iter().filter(|note| !summary.notes.contains(note)).collect::<Vec<_>>();
+        summary.notes.extend(new);
+    }
+    for name in directory.extras() {
+        copy(&directory.path().join(name), &folder.join(name))?;
+    }
+    Ok(summary)
+}
+
+/// Adds the name of the file to the error.
+fn inside(error: Error, name: &str) -> Error {
+    match error {
+        Error::Read(error) => Error::Read(error.inside(name)),
+        Error::Refused(why) => Error::Refused(format!("{name}: {why}")),
+        Error::Avoidable { source, step } => inside(*source, name).with_step(step),
+        other => other,
+    }
+}
+
+/// Copies a file, or a folder with its content.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let meta = fs::symlink_metadata(from).map_err(Error::io(from))?;
+    if meta.is_dir() {
+        fs::create_dir(to).map_err(Error::io(to))?;
+        for entry in fs::read_dir(from).map_err(Error::io(from))? {
+            let name = entry.map_err(Error::io(from))?.file_name();
+            copy(&from.join(&name), &to.join(&name))?;
+        }
+        // The content of a folder without write permission could not be removed.
+        let permissions = Permissions::from_mode(meta.permissions().mode() | 0o700);
+        fs::set_permissions(to, permissions).map_err(Error::io(to))
+    } else if meta.is_file() {
+        let copied = fs::copy(from, to).map_err(Error::io(from))?;
+        if copied < meta.len() {
+            let what = format!("the file was cut while it was read: {copied} of {} bytes came", meta.len());
+            return Err(Error::io(from)(io::Error::other(what)));
+        }
+        Ok(())
+    } else {
+        // A link may refer to a file that the user who recorded could not read.
+        Err(Error::Refused(format!("{} is neither a file nor a folder: it is not copied", from.display())))
+    }
+}
+
+impl Conversion {
+    /// Converts an input that contains only records, without metadata in the output.
+    fn run_beside(mut self, input: Input, output: Output) -> Result<Summary> {
+        let size = input.size();
+        let (reader, source) = input.reader()?;
+        let recording = reader.recording().clone();
+        let to = ContainerKind::File;
+        let ready = Ready { reader, source, to, recording, has_late_events: false };
+        let mut summary = output.write_seekable(|file| {
+            let Begun { mut reader, mut recording, mut steps, .. } = self.begin(ready, to)?;
+            let mut writer = PipeWriter::bare(&mut *file);
+            let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::File)?;
+            writer.finish()?;
+            summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
+            Ok(summary)
+        })?;
+        summary.bytes_in = size.bytes();
+        Ok(summary)
+    }
+}

@@ -1,0 +1,526 @@
+//! Makes a recording readable for a certain release of perf: `--compat`.
+//!
+//! The tables of records, features, flags and attribute sizes contain the release that introduced each entry. Newer
+//! content is converted to its older form, if there is one. Newer flags are cleared, newer records and features of
+//! their own are dropped, and everything else is refused.
+
+mod forms;
+
+use std::collections::{BTreeMap, HashSet};
+
+use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, ReadFormat, SampleType};
+use perfdata_core::container_layout::{ContainerLayout, Part, PipeLayout, SlotContent};
+use perfdata_core::describe::{Field, set_fields};
+use perfdata_core::feature::{BuildIdEntry, Compression, EventDesc, EventDescs, Feature, FeatureId, Section};
+use perfdata_core::header::{FileHeader, FileSection};
+use perfdata_core::record::{
+    Body, BranchFlags, BuildId, CpuMode, DataSource, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MappedBuildId, RawRecord,
+    Record, RecordHeader, RecordType, TABLE,
+};
+use perfdata_core::wire::{Rest, Text};
+use perfdata_core::{Endian, Event, Events, Layout, Recording, Version};
+
+use super::swap::Unknown;
+use super::to_file::has_attrs;
+use crate::error::{Error, Result, Step};
+use crate::inspect::show::text::escaped;
+use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+use forms::Forms;
+
+/// Since this release, MMAP2 records may contain build IDs.
+const MMAP2_BUILD_IDS: &str = "5.12";
+
+/// Maximum number of names of records and features that are reported for each kind of change.
+const MOST: usize = 1000;
+
+/// Makes a recording readable for perf of one release.
+pub struct Compat {
+    version: Version,
+    unknown: Unknown,
+    /// The original and the converted events, and the resulting changes of their records.
+    forms: Forms,
+    /// Whether the events were read ahead, so that attributes in the stream only repeat them.
+    has_late_events: bool,
+    endian: Endian,
+    is_pipe: bool,
+    buffer: Vec<u8>,
+    /// Names of objects whose build ID was already written.
+    told: HashSet<Vec<u8>>,
+    /// Whether records with measured data were dropped, and whether others remain.
+    lacks_data: bool,
+    has_data: bool,
+    /// The number of changes, by kind of change and by item.
+    report: BTreeMap<&'static str, BTreeMap<String, u64>>,
+}
+
+impl Compat {
+    /// Returns a stage for perf of release `version`.
+    pub fn new(version: Version) -> Self {
+        Compat {
+            version,
+            unknown: Unknown::Error,
+            forms: Forms::new(version),
+            has_late_events: false,
+            endian: Endian::Little,
+            is_pipe: false,
+            buffer: Vec::new(),
+            told: HashSet::new(),
+            lacks_data: false,
+            has_data: false,
+            report: BTreeMap::new(),
+        }
+    }
+
+    /// Sets how to handle content that has no older form and would be missed: [`Unknown::Drop`] drops it, anything else
+    /// refuses it.
+    #[must_use]
+    pub fn deciding(self, unknown: Unknown) -> Self {
+        Compat { unknown, ..self }
+    }
+
+    /// Counts a change of a record or section.
+    fn count(&mut self, what: &'static str, whom: String) {
+        let report = self.report.entry(what).or_default();
+        let whom = if report.len() < MOST || report.contains_key(&whom) { whom } else { "others".into() };
+        *report.entry(whom).or_default() += 1;
+    }
+
+    fn knows_record(&self, kind: RecordType) -> bool {
+        kind.info().is_some_and(|info| self.version.has(info.since))
+    }
+
+    fn knows_feature(&self, id: FeatureId) -> bool {
+        id.info().is_some_and(|info| self.version.has(info.since))
+    }
+
+    /// Returns whether perf of this release refuses records whose size is not a multiple of 8.
+    fn demands_alignment(&self) -> bool {
+        self.version.has("7.0")
+    }
+
+    /// Returns an error unless content that perf of this release does not know, and that would be missed, may be
+    /// dropped.
+    fn drops(&self, what: impl FnOnce() -> String) -> Result<()> {
+        match self.unknown {
+            Unknown::Drop => Ok(()),
+            Unknown::Keep | Unknown::Error => Err(Error::refused_without(what(), Step::Decide(Unknown::Drop))),
+        }
+    }
+
+    /// Returns the attribute in the form for this perf.
+    fn attr(&self, attr: &Attr, name: &dyn Fn() -> String) -> Result<Attr> {
+        let known = attr.known_in(self.version);
+        let refused =
+            |what: String| Error::Refused(format!("{}: perf {} cannot read it: {what}", name(), self.version));
+        // The effect of an unnamed bit on records is not known.
+        let kinds = attr.branch_sample_type.unwrap_or_default();
+        let branches = if attr.sample_type.has(SampleType::BRANCH_STACK) { kinds.unknown() } else { 0 };
+        let reads = if attr.sample_type.has(SampleType::READ) { attr.read_format.unknown() } else { 0 };
+        for (field, bits) in
+            [("sample_type", attr.sample_type.unknown()), ("read_format", reads), ("branch_sample_type", branches)]
+        {
+            if bits != 0 {
+                return Err(refused(format!("{field} has the bits {bits:#x}, whose meaning is not known")));
+            }
+        }
+        let is_deferred = |attr: &Attr| attr.flags.defer_callchain() | attr.flags.defer_output();
+        if is_deferred(attr) > is_deferred(&known) {
+            self.drops(|| {
+                let what = "the user part of its callchains is in records of its own (CALLCHAIN_DEFERRED)";
+                format!("{}: perf {} cannot read it: {what}", name(), self.version)
+            })?;
+        }
+        known.cut_to(Attr::size_in(self.version)).map_err(|error| refused(error.to_string()))
+    }
+
+    /// Counts the flags of `old` that are cleared in `new`.
+    fn count_flags(&mut self, old: &Attr, new: &Attr) {
+        let kinds = |attr: &Attr| attr.branch_sample_type.unwrap_or_default().0;
+        let actions = |attr: &Attr| u64::from(attr.aux_action.unwrap_or_default().0);
+        let words: [(u64, u64, &'static [Field]); 5] = [
+            (old.sample_type.0, new.sample_type.0, SampleType::FIELDS),
+            (old.read_format.0, new.read_format.0, ReadFormat::FIELDS),
+            (kinds(old), kinds(new), BranchSampleType::FIELDS),
+            (old.flags.0, new.flags.0, AttrFlags::FIELDS),
+            (actions(old), actions(new), perfdata_core::attr::AuxAction::FIELDS),
+        ];
+        for (old, new, fields) in words {
+            for (name, _) in set_fields(old & !new, fields) {
+                self.count("flags of events are cleared, with what they stand for", name.to_owned());
+            }
+        }
+    }
+
+    fn convert_events(&mut self, recording: &mut Recording) -> Result<()> {
+        let names: Vec<String> = match recording.feature(FeatureId::EVENT_DESC) {
+            Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => {
+                descs.events.0.iter().map(|event| escaped(event.name.text())).collect()
+            }
+            _ => Vec::new(),
+        };
+        let from = recording.events.clone();
+        recording.events = self.converted(&from, &names)?;
+        if !from.is_empty() {
+            self.forms.set(&from, &recording.events);
+        }
+        // Events that appear later are counted at that time.
+        if !self.has_late_events {
+            for (old, new) in from.iter().zip(recording.events.iter()) {
+                self.count_flags(&old.attr, &new.attr);
+            }
+        }
+        Ok(())
+    }
+
+    fn converted(&self, events: &Events, names: &[String]) -> Result<Events> {
+        let convert = |(at, event): (usize, &Event)| {
+            let name = || match names.get(at) {
+                Some(name) => format!("event {at} ({name})"),
+                None => format!("event {at}"),
+            };
+            Ok(Event { attr: self.attr(&event.attr, &name)?, ids: event.ids.clone() })
+        };
+        events.iter().enumerate().map(convert).collect()
+    }
+
+    /// Returns the section in the form for this perf; `None` to drop it.
+    fn section(&mut self, id: FeatureId, bytes: &[u8], endian: Endian) -> Result<Option<Vec<u8>>> {
+        if !self.knows_feature(id) {
+            self.count("features are left out", id.to_string());
+            return Ok(None);
+        }
+        let section = match id {
+            FeatureId::EVENT_DESC | FeatureId::COMPRESSED => Section::decode(id, bytes, endian, &Layout::default()),
+            _ if bytes.is_empty() => Section::decode(id, bytes, endian, &Layout::default()),
+            _ => return Ok(Some(bytes.to_vec())),
+        };
+        let Ok(section) = section else { return Ok(Some(bytes.to_vec())) };
+        match section.value {
+            // perf stat writes the section without compressing anything, and later releases of it refuse the section.
+            Feature::Compressed(Compression { mmap_len: 0, .. }) => {
+                self.count("features are left out, since nothing is compressed", id.to_string());
+                Ok(None)
+            }
+            // The recorder had nothing to write.
+            Feature::Empty => {
+                self.count("features are left out, since they are empty", id.to_string());
+                Ok(None)
+            }
+            Feature::EventDescs(descs) => {
+                let (mut events, mut is_same) = (Vec::new(), true);
+                for EventDesc { attr, name, ids, .. } in descs.events.0 {
+                    let new = self.attr(&attr, &|| format!("EVENT_DESC, event {}", escaped(name.text())))?;
+                    is_same &= new == *attr;
+                    events.push((new, name, ids.0));
+                }
+                if is_same {
+                    return Ok(Some(bytes.to_vec()));
+                }
+                let descs = EventDescs::new(events)
+                    .ok_or_else(|| Error::Refused("EVENT_DESC has attributes of several sizes".into()))?;
+                let section = Section { id, value: Feature::EventDescs(descs), tail: Vec::new() };
+                Ok(Some(section.encode(endian)?))
+            }
+            _ => Ok(Some(bytes.to_vec())),
+        }
+    }
+
+    /// Converts the head of a pipe: sets the number at the end of the features, and removes overwritten records.
+    fn convert_head(&self, head: &mut PipeLayout) {
+        head.slots.retain(|slot| !matches!(slot.content, SlotContent::Verbatim(_)));
+        for slot in &mut head.slots {
+            if let SlotContent::EndOfFeatures(id) = &mut slot.content {
+                *id = u64::from(FeatureId::end_in(self.version).0);
+            }
+        }
+    }
+
+    /// Converts one record.
+    fn convert(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
+        match raw.kind {
+            RecordType::HEADER_ATTR => return self.attr_record(raw, out),
+            // An MMAP record has the same meaning with fewer fields.
+            RecordType::MMAP2 => {}
+            kind if !self.knows_record(kind) => return self.leave_out(raw),
+            RecordType::HEADER_FEATURE => return self.feature_record(raw, out),
+            _ => {}
+        }
+        let start = out.len();
+        if self.forms.changes(raw) {
+            self.rewrite(raw, out)?;
+        } else {
+            out.extend_from_slice(raw.bytes);
+        }
+        let misc = raw.misc & self.forms.known_misc(raw.kind);
+        if misc != raw.misc && out.get(start..).is_some_and(|bytes| bytes == raw.bytes) {
+            RecordHeader::put_misc(out.get_mut(start..).unwrap_or_default(), misc, self.endian);
+            self.count("flags of records are cleared", raw.kind.to_string());
+        }
+        self.align(raw.kind, out, start)
+    }
+
+    /// Fills a record of an odd size up, where perf demands it.
+    fn align(&mut self, kind: RecordType, out: &mut Vec<u8>, start: usize) -> Result<()> {
+        let may_be_odd = matches!(kind, RecordType::HEADER_TRACING_DATA | RecordType::COMPRESSED);
+        let len = out.len().saturating_sub(start);
+        if !self.demands_alignment() || len.is_multiple_of(8) || may_be_odd {
+            return Ok(());
+        }
+        let size = u16::try_from(len.next_multiple_of(8))
+            .map_err(|_| Error::Refused(format!("a {kind} record is too long to be aligned")))?;
+        out.resize(start.saturating_add(usize::from(size)), 0);
+        RecordHeader::put_size(out.get_mut(start..).unwrap_or_default(), size, self.endian);
+        self.count("records are filled up to a multiple of 8 bytes", kind.to_string());
+        Ok(())
+    }
+
+    /// Drops a record of a type that this perf does not know.
+    fn leave_out(&mut self, raw: &RawRecord<'_>) -> Result<()> {
+        if raw.kind == RecordType::CALLCHAIN_DEFERRED {
+            self.drops(|| {
+                let what = "the record at offset";
+                format!("{what} {:#x} holds a callchain, and perf {} does not know it", raw.offset, self.version)
+            })?;
+        }
+        let name = raw.kind.info().map_or_else(|| format!("type {}", raw.kind.0), |info| info.name.to_owned());
+        self.count("records are left out", name);
+        self.lacks_data |= is_data(raw.kind);
+        Ok(())
+    }
+
+    fn attr_record(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let mut record = Record::decode(raw, &Layout::default())?;
+        if let Body::HeaderAttr(body) = &mut record.body {
+            let new = self.attr(&body.attr, &|| format!("the attribute at offset {:#x}", raw.offset))?;
+            self.count_flags(&body.attr, &new);
+            let old = std::mem::replace(&mut body.attr, new);
+            if !self.has_late_events {
+                let ids = body.ids.0.clone();
+                self.forms.add(Event { attr: old, ids: ids.clone() }, Event { attr: body.attr.clone(), ids });
+            }
+        }
+        Ok(record.encode_into(out, self.endian)?)
+    }
+
+    fn feature_record(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let mut record = Record::decode(raw, &Layout::default())?;
+        if let Body::HeaderFeature(body) = &mut record.body {
+            if body.section.0.is_empty() {
+                if !self.is_pipe {
+                    self.count(
+                        "ends of features are left out, which a pipe has and a file has not",
+                        raw.kind.to_string(),
+                    );
+                    return Ok(());
+                }
+                body.feat_id = u64::from(FeatureId::end_in(self.version).0);
+            } else {
+                let id = FeatureId(u32::try_from(body.feat_id).unwrap_or(u32::MAX));
+                match self.section(id, &body.section.0, self.endian)? {
+                    Some(section) => body.section = Rest(section),
+                    None => return Ok(()),
+                }
+            }
+        }
+        Ok(record.encode_into(out, self.endian)?)
+    }
+
+    /// Converts a record to the form for this perf.
+    fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let (from, to) = match self.forms.layouts(raw) {
+            Some(layouts) => layouts,
+            None => {
+                self.drops(|| {
+                    let what = "the record at offset";
+                    format!(
+                        "{what} {:#x} is of an event that is not known, so perf {} could not read it",
+                        raw.offset, self.version
+                    )
+                })?;
+                self.count("records of unknown events are left out", raw.kind.to_string());
+                return Ok(());
+            }
+        };
+        let mut record = match Record::decode(raw, &from) {
+            Ok(record) => record,
+            Err(_) if self.unknown == Unknown::Drop => {
+                self.count("damaged records are left out", raw.kind.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut build_id = None;
+        if let Body::Mmap2(map) = &mut record.body
+            && !self.version.has(MMAP2_BUILD_IDS)
+            && let Some(id) = map.build_id.take()
+        {
+            build_id = self.build_id(record.misc, &id, map.filename.text());
+            map.inode = Some(perfdata_core::record::Inode { maj: 0, min: 0, ino: 0, ino_generation: 0 });
+            record.misc &= !MISC_MMAP_BUILD_ID;
+            self.count("build ids stand in records of their own", raw.kind.to_string());
+        }
+        let is_mmap2 = record.kind == RecordType::MMAP2;
+        self.forms.rewrite(&mut record, &to);
+        if is_mmap2 && record.kind == RecordType::MMAP {
+            self.count("records are written in their older form", "MMAP2".into());
+        }
+        if let Some(entry) = build_id {
+            entry.to_record().encode_into(out, self.endian)?;
+        }
+        Ok(record.encode_into(out, self.endian)?)
+    }
+
+    /// Returns a separate record with the build ID of a mapping, the first time that it occurs.
+    fn build_id(&mut self, misc: u16, id: &MappedBuildId, name: &[u8]) -> Option<BuildIdEntry> {
+        if !self.knows_record(RecordType::HEADER_BUILD_ID) || !self.told.insert(name.to_vec()) {
+            return None;
+        }
+        let build_id = BuildId {
+            pid: Some(-1),
+            build_id: id.build_id,
+            size: id.build_id_size,
+            reserved_1: 0,
+            reserved_2: 0,
+            filename: Text::padded(name, 8),
+        };
+        let size = MISC_BUILD_ID_SIZE & self.forms.known_misc(RecordType::HEADER_BUILD_ID);
+        BuildIdEntry::new(misc & CpuMode::MASK | size, build_id)
+    }
+
+    /// Returns whether there are fields or flags that this perf does not know, so that events and their records may
+    /// change.
+    fn changes_events(&self) -> bool {
+        let words = [
+            SampleType::FIELDS,
+            ReadFormat::FIELDS,
+            BranchSampleType::FIELDS,
+            AttrFlags::FIELDS,
+            BranchFlags::FIELDS,
+            DataSource::FIELDS,
+        ];
+        words.into_iter().flatten().any(|field| !self.version.has(field.since))
+    }
+
+    /// Returns whether compressed records may contain something that this perf does not know.
+    fn opens(&self, kind: RecordType) -> bool {
+        let is_new = |kind: RecordType| kind.is_kernel() && !self.knows_record(kind);
+        !self.knows_record(kind)
+            || !self.version.has(MMAP2_BUILD_IDS)
+            || self.forms.have_changes()
+            || TABLE.iter().any(|info| is_new(info.kind))
+    }
+}
+
+/// Returns whether records of this type contain measured data, and not only metadata of the recording.
+fn is_data(kind: RecordType) -> bool {
+    let of_tool = [
+        RecordType::AUXTRACE,
+        RecordType::STAT,
+        RecordType::STAT_ROUND,
+        RecordType::SCHEDSTAT_CPU,
+        RecordType::SCHEDSTAT_DOMAIN,
+    ];
+    kind.is_kernel() || kind.is_compressed() || of_tool.contains(&kind)
+}
+
+/// Forwards all records in `bytes`, which were at `offset`.
+fn give(mut bytes: &[u8], endian: Endian, offset: u64, next: &mut Link<'_>) -> Result<()> {
+    while !bytes.is_empty() {
+        let record = RawRecord::first(bytes, endian, offset)?;
+        next.record(&record)?;
+        bytes = bytes.get(record.bytes.len()..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+impl Stage for Compat {
+    fn compressed(&self, kind: RecordType) -> CompressedRecords {
+        let known = || [kind, RecordType::COMPRESSED].into_iter().find(|&kind| self.knows_record(kind));
+        match self.opens(kind) {
+            true => known().map_or(CompressedRecords::Plain, CompressedRecords::Opened),
+            false => CompressedRecords::AsTheyAre,
+        }
+    }
+
+    fn requirements(&self) -> Requirements {
+        Requirements {
+            events_first: self.changes_events(),
+            may_refuse: true,
+            keeps_samples: self.unknown != Unknown::Drop,
+            end_of_features: Some(FeatureId::end_in(self.version)),
+            ..Requirements::none()
+        }
+    }
+
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+        self.endian = recording.endian;
+        self.has_late_events = !recording.events.is_empty() && !has_attrs(container_layout);
+        self.convert_events(recording)?;
+        let damaged: Vec<u32> = match container_layout {
+            ContainerLayout::File(file) => {
+                // Sections that another stage has removed still have a position in the layout.
+                let is_lost =
+                    |id: &u32| file.place(Part::Feature(*id)).is_none() && !recording.features.contains_key(id);
+                file.table.iter().map(|(id, _)| *id).filter(is_lost).collect()
+            }
+            ContainerLayout::Pipe(_) => Vec::new(),
+        };
+        for (id, bytes) in std::mem::take(&mut recording.features) {
+            if let Some(section) = self.section(FeatureId(id), &bytes, recording.endian)? {
+                recording.features.insert(id, section);
+            }
+        }
+        match container_layout {
+            ContainerLayout::Pipe(head) => {
+                self.is_pipe = true;
+                self.convert_head(head);
+            }
+            ContainerLayout::File(file) => {
+                // If the attribute section does not consist exactly of the readable attributes, another entry size
+                // would result in another number of attributes.
+                let FileHeader { attrs, attr_size, .. } = &mut file.header;
+                if Some(attrs.size) == attr_size.checked_mul(recording.events.len() as u64) {
+                    *attr_size = (*attr_size).min(u64::from(Attr::size_in(self.version)) + FileSection::SIZE);
+                }
+                // Unreadable sections, such as those of perf inject: perf stops at them.
+                for (id, place) in std::mem::take(&mut file.table) {
+                    if recording.features.contains_key(&id) || !damaged.contains(&id) {
+                        file.table.push((id, place));
+                    } else {
+                        self.count("features are left out, since they are damaged", FeatureId(id).to_string());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.clear();
+        self.convert(raw, &mut bytes)?;
+        self.has_data |= !bytes.is_empty() && is_data(raw.kind);
+        give(&bytes, self.endian, raw.offset, next)?;
+        self.buffer = bytes;
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Recording, _: &mut Link<'_>) -> Result<()> {
+        if self.lacks_data && !self.has_data {
+            let what = format!("perf {} knows none of the records that the recording is about", self.version);
+            return Err(Error::Refused(what));
+        }
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let whom = |(whom, count): (&String, &u64)| match count {
+            1 => whom.clone(),
+            _ => format!("{whom} ({count})"),
+        };
+        let line = |(what, those): (&&str, &BTreeMap<String, u64>)| {
+            format!("for perf {} {what}: {}", self.version, those.iter().map(whom).collect::<Vec<_>>().join(", "))
+        };
+        self.report.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,302 @@
+//! Merges deferred callchains into their samples.
+//!
+//! Since 6.19, the kernel can record the user part of a callchain later (`perf record --call-graph fp,defer`). The
+//! callchain of the sample then ends with `PERF_CONTEXT_USER_DEFERRED` and a cookie. A CALLCHAIN_DEFERRED record with
+//! the same cookie contains the user part (kernel/events/core.c, `perf_event_deferred_output`). It follows after any
+//! number of other records, or precedes its samples if the buffer of another CPU was written first. Older versions of
+//! perf discard every callchain with this marker.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::attr::Attr;
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::read::{Chunk, Decompressor, Limits, is_compressed};
+use perfdata_core::record::{Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie};
+use perfdata_core::wire::Rest;
+use perfdata_core::{Endian, Event, Layout, Recording};
+
+use crate::error::{Error, Result, Step};
+use crate::io::InputSource;
+use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+
+/// Maximum size of a record in bytes: a 16-bit size that is a multiple of 8.
+const MAX_SIZE: usize = 65_528;
+
+/// Joins CALLCHAIN_DEFERRED records with their samples, and clears the flags that announce them. A sample without such
+/// a record keeps its own part of the callchain.
+#[derive(Debug)]
+pub struct MergeDeferred {
+    /// Whether to read the recording ahead in any case, or only if it can be read twice.
+    is_asked_for: bool,
+    /// The user parts of callchains; `None` if there are none.
+    chains: Option<Chains>,
+    merged: u64,
+    missing: u64,
+    cut: u64,
+    removed: u64,
+}
+
+impl MergeDeferred {
+    /// Returns a stage that merges. A stream is stored until its end.
+    pub fn new() -> Self {
+        MergeDeferred { is_asked_for: true, chains: None, merged: 0, missing: 0, cut: 0, removed: 0 }
+    }
+
+    /// Returns a stage that merges if the input has deferred callchains and can be read twice; otherwise, it changes
+    /// nothing.
+    pub fn where_possible() -> Self {
+        MergeDeferred { is_asked_for: false, ..MergeDeferred::new() }
+    }
+
+    /// Returns the sample with its complete callchain; `None` if it has no deferred part.
+    fn merge(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<Option<Record>> {
+        let Some(chains) = &self.chains else { return Ok(None) };
+        if recording.events.sample_view(raw).and_then(|sample| deferred_cookie(sample.callchain())).is_none() {
+            return Ok(None);
+        }
+        let mut record = Record::decode(raw, &recording.events.layout_of(raw))?;
+        let Body::Sample(sample) = &mut record.body else { return Ok(None) };
+        let Some((kernel, cookie)) = sample.callchain.as_ref().and_then(|words| is_deferred(words)) else {
+            return Ok(None);
+        };
+        let mut words = kernel.to_vec();
+        match chains.find(sample.tid.as_ref().map(|task| task.tid), cookie) {
+            Some(user) => {
+                words.push(CallchainContext::USER.0);
+                words.extend_from_slice(user);
+                self.merged += 1;
+            }
+            None => {
+                words.extend(leaf(raw, sample));
+                self.missing += 1;
+            }
+        }
+        // The size of the record includes the marker and the cookie.
+        let others = raw.bytes.len().saturating_sub((kernel.len().saturating_add(2)).saturating_mul(8));
+        let room = MAX_SIZE.saturating_sub(others) / 8;
+        if words.len() > room {
+            words.truncate(room);
+            self.cut += 1;
+        }
+        sample.callchain = Some(words.into());
+        Ok(Some(record))
+    }
+}
+
+impl Default for MergeDeferred {
+    fn default() -> Self {
+        MergeDeferred::new()
+    }
+}
+
+/// Returns a callchain without the marker at its end, and the cookie of the deferred part.
+fn is_deferred(words: &[u64]) -> Option<(&[u64], u64)> {
+    let cookie = deferred_cookie(words.iter().copied())?;
+    Some((words.get(..words.len().checked_sub(2)?)?, cookie))
+}
+
+/// Returns the replacement for a missing user part: the instruction pointer of the sample, if it is in user space.
+fn leaf(raw: &RawRecord<'_>, sample: &Sample) -> Vec<u64> {
+    match sample.ip {
+        Some(ip) if CpuMode::of(raw.misc) == CpuMode::USER => vec![CallchainContext::USER.0, ip],
+        _ => Vec::new(),
+    }
+}
+
+/// The user parts of callchains by thread and cookie. Most of them occur more than once, and are stored once.
+#[derive(Debug)]
+struct Chains {
+    limits: Limits,
+    by_key: HashMap<(Option<u32>, u64), usize, RandomState>,
+    numbers: HashMap<Box<[u64]>, usize, RandomState>,
+    all: Vec<Box<[u64]>>,
+    /// Size of the stored data in bytes.
+    held: u64,
+}
+
+impl Chains {
+    fn new(limits: Limits) -> Self {
+        Chains { limits, by_key: HashMap::default(), numbers: HashMap::default(), all: Vec::new(), held: 0 }
+    }
+
+    /// Adds a record of `recording`. If several have the same key, the first one is used.
+    fn see(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<()> {
+        if raw.kind != RecordType::CALLCHAIN_DEFERRED {
+            return Ok(());
+        }
+        let record = Record::decode(raw, &recording.events.layout_of(raw))?;
+        let tid = record.sample_id.as_ref().and_then(|trailer| trailer.tid.as_ref()).map(|task| task.tid);
+        let Body::CallchainDeferred(deferred) = record.body else { return Ok(()) };
+        let words: Box<[u64]> = deferred.callchain.iter().copied().collect();
+        let mut size = size_of::<((Option<u32>, u64), usize)>() as u64;
+        let number = match self.numbers.get(&words) {
+            Some(&number) => number,
+            None => {
+                let number = self.all.len();
+                size = size.saturating_add((words.len() as u64).saturating_mul(16)).saturating_add(48);
+                self.all.push(words.clone());
+                self.numbers.insert(words, number);
+                number
+            }
+        };
+        self.held = self.held.saturating_add(size);
+        self.limits.check_metadata("deferred callchains", self.held)?;
+        self.by_key.entry((tid, deferred.cookie)).or_insert(number);
+        Ok(())
+    }
+
+    /// Returns the user part with a cookie, of thread `tid` or of a record without a thread.
+    fn find(&self, tid: Option<u32>, cookie: u64) -> Option<&[u64]> {
+        let number = self.by_key.get(&(tid, cookie)).or_else(|| self.by_key.get(&(None, cookie)))?;
+        self.all.get(*number).map(|words| &**words)
+    }
+}
+
+/// Returns whether an event has deferred user callchains, or receives them in its buffer.
+fn defers(attr: &Attr) -> bool {
+    attr.flags.defer_callchain() | attr.flags.defer_output() != 0
+}
+
+/// Clears the flags of deferred callchains.
+fn clear(attr: &mut Attr) {
+    for flag in ["defer_callchain", "defer_output"] {
+        attr.flags = attr.flags.with(flag, 0).unwrap_or(attr.flags);
+    }
+}
+
+/// Clears the flags in an EVENT_DESC section.
+fn clear_descs(bytes: &[u8], endian: Endian) -> Result<Vec<u8>> {
+    let mut section = match Section::decode(FeatureId::EVENT_DESC, bytes, endian, &Layout::default()) {
+        Ok(section) => section,
+        // A damaged section remains unchanged.
+        Err(_) => return Ok(bytes.to_vec()),
+    };
+    if let Feature::EventDescs(descs) = &mut section.value {
+        for desc in &mut descs.events.0 {
+            clear(&mut desc.attr.0);
+        }
+    }
+    Ok(section.encode(endian)?)
+}
+
+impl Stage for MergeDeferred {
+    fn requirements(&self) -> Requirements {
+        Requirements {
+            events_first: true,
+            all_records: self.is_asked_for,
+            may_refuse: true,
+            reads_ahead: if self.is_asked_for { ReadsAhead::Always } else { ReadsAhead::IfSeekable },
+            ..Requirements::none()
+        }
+    }
+
+    fn compressed(&self, kind: RecordType) -> CompressedRecords {
+        match self.chains {
+            Some(_) => CompressedRecords::Opened(kind),
+            None => CompressedRecords::AsTheyAre,
+        }
+    }
+
+    fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
+        if !recording.events.iter().any(|event| defers(&event.attr)) {
+            return Ok(());
+        }
+        let Some(mut reader) = source.reopen()? else {
+            let what = "the user part of its callchains is in records of its own (CALLCHAIN_DEFERRED), which can be merged \
+                        only in a file: store the stream first";
+            return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
+        };
+        let mut chains = Chains::new(recording.limits);
+        let mut decompressor = None;
+        while let Some((chunk, now)) = reader.next_chunk()? {
+            let Chunk::Records(batch) = chunk else { continue };
+            let now = if now.events.is_empty() { recording } else { now };
+            for raw in batch.iter() {
+                if !is_compressed(raw.kind) {
+                    chains.see(&raw, now)?;
+                    continue;
+                }
+                let inner = match &mut decompressor {
+                    Some(inner) => inner,
+                    none => none.insert(Decompressor::of(now)?),
+                };
+                inner.push(&raw)?;
+                while let Some(raw) = inner.next()? {
+                    chains.see(&raw, now)?;
+                }
+            }
+        }
+        self.chains = Some(chains);
+        Ok(())
+    }
+
+    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
+        if self.chains.is_none() {
+            return Ok(());
+        }
+        let cleared = recording.events.iter().map(|event| {
+            let mut event = Event { attr: event.attr.clone(), ids: event.ids.clone() };
+            clear(&mut event.attr);
+            event
+        });
+        recording.events = cleared.collect();
+        if let Some(bytes) = recording.features.get_mut(&FeatureId::EVENT_DESC.0) {
+            *bytes = clear_descs(bytes, recording.endian)?;
+        }
+        Ok(())
+    }
+
+    fn wants(&self, kind: RecordType) -> bool {
+        let changed =
+            [RecordType::SAMPLE, RecordType::CALLCHAIN_DEFERRED, RecordType::HEADER_ATTR, RecordType::HEADER_FEATURE];
+        self.chains.is_some() && changed.contains(&kind)
+    }
+
+    fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        if self.chains.is_none() {
+            return next.record(raw);
+        }
+        match raw.kind {
+            RecordType::CALLCHAIN_DEFERRED => {
+                self.removed += 1;
+                Ok(())
+            }
+            RecordType::SAMPLE => match self.merge(raw, next.recording())? {
+                Some(record) => next.write(&record),
+                None => next.record(raw),
+            },
+            _ => {
+                let mut record = Record::decode(raw, &Layout::default())?;
+                match &mut record.body {
+                    Body::HeaderAttr(body) => clear(&mut body.attr),
+                    Body::HeaderFeature(body) if body.feat_id == u64::from(FeatureId::EVENT_DESC.0) => {
+                        body.section = Rest(clear_descs(&body.section.0, raw.endian)?);
+                    }
+                    _ => return next.record(raw),
+                }
+                let bytes = record.encode(raw.endian)?;
+                next.record(&RawRecord { bytes: &bytes, ..*raw })
+            }
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Some(_) = &self.chains else { return Vec::new() };
+        let count = |count: u64, what: &str| match count {
+            1 => format!("1 {what}"),
+            _ => format!("{count} {what}s"),
+        };
+        let mut notes =
+            vec![format!("{} merged from {}", count(self.merged, "callchain"), count(self.removed, "deferred record"))];
+        if self.missing > 0 {
+            let samples = count(self.missing, "sample");
+            notes.push(format!("{samples} without the user part of the callchain: the recording does not have it"));
+        }
+        if self.cut > 0 {
+            notes.push(format!("{} cut: a record has {MAX_SIZE} bytes at most", count(self.cut, "callchain")));
+        }
+        notes
+    }
+}

@@ -1,0 +1,16 @@
+//! The conversions as [stages](crate::pipeline::Stage), one per file.
+
+pub mod build_ids;
+pub mod compat;
+pub mod compress;
+pub mod decompress;
+pub mod edit;
+pub(crate) mod from_directory;
+mod from_json;
+pub mod merge_deferred;
+pub mod sample_times;
+pub mod swap;
+pub mod tally;
+pub(crate) mod to_file;
+pub(crate) mod to_pipe;
+pub mod without_aux;

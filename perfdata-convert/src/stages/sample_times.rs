@@ -1,0 +1,151 @@
+//! The times of the first and the last sample of a stream, including those in compressed records.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use perfdata_core::Recording;
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::feature::{Feature, FeatureId, SampleTime};
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::{Decompressor, RecordBatch};
+use perfdata_core::record::{RawRecord, RecordType};
+
+use crate::error::Result;
+use crate::pipeline::{Link, Requirements, Stage};
+
+/// Collects the times of samples.
+#[derive(Debug, Default)]
+pub struct SampleTimes {
+    range: Option<(u64, u64)>,
+    decompressor: Option<Decompressor>,
+}
+
+impl SampleTimes {
+    /// Processes a record of `recording` of any type.
+    ///
+    /// # Errors
+    /// A compressed record cannot be decompressed.
+    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> perfdata_core::Result<()> {
+        match record.kind {
+            RecordType::SAMPLE => self.sample(record, recording),
+            kind if kind.is_compressed() => {
+                let mut inner = match self.decompressor.take() {
+                    Some(decompressor) => decompressor,
+                    None => Decompressor::of(recording)?,
+                };
+                inner.push(record)?;
+                while let Some(record) = inner.next()? {
+                    if record.kind == RecordType::SAMPLE {
+                        self.sample(&record, recording);
+                    }
+                }
+                self.decompressor = Some(inner);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        if let Some(time) = recording.events.sample_time(record) {
+            let (first, last) = self.range.unwrap_or((time, time));
+            self.range = Some((first.min(time), last.max(time)));
+        }
+    }
+
+    /// Returns the earliest and the latest time so far, in nanoseconds on the recording's clock.
+    pub fn range(&self) -> Option<SampleTime> {
+        self.range.map(|(first, last)| SampleTime { first, last })
+    }
+}
+
+/// The times of the samples before the stages that may drop some.
+type Before = Rc<RefCell<Option<SampleTime>>>;
+
+/// Updates SAMPLE_TIME if stages may drop samples or change their times.
+pub(crate) struct UpdateTimes {
+    place: Place,
+    times: SampleTimes,
+    /// Whether the recording contains the times.
+    is_wanted: bool,
+}
+
+enum Place {
+    /// Before these stages.
+    Before(Before),
+    /// After these stages.
+    After(Before),
+    /// After these stages, if the input or the output is a pipe, where the times precede the first sample. As in a pipe
+    /// of `perf record`, they become 0, which means unknown. A conversion to a file then determines them.
+    Pipe,
+}
+
+impl UpdateTimes {
+    /// Inserts such stages before and after those of `stages` that may drop samples.
+    pub(crate) fn around(stages: &mut Vec<Box<dyn Stage>>, from: ContainerKind, to: ContainerKind) {
+        let first = stages.iter().position(|stage| !stage.requirements().keeps_samples);
+        let last = stages.iter().rposition(|stage| !stage.requirements().keeps_samples);
+        let (Some(first), Some(last)) = (first, last) else { return };
+        let new = |place| Box::new(UpdateTimes { place, times: SampleTimes::default(), is_wanted: false });
+        if (from, to) != (ContainerKind::File, ContainerKind::File) {
+            return stages.insert(last.saturating_add(1), new(Place::Pipe));
+        }
+        let before = Before::default();
+        stages.insert(last.saturating_add(1), new(Place::After(before.clone())));
+        stages.insert(first, new(Place::Before(before)));
+    }
+}
+
+impl Stage for UpdateTimes {
+    fn requirements(&self) -> Requirements {
+        Requirements::none()
+    }
+
+    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
+        if !recording.features.contains_key(&FeatureId::SAMPLE_TIME.0) {
+            return Ok(());
+        }
+        if let Place::Pipe = self.place {
+            let unknown = Feature::SampleTime(SampleTime { first: 0, last: 0 });
+            return Ok(recording.set_feature(FeatureId::SAMPLE_TIME, unknown)?);
+        }
+        self.is_wanted = true;
+        Ok(())
+    }
+
+    fn wants(&self, kind: RecordType) -> bool {
+        kind == RecordType::SAMPLE && self.is_wanted
+    }
+
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        if self.is_wanted {
+            batch.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
+        }
+        next.records(batch)
+    }
+
+    fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        if self.is_wanted {
+            self.times.see(record, next.recording())?;
+        }
+        next.record(record)
+    }
+
+    fn finish(&mut self, recording: &mut Recording, _: &mut Link<'_>) -> Result<()> {
+        if !self.is_wanted {
+            return Ok(());
+        }
+        let now = self.times.range();
+        match &self.place {
+            Place::Before(before) => {
+                before.replace(now);
+                Ok(())
+            }
+            Place::After(before) if *before.borrow() != now => {
+                let times = now.unwrap_or(SampleTime { first: 0, last: 0 });
+                Ok(recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?)
+            }
+            Place::After(_) | Place::Pipe => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Conversion to the other byte order: every number according to its declaration, everything else unchanged.
+//!
+//! A record is decoded in the recording's byte order and encoded in the other one. Payloads with a byte order of their
+//! own (RAW data, stacks, AUX data, tracing data, code, build IDs, strings) remain unchanged.
+
+use perfdata_core::attr::{EventType, SampleType};
+use perfdata_core::container_layout::{ContainerLayout, SlotContent};
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::header::WordSize;
+use perfdata_core::read::{Decompressor, RecordBatch, Tail, is_compressed};
+use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::wire::{Rest, Wire};
+use perfdata_core::{Endian, Events, Layout, Recording, describe};
+use perfdata_write::Compressor;
+
+use super::decompress::check_end;
+use crate::error::{Error, Result, Step};
+use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+
+/// How to handle content that cannot be converted with certainty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unknown {
+    /// Keep the bytes unchanged, with a converted header
+    Keep,
+    /// Remove it
+    Drop,
+    /// Refuse the conversion
+    #[default]
+    Error,
+}
+
+/// Converts a recording to a byte order.
+#[derive(Debug)]
+pub struct Swap {
+    to: Target,
+    unknown: Unknown,
+    /// Whether the input has another byte order.
+    is_other: bool,
+    /// The byte order to write.
+    endian: Endian,
+    zstd: Option<(Decompressor, Compressor)>,
+    /// Offset of the last compressed record.
+    compressed_at: u64,
+    /// Whether the previous bytes were already unreadable.
+    unreadable: bool,
+    buffer: Vec<u8>,
+    notes: Vec<String>,
+}
+
+/// The byte order to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The byte order that the input does not have.
+    Other,
+    /// A fixed byte order.
+    Order(Endian),
+}
+
+impl Swap {
+    /// Returns a stage that writes the byte order `to`.
+    pub fn new(to: Target, unknown: Unknown) -> Self {
+        Swap {
+            to,
+            unknown,
+            is_other: false,
+            endian: Endian::Little,
+            zstd: None,
+            compressed_at: 0,
+            unreadable: false,
+            buffer: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Decides about content with unknown meaning: `Ok(true)` to keep it.
+    fn decide(&self, what: &str, offset: Option<u64>, why: &str) -> Result<bool> {
+        match self.unknown {
+            Unknown::Keep => Ok(true),
+            Unknown::Drop => Ok(false),
+            Unknown::Error => {
+                let place = offset.map(|at| format!("at offset {at:#x}: ")).unwrap_or_default();
+                let what = format!("{place}{what} cannot be converted to the other byte order: {why}");
+                Err(Error::refused_without(what, Step::Decide(Unknown::Keep)))
+            }
+        }
+    }
+
+    /// Returns the bytes of a feature section in the other byte order; `None` to drop it.
+    fn section(&self, id: FeatureId, bytes: &[u8], from: &Recording, offset: Option<u64>) -> Result<Option<Vec<u8>>> {
+        let layout = Layout { nr_cpus_available: from.nr_cpus_available(), ..Layout::default() };
+        let doubt = match Section::decode(id, bytes, from.endian, &layout) {
+            Ok(section) => match describe::opaque(&section) {
+                None => return Ok(Some(section.encode(self.endian)?)),
+                Some(_) if self.unknown == Unknown::Keep && !matches!(section.value, Feature::Unknown(_)) => {
+                    return Ok(Some(section.encode(self.endian)?));
+                }
+                Some(part) => format!("the meaning of {} is not known", part.field),
+            },
+            Err(e) => e.to_string(),
+        };
+        Ok(self.decide(&format!("feature {id}"), offset, &doubt)?.then(|| bytes.to_vec()))
+    }
+
+    /// Appends `raw` in the other byte order to `out`; returns false to drop it.
+    fn convert(&self, raw: &RawRecord<'_>, from: &Recording, out: &mut Vec<u8>) -> Result<bool> {
+        let name = || format!("{} record (type {})", raw.kind, raw.kind.0);
+        let mut record = match self.decode(raw, &from.events) {
+            Ok(record) => record,
+            Err(doubt) => {
+                if !self.decide(&name(), Some(raw.offset), &doubt)? {
+                    return Ok(false);
+                }
+                Record {
+                    kind: raw.kind,
+                    misc: raw.misc,
+                    body: Body::Unknown(raw.body().to_vec()),
+                    tail: Vec::new(),
+                    sample_id: None,
+                }
+            }
+        };
+        if let Body::HeaderFeature(feature) = &mut record.body {
+            let id = FeatureId(u32::try_from(feature.feat_id).unwrap_or(u32::MAX));
+            if !feature.section.0.is_empty() {
+                match self.section(id, &feature.section.0, from, Some(raw.offset))? {
+                    Some(bytes) => feature.section = Rest(bytes),
+                    None => return Ok(false),
+                }
+            }
+        }
+        record.encode_into(out, self.endian)?;
+        Ok(true)
+    }
+
+    /// Returns the record, or the reason why its meaning is unknown. With `keep`, this only concerns unreadable
+    /// records.
+    fn decode(&self, raw: &RawRecord<'_>, events: &Events) -> Result<Record, String> {
+        if raw.kind == RecordType::SAMPLE && events.of_record(raw).is_none() && !events.have_one_layout() {
+            return Err("its event is not known".into());
+        }
+        let record = Record::decode(raw, &events.layout_of(raw)).map_err(|e| e.to_string())?;
+        let is_section = matches!(record.body, Body::HeaderFeature(_));
+        if is_section || (self.unknown == Unknown::Keep && !matches!(record.body, Body::Unknown(_))) {
+            return Ok(record);
+        }
+        match record.opaque() {
+            None => Ok(record),
+            Some(_) if matches!(record.body, Body::Unknown(_)) => Err("its type is not known".into()),
+            Some(part) => Err(format!("the meaning of {} at byte {} of it is not known", part.field, part.offset)),
+        }
+    }
+
+    /// Forwards converted records, the first of which was at `offset`.
+    fn give(&self, bytes: &mut Vec<u8>, offset: u64, next: &mut Link<'_>) -> Result<()> {
+        if !bytes.is_empty() {
+            next.records(&RecordBatch::first(bytes, self.endian, offset))?;
+            bytes.clear();
+        }
+        Ok(())
+    }
+
+    /// Decompresses a compressed record, converts its records, and compresses them again.
+    fn recompress(&mut self, raw: &RawRecord<'_>, from: &Recording, next: &mut Link<'_>) -> Result<()> {
+        let (mut inner, mut outer) = match self.zstd.take() {
+            Some(pair) => pair,
+            None => self.open_stream(raw.kind, from)?,
+        };
+        self.compressed_at = raw.offset;
+        inner.push(raw)?;
+        let mut plain = Vec::new();
+        while let Some(record) = inner.next()? {
+            if !from.events.swap_sample(&record, &mut plain) {
+                self.convert(&record, from, &mut plain)?;
+            }
+        }
+        if !plain.is_empty() {
+            outer.push(&plain, |record| next.record(record))?;
+        }
+        self.zstd = Some((inner, outer));
+        Ok(())
+    }
+
+    fn open_stream(&self, kind: RecordType, from: &Recording) -> Result<(Decompressor, Compressor)> {
+        let level = match from.feature(FeatureId::COMPRESSED) {
+            Some(Ok(Section { value: Feature::Compressed(params), .. })) => params.level,
+            _ => 1,
+        };
+        let level = i32::try_from(level).unwrap_or(1);
+        Ok((Decompressor::of(from)?, Compressor::new(kind, self.endian, level)?))
+    }
+
+    /// Converts the parts of a pipe's head that are not in the model.
+    fn convert_head(&mut self, container_layout: &mut ContainerLayout, from: &Recording) -> Result<()> {
+        let ContainerLayout::Pipe(head) = container_layout else { return Ok(()) };
+        for slot in &mut head.slots {
+            let SlotContent::Verbatim(bytes) = &mut slot.content else { continue };
+            let raw = RawRecord::first(bytes, from.endian, 0)?;
+            let mut out = Vec::new();
+            if self.convert(&raw, from, &mut out)? {
+                out.extend_from_slice(bytes.get(raw.bytes.len()..).unwrap_or_default());
+            }
+            *bytes = out;
+        }
+        Ok(())
+    }
+
+    fn convert_features(&mut self, recording: &mut Recording, from: &Recording) -> Result<()> {
+        for (&id, bytes) in &from.features {
+            match self.section(FeatureId(id), bytes, from, None)? {
+                Some(bytes) => recording.features.insert(id, bytes),
+                None => recording.features.remove(&id),
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Stage for Swap {
+    fn compressed(&self, _: RecordType) -> CompressedRecords {
+        CompressedRecords::AsTheyAre
+    }
+
+    fn requirements(&self) -> Requirements {
+        Requirements { events_first: true, may_refuse: self.unknown == Unknown::Error, ..Requirements::none() }
+    }
+
+    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+        self.endian = match self.to {
+            Target::Order(endian) => endian,
+            Target::Other if recording.endian == Endian::Little => Endian::Big,
+            Target::Other => Endian::Little,
+        };
+        if self.endian == recording.endian {
+            return Ok(());
+        }
+        let from = recording.clone();
+        for (at, event) in from.events.iter().enumerate() {
+            if let Some(part) = describe::opaque(&event.attr) {
+                let why = format!("the meaning of {} is not known", part.field);
+                self.decide(&format!("attribute {at}"), None, &why)?;
+            }
+        }
+        self.convert_features(recording, &from)?;
+        if let ContainerLayout::File(file) = container_layout
+            && file.words == WordSize::Bits32
+        {
+            let why = "its words seem to be 32-bit ones, which nothing in the file says";
+            if !self.decide("the feature bitmap", Some(72), why)? {
+                recording.features.clear();
+            }
+            file.words = WordSize::Bits64;
+        }
+        self.convert_head(container_layout, &from)?;
+        recording.endian = self.endian;
+        self.is_other = true;
+        Ok(())
+    }
+
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        if batch.len() == 1 {
+            return batch.iter().try_for_each(|record| self.record(&record, next));
+        }
+        if !self.is_other {
+            return next.records(batch);
+        }
+        let from = next.recording();
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.clear();
+        // The original offset of the records in `bytes`.
+        let mut start = batch.offset();
+        for raw in batch.iter() {
+            let (before, end) = (bytes.len(), raw.offset.saturating_add(raw.bytes.len() as u64));
+            if is_compressed(raw.kind) {
+                self.give(&mut bytes, start, next)?;
+                self.recompress(&raw, from, next)?;
+                start = end;
+                continue;
+            }
+            if !from.events.swap_sample(&raw, &mut bytes) {
+                self.convert(&raw, from, &mut bytes)?;
+            }
+            if bytes.len() - before != raw.bytes.len() {
+                // The next record did not follow directly in the input.
+                self.give(&mut bytes, start, next)?;
+                start = end;
+            }
+        }
+        self.give(&mut bytes, start, next)?;
+        self.buffer = bytes;
+        Ok(())
+    }
+
+    fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        if !self.is_other {
+            return next.record(raw);
+        }
+        let from = next.recording();
+        if is_compressed(raw.kind) {
+            self.recompress(raw, from, next)?;
+        } else {
+            let mut bytes = std::mem::take(&mut self.buffer);
+            bytes.clear();
+            if self.convert(raw, from, &mut bytes)? {
+                next.record(&RawRecord { bytes: &bytes, endian: self.endian, ..*raw })?;
+            }
+            self.buffer = bytes;
+        }
+        Ok(())
+    }
+
+    /// Converts only the header of a truncated record, so that it remains recognisable. Text remains unchanged.
+    fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        let first = !std::mem::replace(&mut self.unreadable, true);
+        let from = next.recording();
+        match self.is_other && first && Tail::of(bytes, from) != Tail::Text {
+            true => next.unreadable(&swap_header(bytes, from.endian, self.endian)?),
+            false => next.unreadable(bytes),
+        }
+    }
+
+    fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
+        let from = next.recording();
+        if self.is_other {
+            self.notes.extend(note_of_raw_data(from));
+        }
+        let Some((mut inner, mut outer)) = self.zstd.take() else { return Ok(()) };
+        check_end(&inner, self.compressed_at, from)?;
+        let rest = inner.take_pending();
+        if !rest.is_empty() {
+            outer.push(&swap_header(&rest, from.endian, self.endian)?, |record| next.record(record))?;
+        }
+        if let Some(Ok(Section { value: Feature::Compressed(mut params), .. })) =
+            recording.feature(FeatureId::COMPRESSED)
+            && params.ratio != 0
+            // In `data` of a directory, nothing may have been compressed, while the other files contain compressed
+            // data.
+            && outer.ratio() != 0
+        {
+            params.ratio = outer.ratio();
+            recording.set_feature(FeatureId::COMPRESSED, Feature::Compressed(params))?;
+        }
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+/// Returns a note about RAW data whose byte order is not known.
+fn note_of_raw_data(from: &Recording) -> Option<String> {
+    let told = |event: &perfdata_core::Event| {
+        event.attr.kind == EventType::TRACEPOINT && from.features.contains_key(&FeatureId::TRACING_DATA.0)
+    };
+    let untold = from.events.iter().filter(|e| e.attr.sample_type.has(SampleType::RAW) && !told(e)).count();
+    let order = if from.endian == Endian::Little { "little" } else { "big" };
+    (untold > 0).then(|| {
+        format!(
+            "RAW data of {untold} of {} events stays in {order}-endian order, and nothing in the output says so: \
+             read it by the ARCH feature, or keep the original",
+            from.events.len()
+        )
+    })
+}
+
+/// Converts the record header at the start of `bytes`, if it is complete, to the other byte order.
+fn swap_header(bytes: &[u8], from: Endian, to: Endian) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    if let Some(header) = RecordHeader::parse(bytes, from) {
+        header.encode_into(&mut out, to)?;
+    }
+    out.extend_from_slice(bytes.get(out.len()..).unwrap_or_default());
+    Ok(out)
+}
