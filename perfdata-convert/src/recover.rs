@@ -133,6 +133,24 @@ pub fn convert_recovered_to_directory(
     Ok(Summary { elapsed: start.elapsed(), ..summary })
 }
 
+/// Recovers what was recovered: discarded bytes may have hidden others. Returns whether anything changed.
+fn recover_again(input: &Input, file: &mut File, summary: &mut Summary, losses: &mut Vec<String>) -> Result<bool> {
+    let again = Plan::of(&input.in_file(file)?, false)?;
+    let Some((stages, damaged)) = again.conversion else { return Ok(false) };
+    let gone = again.skipped.iter().map(|gap| format!("of what is left, {} bytes more: {}", gap.place.size, gap.why));
+    for line in gone.chain(again.losses) {
+        if !losses.contains(&line) {
+            losses.push(line);
+        }
+    }
+    let mut rest = temporary_file()?;
+    let Summary { counts, bytes_out, features, .. } =
+        Conversion { stages, to: None }.run_into(damaged, &mut rest).map_err(in_temporary)?;
+    (summary.counts, summary.bytes_out, summary.features) = (counts, bytes_out, features);
+    replace(file, &mut rest).map_err(Error::io("output"))?;
+    Ok(true)
+}
+
 /// Writes the intact data of `input` to `file`.
 fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery> {
     let start = Instant::now();
@@ -143,22 +161,10 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
         None => (Vec::new(), input.again().ok_or_else(unsalvaged)?),
     };
     let mut summary = Conversion { stages, to: None }.run_into(readable, file)?;
-    for _ in 0..ROUNDS {
-        // A copy of an undamaged recording needs no recovery either.
-        let again = if is_whole { break } else { Plan::of(&input.in_file(file)?, false)? };
-        let Some((stages, damaged)) = again.conversion else { break };
-        let gone =
-            again.skipped.iter().map(|gap| format!("of what is left, {} bytes more: {}", gap.place.size, gap.why));
-        for line in gone.chain(again.losses) {
-            if !losses.contains(&line) {
-                losses.push(line);
-            }
-        }
-        let mut rest = temporary_file()?;
-        let Summary { counts, bytes_out, features, .. } =
-            Conversion { stages, to: None }.run_into(damaged, &mut rest).map_err(in_temporary)?;
-        (summary.counts, summary.bytes_out, summary.features) = (counts, bytes_out, features);
-        replace(file, &mut rest).map_err(Error::io("output"))?;
+    // A copy of an undamaged recording needs no further pass.
+    let mut rounds = if is_whole { 0 } else { ROUNDS };
+    while rounds > 0 && recover_again(input, file, &mut summary, &mut losses)? {
+        rounds -= 1;
     }
     let summary = Summary { bytes_in: input.size().bytes(), elapsed: start.elapsed(), ..summary };
     Ok(Recovery { summary, skipped, losses })

@@ -62,33 +62,66 @@ pub(super) fn read_rest(
     let (mut recording, mut file, mut budget) = read_header(source, endian, limits)?;
     let mut losses = Losses::default();
     read_events(source, &mut recording, &mut file, &mut budget, Some((&mut losses, ids)))?;
-    read_event_types(source, &mut recording, &mut file)?;
+    losses.event_types = salvage_event_types(source, &mut recording, &mut file)?;
+    let announced = file.header.features.unwrap_or_default();
+    let is_outside = place_records(&mut file, end);
+    // If the file was truncated inside the table, fewer bytes than the size of the table follow the records.
+    let room = (announced.features(WordSize::Bits64).count() as u64).saturating_mul(FileSection::SIZE);
+    let data = file.header.data;
+    let said = data.end().filter(|&end| end <= file.len);
+    let has_size = data.size > 0;
+    read_features(source, &mut recording, &mut file, &mut budget)?;
+    drop_overlapping_features(&mut recording, &mut file);
+    // A size of 0 is plausible only if the file ends there or the feature table follows.
+    let said = said.filter(|&end| has_size || end == file.len || !file.table.is_empty());
+    let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
+    losses.end_of_records = end.is_some() || is_outside || !is_believable;
+    let search = TableSearch { bitmap: announced, endian, len: file.len };
+    let table = (losses.end_of_records && end.is_none()).then_some(search);
+    bound_records(&mut file, table.is_some());
+    keep_whole_features(&mut recording, &mut file, &announced, &mut losses);
+    file.complete();
+    losses.shared = file.shared().any(|(a, b)| matches!((a.part, b.part), (Part::Feature(_), Part::Feature(_))));
+    // Removes the remains of lost sections.
+    file.regions.pop_if(|last| last.part == Part::Gap);
+    Ok(Rest { recording, file, losses, table })
+}
+
+/// Reads the names of events, unless they share bytes with something else. Returns whether they are lost.
+fn salvage_event_types(
+    source: &(impl Source + ?Sized),
+    recording: &mut Recording,
+    file: &mut FileLayout,
+) -> Result<bool> {
+    read_event_types(source, recording, file)?;
     let names = file.header.event_types;
     let mut others = file.regions.iter().filter(|region| region.part != Part::EventTypes).map(|region| region.place);
     if file.header.data.overlaps(&names) || others.any(|place| place.overlaps(&names)) {
         recording.event_types.clear();
         file.regions.retain(|region| region.part != Part::EventTypes);
     }
-    losses.event_types = names.size > 0 && recording.event_types.is_empty();
-    if losses.event_types {
+    let are_lost = names.size > 0 && recording.event_types.is_empty();
+    if are_lost {
         file.header.event_types = FileSection::default();
     }
-    let announced = file.header.features.unwrap_or_default();
-    let data = &mut file.header.data;
-    // The records are then in the largest gap.
-    let is_outside = data.offset > file.len;
+    Ok(are_lost)
+}
+
+/// Sets the place of the records: that in the header, up to `end` if it is known, or the largest gap if that is outside
+/// of the file. Returns whether it is.
+fn place_records(file: &mut FileLayout, end: Option<u64>) -> bool {
+    let is_outside = file.header.data.offset > file.len;
     if is_outside {
-        *data = largest_gap(&file.regions, file.len);
+        file.header.data = largest_gap(&file.regions, file.len);
     }
     if let Some(end) = end {
-        data.size = end.saturating_sub(data.offset);
+        file.header.data.size = end.saturating_sub(file.header.data.offset);
     }
-    // If the file was truncated inside the table, fewer bytes than the size of the table follow the records.
-    let room = (announced.features(WordSize::Bits64).count() as u64).saturating_mul(FileSection::SIZE);
-    let said = data.end().filter(|&end| end <= file.len);
-    let has_size = data.size > 0;
-    read_features(source, &mut recording, &mut file, &mut budget)?;
-    // Discards sections that share bytes with anything except another section.
+    is_outside
+}
+
+/// Discards sections that share bytes with anything except another section.
+fn drop_overlapping_features(recording: &mut Recording, file: &mut FileLayout) {
     let parts: Vec<_> =
         file.regions.iter().filter(|region| !matches!(region.part, Part::Feature(_))).copied().collect();
     file.regions.retain(|region| match region.part {
@@ -97,29 +130,18 @@ pub(super) fn read_rest(
         }
         _ => true,
     });
-    // A size of 0 is plausible only if the file ends there or the feature table follows.
-    let said = said.filter(|&end| has_size || end == file.len || !file.table.is_empty());
-    let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
-    losses.end_of_records = end.is_some() || is_outside || !is_believable;
-    let search = TableSearch { bitmap: announced, endian, len: file.len };
-    let table = (losses.end_of_records && end.is_none()).then_some(search);
-    if let Some(place) = file.place(Part::Data) {
-        // Attributes may follow the records.
-        let behind = file.regions.iter().map(|region| region.place.offset).filter(|&other| other > place.offset);
-        let limit = behind.min().unwrap_or(file.len);
-        let open = FileSection { size: limit.saturating_sub(place.offset), ..place };
-        file.header.data = if table.is_some() { open } else { place };
-        file.regions
-            .iter_mut()
-            .filter(|region| region.part == Part::Data)
-            .for_each(|region| region.place = file.header.data);
-    }
-    keep_whole_features(&mut recording, &mut file, &announced, &mut losses);
-    file.complete();
-    losses.shared = file.shared().any(|(a, b)| matches!((a.part, b.part), (Part::Feature(_), Part::Feature(_))));
-    // Removes the remains of lost sections.
-    file.regions.pop_if(|last| last.part == Part::Gap);
-    Ok(Rest { recording, file, losses, table })
+}
+
+/// Sets the place of the records in the header. If their end is searched for, they reach up to the next part: attributes
+/// may follow the records.
+fn bound_records(file: &mut FileLayout, is_open: bool) {
+    let Some(place) = file.place(Part::Data) else { return };
+    let later = file.regions.iter().map(|region| region.place.offset).filter(|&other| other > place.offset);
+    let limit = later.min().unwrap_or(file.len);
+    let open = FileSection { size: limit.saturating_sub(place.offset), ..place };
+    file.header.data = if is_open { open } else { place };
+    let records = file.regions.iter_mut().filter(|region| region.part == Part::Data);
+    records.for_each(|region| region.place = file.header.data);
 }
 
 /// Returns the largest contiguous range not covered by `regions`, in a file of `len` bytes.
@@ -288,6 +310,45 @@ fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> R
     Ok(header)
 }
 
+/// Reduces the attributes section in the header to the whole attributes that are in the file. Returns whether the records
+/// end before the attributes, at an unknown offset.
+fn salvage_attrs(file: &mut FileLayout, losses: &mut Losses) -> Result<bool> {
+    let FileHeader { mut attrs, attr_size, .. } = file.header;
+    if attrs.offset < file.header.size {
+        let found = attrs.offset.to_string();
+        return Err(Error::invalid("file header", "attrs.offset", found, "a place behind the header").at(24));
+    }
+    // The records start after the attributes, or end before them.
+    let data = &mut file.header.data;
+    let mut ends_somewhere = false;
+    if attrs.size > 0 && (data.offset == attrs.offset || data.overlaps(&attrs) && data.offset < attrs.offset) {
+        ends_somewhere = data.offset >= file.header.size && data.offset < attrs.offset;
+        *data = match ends_somewhere {
+            // Their end is unknown.
+            true => FileSection { size: u64::MAX.saturating_sub(data.offset), ..*data },
+            false => FileSection { offset: attrs.end().unwrap_or(file.len), size: 0 },
+        };
+    }
+    let data = file.header.data.offset;
+    let limit = if data > attrs.offset { data.min(file.len) } else { file.len };
+    let there = limit.saturating_sub(attrs.offset).min(attrs.size);
+    if !there.is_multiple_of(attr_size) || attrs.size > there {
+        let whole = there.checked_div(attr_size).unwrap_or(0);
+        losses.attrs = attrs.size.div_ceil(attr_size).saturating_sub(whole);
+        let is_cut = attrs.size > there && limit == file.len;
+        attrs.size = whole.saturating_mul(attr_size);
+        if whole == 0 {
+            attrs.offset = file.header.size;
+        }
+        if is_cut {
+            // A part of an attribute follows.
+            file.len = attrs.end().unwrap_or(file.len);
+        }
+        file.header.attrs = attrs;
+    }
+    Ok(ends_somewhere)
+}
+
 /// Reads attributes and IDs. With `losses`, reads those that are present, and IDs only if they are usable.
 fn read_events(
     source: &(impl Source + ?Sized),
@@ -296,43 +357,12 @@ fn read_events(
     budget: &mut Budget,
     mut losses: Option<(&mut Losses, Ids)>,
 ) -> Result<()> {
-    let FileHeader { mut attrs, attr_size, .. } = file.header;
     // Whether the records end before the attributes, at an unknown offset.
-    let mut ends_somewhere = false;
-    if let Some((losses, _)) = &mut losses {
-        if attrs.offset < file.header.size {
-            let found = attrs.offset.to_string();
-            return Err(Error::invalid("file header", "attrs.offset", found, "a place behind the header").at(24));
-        }
-        // The records start after the attributes, or end before them.
-        let data = &mut file.header.data;
-        if attrs.size > 0 && (data.offset == attrs.offset || data.overlaps(&attrs) && data.offset < attrs.offset) {
-            let is_in_front = data.offset >= file.header.size && data.offset < attrs.offset;
-            *data = match is_in_front {
-                // Their end is unknown.
-                true => FileSection { size: u64::MAX.saturating_sub(data.offset), ..*data },
-                false => FileSection { offset: attrs.end().unwrap_or(file.len), size: 0 },
-            };
-            ends_somewhere = is_in_front;
-        }
-        let data = file.header.data.offset;
-        let limit = if data > attrs.offset { data.min(file.len) } else { file.len };
-        let there = limit.saturating_sub(attrs.offset).min(attrs.size);
-        if !there.is_multiple_of(attr_size) || attrs.size > there {
-            let whole = there.checked_div(attr_size).unwrap_or(0);
-            losses.attrs = attrs.size.div_ceil(attr_size).saturating_sub(whole);
-            let is_cut = attrs.size > there && limit == file.len;
-            attrs.size = whole.saturating_mul(attr_size);
-            if whole == 0 {
-                attrs.offset = file.header.size;
-            }
-            if is_cut {
-                // A part of an attribute follows.
-                file.len = attrs.end().unwrap_or(file.len);
-            }
-            file.header.attrs = attrs;
-        }
-    }
+    let ends_somewhere = match &mut losses {
+        Some((losses, _)) => salvage_attrs(file, losses)?,
+        None => false,
+    };
+    let FileHeader { attrs, attr_size, .. } = file.header;
     if !budget.take(attrs)? {
         return Err(
             Error::truncated("attrs section", attrs.size, file.len.saturating_sub(attrs.offset)).at(attrs.offset)
