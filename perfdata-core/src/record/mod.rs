@@ -14,6 +14,7 @@ mod checked;
 mod choice;
 mod kernel;
 mod maps;
+mod parts;
 mod registers;
 mod sample;
 mod sample_view;

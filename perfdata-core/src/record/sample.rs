@@ -7,76 +7,9 @@ use crate::attr::{ReadFormat, SampleType};
 use crate::codes::{bitfield, codes};
 use crate::layout::Layout;
 use crate::record::RecordHeader;
+use crate::record::parts::{WORD, all, parts, place};
 use crate::record::sample_view::halves;
 use crate::wire::{Counted, Extent, LayoutList, List, Rest, decode_words, elements, wire};
-
-/// Bytes of a word.
-const WORD: usize = 8;
-
-/// Declares what `sample_type` says the parts of: parts of one word each first, which are a number (`word`) or two of 4
-/// bytes (`pair`), then those that tell their own length by counts, then all others. `BIT name: Type` has the part where
-/// the bit is set, `BIT[unless OTHER]` where another is not; `BIT(arguments)` gives its decoder what it depends on.
-/// The places of words, the masks and `keep_parts` come from here.
-macro_rules! parts {
-    ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) {
-        words { $($(#[doc = $wdoc:literal])* $wbit:ident $form:ident $word:ident: $wtype:ty $(as $wstyle:ident)?),* $(,)? }
-        counted { $($(#[doc = $cdoc:literal])* $cbit:ident $(($cargs:expr))? $counted:ident: $ctype:ty $(as $cstyle:ident)?),* $(,)? }
-        others { $($(#[doc = $odoc:literal])* $obit:ident $([unless $before:ident])? $(($oargs:expr))? $other:ident: $otype:ty $(as $ostyle:ident)?),* $(,)? }
-    }) => {
-        wire! {
-            $(#[$meta])*
-            pub struct $name($layout) {
-                $($(#[doc = $wdoc])* #[br(if($layout.sample_type.has(SampleType::$wbit)))] pub $word: Option<$wtype> $(as $wstyle)?,)*
-                $($(#[doc = $cdoc])* #[br(if($layout.sample_type.has(SampleType::$cbit)) $(, args_raw = $cargs)?)] pub $counted: Option<$ctype> $(as $cstyle)?,)*
-                $($(#[doc = $odoc])* #[br(if($layout.sample_type.has(SampleType::$obit) $(&& !$layout.sample_type.has(SampleType::$before))?) $(, args_raw = $oargs)?)] pub $other: Option<$otype> $(as $ostyle)?,)*
-            }
-        }
-
-        impl $name {
-            /// The parts of one word each, in file order. They come first.
-            pub(super) const WORDS: [SampleType; [$(stringify!($word)),*].len()] = [$(SampleType::$wbit),*];
-
-            /// Those of them that are two numbers of 4 bytes.
-            #[allow(dead_code, reason = "a trailer is always decoded")]
-            pub(super) const PAIRS: SampleType = SampleType(0 $(| parts!(@pair $form SampleType::$wbit.0))*);
-
-            /// The parts behind the words, in file order, that tell their length by counts alone.
-            #[allow(dead_code, reason = "a trailer has none")]
-            pub(super) const COUNTED: [SampleType; { const NAMES: &[&str] = &[$(stringify!($counted)),*]; NAMES.len() }] =
-                [$(SampleType::$cbit),*];
-
-            /// All parts.
-            pub(super) const PARTS: SampleType =
-                SampleType(0 $(| SampleType::$wbit.0)* $(| SampleType::$cbit.0)* $(| SampleType::$obit.0)*);
-
-            /// Takes out the parts that are not among `parts`.
-            pub fn keep_parts(&mut self, parts: SampleType) {
-                $(keep(parts, SampleType::$wbit, &mut self.$word);)*
-                $(keep(parts, SampleType::$cbit, &mut self.$counted);)*
-                $(keep(parts, SampleType::$obit, &mut self.$other);)*
-            }
-        }
-    };
-    (@pair pair $bit:expr) => { $bit };
-    (@pair word $bit:expr) => { 0 };
-}
-
-/// Takes out a part that is not among `parts`.
-fn keep<T>(parts: SampleType, part: SampleType, value: &mut Option<T>) {
-    if !parts.has(part) {
-        *value = None;
-    }
-}
-
-/// All of `parts`.
-const fn all(mut parts: &[SampleType]) -> SampleType {
-    let mut all = 0;
-    while let [part, rest @ ..] = parts {
-        all |= part.0;
-        parts = rest;
-    }
-    SampleType(all)
-}
 
 wire! {
     /// Process and thread.
@@ -133,16 +66,6 @@ impl SampleId {
         let behind = Self::WORDS.iter().rev().take_while(|&&word| word != part);
         place(sample_type, part, behind).map(|behind| behind.saturating_add(WORD))
     }
-}
-
-/// Bytes that the parts `between` take, if there is such a `part`.
-fn place<'a>(
-    sample_type: SampleType,
-    part: SampleType,
-    between: impl Iterator<Item = &'a SampleType>,
-) -> Option<usize> {
-    let words = between.filter(|&&word| sample_type.has(word)).count();
-    sample_type.has(part).then_some(words.saturating_mul(WORD))
 }
 
 wire! {
