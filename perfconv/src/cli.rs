@@ -197,10 +197,12 @@ pub enum Command {
     #[command(after_long_help = examples::CONVERT)]
     Convert(ConvertArgs),
     /// Convert a pipe stream (perf record -o -) to a seekable file
-    #[command(after_long_help = examples::PIPE2FILE)]
+    ///
+    /// On a live stream, the first Ctrl-C ends the recording and completes OUTPUT; the second one aborts.
+    #[command(after_long_help = examples::PIPE2FILE, mut_arg("to", |arg| arg.hide(true)))]
     Pipe2file(ConvertArgs),
     /// Convert a file to a pipe stream
-    #[command(after_long_help = examples::FILE2PIPE)]
+    #[command(after_long_help = examples::FILE2PIPE, mut_arg("to", |arg| arg.hide(true)))]
     File2pipe(ConvertArgs),
     /// Add build IDs; accepts perf inject's options
     ///
@@ -226,7 +228,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Repair a truncated, unfinished or corrupt recording
     ///
-    /// Keeps all intact records and reports what is lost.
+    /// For recordings of a killed perf, after a crash, or from a full disk. Keeps all intact records and reports what is
+    /// lost.
     #[command(after_long_help = examples::RECOVER)]
     Recover(RecoverArgs),
     /// Show the differences between two recordings
@@ -274,10 +277,10 @@ pub struct InfoArgs {
     /// Draw the layout to scale, as wide as the terminal
     #[arg(long, group = "form")]
     pub map: bool,
-    /// Write an HTML page with layout, tables and charts
-    #[arg(long, value_name = "FILE", group = "form")]
+    /// Write an HTML page with layout, tables and charts to PAGE; - is standard output
+    #[arg(long, value_name = "PAGE", group = "form")]
     pub html: Option<PathBuf>,
-    /// Overwrite FILE if it exists
+    /// Overwrite the PAGE of --html if it exists
     #[arg(short, long, requires = "html")]
     pub force: bool,
     /// Do not wait until the output is on the disk; a system crash may lose it
@@ -308,6 +311,9 @@ pub struct ConvertArgs {
     #[arg(long, hide_short_help = true)]
     pub no_sync: bool,
     /// Container of OUTPUT [default: as INPUT; a file if INPUT is a directory]
+    ///
+    /// A stream stays a stream: pipe2file converts it to a file. A file has no kernel image: dir keeps the one of
+    /// `perf record --kcore`.
     #[arg(long, value_name = "CONTAINER", help_heading = CONVERSIONS)]
     pub to: Option<Container>,
     /// Write the opposite byte order of INPUT
@@ -346,16 +352,18 @@ pub struct ConvertArgs {
     #[arg(long, value_name = "WHAT", default_value = "error", help_heading = CONVERSIONS)]
     pub unknown: UnknownContent,
     /// Write a recording that perf VERSION can read, such as 6.1
+    ///
+    /// An older perf refuses a recording of a newer one ("incompatible file format", "wrong feature ID").
     #[arg(long, value_name = "VERSION", value_parser = release, help_heading = CONVERSIONS)]
     pub compat: Option<Version>,
-    /// Set a feature section (repeatable) to text, a number, or JSON as printed by info
+    /// Set a feature section (repeatable) to text, a number, or JSON as printed by info --json
     #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = FEATURES)]
     pub set: Vec<(String, String)>,
     /// Set a feature section to the bytes of FILE (repeatable)
     #[arg(long, value_name = "NAME=FILE", value_parser = named, help_heading = FEATURES)]
     pub set_raw: Vec<(String, String)>,
-    /// Remove a feature section (repeatable), by name or number
-    #[arg(long, value_name = "NAME", help_heading = FEATURES)]
+    /// Remove feature sections (repeatable), by number or by name as printed by info
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = FEATURES)]
     pub drop: Vec<String>,
     /// Add the build IDs of the objects that samples hit, or of all mapped objects
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "hit")]
@@ -388,6 +396,8 @@ pub struct DumpArgs {
     #[arg(long)]
     pub hex: bool,
     /// Show only samples, with the comm at that time and the mapped file of each callchain address
+    ///
+    /// Function names are not looked up: each address is shown as the offset in its file, as addr2line expects it.
     #[arg(long, conflicts_with_all = ["hex", "types"])]
     pub resolved: bool,
     /// Show only records of these types (repeatable), such as MMAP2 or sample,comm

@@ -44,6 +44,7 @@ Examples:
 pub const FILE2PIPE: &str = "\
 Examples:
     perfconv file2pipe perf.data -o - | perf script -i -
+    perfconv file2pipe --compat 6.1 new.data -o - | perf report -i -
     perfconv file2pipe --decompress perf.data -o stream.data";
 
 /// Examples of `perfconv inject`.

@@ -254,10 +254,10 @@ mod tests {
         assert_eq!(domains(15, 1, ""), old);
         let new = format!("1100000003000000020000000100000001000000{}{mask}{list}", text("534d54"));
         assert_eq!(domains(17, 1, r#""name": "SMT","#), new);
-        assert_eq!(domains(15, 1, r#""name": "SMT","#), "--set CPU_DOMAIN_INFO: it has no field name");
-        assert_eq!(domains(17, 1, ""), "--set CPU_DOMAIN_INFO: name is missing");
-        assert_eq!(domains(15, 2, ""), "--set CPU_DOMAIN_INFO: there are too few elements in a list");
-        assert_eq!(domains(15, 0, ""), "--set CPU_DOMAIN_INFO: there are too many elements in a list");
+        assert_eq!(domains(15, 1, r#""name": "SMT","#), "feature CPU_DOMAIN_INFO: it has no field name");
+        assert_eq!(domains(17, 1, ""), "feature CPU_DOMAIN_INFO: name is missing");
+        assert_eq!(domains(15, 2, ""), "feature CPU_DOMAIN_INFO: there are too few elements in a list");
+        assert_eq!(domains(15, 0, ""), "feature CPU_DOMAIN_INFO: there are too many elements in a list");
 
         // A program in a form that nobody knows.
         let program = r#"[{"info_len": 4, "data_len": 2, "arrays": [], "info": "01020304", "data": "0506"}]"#;
