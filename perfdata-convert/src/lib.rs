@@ -38,6 +38,7 @@
 //! ```
 
 pub mod aux_data;
+mod background;
 pub mod count;
 pub mod error;
 pub mod foreign;

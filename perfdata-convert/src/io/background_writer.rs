@@ -1,42 +1,37 @@
-//! Writing files behind the back of who makes the bytes.
+//! Writing files on a background thread.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
 
+use std::sync::mpsc::Receiver;
+
+use crate::background::Background;
 use crate::error::{Error, Result};
 
-/// Bytes that a file must have before it is worth a thread.
+/// Minimum size of a file for which a thread is started, in bytes.
 const WORTH: u64 = 4 << 20;
 
-/// Blocks that wait for the thread at most.
+/// Maximum number of blocks that wait for the thread.
 const WAITING: usize = 2;
 
-/// A file that a thread of its own writes when it becomes large, so that nobody waits for the system to take the
-/// bytes. Where the system starts none, the calling thread writes. What goes wrong is told by a later call; by [`flush`](Write::flush) at the latest, which waits for all.
+/// A file that a background thread writes when it becomes large, so that the caller does not wait for the system. If the
+/// system starts no thread, the calling thread writes. A later call returns the errors; at the latest
+/// [`flush`](Write::flush), which waits until everything is written.
 pub struct BackgroundWriter<'a> {
     file: &'a File,
     written: u64,
-    thread: Option<Thread>,
-    /// Whether there is no thread to be had.
+    thread: Option<Background<Vec<u8>, io::Result<()>>>,
+    /// Whether the system starts no thread.
     is_alone: bool,
 }
 
-struct Thread {
-    blocks: SyncSender<Vec<u8>>,
-    /// Blocks that are written, for their memory.
-    spare: Receiver<Vec<u8>>,
-    handle: JoinHandle<io::Result<()>>,
-}
-
 impl<'a> BackgroundWriter<'a> {
-    /// Writes to `file`, from where it stands.
+    /// Writes to `file`, from its current position.
     pub fn new(file: &'a File) -> Self {
         BackgroundWriter { file, written: 0, thread: None, is_alone: false }
     }
 
-    /// Writes by `write` to `file`, and waits until all of it is there.
+    /// Writes to `file` with `write`, and waits until everything is written.
     ///
     /// # Errors
     /// Those of `write`, and the operating system's.
@@ -47,30 +42,23 @@ impl<'a> BackgroundWriter<'a> {
         Ok(result)
     }
 
-    fn start(&self) -> io::Result<Thread> {
-        let file = self.file.try_clone()?;
-        let (blocks, queue) = sync_channel(WAITING);
-        let (done, spare) = channel();
-        let handle = thread::Builder::new().spawn(move || work(file, &queue, &done))?;
-        Ok(Thread { blocks, spare, handle })
+    fn start(&self) -> io::Result<Background<Vec<u8>, io::Result<()>>> {
+        let mut file = self.file.try_clone()?;
+        Background::start(WAITING, move |queue: Receiver<Vec<u8>>, done| {
+            for block in queue {
+                file.write_all(&block)?;
+                // At the end, the receiver no longer exists.
+                let _ = done.send(block);
+            }
+            Ok(())
+        })
     }
 
     /// Waits until the thread has written everything.
     fn settle(&mut self) -> io::Result<()> {
-        let Some(Thread { blocks, handle, .. }) = self.thread.take() else { return Ok(()) };
-        drop(blocks);
-        handle.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes has ended")))
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes has ended")))
     }
-}
-
-/// What the thread does.
-fn work(mut file: File, queue: &Receiver<Vec<u8>>, done: &Sender<Vec<u8>>) -> io::Result<()> {
-    for block in queue {
-        file.write_all(&block)?;
-        // Nobody needs the memory any more at the end.
-        let _ = done.send(block);
-    }
-    Ok(())
 }
 
 impl Write for BackgroundWriter<'_> {
@@ -81,10 +69,10 @@ impl Write for BackgroundWriter<'_> {
             self.is_alone = self.thread.is_none();
         }
         let Some(thread) = &mut self.thread else { return self.file.write(bytes) };
-        let mut block = thread.spare.try_recv().unwrap_or_default();
+        let mut block = thread.spare();
         block.clear();
         block.extend_from_slice(bytes);
-        if thread.blocks.send(block).is_err() {
+        if !thread.send(block) {
             self.settle()?;
             return Err(io::Error::other("the thread that writes has ended"));
         }
@@ -108,7 +96,7 @@ impl Seek for BackgroundWriter<'_> {
 
 impl Drop for BackgroundWriter<'_> {
     fn drop(&mut self) {
-        // Who wants to know has flushed.
+        // A caller that needs the result has flushed.
         let _ = self.settle();
     }
 }

@@ -2,8 +2,6 @@
 //! conversion.
 
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
 
 use perfdata_core::read::Limits;
 use perfdata_core::record::CallchainContext;
@@ -15,6 +13,7 @@ use super::moments::Moments;
 use super::objects::{ObjectId, Wanted};
 use super::timeline::{Addresses, Sink, Timeline};
 use super::unhit::Unhit;
+use crate::background::Background;
 
 /// Maximum number of parts of the stream that wait for the thread.
 const WAITING: usize = 2;
@@ -28,16 +27,7 @@ pub enum Follower {
     /// On the caller's thread, because the system could not start another one.
     Here(Box<Followed>),
     /// On a background thread.
-    Away(Thread),
-}
-
-/// A background thread, and the channels to and from it.
-#[derive(Debug)]
-pub struct Thread {
-    moments: SyncSender<Moments>,
-    /// Empty moments, to reuse their memory.
-    spare: Receiver<Moments>,
-    handle: JoinHandle<Result<Followed>>,
+    Away(Background<Moments, Result<Followed>>),
 }
 
 impl Follower {
@@ -48,7 +38,7 @@ impl Follower {
     pub fn take(&mut self, moments: Moments, limits: &Limits) -> Result<Moments> {
         if let Follower::Idle = self {
             let here = |_| Follower::Here(Box::new(Followed::new(*limits)));
-            *self = Thread::start(*limits).map_or_else(here, Follower::Away);
+            *self = start(*limits).map_or_else(here, Follower::Away);
         }
         match self {
             Follower::Idle => {}
@@ -57,8 +47,8 @@ impl Follower {
                 return Ok(followed.timeline.spare());
             }
             Follower::Away(thread) => {
-                if thread.moments.send(moments).is_ok() {
-                    return Ok(thread.spare.try_recv().unwrap_or_default());
+                if thread.send(moments) {
+                    return Ok(thread.spare());
                 }
                 // The thread has ended, and returns its error.
                 std::mem::take(self).end(limits)?;
@@ -84,29 +74,21 @@ impl Follower {
         match self {
             Follower::Idle => Ok(Followed::new(*limits)),
             Follower::Here(followed) => Ok(*followed),
-            Follower::Away(Thread { moments, handle, .. }) => {
-                drop(moments);
-                handle.join().unwrap_or_else(|panic| resume_unwind(panic))
-            }
+            Follower::Away(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
         }
     }
 }
 
-impl Thread {
-    fn start(limits: Limits) -> std::io::Result<Self> {
-        let (moments, queue) = sync_channel(WAITING);
-        let (done, spare) = channel();
-        let work = move || {
-            let mut followed = Followed::new(limits);
-            for moments in queue {
-                followed.take(moments)?;
-                // At the end, the receiver no longer exists.
-                let _ = done.send(followed.timeline.spare());
-            }
-            Ok(followed)
-        };
-        Ok(Thread { moments, spare, handle: thread::Builder::new().spawn(work)? })
-    }
+fn start(limits: Limits) -> std::io::Result<Background<Moments, Result<Followed>>> {
+    Background::start(WAITING, move |queue, done| {
+        let mut followed = Followed::new(limits);
+        for moments in queue {
+            followed.take(moments)?;
+            // At the end, the receiver no longer exists.
+            let _ = done.send(followed.timeline.spare());
+        }
+        Ok(followed)
+    })
 }
 
 /// The state after the stream so far.
