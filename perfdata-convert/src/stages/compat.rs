@@ -86,7 +86,7 @@ impl Compat {
     }
 
     fn knows_record(&self, kind: RecordType) -> bool {
-        kind.info().is_some_and(|info| self.version.has(info.since))
+        self.forms.knows(kind)
     }
 
     fn knows_feature(&self, id: FeatureId) -> bool {

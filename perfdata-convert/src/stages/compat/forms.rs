@@ -3,7 +3,7 @@
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::{
     AuxFlags, AuxtraceErrorDetail, Body, BranchFlags, CpuMode, CpuSet, DataSource, EventUpdateValue, MISC_MMAP_DATA,
-    Mmap, Mmap2, RawRecord, ReadValue, Record, RecordType, Sample, SampleId, deferred_cookie,
+    Mmap, Mmap2, RawRecord, ReadValue, Record, RecordType, Sample, SampleId, TABLE, deferred_cookie,
 };
 use perfdata_core::wire::Text;
 use perfdata_core::{Event, Events, Layout, Version};
@@ -28,11 +28,29 @@ pub(super) struct Forms {
     any_samples: bool,
     /// Whether the trailers of other records, or the counter values, of any event change.
     others: bool,
+    /// By record type: whether this perf knows it, and which bits of its `misc`.
+    types: Vec<(bool, u16)>,
+}
+
+/// Returns, by record type, whether perf of release `version` knows it, and which bits of its `misc`.
+fn known_types(version: Version) -> Vec<(bool, u16)> {
+    let mut types = Vec::new();
+    for info in TABLE {
+        let newer = info.misc.iter().filter(|flag| !version.has(flag.since));
+        let mask = newer.fold(u16::MAX, |known, flag| known & !(1_u16.checked_shl(flag.bit).unwrap_or(0)));
+        let at = info.kind.0 as usize;
+        types.resize(types.len().max(at.saturating_add(1)), (false, u16::MAX));
+        if let Some(known) = types.get_mut(at) {
+            *known = (version.has(info.since), mask);
+        }
+    }
+    types
 }
 
 impl Forms {
     pub(super) fn new(version: Version) -> Self {
         Forms {
+            types: known_types(version),
             version,
             from: Events::default(),
             to: Events::default(),
@@ -85,12 +103,12 @@ impl Forms {
 
     /// Returns a mask of the bits in `misc` without the flags that this perf does not know.
     pub(super) fn known_misc(&self, kind: RecordType) -> u16 {
-        let newer = kind.info().map_or(&[][..], |info| info.misc).iter().filter(|flag| !self.version.has(flag.since));
-        newer.fold(u16::MAX, |known, flag| known & !(1_u16.checked_shl(flag.bit).unwrap_or(0)))
+        self.types.get(kind.0 as usize).map_or(u16::MAX, |known| known.1)
     }
 
-    fn knows(&self, kind: RecordType) -> bool {
-        kind.info().is_some_and(|info| self.version.has(info.since))
+    /// Returns whether this perf knows records of type `kind`.
+    pub(super) fn knows(&self, kind: RecordType) -> bool {
+        self.types.get(kind.0 as usize).is_some_and(|known| known.0)
     }
 
     /// Returns whether `raw` has, or may have, another form for this perf.
