@@ -1,7 +1,7 @@
 //! Inputs and outputs of a command: files, directories, standard input and output.
 //!
-//! An output file appears whole or not at all: it gets its name when it is complete. An input has the bytes that it had
-//! when it was opened, or reading it fails.
+//! An output file appears complete or not at all: it receives its name when it is complete. An input either has the
+//! bytes that it had when it was opened, or reading it fails.
 
 mod background_writer;
 mod directory;
@@ -32,19 +32,19 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// The name that stands for standard input or output.
+/// The name that means standard input or output.
 const STANDARD: &str = "-";
 
-/// Opens a file whose name comes from a recording. Anything else than a regular file is refused before it is opened:
-/// a FIFO would wait for a writer.
+/// Opens a file whose name comes from a recording. Refuses everything except regular files before opening it: opening a
+/// FIFO would wait for a writer.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() { File::open(path) } else { Err(io::Error::other("not a regular file")) }
 }
 
-/// The bytes of a file that an option names. It may be a pipe or a device that has no end.
+/// Reads the bytes of a file that an option names. The file may be a pipe or an endless device.
 ///
 /// # Errors
-/// It cannot be read, or has more than `most` bytes.
+/// The file cannot be read, or has more than `most` bytes.
 pub fn read_at_most(most: u64, path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = |file: File| file.take(most.saturating_add(1)).read_to_end(&mut bytes);
@@ -55,11 +55,11 @@ pub fn read_at_most(most: u64, path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Makes something temporary beside `path`, in the same folder.
+/// Creates a temporary file or directory beside `path`, in the same folder.
 fn temporary<T>(path: &Path, make: impl FnOnce(&mut tempfile::Builder, &Path) -> io::Result<T>) -> Result<T> {
     let folder = new_file::folder_of(path);
     fs::metadata(folder).map_err(Error::io(folder))?;
     let made = make(tempfile::Builder::new().prefix(new_file::PREFIX).suffix(new_file::SUFFIX), folder);
-    // Without the name of what is temporary.
+    // The error does not contain the temporary name.
     made.map_err(|error| Error::io(folder)(error.kind().into()))
 }

@@ -1,4 +1,4 @@
-//! What is left of a record stream where it cannot be read on, in words.
+//! Describes the rest of a record stream that cannot be read as records.
 
 use std::fmt;
 
@@ -7,34 +7,34 @@ use perfdata_core::read::{RecordSource, Tail};
 
 use crate::error::{self, Step};
 
-/// What is said of a record that is cut.
+/// The description of a truncated record.
 pub(crate) const CUT: &str = "the recording ends inside this record";
 
-/// The bytes at the end of a record stream that are no whole record.
+/// The bytes at the end of a record stream that are not a complete record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// How many there are. Where the data behind the last record end early, there are none.
+    /// Their number; 0 if the data after the last record are truncated.
     pub bytes: u64,
-    /// What they are.
+    /// Their kind.
     pub tail: Tail,
-    /// Absolute offset of the first of them.
+    /// Absolute offset of the first byte.
     pub offset: u64,
-    /// Why they are no record.
+    /// The reason why they are not a record.
     pub why: String,
 }
 
 impl Leftover {
-    /// The `bytes` that `reader`, which is at its end, could not read as records.
+    /// Returns the `bytes` that `reader`, which is at its end, could not read as records.
     pub fn of(reader: &(impl RecordSource + ?Sized), bytes: u64) -> Option<Self> {
         let (damage, tail) = (reader.damage()?, reader.tail()?);
         Some(Leftover { bytes, tail, offset: damage.offset().unwrap_or(0), why: without_place(damage) })
     }
 
-    /// The refusal of a conversion that would drop these bytes, unless they are the start of the last record, messages
-    /// of perf, or zeros.
+    /// Refuses a conversion that would drop these bytes, unless they are the start of the last record, messages of
+    /// perf, or zeros.
     ///
     /// # Errors
-    /// They are damaged.
+    /// The bytes are corrupt.
     pub(crate) fn check(&self) -> error::Result<()> {
         match self.tail {
             Tail::Cut | Tail::Text | Tail::Zeros => Ok(()),
@@ -42,11 +42,11 @@ impl Leftover {
         }
     }
 
-    /// The refusal of a conversion to a file, where a record without all of the data behind it would take for data what
-    /// follows it.
+    /// Refuses a conversion to a file if the data after a record are incomplete: readers would take the bytes that
+    /// follow for these data.
     ///
     /// # Errors
-    /// The data behind the last record end early.
+    /// The data after the last record are truncated.
     pub(crate) fn check_payload(&self) -> error::Result<()> {
         if self.bytes > 0 {
             return Ok(());
@@ -55,7 +55,7 @@ impl Leftover {
         Err(error::Error::Refused(what).with_step(Step::Recover))
     }
 
-    /// The same in a report that has the offset already.
+    /// Returns the description for a report that already contains the offset.
     pub(crate) fn meaning(&self) -> String {
         let Leftover { bytes, tail, why, .. } = self;
         match tail {
@@ -82,13 +82,13 @@ impl fmt::Display for Leftover {
     }
 }
 
-/// The refusal of a conversion that would drop records behind damage at `offset`.
+/// Returns the error of a conversion that would drop records after damage at `offset`.
 pub(crate) fn damaged(offset: u64, why: impl fmt::Display) -> error::Error {
     let what = format!("at offset {offset:#x}: {why}: the records are damaged here, and those behind would be lost");
     error::Error::Refused(what).with_step(Step::Recover)
 }
 
-/// What an error of the library says behind its offset.
+/// Returns the text of a library error after its offset.
 pub(crate) fn without_place(error: &Error) -> String {
     let text = error.to_string();
     match (error.offset(), text.split_once(": ")) {

@@ -1,7 +1,7 @@
 //! Conversions: a reader, any number of stages, a writer.
 //!
-//! Every command that makes a recording out of a recording is a [`Conversion`]: a choice of stages and of the
-//! container to write. There is one loop over the records, here.
+//! Every command that converts a recording to another one is a [`Conversion`]: a selection of stages, and the container
+//! to write. This module contains the only loop over the records.
 
 mod chain;
 mod link;
@@ -30,7 +30,7 @@ pub use link::{CompressedRecords, Link};
 pub(crate) use stage::each_part;
 pub use stage::{ReadsAhead, Requirements, Stage};
 
-/// How a recording lies in a container.
+/// The container and byte order of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
     /// The container.
@@ -45,37 +45,37 @@ impl Form {
     }
 }
 
-/// What a conversion did.
+/// The results of a conversion.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Summary {
-    /// What the input is.
+    /// Container and byte order of the input.
     pub from: Form,
-    /// What the output is.
+    /// Container and byte order of the output.
     pub to: Form,
-    /// The records of the input; those inside compressed records only where they had to be read.
+    /// The records of the input; records inside of compressed records only if these had to be read.
     pub counts: Counts,
-    /// Feature sections of the output.
+    /// Number of feature sections of the output.
     pub features: usize,
-    /// Bytes of the input.
+    /// Size of the input in bytes.
     pub bytes_in: u64,
-    /// Bytes of the output.
+    /// Size of the output in bytes.
     pub bytes_out: u64,
-    /// How long it took.
+    /// The elapsed time.
     pub elapsed: Duration,
-    /// Whether the output's header does not say how many bytes of records there are, as the input's does not.
+    /// Whether the output's header, like the input's, does not contain the size of the records.
     pub unfinished: bool,
-    /// What the input ends with that is no whole record.
+    /// The bytes at the end of the input that are not a complete record.
     pub unreadable: Option<Leftover>,
-    /// What the stages have to say.
+    /// Notes of the stages.
     pub notes: Vec<String>,
 }
 
-/// A choice of stages and container.
+/// A selection of stages and container.
 pub struct Conversion {
     /// Steps between reader and writer, in order.
     pub stages: Vec<Box<dyn Stage>>,
-    /// Container of the output; that of the input if nothing is said.
+    /// Container of the output; by default that of the input.
     pub to: Option<ContainerKind>,
 }
 
@@ -83,12 +83,12 @@ impl Conversion {
     /// Converts `input` to `output`.
     ///
     /// # Errors
-    /// The input cannot be read or converted, or the output not be written. There is no output then.
+    /// The input cannot be read or converted, or the output cannot be written. In these cases, there is no output.
     pub fn run(self, input: &Path, output: Output) -> Result<Summary> {
         self.run_on(Input::open(input)?, output)
     }
 
-    /// The same with an input that is open.
+    /// Converts an open input to `output`.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -96,13 +96,13 @@ impl Conversion {
         let start = Instant::now();
         let (ready, size) = self.prepare(input)?;
         let to = ready.to;
-        // What has been written to a stream cannot be taken back.
+        // Bytes that were written to a stream cannot be removed again.
         if to == ContainerKind::Pipe && output.is_direct() && !self.is_copy(ready.reader.container_layout(), to) {
             check_ahead(&ready.source).map_err(Error::of_records)?;
         }
         let mut summary = match to {
             ContainerKind::File => output.write_seekable(|file| self.write_file(ready, file)),
-            // A refusal comes before anything is written, also where the output cannot be taken back.
+            // A stage refuses a recording before anything is written, even if the output cannot be removed again.
             ContainerKind::Pipe if self.stages.iter().any(|stage| stage.requirements().may_refuse) => {
                 output.write_seekable(|file| self.write_pipe(ready, file))
             }
@@ -112,7 +112,8 @@ impl Conversion {
         Ok(summary)
     }
 
-    /// The same into a file that is looked at before it becomes an output. Bytes of the input and time are not counted.
+    /// Converts an open input to a file that is checked before it becomes an output. Does not count the bytes of the
+    /// input and the time.
     pub(crate) fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
         let (ready, _) = self.prepare(input)?;
         match ready.to {
@@ -121,9 +122,9 @@ impl Conversion {
         }
     }
 
-    /// Opens the input, and puts all stages in their places.
+    /// Opens the input, and inserts all stages in the pipeline.
     fn prepare(&mut self, mut input: Input) -> Result<(Ready, Size)> {
-        // A stream is a pipe.
+        // A stream is converted to a pipe by default.
         let expected = self.to.unwrap_or(ContainerKind::Pipe);
         if self.stages.iter().any(|stage| stage.requirements().needs_seekable_for(expected)) {
             input = input.into_seekable()?;
@@ -203,12 +204,12 @@ impl Conversion {
         Ok(summary)
     }
 
-    /// Whether an input that is arranged like this comes out byte for byte.
+    /// Returns whether an input with this layout is copied byte for byte.
     fn is_copy(&self, container_layout: &ContainerLayout, to: ContainerKind) -> bool {
         container_layout.container() == to && self.stages.iter().all(|stage| stage.requirements().is_neutral)
     }
 
-    /// Shows the model to all stages, which stand in their places then.
+    /// Passes the model to all stages, which have their positions in the pipeline afterwards.
     fn begin(&mut self, ready: Ready, to: ContainerKind) -> Result<Begun> {
         let Ready { reader, source, mut recording, has_late_events, .. } = ready;
         if !self.is_copy(reader.container_layout(), to) {
@@ -222,7 +223,7 @@ impl Conversion {
             step.began(&recording);
             steps.push(step);
         }
-        // They stay where they are, behind the records.
+        // Their attributes keep their position after the first record.
         if has_late_events {
             recording.events = Events::default();
         }
@@ -262,7 +263,7 @@ fn pump_all(
             Chunk::Unreadable(bytes) => unreadable += bytes.len() as u64,
             Chunk::Payload(_) => {}
         }
-        // Nobody has to wait for the end of what is refused.
+        // The command fails without waiting for the end of an input that it refuses.
         if unreadable > Tail::MOST && !is_copy {
             break;
         }
@@ -296,18 +297,18 @@ fn pump_all(
     })
 }
 
-/// An input that is open, and the container that it goes into.
+/// An open input, and the container of the output.
 struct Ready {
     reader: BoxedSource,
     source: InputSource,
     to: ContainerKind,
     /// The model before the first record, with the events that were read ahead.
     recording: Recording,
-    /// Whether they were: the attributes come after the first record.
+    /// Whether events were read ahead, because the attributes come after the first record.
     has_late_events: bool,
 }
 
-/// A conversion whose stages have seen the model, as it goes to the writer.
+/// A conversion whose stages have received the model, ready for the writer.
 struct Begun {
     reader: BoxedSource,
     source: InputSource,
@@ -334,7 +335,7 @@ impl Write for Counted<'_> {
     }
 }
 
-/// Refuses damaged records before anything is written, if the input can be read twice.
+/// Refuses corrupt records before anything is written, if the input can be read twice.
 fn check_ahead(source: &InputSource) -> Result<()> {
     let Some(mut reader) = source.reopen()? else { return Ok(()) };
     let mut unreadable = 0;
@@ -346,7 +347,7 @@ fn check_ahead(source: &InputSource) -> Result<()> {
     Leftover::of(&reader, unreadable).map_or(Ok(()), |leftover| leftover.check())
 }
 
-/// The events of a pipe whose attributes come behind the first record: read ahead.
+/// Reads ahead the events of a pipe whose attributes come after the first record.
 fn late_events(source: &InputSource) -> Result<Events> {
     let Some(mut reader) = source.reopen()? else {
         let what = "the attributes are not at the head of the stream: give the recording as a file";

@@ -1,5 +1,5 @@
-//! The loop over the records of an input for commands that look but write no recording: one pass, and into
-//! compressed records.
+//! The loop over the records of an input for commands that do not write a recording: one pass, including the records
+//! inside of compressed records.
 
 use std::ops::ControlFlow;
 
@@ -10,36 +10,37 @@ use perfdata_core::record::RawRecord;
 
 use crate::error::Result;
 
-/// What a walk comes across.
+/// An item that a walk finds.
 #[derive(Debug)]
 pub enum Item<'a> {
     /// A record of the stream.
     Record(RawRecord<'a>),
-    /// A record inside a compressed one, whose offset it has, with its place among the records that came out of it.
+    /// A record inside of a compressed record, with the offset of the compressed record, and its index among the
+    /// records that were decompressed from it.
     Inner(RawRecord<'a>, usize),
-    /// A part of what follows the last record outside its size.
+    /// A part of the data after the last record that its size does not include.
     Payload(&'a [u8]),
-    /// Bytes at the end of the stream that are no records.
+    /// Bytes at the end of the stream that are not records.
     Unreadable(&'a [u8]),
-    /// What could not be decoded: compressed data, of which no more will be; the rest of a file of a directory; a
-    /// metadata record of a pipe.
+    /// An error about data that could not be decoded: compressed data, after which no more is decompressed; the rest of
+    /// a file of a directory; a metadata record of a pipe.
     Undecodable(perfdata_core::Error),
-    /// What stands together has been shown: the model may grow.
+    /// The end of a group of items: the model may grow.
     Pause {
-        /// Whether what comes next may not be there yet.
+        /// Whether the next item may not be available yet.
         may_wait: bool,
     },
 }
 
-/// What a walk is told to do next.
+/// The decision whether a walk continues.
 pub type Flow = Result<ControlFlow<()>>;
 
-/// Shows `see` everything behind the metadata that `reader` has read, with the model that knows what it means. The
-/// model of a pipe grows on the way. Returns the number of bytes at the end of compressed data that make no whole
+/// Calls `see` for everything after the metadata that `reader` has read, with the model that describes it. The model of
+/// a pipe grows during the walk. Returns the number of bytes at the end of compressed data that are not a complete
 /// record.
 ///
 /// # Errors
-/// The input cannot be read, or an error of `see`.
+/// The input cannot be read, or `see` returns an error.
 pub fn walk(reader: &mut dyn RecordSource, mut see: impl FnMut(Item<'_>, &Recording) -> Flow) -> Result<usize> {
     let mut inner = Compressed::Untouched;
     loop {
@@ -85,7 +86,7 @@ fn see_batch(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The compressed records of a stream, which hold one stream of their own.
+/// The compressed records of a stream, which contain a separate stream.
 enum Compressed {
     Untouched,
     Open(Decompressor),

@@ -11,22 +11,22 @@ use crate::error::{Error, Result};
 /// Minimum size of a file for which a thread is started, in bytes.
 const WORTH: u64 = 4 << 20;
 
-/// Maximum number of blocks that wait for the thread.
+/// Maximum number of blocks that are queued for the thread.
 const WAITING: usize = 2;
 
-/// A file that a background thread writes when it becomes large, so that the caller does not wait for the system. If the
-/// system starts no thread, the calling thread writes. A later call returns the errors; at the latest
+/// A file that a background thread writes when it becomes large, so that the caller does not wait for the system. If
+/// the system cannot start a thread, the calling thread writes. Errors are returned by a later call, at the latest by
 /// [`flush`](Write::flush), which waits until everything is written.
 pub struct BackgroundWriter<'a> {
     file: &'a File,
     written: u64,
     thread: Option<Background<Vec<u8>, io::Result<()>>>,
-    /// Whether the system starts no thread.
+    /// Whether the system cannot start a thread.
     is_alone: bool,
 }
 
 impl<'a> BackgroundWriter<'a> {
-    /// Writes to `file`, from its current position.
+    /// Returns a writer to `file`, from its current position.
     pub fn new(file: &'a File) -> Self {
         BackgroundWriter { file, written: 0, thread: None, is_alone: false }
     }
@@ -34,7 +34,7 @@ impl<'a> BackgroundWriter<'a> {
     /// Writes to `file` with `write`, and waits until everything is written.
     ///
     /// # Errors
-    /// Those of `write`, and the operating system's.
+    /// The errors of `write`, and of the operating system.
     pub fn write_all<T>(file: &'a File, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         let mut behind = BackgroundWriter::new(file);
         let result = write(&mut behind)?;
@@ -88,7 +88,7 @@ impl Write for BackgroundWriter<'_> {
 impl Seek for BackgroundWriter<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.settle()?;
-        // Few bytes follow.
+        // Only a few bytes are written after a seek.
         self.written = 0;
         self.file.seek(to)
     }
@@ -96,7 +96,7 @@ impl Seek for BackgroundWriter<'_> {
 
 impl Drop for BackgroundWriter<'_> {
     fn drop(&mut self) {
-        // A caller that needs the result has flushed.
+        // A caller that needs the result has called `flush`.
         let _ = self.settle();
     }
 }

@@ -10,19 +10,19 @@ use crate::error::Result;
 
 pub use perfdata_core::read::Directory;
 
-/// The recording in `directory`, read through `meter`.
+/// Returns a reader of the recording in `directory`, which reads through `meter`.
 pub(super) fn reader(directory: &Directory, limits: Limits, meter: Meter) -> Result<RecordingReader<InputReader>> {
     Ok(directory.reader(limits)?.map_input(|files| meter.of(Stream::Path(files))))
 }
 
-/// What is granted to each of its files where they are salvaged: each is decompressed to be looked at, and once more to
-/// be merged.
+/// Returns the limits of each file when the files are salvaged: each file is decompressed twice, for the survey and for
+/// the merge.
 pub(super) fn limits(directory: &Directory, all: Limits) -> Limits {
     let files = directory.files().len();
     if files == 0 { all } else { all.of_each(2 * (files + 1)) }
 }
 
-/// What can be believed of the recording in `directory`.
+/// Returns a reader of the readable part of the recording in `directory`.
 pub(super) fn salvaged_reader(
     directory: &Directory,
     foreknown: &[Foreknown],

@@ -1,4 +1,4 @@
-//! Inputs: a file, a directory, or a stream, and what can be believed of a damaged one.
+//! Inputs: a file, a directory, or a stream, and the readable part of a corrupt one.
 
 use std::fs::File;
 use std::io::{self, Cursor, IsTerminal, Read, Seek};
@@ -26,7 +26,7 @@ use crate::foreign;
 pub struct Input {
     kind: Kind,
     watch: Option<Arc<dyn Watch>>,
-    /// Bytes of a stream that were read.
+    /// Number of bytes read from a stream.
     streamed: Arc<AtomicU64>,
     limits: Limits,
     modified: Option<SystemTime>,
@@ -47,9 +47,9 @@ pub(super) enum Kind {
     Directory(Directory),
     /// The readable part of a corrupt file, and what a survey found in the file.
     Damaged(Bytes, Foreknown),
-    /// The same of the files of a directory, `data` first.
+    /// The readable parts of the files of a corrupt directory, `data` first, and the results of the surveys.
     DamagedDirectory(Directory, Vec<Foreknown>),
-    /// A file of a directory, and `data`, whose events its records belong to.
+    /// A file of a directory, and `data`, which contains the events of its records.
     Beside(Bytes, Bytes),
     /// Several recordings, merged.
     Several(Vec<Input>, Order),
@@ -58,7 +58,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The same once more; `None` if it can be read only once.
+    /// Returns the same input again; `None` if it can be read only once.
     pub(super) fn again(&self) -> Option<Kind> {
         Some(match self {
             Kind::File(file) => Kind::File(file.clone()),
@@ -90,7 +90,7 @@ impl Input {
         Self::stream(Box::new(reader), Path::new("input"))
     }
 
-    /// Uses an open recording, of which the first record was not read yet. It can be read once.
+    /// Uses an open recording whose first record was not read yet. It can be read once.
     pub fn from_records(records: impl RecordSource + Send + 'static) -> Input {
         Kind::Records(Box::new(records)).into()
     }
@@ -100,8 +100,8 @@ impl Input {
         Kind::Several(inputs, order).into()
     }
 
-    /// Opens `path`, a file or directory, or standard input for `-`. A file-mode recording that comes as a stream is first put into a
-    /// temporary file, since its header points at what stands behind the records.
+    /// Opens `path`, a file or directory, or standard input for `-`. A file-mode recording from a stream is first
+    /// stored in a temporary file, because its header refers to data after the records.
     ///
     /// # Errors
     /// The file cannot be opened or read.
@@ -109,8 +109,8 @@ impl Input {
         Self::open_with(path, || {})
     }
 
-    /// The same; `streams` is called before anything is read of a stream. What is read of one is lost if the process
-    /// ends before the stream does.
+    /// Opens `path` like [`open`](Self::open). Calls `streams` before the first read from a stream. Data read from a
+    /// stream are lost if the process ends before the stream does.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -133,7 +133,7 @@ impl Input {
             return Ok(Input { modified, ..Kind::Directory(Directory::open(path)?).into() });
         }
         match (&file).stream_position() {
-            // Files that are made when they are read, as those in /proc, have no size.
+            // Files whose content is generated on reading, such as those in /proc, have no size.
             Ok(_) if meta.is_file() && meta.len() == 0 => Self::stream(Box::new(file), shown),
             Ok(0) if meta.is_file() => {
                 let file = InputFile::new(file).map_err(Error::io(shown))?;
@@ -155,7 +155,7 @@ impl Input {
         let mut first = Vec::new();
         (&mut stream).take(ContainerKind::SNIFF as u64).read_to_end(&mut first).map_err(Error::io(path))?;
         if !first.is_empty() && Magic::recognise(&first).is_none() {
-            // What comes at once is enough to tell what it is.
+            // The bytes of one read suffice to recognise the format.
             let mut more = vec![0; foreign::SNIFF];
             let read = stream.read(&mut more).map_err(Error::io(path))?;
             first.extend_from_slice(more.get(..read).unwrap_or_default());
@@ -169,19 +169,19 @@ impl Input {
         Ok(Kind::Stream(Box::new(whole)).into())
     }
 
-    /// The same input, of which `watch` sees how far it has been read.
+    /// Returns the same input with `watch`, which receives the progress of reading.
     #[must_use]
     pub fn watched_by(self, watch: Arc<dyn Watch>) -> Input {
         Input { watch: Some(watch), ..self }
     }
 
-    /// The same input, of which a reader grants no more than `limits`.
+    /// Returns the same input, whose readers use at most `limits`.
     #[must_use]
     pub fn limited_by(self, limits: Limits) -> Input {
         Input { limits, ..self }
     }
 
-    /// Bytes of the input; of a stream those that were read when the result is asked.
+    /// Returns the size of the input in bytes; for a stream, the number of bytes read up to the time of the query.
     pub(crate) fn size(&self) -> Size {
         let known = match &self.kind {
             Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Source::len(file).ok(),
@@ -194,17 +194,17 @@ impl Input {
         Size { known, streamed: self.streamed.clone() }
     }
 
-    /// When the recording was last written, as the file system says it; nothing for a stream.
+    /// Returns the time of the last change of the recording according to the file system; `None` for a stream.
     pub fn modified(&self) -> Option<SystemTime> {
         self.modified
     }
 
-    /// The same input once more; nothing for a stream.
+    /// Returns the same input again; `None` for a stream.
     pub fn again(&self) -> Option<Input> {
         Some(self.part(self.kind.again()?))
     }
 
-    /// The directory that it is.
+    /// Returns the directory, if the input is one.
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kind {
             Kind::Directory(directory) => Some(directory),
@@ -212,12 +212,12 @@ impl Input {
         }
     }
 
-    /// The `data` of a directory alone, as an input that is watched like this one.
+    /// Returns only the `data` file of a directory, as an input with the same watch.
     pub fn data(&self, directory: &Directory) -> Input {
         self.part(Kind::File(directory.data().clone()))
     }
 
-    /// The files beside it by name, likewise.
+    /// Returns the files beside `data` with their names, likewise.
     pub fn beside(&self, directory: &Directory) -> Vec<(String, Input)> {
         let part = |file: &DataFile<Arc<InputFile>>| {
             self.part(Kind::Beside(file.source.clone() as Bytes, directory.data().clone() as Bytes))
@@ -240,27 +240,27 @@ impl Input {
         }
     }
 
-    /// A file in which this input's recording stands now, as an input.
+    /// Returns an input that reads this input's recording from `file`, which now contains it.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system reports an error.
     pub(crate) fn in_file(&self, file: &File) -> Result<Input> {
         let file = file.try_clone().and_then(InputFile::new).map_err(Error::io("output"))?;
         Ok(self.part(Kind::File(Arc::new(file))))
     }
 
-    /// A directory in which this input's recording stands now, as an input.
+    /// Returns an input that reads this input's recording from the directory `folder`, which now contains it.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system reports an error.
     pub(crate) fn in_folder(&self, folder: &Path) -> Result<Input> {
         Ok(self.part(Kind::Directory(Directory::open(folder)?)))
     }
 
-    /// This input as one that can be read twice: a stream is put into a temporary file.
+    /// Returns this input as one that can be read twice: a stream is stored in a temporary file.
     ///
     /// # Errors
-    /// The stream cannot be read, or the file not be written.
+    /// The stream cannot be read, or the file cannot be written.
     pub fn into_seekable(self) -> Result<Input> {
         match self.kind {
             Kind::Stream(mut stream) => Ok(Input { kind: spooled(&mut stream)?, ..self }),
@@ -273,8 +273,8 @@ impl Input {
         }
     }
 
-    /// Reads the whole input, and says what can be believed of it: of a directory, of each file with its name, `data`
-    /// first.
+    /// Reads the whole input, and reports which parts are readable. For a directory, returns a survey of each file with
+    /// its name, `data` first.
     ///
     /// # Errors
     /// As [`Survey::of`], or the input is a stream.
@@ -300,11 +300,11 @@ impl Input {
         }
     }
 
-    /// This input as one of which only what can be believed is read ([`RecordingReader::salvaged`]); `foreknown` is
-    /// what surveys say of its files.
+    /// Returns this input such that only its readable part is read ([`RecordingReader::salvaged`]); `foreknown`
+    /// contains the results of the surveys of its files.
     ///
     /// # Errors
-    /// It is a stream.
+    /// The input is a stream.
     pub fn salvaged(self, foreknown: Vec<Foreknown>) -> Result<Input> {
         let kind = match self.kind {
             Kind::File(file) => Kind::Damaged(file, foreknown.first().copied().unwrap_or_default()),
@@ -314,15 +314,15 @@ impl Input {
         Ok(Input { kind, ..self })
     }
 
-    /// The recording in the input.
+    /// Opens the recording in the input.
     ///
     /// # Errors
-    /// It is none, or its metadata is damaged.
+    /// The input is not a recording, or its metadata is corrupt.
     pub fn reader(self) -> Result<(BoxedSource, InputSource)> {
         self.reader_with(Head::Read)
     }
 
-    /// The same, with a choice of what becomes of the head of a pipe.
+    /// Opens the recording like [`reader`](Self::reader); `head` determines how the head of a pipe is handled.
     ///
     /// # Errors
     /// As [`reader`](Self::reader).
@@ -366,7 +366,7 @@ impl Input {
     }
 }
 
-/// Watches one of several inputs, whose passes do not count one by one.
+/// Watches one of several inputs, whose passes are not counted individually.
 struct Part(Arc<dyn Watch>);
 
 impl Watch for Part {
@@ -377,7 +377,7 @@ impl Watch for Part {
     }
 }
 
-/// The error of a stream that begins with `first`, which is no recording.
+/// Returns the error for a stream that begins with `first` and is not a recording.
 fn unrecognised(first: &[u8]) -> Error {
     let error = match RecordingReader::pipe_with(first, Options::default()) {
         Err(error) => Error::from(error),
@@ -399,7 +399,7 @@ impl From<Kind> for Input {
     }
 }
 
-/// A stream that was put into a temporary file.
+/// Stores a stream in a temporary file.
 fn spooled(stream: &mut dyn Read) -> Result<Kind> {
     let file = spool(stream)?;
     Ok(Kind::File(Arc::new(InputFile::new(file).map_err(Error::io("temporary file"))?)))

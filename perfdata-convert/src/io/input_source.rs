@@ -1,4 +1,4 @@
-//! An input that was opened, for what the model does not contain.
+//! An opened input, for data that the model does not contain.
 
 use std::io::{self, Read};
 
@@ -10,9 +10,9 @@ use super::input::{BoxedSource, Input, Kind};
 use super::reader::Meter;
 use crate::error::{Error, Result};
 
-/// The input once more, for what the model does not hold.
+/// The same input again, for data that the model does not contain.
 pub struct InputSource {
-    /// Nothing of a stream.
+    /// `None` for a stream.
     kind: Option<Kind>,
     limits: Limits,
     meter: Meter,
@@ -32,7 +32,7 @@ impl InputSource {
         Ok(Some(Input::metered(kind, self.meter.clone(), self.limits).reader()?.0))
     }
 
-    /// The directory that the input is.
+    /// Returns the directory, if the input is one.
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kind {
             Some(Kind::Directory(directory) | Kind::DamagedDirectory(directory, _)) => Some(directory),
@@ -40,7 +40,7 @@ impl InputSource {
         }
     }
 
-    /// The file with the bytes that are not records; a stream and several recordings have none.
+    /// Returns the file with the bytes that are not records; `None` for a stream and for several recordings.
     fn file(&self) -> Option<&dyn Source> {
         match self.kind.as_ref()? {
             Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Some(&**file),
@@ -49,7 +49,7 @@ impl InputSource {
         }
     }
 
-    /// The bytes at `place`, as far as they exist.
+    /// Returns the bytes at `place`, as far as they exist.
     ///
     /// # Errors
     /// The input cannot be read.
@@ -61,11 +61,11 @@ impl InputSource {
     }
 }
 
-/// Bytes of a gap that are looked at together.
+/// Number of bytes of a gap that are checked at once.
 const BLOCK: usize = 1 << 20;
 
 impl InputSource {
-    /// Whether all bytes at `place` are zeros, however many there are.
+    /// Returns whether all bytes at `place` are zeros, regardless of their number.
     ///
     /// # Errors
     /// The input cannot be read.

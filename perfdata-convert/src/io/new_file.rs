@@ -1,7 +1,7 @@
 //! Files that have no name until they are complete.
 //!
-//! Where the system has such files (`O_TMPFILE`), one goes away with the process, however that ends. Elsewhere it has a
-//! temporary name beside its target, under which it is removed when it is not wanted any more.
+//! If the system supports such files (`O_TMPFILE`), the file disappears with the process, however the process ends.
+//! Otherwise, the file has a temporary name beside its target, and is removed if it is not needed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -13,20 +13,20 @@ use super::temporary;
 use crate::error::{Error, Result};
 use crate::interrupt::Temporary;
 
-/// A file that takes the name of its target in the end.
+/// A file that receives the name of its target when it is complete.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     file: File,
     target: PathBuf,
-    /// Its temporary name; none where the system has files without one.
+    /// Its temporary name; `None` if the system supports files without a name.
     name: Option<(TempPath, Temporary)>,
 }
 
 impl NewFile {
-    /// A new file in the folder of `target`, for the owner alone.
+    /// Creates a file in the folder of `target`, accessible only by its owner.
     ///
     /// # Errors
-    /// The folder is not there, or cannot be written.
+    /// The folder does not exist, or cannot be written.
     pub fn beside(target: PathBuf) -> Result<Self> {
         if let Some(file) = system::unnamed(folder_of(&target)) {
             return Ok(NewFile { file, target, name: None });
@@ -41,46 +41,47 @@ impl NewFile {
         Ok(NewFile { file, target, name: Some((name, guard)) })
     }
 
-    /// What is written.
+    /// Returns the file.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Its name to be.
+    /// Returns the name that the file will receive.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Waits until the bytes are where they outlive the machine.
+    /// Waits until the bytes are on the disk.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system reports an error.
     pub fn sync(&self) -> Result<()> {
         self.file.sync_all().map_err(Error::io(&self.target))
     }
 
-    /// Gives the file its name. Unless it `replaces`, nothing may bear that.
+    /// Gives the file its name. Unless `replaces` is set, the name must not exist yet.
     ///
     /// # Errors
-    /// The operating system's: [`ErrorKind::AlreadyExists`] where there is something else. That is as it was then.
+    /// The operating system reports an error: [`ErrorKind::AlreadyExists`] if the name exists. The existing file
+    /// remains unchanged.
     pub fn publish(self, replaces: bool) -> io::Result<()> {
         let NewFile { file, target, name } = self;
         let Some((name, guard)) = name else { return publish_unnamed(file, &target, replaces) };
         rename(&name, &target, replaces)?;
         drop(guard);
-        // It has another name by now.
+        // The file was renamed.
         let _ = name.keep();
         Ok(())
     }
 }
 
-/// The folder of a file.
+/// Returns the folder of a file.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Waits until the names in a folder are where they outlive the machine. Who may not read it, or has a file system
-/// that knows nothing of this, cannot wait.
+/// Waits until the names in a folder are on the disk. Does not wait if the user may not read the folder, or if the file
+/// system does not support this.
 pub(super) fn sync_folder(folder: &Path) -> Result<()> {
     let cannot = |error: &io::Error| {
         matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported)
@@ -95,7 +96,7 @@ fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<
     match system::link(&file, target) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && !replaces => return Err(error),
         Ok(()) => return Ok(()),
-        // No file can be linked over another: it gets a temporary name for a moment.
+        // A link cannot replace a file, so the new file temporarily gets another name.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let link = |path: &Path| system::link(&file, path);
             let make = || tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).make_in(folder_of(target), link);
@@ -105,7 +106,7 @@ fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<
         }
         Err(_) => {}
     }
-    // The system knows files without a name, but not how to give them one.
+    // The system supports files without a name, but cannot give them one.
     let mut copy = NewFile::named(target.to_owned()).map_err(io::Error::other)?;
     io::Seek::rewind(&mut file)?;
     io::copy(&mut file, &mut copy.file)?;
@@ -113,18 +114,18 @@ fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<
     copy.publish(replaces)
 }
 
-/// How the names of what is temporary begin and end.
+/// Prefix and suffix of temporary names.
 pub(super) const PREFIX: &str = ".perfconv-";
 pub(super) const SUFFIX: &str = ".tmp";
 
-/// Renames a file or directory. Unless it `replaces`, nothing may bear the name.
+/// Renames a file or directory. Unless `replaces` is set, the new name must not exist yet.
 pub(super) fn rename(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
     if replaces {
         return fs::rename(from, to);
     }
     match system::rename_new(from, to) {
         Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
-            // Who makes the name first has it, and may replace what bears it.
+            // The process that creates the name first owns it, and may replace the file or directory of this name.
             let is_dir = from.is_dir();
             if is_dir { fs::create_dir(to) } else { File::create_new(to).map(drop) }?;
             fs::rename(from, to).inspect_err(|_| {
@@ -135,7 +136,7 @@ pub(super) fn rename(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
     }
 }
 
-/// What Linux has for this.
+/// The functions of Linux for this purpose.
 #[cfg(target_os = "linux")]
 mod system {
     use std::fs::{self, File};
@@ -145,35 +146,35 @@ mod system {
 
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, open, renameat_with};
 
-    /// The name under which this process finds an open file.
+    /// Returns the path under which this process finds an open file.
     fn own_name(file: &File) -> PathBuf {
         format!("/proc/self/fd/{}", file.as_raw_fd()).into()
     }
 
-    /// A file without a name in `folder`; none where there cannot be one, or where it could not get a name.
+    /// Creates a file without a name in `folder`; `None` if this is not possible, or if the file could not get a name.
     pub fn unnamed(folder: &Path) -> Option<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?);
         fs::metadata(own_name(&file)).is_ok().then_some(file)
     }
 
-    /// Gives an open file a name that nothing has.
+    /// Gives an open file a name that does not exist yet.
     pub fn link(file: &File, name: &Path) -> io::Result<()> {
         Ok(linkat(CWD, own_name(file), CWD, name, AtFlags::SYMLINK_FOLLOW)?)
     }
 
-    /// Renames to a name that nothing has.
+    /// Renames to a name that does not exist yet.
     pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
         Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
     }
 
-    /// Gives two files or directories each other's name.
+    /// Exchanges the names of two files or directories.
     pub fn exchange(a: &Path, b: &Path) -> io::Result<()> {
         Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
     }
 }
 
-/// Elsewhere there are other ways.
+/// Other systems use other methods.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::fs::File;
@@ -231,7 +232,7 @@ mod tests {
         }
     }
 
-    /// Where the system refuses the name.
+    /// The system refuses the name.
     #[test]
     fn a_file_that_gets_no_name_is_copied() {
         let folder = tempfile::tempdir().expect("a temporary folder");

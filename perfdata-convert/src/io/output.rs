@@ -1,4 +1,4 @@
-//! Files as output: they appear whole or not at all.
+//! Files as output: they appear complete or not at all.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -12,27 +12,27 @@ use super::spool::{annotated, failed, temporary_file};
 use super::{BackgroundWriter, STANDARD};
 use crate::error::{Error, Result, Step};
 
-/// Where a command's output goes. It becomes visible when it is complete.
+/// The destination of a command's output. The output becomes visible when it is complete.
 #[derive(Debug)]
 pub struct Output {
     kind: Kind,
-    /// Whether what bears the name in the end may be replaced.
+    /// Whether an existing file of this name may be replaced at the end.
     replaces: bool,
-    /// Whether the output must outlive the machine.
+    /// Whether the output must survive a crash of the machine.
     syncs: bool,
-    /// Whether it is a file of a directory, which says and does the rest.
+    /// Whether it is a file of a directory. The directory handles the remaining steps, including messages.
     is_part: bool,
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// A file beside the target, which takes its name in the end.
+    /// A file beside the target, which receives the target's name at the end.
     New(NewFile),
-    /// A device, FIFO or standard output, with its name: written from start to end.
+    /// A device, FIFO or standard output, with its name. It is written from start to end.
     Direct(Target, PathBuf),
 }
 
-/// Where a direct output goes.
+/// The destination of a direct output.
 pub(crate) enum Target {
     File(File),
     Writer(Box<dyn Write + Send>),
@@ -48,15 +48,15 @@ impl fmt::Debug for Target {
 }
 
 impl Output {
-    /// Writes to `writer`, which receives the recording from start to end: a file after it was completed in a temporary
-    /// file, a pipe as it is converted.
+    /// Writes to `writer`, which receives the recording from start to end. A file is first completed in a temporary
+    /// file; a pipe is written during the conversion.
     pub fn to_writer(writer: impl Write + Send + 'static) -> Output {
         let kind = Kind::Direct(Target::Writer(Box::new(writer)), "output".into());
         Output { kind, replaces: false, syncs: false, is_part: false }
     }
 
-    /// Prepares for writing `path`, or standard output for `-`. The mode of a new file is that of `perf record`: for
-    /// the owner alone.
+    /// Prepares an output to `path`, or to standard output for `-`. The mode of a new file is that of `perf record`:
+    /// only the owner can access it.
     ///
     /// # Errors
     /// The file exists and `force` is not given, it is the input, or its directory cannot be written.
@@ -70,11 +70,11 @@ impl Output {
             if stdout_is_input(input) {
                 return Err(input_stays(Path::new("standard output")));
             }
-            // Not by the standard library's own, which says nothing of a descriptor that cannot be written.
+            // The standard library's own handle does not report a descriptor that cannot be written.
             let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(Error::io("standard output"))?;
             return Ok(output(Kind::Direct(Target::File(stdout.into()), "standard output".into())));
         }
-        // What a link leads to is written, not the link.
+        // Writes the target of a symbolic link, not the link.
         let target = if path.is_symlink() { linked(path)? } else { path.to_owned() };
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
@@ -94,7 +94,7 @@ impl Output {
         Ok(output(Kind::New(NewFile::beside(target)?)))
     }
 
-    /// Prepares for writing a file of a directory that is made.
+    /// Prepares an output to a file of a new directory.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -102,22 +102,22 @@ impl Output {
         Ok(Output { kind: Kind::New(NewFile::beside(path)?), replaces: false, syncs: false, is_part: true })
     }
 
-    /// The same output, which `syncs` or not: whether a file that was written outlives a crash of the machine. It does
-    /// unless something else is said.
+    /// Returns the same output with `syncs`, which determines whether a written file survives a crash of the machine.
+    /// The default is true.
     #[must_use]
     pub fn synced(self, syncs: bool) -> Output {
         Output { syncs, ..self }
     }
 
-    /// Whether what is written is seen at once, and cannot be taken back.
+    /// Returns whether written data are immediately visible, and cannot be removed again.
     pub(crate) fn is_direct(&self) -> bool {
         matches!(self.kind, Kind::Direct(..))
     }
 
-    /// Writes by `write` to something that can seek, and makes the result visible.
+    /// Calls `write` with a seekable file, and makes the result visible.
     ///
     /// # Errors
-    /// Those of `write`, and the operating system's; or the target has appeared in the meantime, and is not to be
+    /// The errors of `write` and of the operating system; or the target was created in the meantime, and must not be
     /// replaced.
     pub fn write_seekable<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
         let (complete, result) = self.complete(write)?;
@@ -125,7 +125,8 @@ impl Output {
         Ok(result)
     }
 
-    /// The same, but what was written becomes visible only by [`Complete::publish`].
+    /// Writes like [`write_seekable`](Self::write_seekable), but the data become visible only with
+    /// [`Complete::publish`].
     ///
     /// # Errors
     /// As [`write_seekable`](Self::write_seekable).
@@ -155,7 +156,7 @@ impl Output {
         Ok((Complete::New { new, replaces, syncs }, result))
     }
 
-    /// Writes by `write` from start to end, and makes the result visible.
+    /// Calls `write` with a writer that receives the output from start to end, and makes the result visible.
     ///
     /// # Errors
     /// As [`write_seekable`](Self::write_seekable).
@@ -167,17 +168,17 @@ impl Output {
     }
 }
 
-/// An output of which everything is written, but nothing to be seen.
+/// An output that is completely written, but not yet visible.
 #[derive(Debug)]
 pub(crate) enum Complete {
-    /// A file that has no name yet.
+    /// A file that does not have its name yet.
     New { new: NewFile, replaces: bool, syncs: bool },
-    /// What is still to be copied.
+    /// Data that must still be copied.
     Direct { spool: File, target: Target, name: PathBuf, syncs: bool },
 }
 
 impl Complete {
-    /// Whether it goes to what is there already, and cannot be taken back.
+    /// Returns whether the output goes to an existing target, and cannot be removed again.
     pub fn is_direct(&self) -> bool {
         matches!(self, Complete::Direct { .. })
     }
@@ -185,15 +186,15 @@ impl Complete {
     /// Makes the output visible.
     ///
     /// # Errors
-    /// The operating system's; or the target has appeared in the meantime, and is not to be replaced.
+    /// The operating system reports an error; or the target was created in the meantime, and must not be replaced.
     pub fn publish(self) -> Result<()> {
         self.appear()?.sync()
     }
 
-    /// The same without waiting until the name is on the disk.
+    /// Makes the output visible without waiting until the name is on the disk.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish). The target is as it was then.
+    /// As [`publish`](Self::publish). The target remains unchanged.
     pub fn appear(self) -> Result<Named> {
         match self {
             Complete::Direct { mut spool, target, name, syncs } => {
@@ -212,22 +213,23 @@ impl Complete {
     }
 }
 
-/// An output that is visible; and the folder in which its name may not be on the disk yet.
+/// A visible output, and the folder in which its name may not be on the disk yet.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Named(Option<PathBuf>);
 
 impl Named {
-    /// Waits until the name outlives the machine.
+    /// Waits until the name is on the disk.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system reports an error.
     pub fn sync(self) -> Result<()> {
         self.0.map_or(Ok(()), |folder| sync_folder(&folder))
     }
 }
 
-/// Writes to what is there already. What goes to a file through standard output is to outlive the machine, too.
+/// Writes to an existing target. A file that is written through standard output must survive a crash of the machine,
+/// too.
 fn write_direct<T>(
     target: Target,
     name: PathBuf,
@@ -249,10 +251,10 @@ fn write_direct<T>(
     Ok(result)
 }
 
-/// Links that lead to links, as many as Linux follows.
+/// Maximum number of links that lead to links, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// What a symbolic link leads to, whether it is there or not.
+/// Returns the target of a symbolic link, whether it exists or not.
 fn linked(path: &Path) -> Result<PathBuf> {
     let mut target = match fs::canonicalize(path) {
         Ok(target) => return Ok(target),
@@ -271,12 +273,12 @@ fn linked(path: &Path) -> Result<PathBuf> {
     Ok(resolved(&target))
 }
 
-/// An error of the system that befell a temporary file, with the folder where it is; others as they are.
+/// Adds the folder of temporary files to the system's error about a temporary file; returns other errors unchanged.
 pub(crate) fn in_temporary(error: Error) -> Error {
     of_file(error, failed())
 }
 
-/// An error of the system that befell the output's file, with the names of `at`; others as they are.
+/// Adds the names of `at` to the system's error about the output file; returns other errors unchanged.
 fn of_file(error: Error, at: impl FnOnce(io::Error) -> Error) -> Error {
     match error {
         Error::Write(perfdata_write::Error::Io { source, .. }) if source.raw_os_error().is_some() => at(source),
@@ -285,7 +287,7 @@ fn of_file(error: Error, at: impl FnOnce(io::Error) -> Error) -> Error {
     }
 }
 
-/// The error of a target that was not there at first.
+/// Returns the error for a target that did not exist at first.
 pub(super) fn appeared(target: &Path) -> Error {
     let what = format!("{} appeared in the meantime, and stays as it is", target.display());
     Error::Usage(what).with_step(Step::Overwrite)

@@ -1,4 +1,4 @@
-//! Directories as output: they appear whole or not at all.
+//! Directories as output: they appear complete or not at all.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -16,25 +16,26 @@ use super::{STANDARD, temporary};
 use crate::error::{Error, Result, Step};
 use crate::interrupt::{Temporary, undisturbed};
 
-/// A directory that is made beside its target, which it replaces when it is complete.
+/// A directory that is created beside its target, and replaces it when complete.
 pub struct OutputDirectory {
     new: TempDir,
     target: PathBuf,
-    /// Whether a directory that bears the name in the end may be replaced.
+    /// Whether an existing directory of this name may be replaced at the end.
     replaces: bool,
     is_ours: Box<dyn Fn(&Path) -> bool>,
-    /// Whether the output must outlive the machine.
+    /// Whether the output must survive a crash of the machine.
     syncs: bool,
     /// Removes the new directory when a signal ends the process.
     guard: Temporary,
 }
 
 impl OutputDirectory {
-    /// Prepares for making the directory `path`, for the owner alone. With `force` an existing one is replaced if it
-    /// holds nothing but what `is_ours` knows: it goes with all that is in it.
+    /// Prepares the new directory `path`, accessible only by its owner. With `force`, an existing directory is replaced
+    /// if `is_ours` returns true for everything in it: it is removed with its contents.
     ///
     /// # Errors
-    /// There is something that is not to be replaced, it is the input, or the directory around cannot be written.
+    /// An existing file or directory must not be replaced, the directory is the input, or its parent directory cannot
+    /// be written.
     pub fn create(path: &Path, input: &Path, force: bool, is_ours: impl Fn(&Path) -> bool + 'static) -> Result<Self> {
         if path.as_os_str() == STANDARD {
             return Err(Error::Usage("a directory cannot go to standard output".into()));
@@ -43,7 +44,7 @@ impl OutputDirectory {
             Ok(meta) if !meta.is_dir() => {
                 return Err(Error::Usage(format!("{} is no directory", path.display())));
             }
-            // With the directory goes all that is in it.
+            // Replacing the directory removes everything in it.
             _ if is_input(path, input) || is_within(input, path) => return Err(input_stays(path)),
             Ok(_) if !force => {
                 let what = format!("{} exists", path.display());
@@ -60,25 +61,25 @@ impl OutputDirectory {
         Ok(OutputDirectory { new, target, replaces: force, is_ours: Box::new(is_ours), syncs: true, guard })
     }
 
-    /// The same output, which `syncs` or not: whether what was written outlives a crash of the machine. It does unless
-    /// something else is said.
+    /// Returns the same output with `syncs`, which determines whether written files survive a crash of the machine. The
+    /// default is true.
     #[must_use]
     pub fn synced(self, syncs: bool) -> Self {
         OutputDirectory { syncs, ..self }
     }
 
-    /// A file in it.
+    /// Creates a file in the directory.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system reports an error.
     pub fn file(&self, name: &str) -> Result<Output> {
         Output::part(self.new.path().join(name))
     }
 
-    /// Where its files are put, by `write`.
+    /// Calls `write` with the temporary path of the directory, in which it creates files.
     ///
     /// # Errors
-    /// Those of `write`, with the names that the files would have got.
+    /// The errors of `write`, with the final names of the files.
     pub fn write<T>(&self, write: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
         write(self.new.path()).map_err(|error| match error {
             Error::Io { path, source } => match path.strip_prefix(self.new.path()) {
@@ -93,7 +94,7 @@ impl OutputDirectory {
         })
     }
 
-    /// Whether `path` is where the directory will be, or in it.
+    /// Returns whether `path` is the target of the directory, or inside of it.
     pub fn would_replace(&self, path: &Path) -> bool {
         resolved(path).starts_with(&self.target)
     }
@@ -101,12 +102,13 @@ impl OutputDirectory {
     /// Gives the directory its name.
     ///
     /// # Errors
-    /// The operating system's; or there is something by now that is not to be replaced. The target is as it was then.
+    /// The operating system reports an error; or there is now something that must not be replaced. The target remains
+    /// unchanged.
     pub fn finish(self) -> Result<()> {
         self.finish_with(|| Ok(()))
     }
 
-    /// The same together with another output: both become visible, or none of them.
+    /// Gives the directory its name together with another output: both become visible, or neither does.
     ///
     /// # Errors
     /// As [`finish`](Self::finish), and those of [`Complete::publish`].
@@ -138,13 +140,13 @@ impl OutputDirectory {
                     true => swap(new.path(), &target),
                     false => rename(&target, new.path(), false),
                 };
-                // What was there stays, if only under the other name.
+                // The replaced directory remains, even if only under the other name.
                 new.disable_cleanup(back.is_err());
             })?;
-            // Of what was replaced only that goes which is ours.
+            // Removes only the files of the replaced directory that `is_ours` accepts.
             let removed = if is_replaced { remove(new.path(), &is_ours) } else { Ok(()) };
             drop(guard);
-            // Nothing, or what could not be removed, has that name by now.
+            // This name no longer exists, or refers to files that could not be removed.
             let old = new.keep();
             removed.map_err(Error::io(old))
         })?;
@@ -152,7 +154,8 @@ impl OutputDirectory {
     }
 }
 
-/// Puts the directory `new` in place of `target`, which may hold only what is `ours` and gets the name `new`.
+/// Replaces `target` by the directory `new`. `target` may contain only files that `is_ours` accepts, and receives the
+/// name of `new`.
 fn replace(new: &mut TempDir, target: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     let failed = |error| Error::io(target)(error);
     if !fs::symlink_metadata(target).map_err(failed)?.is_dir() {
@@ -160,7 +163,7 @@ fn replace(new: &mut TempDir, target: &Path, is_ours: &dyn Fn(&Path) -> bool) ->
     }
     all_ours(target, is_ours)?;
     swap(new.path(), target).map_err(failed)?;
-    // Something may have come into it since.
+    // Other files may have been created in the directory since the check.
     all_ours(new.path(), is_ours).or_else(|error| {
         let place = new.path().to_owned();
         swap(&place, target).inspect_err(|_| new.disable_cleanup(true)).map_err(failed)?;
@@ -171,10 +174,10 @@ fn replace(new: &mut TempDir, target: &Path, is_ours: &dyn Fn(&Path) -> bool) ->
     })
 }
 
-/// Gives two directories each other's name.
+/// Exchanges the names of two directories.
 fn swap(a: &Path, b: &Path) -> io::Result<()> {
     match exchange(a, b) {
-        // Where the system cannot do it at once there is no `b` for a moment.
+        // If the system cannot exchange names atomically, `b` does not exist for a moment.
         Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
             let make = |builder: &mut tempfile::Builder<'_, '_>, parent: &Path| builder.tempdir_in(parent);
             let aside = temporary(b, make).map_err(io::Error::other)?;
@@ -188,7 +191,7 @@ fn swap(a: &Path, b: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether all that is in a directory may go with it.
+/// Checks that everything in a directory may be removed with it.
 fn all_ours(path: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     for entry in fs::read_dir(path).map_err(Error::io(path))? {
         let found = entry.map_err(Error::io(path))?.path();
@@ -200,7 +203,7 @@ fn all_ours(path: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Removes a directory with what is ours in it.
+/// Removes a directory with the files in it that `is_ours` accepts.
 fn remove(path: &Path, is_ours: &dyn Fn(&Path) -> bool) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -213,7 +216,7 @@ fn remove(path: &Path, is_ours: &dyn Fn(&Path) -> bool) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Waits until a directory and all that is in it is where it outlives the machine.
+/// Waits until a directory and everything in it is on the disk.
 fn sync_all(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;

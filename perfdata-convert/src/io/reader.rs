@@ -1,4 +1,4 @@
-//! The bytes of an input as they are read, and who sees it.
+//! The bytes of an input as they are read, and the observers of this progress.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -7,29 +7,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::input::Bytes;
 use perfdata_core::read::{DataStream, Merged, PathReader, Salvaged, SourceReader};
 
-/// Sees how far an input has been read.
+/// Receives the progress of reading an input.
 pub trait Watch: Send + Sync {
-    /// A pass over the input begins; it has `total` bytes if that is known.
+    /// Called at the start of a pass over the input, which has `total` bytes if the size is known.
     fn begin(&self, total: Option<u64>);
 
-    /// As many bytes more were read. Comes once for a block, not for a record.
+    /// Called when `bytes` more bytes were read; once for a block, not for a record.
     fn advance(&self, bytes: u64);
 }
 
-/// How many bytes an input has.
+/// The size of an input.
 pub(crate) struct Size {
     pub(super) known: Option<u64>,
     pub(super) streamed: Arc<AtomicU64>,
 }
 
 impl Size {
-    /// The number, for a stream that of the bytes read so far.
+    /// Returns the number of bytes; for a stream, the bytes read so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.known.unwrap_or_else(|| self.streamed.load(Ordering::Relaxed))
     }
 }
 
-/// What counts the bytes that are read.
+/// Counts the bytes that are read.
 #[derive(Clone)]
 pub(super) struct Meter {
     pub(super) watch: Option<Arc<dyn Watch>>,
@@ -53,11 +53,11 @@ pub(super) enum Stream {
     File(SourceReader<Bytes>),
     /// The files of a directory.
     Path(PathReader),
-    /// What can be read only once.
+    /// An input that can be read only once.
     Other(Box<dyn Read + Send>),
-    /// What can be believed of a damaged file.
+    /// The readable part of a corrupt file.
     Salvaged(Box<Salvaged<Bytes>>),
-    /// What can be believed of the files of a damaged directory.
+    /// The readable parts of the files of a corrupt directory.
     SalvagedFiles(Box<Merged<DataStream<Salvaged<Bytes>>>>),
 }
 

@@ -1,4 +1,4 @@
-//! Whether an output is the input: inputs are never changed.
+//! Checks that an output is not the input: inputs are never changed.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use super::STANDARD;
 use crate::error::Error;
 
-/// The error of an output that would change the input.
+/// Returns the error for an output that would change the input.
 pub(super) fn input_stays(output: &Path) -> Error {
     Error::Usage(format!("{} is the input: inputs are never changed", output.display()))
 }
 
-/// Which file it is.
+/// Returns the identity of a file.
 fn identity(meta: &fs::Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
     (meta.dev(), meta.ino())
 }
 
-/// What the system knows of an input, which may be standard input.
+/// Returns the metadata of an input, which may be standard input.
 fn input_metadata(input: &Path) -> io::Result<fs::Metadata> {
     match input.as_os_str() == STANDARD {
         true => io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata()),
@@ -27,8 +27,8 @@ fn input_metadata(input: &Path) -> io::Result<fs::Metadata> {
     }
 }
 
-/// Whether `output` is the file or directory that `input` names, or the file that standard input is, or would be in
-/// that directory.
+/// Returns whether `output` is the file or directory that `input` names, the file that is standard input, or a file
+/// that would be created in the input directory.
 pub(super) fn is_input(output: &Path, input: &Path) -> bool {
     let is_same = match (fs::metadata(output), input_metadata(input)) {
         (Ok(output), Ok(input)) => identity(&output) == identity(&input),
@@ -37,7 +37,7 @@ pub(super) fn is_input(output: &Path, input: &Path) -> bool {
     is_same || is_within(output, input)
 }
 
-/// The path without links and dots, also of what is not there yet.
+/// Returns the path without links and dots, even if it does not exist yet.
 pub(super) fn resolved(path: &Path) -> PathBuf {
     let parent = path.parent().map(|parent| if parent == Path::new("") { Path::new(".") } else { parent });
     match (fs::canonicalize(path), parent, path.file_name()) {
@@ -47,12 +47,12 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether `path` is, or would be, in `directory`.
+/// Returns whether `path` is, or would be, in `directory`.
 pub(super) fn is_within(path: &Path, directory: &Path) -> bool {
     directory.is_dir() && resolved(path).starts_with(resolved(directory))
 }
 
-/// Whether standard output is a file that is the input, or in it.
+/// Returns whether standard output is a file that is the input, or in the input directory.
 pub(super) fn stdout_is_input(input: &Path) -> bool {
     let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(|stdout| File::from(stdout).metadata());
     let Some(stdout) = stdout.ok().filter(fs::Metadata::is_file) else { return false };

@@ -1,4 +1,4 @@
-//! Temporary files without a name, for what has to be read twice.
+//! Temporary files without a name, for data that must be read twice.
 
 use std::env;
 use std::fs::File;
@@ -6,18 +6,18 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
 use crate::error::{Error, Result};
 
-/// Bytes copied at once.
+/// Number of bytes copied at once.
 const BLOCK: usize = 256 << 10;
 
-/// A temporary file, which nobody else sees and which goes away with this process.
+/// Creates a temporary file that no other process can open, and that disappears with this process.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system reports an error.
 pub(crate) fn temporary_file() -> Result<File> {
     tempfile::tempfile().map_err(failed())
 }
 
-/// For `map_err`: the system's error with the folder where temporary files are.
+/// For `map_err`: adds the folder of temporary files to the system's error.
 pub(crate) fn failed() -> impl FnOnce(io::Error) -> Error {
     let folder = env::temp_dir();
     move |source| {
@@ -30,15 +30,15 @@ pub(crate) fn failed() -> impl FnOnce(io::Error) -> Error {
     }
 }
 
-/// The error, of the same kind, with more to say.
+/// Returns the error with additional text, and of the same kind.
 pub(super) fn annotated(error: io::Error, more: &str) -> io::Error {
     if more.is_empty() { error } else { io::Error::new(error.kind(), format!("{error}{more}")) }
 }
 
-/// Puts a stream into a temporary file, which stands at its start then.
+/// Copies a stream to a temporary file, and returns the file at its start.
 ///
 /// # Errors
-/// The stream cannot be read, or the file not be written.
+/// The stream cannot be read, or the file cannot be written.
 pub(super) fn spool(stream: &mut dyn Read) -> Result<File> {
     let mut file = temporary_file()?;
     let mut block = vec![0; BLOCK];

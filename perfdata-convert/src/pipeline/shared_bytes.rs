@@ -50,7 +50,7 @@ pub(super) fn check_parts(container_layout: &ContainerLayout) -> Result<()> {
     Err(Error::Refused(what).with_step(Step::Recover))
 }
 
-/// Refuses a file with an unreadable feature section of which perf may still read something: it cannot be converted.
+/// Refuses a file with an unreadable feature section from which perf may still read data: it cannot be converted.
 /// `recording` is the converted recording.
 pub(super) fn check_lost(file: &FileLayout, recording: &Recording, source: &dyn Source) -> Result<()> {
     let lost = file.lost_sections().filter(|(id, _)| !recording.features.contains_key(id));
@@ -97,8 +97,8 @@ pub(super) fn check_kept(
     Ok(())
 }
 
-/// Returns whether perf may read something of an unreadable section. perf reads most sections beyond their end. It
-/// reads build IDs one by one, up to the first unreadable one; perf inject overwrites this section with attributes.
+/// Returns whether perf may read data from an unreadable section. perf reads most sections beyond their end. It reads
+/// build IDs one by one, up to the first unreadable one; perf inject overwrites this section with attributes.
 fn says_something(id: u32, bytes: &[u8], file: &FileLayout, recording: &Recording) -> bool {
     let header = RecordHeader::parse(bytes, recording.endian);
     let is_void = header.is_none_or(|header| usize::from(header.size) < BuildIdEntry::FIXED);

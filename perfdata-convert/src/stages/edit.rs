@@ -17,28 +17,28 @@ use crate::error::{Error, Result, Step};
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 use crate::suggest;
 
-/// What becomes of a section.
+/// A change of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// It has this value: text, a number, or JSON.
+    /// Sets this value: text, a number, or JSON.
     Set(String),
-    /// It has these bytes.
+    /// Sets these bytes.
     Raw(Vec<u8>),
-    /// There is none.
+    /// Removes the section.
     Drop,
 }
 
-/// Changes feature sections, in the model and in metadata records that stand anywhere in the stream.
+/// Changes feature sections, in the model and in metadata records anywhere in the stream.
 #[derive(Debug)]
 pub struct Edit {
     changes: BTreeMap<FeatureId, Change>,
 }
 
 impl Edit {
-    /// A stage that makes the changes, each named by a feature's name or number.
+    /// Returns a stage that makes the changes. Each is identified by a feature's name or number.
     ///
     /// # Errors
-    /// A name that no feature has, or that comes twice.
+    /// No feature has this name, or a feature appears twice.
     pub fn new(changes: impl IntoIterator<Item = (String, Change)>) -> Result<Self> {
         let mut all = BTreeMap::new();
         for (name, change) in changes {
@@ -65,19 +65,19 @@ impl Edit {
         Ok(())
     }
 
-    /// Whether the record says what a changed section says.
+    /// Returns whether the record contains the content of a changed section.
     fn concerns(&self, record: &RawRecord<'_>) -> bool {
         let id = match record.kind {
             RecordType::HEADER_TRACING_DATA => Some(FeatureId::TRACING_DATA),
             RecordType::HEADER_BUILD_ID => Some(FeatureId::BUILD_ID),
-            // Without section it is the end of the features.
+            // Without a section, it marks the end of the features.
             _ if record.body().len() > 8 => record.feature(),
             _ => None,
         };
         id.is_some_and(|id| self.changes.contains_key(&id))
     }
 
-    /// Whether a record at the head of a pipe goes: the writer makes those that the model has anew.
+    /// Returns whether a record at the head of a pipe is removed: the writer creates the records for the model again.
     fn replaces(&self, slot: &Slot, endian: Endian) -> bool {
         match &slot.content {
             SlotContent::Verbatim(bytes) => RawRecord::first(bytes, endian, 0).is_ok_and(|raw| self.concerns(&raw)),
@@ -98,7 +98,7 @@ impl Stage for Edit {
     fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
         match container_layout {
             ContainerLayout::Pipe(head) => head.slots.retain(|slot| !self.replaces(slot, recording.endian)),
-            // One that cannot be read has an entry, but is not in the model.
+            // An unreadable section has an entry, but is not in the model.
             ContainerLayout::File(file) => file
                 .table
                 .retain(|(id, _)| self.changes.get(&FeatureId(*id)).is_none_or(|change| *change != Change::Drop)),
@@ -119,7 +119,7 @@ impl Stage for Edit {
     }
 }
 
-/// The feature with the given name or number.
+/// Returns the feature with the given name or number.
 fn feature_called(name: &str) -> Result<FeatureId> {
     let number = || name.parse().ok().filter(|number| (1..FeatureBitmap::BITS).contains(number)).map(FeatureId);
     FeatureId::by_name(name).or_else(number).ok_or_else(|| {
@@ -130,11 +130,11 @@ fn feature_called(name: &str) -> Result<FeatureId> {
     })
 }
 
-/// The section of feature `id` of `recording` with the given value: text, a number, or JSON in the form of
+/// Returns the section of feature `id` of `recording` with the given value: text, a number, or JSON in the form of
 /// `perfconv info --json`.
 ///
 /// # Errors
-/// It is no value of that feature.
+/// The value is not valid for this feature.
 pub fn section(id: FeatureId, value: &str, recording: &Recording) -> Result<Vec<u8>> {
     let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
     let text = || Value::from(value);
@@ -146,19 +146,19 @@ pub fn section(id: FeatureId, value: &str, recording: &Recording) -> Result<Vec<
     };
     from_json::section(id, &json, recording.endian, &layout).map_err(|why| {
         let error = Error::Usage(format!("feature {id}: {why}"));
-        // These have no form as JSON.
+        // These features have no JSON form.
         let is_bytes = id == FeatureId::TRACING_DATA || id.info().is_none();
         if is_bytes { error.with_step(Step::SetBytes(id)) } else { error }
     })
 }
 
-/// The fields of the shortest section of feature `id`.
+/// Returns the fields of the shortest section of feature `id`.
 fn empty(id: FeatureId, layout: &Layout) -> Option<Leaves> {
     let mut leaves = Leaves::default();
     Section::from_values(id, &mut leaves, layout).map(|_| leaves)
 }
 
-/// How many values a section asks for, and whether a text is all of it.
+/// The number of values that a section requests, and whether text is the only one.
 #[derive(Debug, Default)]
 struct Leaves {
     count: usize,
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(domains(15, 2, ""), "feature CPU_DOMAIN_INFO: there are too few elements in a list");
         assert_eq!(domains(15, 0, ""), "feature CPU_DOMAIN_INFO: there are too many elements in a list");
 
-        // A program in a form that nobody knows.
+        // A program with an unknown structure.
         let program = r#"[{"info_len": 4, "data_len": 2, "arrays": [], "info": "01020304", "data": "0506"}]"#;
         let expected = "0100000004000000020000000000000000000000010203040506";
         assert_eq!(little(FeatureId::BPF_PROG_INFO, program), expected);

@@ -1,7 +1,7 @@
 //! Feature sections from JSON, in the form that `perfconv info --json` prints.
 //!
-//! The declaration of a section asks for its fields; this gives it the values that the JSON has for them. In the end
-//! every field must have had a value, and every value a field.
+//! The declaration of a section requests its fields; this module supplies their values from the JSON. At the end, every
+//! field must have received a value, and every value must belong to a field.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,11 @@ use perfdata_core::values::Values;
 use perfdata_core::{Endian, Layout};
 use serde_json::{Map, Value};
 
-/// The section of feature `id` that says what `json` says, in byte order `endian`; of `layout` the number of CPUs
-/// counts.
+/// Returns the section of feature `id` with the values in `json`, in byte order `endian`. Uses only the number of CPUs
+/// in `layout`.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why the section cannot be made.
 pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &Layout) -> Result<Vec<u8>, String> {
     if id == FeatureId::TRACING_DATA {
         return Err("its numbers have a byte order of their own".into());
@@ -34,7 +34,7 @@ pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &Layo
     }
 }
 
-/// An entry of BUILD_ID ends where its header says.
+/// Checks that each entry of BUILD_ID has a valid size in its header, because the entry ends there.
 fn check_build_ids(json: &Value) -> Result<(), String> {
     let entries = json.as_array().ok_or("it is no list of build IDs")?;
     for (at, entry) in entries.iter().enumerate() {
@@ -46,17 +46,17 @@ fn check_build_ids(json: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Where in the JSON the values are taken from.
+/// The position in the JSON from which values are read.
 enum Frame<'a> {
-    /// An object, and the names that were asked for.
+    /// An object, and the names that were requested.
     Object(&'a Map<String, Value>, HashSet<&'static str>),
     /// The rest of a list.
     List(std::slice::Iter<'a, Value>),
-    /// Something that the JSON does not have.
+    /// A value that the JSON does not contain.
     Absent,
 }
 
-/// The values in JSON, and the first fault of each kind: the first kind counts.
+/// The values in JSON, and the first error of each kind; the first kind has priority.
 struct JsonValues<'a> {
     json: &'a Value,
     frames: Vec<Frame<'a>>,
@@ -68,7 +68,7 @@ struct JsonValues<'a> {
 }
 
 impl<'a> JsonValues<'a> {
-    /// What the JSON has for the field `name`, or as the next element of a list.
+    /// Returns the JSON value of the field `name`, or the next element of a list.
     fn take(&mut self, name: &'static str) -> Option<&'a Value> {
         match self.frames.last_mut() {
             None => Some(self.json),
@@ -89,7 +89,7 @@ impl<'a> JsonValues<'a> {
         self.wrong.get_or_insert(why);
     }
 
-    /// The bytes that `of` makes of the string for the field `name`, if they are `fit`.
+    /// Returns the bytes that `of` makes from the string of the field `name`, if `fit` accepts them.
     fn string(
         &mut self,
         name: &'static str,
@@ -176,12 +176,12 @@ fn text_of(given: &Value) -> String {
     given.as_str().map_or_else(|| given.to_string(), str::to_owned)
 }
 
-/// The largest number of `size` bytes.
+/// Returns the largest number of `size` bytes.
 fn largest(size: usize) -> u64 {
     u32::try_from(size * 8).ok().and_then(|bits| u64::MAX.checked_shr(u64::BITS.saturating_sub(bits))).unwrap_or(0)
 }
 
-/// The number that `given` is, as [`Values::number`] wants it.
+/// Returns `given` as a number in the form that [`Values::number`] requires.
 fn number_like(given: &Value, size: usize, like: &Leaf<'_>) -> Option<u64> {
     match like {
         Leaf::Uint(_, Style::Pid) if given.as_i64() == Some(-1) => return Some(largest(size)),
@@ -197,7 +197,7 @@ fn number_like(given: &Value, size: usize, like: &Leaf<'_>) -> Option<u64> {
     .filter(|&number| number <= largest(size))
 }
 
-/// Names of what is set, or numbers by name.
+/// Returns the flags in `given`: a list of set flags, an object with a number for each name, or one number.
 fn flags(given: &Value, fields: &[Field]) -> Option<u64> {
     let field = |name: &str, value: u64| {
         let field = fields.iter().find(|field| field.name == name)?;
@@ -216,7 +216,7 @@ fn flags(given: &Value, fields: &[Field]) -> Option<u64> {
     }
 }
 
-/// A number as JSON, or as text with or without 0x.
+/// Returns a number in JSON, or in text with or without 0x.
 fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
@@ -234,7 +234,7 @@ fn bytes_of_digits(digits: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()).collect()
 }
 
-/// The bytes of a JSON string, where U+FFFD and two hexadecimal digits stand for a byte that is not UTF-8.
+/// Returns the bytes of a JSON string, in which U+FFFD and two hexadecimal digits represent a byte that is not UTF-8.
 fn bytes_of_string(string: &str) -> Vec<u8> {
     let mut parts = string.split('\u{fffd}');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
