@@ -32,7 +32,7 @@ THEMES = {
 }
 WIDTH, HEIGHT, MARGIN = 880, 440, 20
 INNER = WIDTH - 2 * MARGIN
-# A chart has about so many columns.
+# Approximate number of columns of a chart.
 COLUMNS = 70
 
 
@@ -116,7 +116,7 @@ def draw(theme, data):
     info, charts = data["info"], data["charts"]
     features = {feature.get("name"): feature.get("value") for feature in info["features"]}
     rooms = charts["rooms"]
-    # The records have the first colour, the other parts follow each other, as in the page.
+    # The records have the first colour, and the other parts the next ones, as in the page.
     look = [0 if room["records"] else at + 1 for at, room in enumerate(rooms)]
     rest = [at for at, room in enumerate(rooms) if not room["records"]]
     samples = sum(item["count"] for item in info["records"] if item["type"] == "SAMPLE")
@@ -136,7 +136,7 @@ def draw(theme, data):
     picture.text(MARGIN, 138, f"Without the records: {grouped(sum(rooms[at]['size'] for at in rest))} bytes", "soft", 12)
     picture.strip(145, 26, [(rooms[at]["size"], look[at]) for at in rest])
     largest = sorted(range(len(rooms)), key=lambda at: (-rooms[at]["size"], at))[:8]
-    # The feature table keeps its name; a feature section is known by its name alone, which is in capitals.
+    # The feature table keeps its full name; a feature section is shortened to its name in capitals.
     short = lambda name: name.split()[-1] if name.split()[-1].isupper() else name
     label = lambda room: f"{short(room['name'])}: {grouped(room['size'])} bytes"
     picture.legend(191, [(look[at], label(rooms[at])) for at in sorted(largest)], 4)

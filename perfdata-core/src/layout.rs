@@ -1,43 +1,43 @@
-//! Everything that the shape of a record or section depends on, in one `Copy` value.
+//! All conditions that determine the layout of a record or section, in one `Copy` value.
 
 use crate::attr::{Attr, BranchSampleType, ReadFormat, SampleType};
 
-/// The conditions under which a structure is read. Imported by every structure that has optional parts, so
-/// that the tables of records and features need no arguments of their own.
+/// The conditions under which a structure is read. Every structure with optional parts imports it, so that the tables
+/// of records and features need no arguments of their own.
 ///
-/// For a record it comes from the record's attribute ([`Layout::of_attr`]) and header; for a feature section
-/// from its length and from the sections before it.
+/// For a record, it follows from the record's attribute ([`Layout::of_attr`]) and header; for a feature section, from
+/// its length and from the sections before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Layout {
-    /// Which parts a SAMPLE has, and which words the `sample_id` trailer.
+    /// The parts of a SAMPLE, and the words of the `sample_id` trailer.
     pub sample_type: SampleType,
-    /// Which words a read value has.
+    /// The words of a read value.
     pub read_format: ReadFormat,
     /// The mask of user registers, one u64 in a sample for each set bit.
     pub sample_regs_user: u64,
     /// The mask of registers at the interrupt.
     pub sample_regs_intr: u64,
-    /// The mask of the registers that are read next: one of the two above.
+    /// The mask of the registers that are read next: one of the two masks above.
     pub regs: u64,
     /// Whether kernel records other than SAMPLE end with a trailer.
     pub sample_id_all: bool,
-    /// Which words a branch stack has beside its entries.
+    /// The words of a branch stack other than its entries.
     pub branch_form: BranchForm,
     /// The record header's `misc` word.
     pub misc: u16,
-    /// Length in bytes of what is read with this layout: record body without trailer, or section.
+    /// Length in bytes of the data that are read with this layout: record body without trailer, or section.
     pub len: u64,
     /// Space in bytes for one attribute if the container specifies it; 0 if only the attribute's own `size` does.
     pub attr_room: u32,
     /// NRCPUS.available, on which CPU_TOPOLOGY depends.
     pub nr_cpus_available: u32,
-    /// Whether build ids lack the process id, as before 2.6.35.
+    /// Whether build IDs lack the process ID, as before 2.6.35.
     pub build_id_without_pid: bool,
 }
 
-/// The words of a branch stack that no count announces. The attribute says which to expect, but the kernel writes a
-/// lone `nr = 0` when it has no stack, and counters wherever *any* event of the group asks for them
-/// (kernel/events/core.c, perf_output_sample): the record's size decides.
+/// The words of a branch stack whose presence no count indicates. The attribute specifies the expected words, but the
+/// kernel writes only `nr = 0` if it has no stack, and counters if *any* event of the group requests them
+/// (kernel/events/core.c, perf_output_sample). Therefore the record's size decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BranchForm {
     /// `hw_idx` after `nr` (5.7).
@@ -47,7 +47,7 @@ pub struct BranchForm {
 }
 
 impl BranchForm {
-    /// All forms, the announced one first.
+    /// Returns all forms, the form in the attribute first.
     pub fn candidates(self) -> [BranchForm; 4] {
         let other = |hw_idx, counters| BranchForm { hw_idx: self.hw_idx ^ hw_idx, counters: self.counters ^ counters };
         [self, other(true, false), other(false, true), other(true, true)]
@@ -55,7 +55,7 @@ impl BranchForm {
 }
 
 impl Layout {
-    /// The layout of records that belong to `attr`.
+    /// Returns the layout of records that belong to `attr`.
     pub fn of_attr(attr: &Attr) -> Self {
         Layout {
             sample_type: attr.sample_type,
@@ -71,12 +71,12 @@ impl Layout {
         }
     }
 
-    /// This layout for registers with `mask`.
+    /// Returns this layout for registers with `mask`.
     pub(crate) fn with_regs(self, mask: u64) -> Self {
         Layout { regs: mask, ..self }
     }
 
-    /// Bytes of the `sample_id` trailer at the end of a kernel record other than SAMPLE.
+    /// Returns the size in bytes of the `sample_id` trailer at the end of a kernel record other than SAMPLE.
     pub fn trailer_len(&self) -> usize {
         if self.sample_id_all { crate::record::SampleId::len(self.sample_type) } else { 0 }
     }

@@ -1,40 +1,41 @@
-//! Making a value from the values of its fields: the inverse of the walk in [`describe`](crate::describe).
+//! Makes a value from the values of its fields: the inverse of the walk in [`describe`](crate::describe).
 //!
-//! The same declaration that decodes a structure asks a source of [`Values`] for each field, in file order and by the
-//! name that a visitor sees. Counts, fillings and the parts that are not there are not asked for: they follow from the
-//! other fields.
+//! The declaration that decodes a structure also requests each field from a source of [`Values`], in file order and by
+//! the name that a visitor receives. It does not request counts, padding and absent parts: they follow from the other
+//! fields.
 
 use binrw::BinRead;
 
 use crate::describe::{Leaf, Style};
 
-/// Gives the values of fields in file order. An element of a list has no name.
+/// A source of the values of fields, in file order. An element of a list has no name.
 ///
-/// A source that lacks a value, or has one of another kind, keeps that to itself and gives zeros: whoever made it asks
-/// it at the end.
+/// If a value is missing or has another kind, the source returns zeros and records the error. The caller that created
+/// the source queries the error at the end.
 pub trait Values {
-    /// A structure begins; its fields are asked for up to [`end`](Self::end).
+    /// Begins a structure. Its fields are requested until [`end`](Self::end).
     fn begin(&mut self, name: &'static str);
-    /// A list begins, and has so many elements; all of them are asked for up to [`end`](Self::end).
+    /// Begins a list, and returns the number of its elements. All elements are requested until [`end`](Self::end).
     fn begin_list(&mut self, name: &'static str) -> usize;
-    /// The structure or list that was begun last is complete.
+    /// Ends the structure or list that was begun last.
     fn end(&mut self);
-    /// Whether there is a value of this name.
+    /// Returns whether there is a value of this name.
     fn has(&mut self, name: &'static str) -> bool;
-    /// A number of `size` bytes that means the same as `like`, whose own number counts for nothing. Signed numbers come
-    /// in two's complement, others as their bits.
+    /// Returns a number of `size` bytes with the same meaning as `like`, whose own number is ignored. Signed numbers
+    /// are in two's complement, others are returned as their bits.
     fn number(&mut self, name: &'static str, size: usize, like: Leaf<'static>) -> u64;
-    /// Text without NUL, at most `most` bytes.
+    /// Returns text without NUL, at most `most` bytes.
     fn text(&mut self, name: &'static str, most: usize) -> Vec<u8>;
-    /// Raw bytes: `len` of them, if that is known.
+    /// Returns raw bytes: `len` bytes, if the length is known.
     fn bytes(&mut self, name: &'static str, len: Option<usize>) -> Vec<u8>;
-    /// The values cannot be together in one structure.
+    /// Reports that the values contradict each other in one structure.
     fn refuse(&mut self, why: String);
 }
 
-/// What can be made from the values of its fields. `wire!` generates it.
+/// A type that can be made from the values of its fields. `wire!` generates the implementation.
 pub trait FromValues: BinRead {
-    /// The value that `values` has under the name that its container gives it, where decoding would be told `args`.
+    /// Makes the value that `values` has under `name`, which is the name in its container. `args` are the arguments of
+    /// the decoder.
     fn from_values(values: &mut dyn Values, name: &'static str, style: Style, args: Self::Args<'_>) -> Self;
 }
 
@@ -45,7 +46,7 @@ macro_rules! numbers_from_values {
                 if style == Style::Pad {
                     return 0;
                 }
-                // Not more than it has bytes.
+                // At most as many bytes as the field has.
                 values.number(name, size_of::<$number>(), Leaf::Uint(0, style)) as $number
             }
         }
@@ -78,14 +79,14 @@ impl<const N: usize> FromValues for [u8; N] {
     }
 }
 
-/// Whether the part is there, its container decides.
+/// The container decides whether the part is present.
 impl<T: FromValues> FromValues for Option<T> {
     fn from_values(values: &mut dyn Values, name: &'static str, style: Style, args: Self::Args<'_>) -> Self {
         Some(T::from_values(values, name, style, args))
     }
 }
 
-/// The elements of a list, of which there should be `count` if that is known.
+/// Makes the elements of a list, which should have `count` elements if the count is known.
 pub(crate) fn list_of<T>(
     values: &mut dyn Values,
     name: &'static str,
@@ -99,7 +100,7 @@ pub(crate) fn list_of<T>(
     list
 }
 
-/// Says so if there are not as many elements as something else says.
+/// Reports an error if the number of elements differs from the count elsewhere.
 pub(crate) fn check_count(values: &mut dyn Values, len: usize, count: Option<u64>) {
     match count.map(|count| (len as u64).cmp(&count)) {
         Some(std::cmp::Ordering::Less) => values.refuse("there are too few elements in a list".into()),

@@ -1,7 +1,7 @@
-//! The names in EVENT_DESC, and the EVENT_UPDATE records that say the same in a pipe.
+//! The names in EVENT_DESC, and the EVENT_UPDATE records with the same names in a pipe.
 //!
-//! A record says by an id whose name it has. An only event may have none: perf takes 0 for the first event then
-//! (tools/perf/util/evlist.c, evlist__id2evsel).
+//! A record refers to its event by an ID. If there is only one event, it may have no ID: perf then uses ID 0 for the
+//! first event (tools/perf/util/evlist.c, evlist__id2evsel).
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ use crate::record::{Body, EventUpdate, EventUpdateType, EventUpdateValue, RawRec
 use crate::recording::Recording;
 use crate::wire::Text;
 
-/// The names that EVENT_DESC gives to the events.
+/// The names of events in EVENT_DESC.
 #[derive(Debug, Clone, Default)]
 pub struct DescribedNames {
-    /// Each with an id of its event.
+    /// Each name with an ID of its event.
     list: Vec<(u64, Vec<u8>)>,
     by_id: HashMap<u64, usize>,
 }
 
 impl DescribedNames {
-    /// The names in the EVENT_DESC section of `recording`.
+    /// Returns the names in the EVENT_DESC section of `recording`.
     pub fn of(recording: &Recording) -> Self {
         let mut names = Self::default();
         let Some(Ok(Section { value: Feature::EventDescs(descs), .. })) = recording.feature(FeatureId::EVENT_DESC)
@@ -39,20 +39,20 @@ impl DescribedNames {
         names
     }
 
-    /// The name of the event that has the id.
+    /// Returns the name of the event that has the ID.
     pub fn get(&self, id: u64) -> Option<&[u8]> {
         let (_, name) = self.list.get(*self.by_id.get(&id)?)?;
         Some(name)
     }
 
-    /// Whether a record says a name that EVENT_DESC says.
+    /// Returns whether a record contains the name of its event in EVENT_DESC.
     pub fn has(&self, record: &RawRecord<'_>) -> bool {
         name_in(record).is_some_and(|(id, name)| self.get(id) == Some(&name))
     }
 
-    /// The EVENT_UPDATE records that say the same, in the form of perf. There is none for a name that is too long.
+    /// Returns EVENT_UPDATE records with these names, in the form of perf. A name that is too long has no record.
     pub fn records(&self, recording: &Recording) -> Vec<Vec<u8>> {
-        /// perf gives a name the room of the largest other content, and its own behind that.
+        /// perf reserves the size of the largest other content, plus the size of the name.
         const EXTRA: usize = 16;
         let record = |(id, name): &(u64, Vec<u8>)| {
             let Text(mut room) = Text::padded(name, 8);

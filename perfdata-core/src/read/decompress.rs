@@ -28,7 +28,7 @@ pub struct Decompressor {
     /// The payload of the last compressed record; the bytes before `taken` are decompressed.
     input: Vec<u8>,
     taken: usize,
-    /// Whether the decoder may hold back bytes that did not fit into the buffer.
+    /// Whether the decoder may still have bytes that did not fit in the buffer.
     held: bool,
     /// Whether the decoder is inside a frame, between two blocks.
     between_blocks: bool,
@@ -60,7 +60,7 @@ const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// The decoder's hint between blocks: the size of a block header in bytes.
 const BLOCK_HEADER: usize = 3;
 
-/// Whether records of this type hold compressed ones.
+/// Returns whether records of this type contain compressed records.
 pub fn is_compressed(kind: RecordType) -> bool {
     kind.is_compressed()
 }

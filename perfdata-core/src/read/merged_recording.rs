@@ -22,9 +22,9 @@ use crate::recording::{Events, Recording};
 #[derive(Debug)]
 pub struct MergedRecording<S> {
     source: S,
-    /// Number of the recording, from 1: part of the errors.
+    /// Number of the recording, from 1, for error messages.
     number: usize,
-    /// The events of the source, and their new IDs; only those that change.
+    /// The source's events, and their new IDs; only the IDs that change.
     events: Events,
     ids: HashMap<u64, u64>,
     zstd: Option<Decompressor>,
@@ -47,9 +47,8 @@ impl<S: RecordSource> RecordingReader<Merged<MergedRecording<S>>> {
     /// recording; EVENT_DESC describes all events, SAMPLE_TIME covers all samples. FINISHED_ROUND records are dropped,
     /// since each applies to one recording.
     ///
-    /// # Errors
-    /// The recordings differ in byte order, their records cannot be told apart (an event without IDs beside others, or
-    /// different places of the ID), or one of them has no events at its start.
+    /// The recordings differ in byte order, the event of a record is ambiguous (an event without IDs beside others, or
+    /// IDs at different offsets), or one of the recordings has no events at its start.
     pub fn merged(sources: Vec<S>, order: Order) -> Result<Self> {
         let models: Vec<&Recording> = sources.iter().map(RecordSource::recording).collect();
         let (recording, maps) = unite(&models)?;
@@ -80,7 +79,7 @@ impl<S: RecordSource> RecordingReader<Merged<MergedRecording<S>>> {
 }
 
 impl<S: RecordSource> MergedRecording<S> {
-    /// The next record of the block, if there is one: its place.
+    /// Returns the start and end of the next record in the block, if there is one.
     fn next_in_block(&mut self) -> Result<Option<(usize, usize)>> {
         let rest = self.block.get(self.at..).unwrap_or_default();
         if rest.is_empty() {
@@ -108,7 +107,7 @@ impl<S: RecordSource> MergedRecording<S> {
         }
     }
 
-    /// Takes `raw` if it belongs into the merged recording.
+    /// Accepts `raw` if it belongs in the merged recording.
     fn take(&mut self, raw: &RawRecord<'_>) -> Result<bool> {
         match raw.kind {
             RecordType::FINISHED_ROUND => return Ok(false),
@@ -116,7 +115,7 @@ impl<S: RecordSource> MergedRecording<S> {
                 let what = "its attributes come after the first record: convert it to a file first";
                 return Err(Error::new("recording", Problem::Unknown(what.into())).at(raw.offset));
             }
-            // The model has them.
+            // The model already contains them.
             kind if is_metadata(kind) => return Ok(false),
             RecordType::FINISHED_INIT if self.number > 1 => return Ok(false),
             _ => {}
@@ -157,7 +156,7 @@ impl<S: RecordSource> MergedRecording<S> {
         }
     }
 
-    /// Takes the record at a place of the block, or opens it if it is compressed.
+    /// Accepts the record at these offsets in the block, or decompresses it if it is compressed.
     fn take_from(&mut self, block: &[u8], from: usize, to: usize) -> Result<bool> {
         let bytes = block.get(from..to).unwrap_or_default();
         let offset = self.offset.saturating_add(from as u64);

@@ -1,4 +1,4 @@
-//! What every reader of a recording offers, whatever it reads from.
+//! The interface of all readers of recordings, independent of the input.
 
 use crate::container_layout::ContainerLayout;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ pub trait RecordSource {
     /// Returns the model. The model of a pipe grows as metadata records pass.
     fn recording(&self) -> &Recording;
 
-    /// Returns where the parts of the recording are in its container.
+    /// Returns the offsets and sizes of the parts of the recording in its container.
     fn container_layout(&self) -> &ContainerLayout;
 
     /// Reads the next records, as many as are available; `None` at the end. A chunk comes with the model, which already
@@ -23,7 +23,7 @@ pub trait RecordSource {
     /// The input cannot be read, or a pipe contains a corrupt attribute late in the stream.
     fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>>;
 
-    /// Returns whether the next item was read already: no read of the input is needed for it.
+    /// Returns whether the next item was already read, and requires no read of the input.
     fn has_more_at_hand(&self) -> bool {
         false
     }
@@ -34,7 +34,7 @@ pub trait RecordSource {
     /// Removes and returns [`damage`](Self::damage).
     fn take_damage(&mut self) -> Option<Error>;
 
-    /// Returns what the bytes after the last whole record are, if there are any. Known at the end.
+    /// Returns the kind of the bytes after the last complete record, if there are any. Known at the end.
     fn tail(&self) -> Option<Tail>;
 }
 

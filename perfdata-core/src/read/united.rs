@@ -10,10 +10,10 @@ use crate::wire::Str;
 /// The IDs that change in a recording: old and new.
 pub(super) type Ids = HashMap<u64, u64>;
 
-/// Unites the models of several recordings, and returns which event IDs change in each.
+/// Merges the models of several recordings, and returns the event IDs that change in each.
 ///
 /// # Errors
-/// The recordings differ in byte order, or the events of their records could not be told apart.
+/// The recordings differ in byte order, or the event of a record would be ambiguous.
 pub(super) fn unite(models: &[&Recording]) -> Result<(Recording, Vec<Ids>)> {
     let Some((&first, others)) = models.split_first() else { return Err(refused("there is no recording to merge")) };
     if others.iter().any(|other| other.endian != first.endian) {
@@ -28,13 +28,13 @@ pub(super) fn unite(models: &[&Recording]) -> Result<(Recording, Vec<Ids>)> {
     }
     let mut events = first.events.clone().into_vec();
     let mut used: HashSet<u64> = events.iter().flat_map(|event| event.ids.iter().copied()).collect();
-    // Beyond all IDs, so that a new one is not that of a later recording.
+    // Starts after the largest ID, so that a new ID is not an ID of a later recording.
     let all = models.iter().flat_map(|model| model.events.iter()).flat_map(|event| event.ids.iter().copied());
     let mut unused = all.max().unwrap_or(0);
     let mut maps = vec![Ids::new()];
     for model in others {
         let mut map = Ids::new();
-        // The events of this recording are not taken for each other.
+        // Events of this recording are only matched with events of earlier ones.
         let before = events.len();
         for event in model.events.iter() {
             let own = events.get(..before).unwrap_or_default().iter().position(|other| other.attr == event.attr);
@@ -62,7 +62,7 @@ pub(super) fn unite(models: &[&Recording]) -> Result<(Recording, Vec<Ids>)> {
     Ok((united, maps))
 }
 
-/// Checks that each record leads to its event: all carry an ID, at one place.
+/// Checks that each record identifies its event: all records contain an ID, at the same position.
 fn check_layouts(events: &Events) -> Result<()> {
     if events.len() < 2 {
         return Ok(());
@@ -78,14 +78,13 @@ fn check_layouts(events: &Events) -> Result<()> {
     Ok(())
 }
 
-/// Brings the features that describe events and samples in line with all recordings. Those that describe the container
-/// go.
+/// Updates the features that describe events and samples for all recordings. Removes those that describe the container.
 fn unite_features(united: &mut Recording, models: &[&Recording]) -> Result<()> {
     for id in [FeatureId::COMPRESSED, FeatureId::AUXTRACE, FeatureId::DIR_FORMAT] {
         united.features.remove(&id.0);
     }
     let times = models.iter().map(|model| match model.feature(FeatureId::SAMPLE_TIME) {
-        // perf record does not know the times of a pipe.
+        // perf record does not know the times if it writes a pipe.
         Some(Ok(Section { value: Feature::SampleTime(time), .. })) if time.last != 0 => Some(time),
         _ => None,
     });

@@ -1,4 +1,4 @@
-//! The decoder of zstd streams; without the cargo feature `zstd` one that refuses them.
+//! The decoder of zstd streams; without the cargo feature `zstd`, a decoder that refuses them.
 
 #[cfg(feature = "zstd")]
 mod decoder {
@@ -7,7 +7,7 @@ mod decoder {
     use crate::error::{Error, Problem, Result};
     use crate::read::zstd::Step;
 
-    /// zstd's code for a stream that asks for a larger window than is granted (lib/zstd_errors.h,
+    /// zstd's error code for a stream that requires a larger window than permitted (lib/zstd_errors.h,
     /// ZSTD_error_frameParameter_windowTooLarge).
     const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
 
@@ -18,14 +18,14 @@ mod decoder {
     }
 
     impl Stream {
-        /// A stream whose window may have `window_log` bits.
+        /// Returns a decoder whose window may have `window_log` bits.
         pub fn new(window_log: u32) -> Result<Self> {
             let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
             decoder.set_parameter(DParameter::WindowLogMax(window_log)).map_err(|e| Error::io("zstd decoder", e))?;
             Ok(Stream { decoder, window_log })
         }
 
-        /// Decodes from `input` into `output` from `at` on.
+        /// Decodes from `input` to `output`, starting at offset `at`.
         pub fn run(&mut self, input: &[u8], output: &mut [u8], at: usize) -> Result<Step, Problem> {
             let mut input = InBuffer::around(input);
             let mut output = OutBuffer::around_pos(output, at);
@@ -35,12 +35,12 @@ mod decoder {
             }
         }
 
-        /// Forgets the frame.
+        /// Resets the decoder to the start of a frame.
         pub fn restart(&mut self) -> Result<()> {
             self.decoder.reinit().map_err(|e| Error::io("zstd decoder", e))
         }
 
-        /// What zstd says of data that it does not decode.
+        /// Returns zstd's error for data that it cannot decode.
         fn problem(&self, error: &std::io::Error) -> Problem {
             let text = error.to_string();
             if text == zstd::zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
@@ -56,7 +56,7 @@ mod decoder {
     use crate::error::{Problem, Result};
     use crate::read::zstd::Step;
 
-    /// No stream.
+    /// A decoder that refuses all streams.
     pub struct Stream;
 
     impl Stream {
@@ -76,13 +76,13 @@ mod decoder {
 
 pub(super) use decoder::Stream;
 
-/// What one call of the decoder did.
+/// The result of one call of the decoder.
 pub(super) struct Step {
-    /// Bytes of the input that it took.
+    /// Number of input bytes that were consumed.
     pub(super) read: usize,
-    /// Where the output ends.
+    /// The offset of the end of the output.
     pub(super) end: usize,
-    /// Bytes that it would like to have next; 0 at the end of a frame.
+    /// Number of bytes that the decoder expects next; 0 at the end of a frame.
     pub(super) hint: usize,
 }
 

@@ -96,7 +96,7 @@ impl Record {
             return Err(self.wrong(&format!("{of}{}", missing.to_ascii_lowercase()), "nothing", &expected));
         }
         match found.iter().find(|name| !has(&wanted, name)) {
-            // It is not known which part a bit without a name adds.
+            // It is unknown which part belongs to a bit without a name.
             Some(more) if sample_type.unknown() == 0 => {
                 let expected = format!("nothing: sample_type of its event has no {}", more.to_ascii_uppercase());
                 Err(self.wrong(&format!("{of}{more}"), "a value", &expected))
@@ -112,7 +112,8 @@ impl Record {
     }
 }
 
-/// The names of the parts in `sample_type` that `among` has. WEIGHT and WEIGHT_STRUCT are one.
+/// Returns the names of the parts in `sample_type` that are also in `among`. Treats WEIGHT and WEIGHT_STRUCT as one
+/// part.
 fn named(sample_type: SampleType, among: SampleType) -> Vec<&'static str> {
     let mut parts = SampleType(sample_type.0 & among.0);
     if parts.has(SampleType::WEIGHT) {
@@ -128,7 +129,7 @@ fn parts_of(value: &impl Describe) -> Vec<&'static str> {
     parts.names
 }
 
-/// Gathers the names of the fields of a structure, not those of fields in them.
+/// Collects the names of the fields of a structure, without the fields inside of them.
 #[derive(Default)]
 struct Parts {
     depth: usize,

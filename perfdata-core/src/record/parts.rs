@@ -1,14 +1,14 @@
-//! Parts of a record that `sample_type` of its event decides.
+//! Parts of a record whose presence depends on `sample_type` of its event.
 
 use crate::attr::SampleType;
 
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;
 
-/// Declares what `sample_type` says the parts of: parts of one word each first, which are a number (`word`) or two of 4
-/// bytes (`pair`), then those that tell their own length by counts, then all others. `BIT name: Type` has the part where
-/// the bit is set, `BIT[unless OTHER]` where another is not; `BIT(arguments)` gives its decoder what it depends on.
-/// The places of words, the masks and `keep_parts` come from here.
+/// Declares a structure whose parts depend on `sample_type`: first the parts of one word each, which are a number
+/// (`word`) or two numbers of 4 bytes (`pair`), then the parts whose length follows from their counts, then all others.
+/// `BIT name: Type` is present if the bit is set, `BIT[unless OTHER]` only if another bit is not set; `BIT(arguments)`
+/// passes arguments to the decoder. Also generates the offsets of words, the masks and `keep_parts`.
 macro_rules! parts {
     ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) {
         words { $($(#[doc = $wdoc:literal])* $wbit:ident $form:ident $word:ident: $wtype:ty $(as $wstyle:ident)?),* $(,)? }
@@ -28,11 +28,11 @@ macro_rules! parts {
             /// The parts of one word each, in file order. They come first.
             pub(super) const WORDS: [$crate::attr::SampleType; [$(stringify!($word)),*].len()] = [$($crate::attr::SampleType::$wbit),*];
 
-            /// Those of them that are two numbers of 4 bytes.
+            /// Those of them that consist of two numbers of 4 bytes.
             #[allow(dead_code, reason = "a trailer is always decoded")]
             pub(super) const PAIRS: $crate::attr::SampleType = $crate::attr::SampleType(0 $(| $crate::record::parts::parts!(@pair $form $crate::attr::SampleType::$wbit.0))*);
 
-            /// The parts behind the words, in file order, that tell their length by counts alone.
+            /// The parts after the words, in file order, whose length follows from their counts alone.
             #[allow(dead_code, reason = "a trailer has none")]
             pub(super) const COUNTED: [$crate::attr::SampleType; { const NAMES: &[&str] = &[$(stringify!($counted)),*]; NAMES.len() }] =
                 [$($crate::attr::SampleType::$cbit),*];
@@ -41,7 +41,7 @@ macro_rules! parts {
             pub(super) const PARTS: $crate::attr::SampleType =
                 $crate::attr::SampleType(0 $(| $crate::attr::SampleType::$wbit.0)* $(| $crate::attr::SampleType::$cbit.0)* $(| $crate::attr::SampleType::$obit.0)*);
 
-            /// Takes out the parts that are not among `parts`.
+            /// Removes the parts that are not in `parts`.
             pub fn keep_parts(&mut self, parts: $crate::attr::SampleType) {
                 $($crate::record::parts::keep(parts, $crate::attr::SampleType::$wbit, &mut self.$word);)*
                 $($crate::record::parts::keep(parts, $crate::attr::SampleType::$cbit, &mut self.$counted);)*
@@ -54,14 +54,14 @@ macro_rules! parts {
 }
 pub(super) use parts;
 
-/// Takes out a part that is not among `parts`.
+/// Removes a part that is not in `parts`.
 pub(super) fn keep<T>(parts: SampleType, part: SampleType, value: &mut Option<T>) {
     if !parts.has(part) {
         *value = None;
     }
 }
 
-/// All of `parts`.
+/// Returns all of `parts`.
 pub(super) const fn all(mut parts: &[SampleType]) -> SampleType {
     let mut all = 0;
     while let [part, rest @ ..] = parts {
@@ -71,7 +71,7 @@ pub(super) const fn all(mut parts: &[SampleType]) -> SampleType {
     SampleType(all)
 }
 
-/// Bytes that the parts `between` take, if there is such a `part`.
+/// Returns the size of the parts `between` in bytes; `None` if there is no such `part`.
 pub(super) fn place<'a>(
     sample_type: SampleType,
     part: SampleType,

@@ -14,9 +14,9 @@ use crate::wire::{Counted, Extent, LayoutList, List, Rest, decode_words, element
 wire! {
     /// Process and thread.
     pub struct Tid {
-        /// Process id in the recorder's namespace; `u32::MAX` where the task is outside or gone.
+        /// Process ID in the recorder's namespace; `u32::MAX` if the task is outside of the namespace or has exited.
         pub pid: u32 as Pid,
-        /// Thread id.
+        /// Thread ID.
         pub tid: u32 as Pid,
     }
 }
@@ -32,21 +32,21 @@ wire! {
 }
 
 parts! {
-    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read
-    /// from the end of the record. Who makes one gives it exactly the parts that the event's `sample_type` names.
+    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read from
+    /// the end of the record. A new trailer must have exactly the parts in the event's `sample_type`.
     pub struct SampleId(layout) {
         words {
             /// Process and thread.
             TID pair tid: Tid,
             /// Nanoseconds on the recording's clock.
             TIME word time: u64 as Time,
-            /// Event id.
+            /// Event ID.
             ID word id: u64 as Id,
-            /// Id of the event's instance (one per CPU and task).
+            /// ID of the event's instance (one per CPU and task).
             STREAM_ID word stream_id: u64,
             /// CPU.
             CPU pair cpu: Cpu,
-            /// Event id at a fixed place: the last word (3.12).
+            /// Event ID at a fixed position: the last word (3.12).
             IDENTIFIER word identifier: u64 as Id,
         }
         counted {}
@@ -55,12 +55,12 @@ parts! {
 }
 
 impl SampleId {
-    /// Bytes of a trailer.
+    /// Returns the size of a trailer in bytes.
     pub fn len(sample_type: SampleType) -> usize {
         ((sample_type.0 & Self::PARTS.0).count_ones() as usize).saturating_mul(WORD)
     }
 
-    /// Where `part` stands in a trailer, in bytes from its end.
+    /// Returns the offset of `part` in a trailer, in bytes from its end.
     #[inline]
     pub(crate) fn from_end(sample_type: SampleType, part: SampleType) -> Option<usize> {
         let behind = Self::WORDS.iter().rev().take_while(|&&word| word != part);
@@ -73,7 +73,7 @@ wire! {
     pub struct GroupValue(layout) {
         /// The count.
         pub value: u64,
-        /// Event id.
+        /// Event ID.
         #[br(if(layout.read_format.has(ReadFormat::ID)))]
         pub id: Option<u64> as Id,
         /// Samples lost (6.0).
@@ -97,7 +97,7 @@ wire! {
         /// Nanoseconds that the event was on the PMU.
         #[br(if(layout.read_format.has(ReadFormat::TOTAL_TIME_RUNNING)))]
         pub time_running: Option<u64>,
-        /// Event id, without GROUP.
+        /// Event ID, without GROUP.
         #[br(if(layout.read_format.has(ReadFormat::ID) && !layout.read_format.has(ReadFormat::GROUP)))]
         pub id: Option<u64> as Id,
         /// Samples lost, without GROUP (6.0).
@@ -154,15 +154,15 @@ bitfield! {
         abort 3 1 since "3.11",
         /// Cycles since the last branch.
         cycles 4 16 since "4.3",
-        /// Kind of branch, `PERF_BR_*`.
+        /// Type of branch, `PERF_BR_*`.
         kind 20 4 since "4.14",
         /// Speculation, `PERF_BR_SPEC_*`.
         spec 24 2 since "6.1",
-        /// Further kinds of branch, `PERF_BR_NEW_*`.
+        /// Further types of branch, `PERF_BR_NEW_*`.
         new_kind 26 4 since "6.1",
         /// Privilege, `PERF_BR_PRIV_*`.
         privilege 30 3 since "6.1",
-        /// Conditional, and not taken (tools/perf/util/branch.h, 6.15; the kernel writes none).
+        /// Conditional, and not taken (tools/perf/util/branch.h, 6.15; the kernel does not set it).
         not_taken 33 1 since "6.15",
     }
 }
@@ -185,7 +185,7 @@ wire! {
     pub struct BranchStack(layout) {
         /// Number of branches.
         pub nr: u64,
-        /// Index of the first in the hardware's buffer (5.7).
+        /// Index of the first branch in the hardware's buffer (5.7).
         #[br(if(layout.branch_form.hw_idx))]
         pub hw_idx: Option<u64>,
         /// The branches.
@@ -198,7 +198,7 @@ wire! {
 }
 
 codes! {
-    /// Which registers a sample holds, `enum perf_sample_regs_abi`.
+    /// The register set of a sample, `enum perf_sample_regs_abi`.
     pub struct RegsAbi: u64 {
         0 NONE "none",
         1 BITS_32 "32-bit",
@@ -209,7 +209,7 @@ codes! {
 wire! {
     /// Registers, one u64 each for the bits of the attribute's mask, ascending.
     pub struct Regs(layout) {
-        /// Width of the task, or none.
+        /// Word size of the task, or none.
         pub abi: RegsAbi,
         /// Values.
         #[br(args(if abi == RegsAbi::NONE { 0 } else { u64::from(layout.regs.count_ones()) }))]
@@ -222,10 +222,11 @@ wire! {
     pub struct StackUser {
         /// Size of the copy in bytes.
         pub size: u64,
-        /// The reserved space. Only `dyn_size` bytes of it are the stack, the rest is old ring-buffer content.
+        /// The reserved space. Only the first `dyn_size` bytes are the stack; the others are old content of the ring
+        /// buffer.
         #[br(args_raw = Extent::Bytes(size))]
         pub data: Rest,
-        /// Bytes really copied; absent where `size` is 0.
+        /// Number of copied bytes; absent if `size` is 0.
         #[br(if(size != 0))]
         pub dyn_size: Option<u64>,
     }
@@ -262,7 +263,7 @@ bitfield! {
         level_number 33 4 since "4.14",
         /// Remote.
         remote 37 1 since "4.14",
-        /// More of snooping.
+        /// More results of snooping.
         snoop_more 38 2 since "4.14",
         /// Cause that blocked the access.
         blocked 40 3 since "5.12",
@@ -289,12 +290,12 @@ impl Layout {
 }
 
 parts! {
-    /// One event that happened (2.6.31). Parts in file order; which of them there are, the event's `sample_type` says:
-    /// who makes one gives it exactly these.
+    /// One occurrence of an event (2.6.31). Parts are in file order. The event's `sample_type` determines which parts
+    /// are present; a new sample must have exactly these parts.
     #[derive(Default)]
     pub struct Sample(layout) {
         words {
-            /// Event id at a fixed place (3.12).
+            /// Event ID at a fixed position (3.12).
             IDENTIFIER word identifier: u64 as Id,
             /// Instruction pointer.
             IP word ip: u64 as Hex,
@@ -304,9 +305,9 @@ parts! {
             TIME word time: u64 as Time,
             /// Data address.
             ADDR word addr: u64 as Hex,
-            /// Event id.
+            /// Event ID.
             ID word id: u64 as Id,
-            /// Id of the event's instance.
+            /// ID of the event's instance.
             STREAM_ID word stream_id: u64,
             /// CPU.
             CPU pair cpu: Cpu,
@@ -316,9 +317,9 @@ parts! {
         counted {
             /// Counter values.
             READ(layout) read: ReadValue,
-            /// Return addresses, innermost first, with [`CallchainContext`] markers between.
+            /// Return addresses, innermost first, with [`CallchainContext`] markers between them.
             CALLCHAIN callchain: Counted<u64, u64> as Callchain,
-            /// Raw data of a tracepoint or PMU, in the recording machine's layout; padding included.
+            /// Raw data of a tracepoint or PMU, in the recording machine's layout, with padding.
             RAW raw: Counted<u32, u8>,
         }
         others {
@@ -328,11 +329,11 @@ parts! {
             REGS_USER(layout.with_regs(layout.sample_regs_user)) regs_user: Regs,
             /// User stack (3.7).
             STACK_USER stack_user: StackUser,
-            /// Cost, in what the event counts (3.10).
+            /// Cost, in the unit of the event (3.10).
             WEIGHT weight: u64,
-            /// Several costs (5.12), where [`weight`](Self::weight) is not asked for.
+            /// Several costs (5.12), if [`weight`](Self::weight) is not requested.
             WEIGHT_STRUCT[unless WEIGHT] weight_struct: Weights,
-            /// Where the data came from, `union perf_mem_data_src` (3.10).
+            /// Source of the data, `union perf_mem_data_src` (3.10).
             DATA_SRC data_src: DataSource,
             /// Transaction flags in bits 0–7, abort code in bits 32–63 (3.13).
             TRANSACTION transaction: u64 as Hex,
@@ -340,7 +341,7 @@ parts! {
             REGS_INTR(layout.with_regs(layout.sample_regs_intr)) regs_intr: Regs,
             /// Physical data address (4.14).
             PHYS_ADDR phys_addr: u64 as Hex,
-            /// Id of the cgroup (5.7).
+            /// ID of the cgroup (5.7).
             CGROUP cgroup: u64,
             /// Page size at the data address in bytes (5.11).
             DATA_PAGE_SIZE data_page_size: u64,
@@ -358,7 +359,7 @@ impl Sample {
     /// The parts that [`of_words`](Self::of_words) reads: words, CALLCHAIN and RAW.
     const USUAL: SampleType = SampleType(all(&Self::WORDS).0 | all(&Self::COUNTED).0 & !SampleType::READ.0);
 
-    /// Where `part`, which is a word, stands in a SAMPLE, in bytes from the start of the record.
+    /// Returns the offset of `part`, which is a word, in a SAMPLE, in bytes from the start of the record.
     pub(crate) fn from_start(sample_type: SampleType, part: SampleType) -> Option<usize> {
         let before = Self::WORDS.iter().take_while(|&&word| word != part);
         place(sample_type, part, before).map(|before| before.saturating_add(RecordHeader::SIZE))
@@ -411,7 +412,7 @@ mod tests {
     use super::*;
     use crate::wire::Wire;
 
-    /// perf's own flag (`perf inject --itrace` of Arm SPE), mirrored like the kernel's flags.
+    /// A flag of perf itself (`perf inject --itrace` of Arm SPE), mirrored like the kernel's flags.
     #[test]
     fn branches_that_were_not_taken() {
         let flags = BranchFlags::default().with("not_taken", 1).expect("a field");

@@ -37,7 +37,7 @@ pub struct SampleOffsets {
 }
 
 impl SampleOffsets {
-    /// The offsets in samples with `layout`.
+    /// Returns the offsets in samples with `layout`.
     pub fn of(layout: &Layout) -> Self {
         let parts = layout.placed_parts();
         let mut behind = RecordHeader::SIZE;
@@ -119,7 +119,7 @@ impl SampleOffsets {
         self.words.get(at).map(|&at| usize::from(at)).filter(|&at| at > 0)
     }
 
-    /// Bytes of the read value.
+    /// Returns the size of the read value in bytes.
     fn read_len(&self, sample: &RawRecord<'_>) -> Option<usize> {
         let Some(format) = self.read else { return Some(0) };
         let (times, value) = read_words(format);
@@ -169,7 +169,7 @@ impl<'a> SampleView<'a> {
         self.word(part).map(|word| halves(word, self.sample.endian))
     }
 
-    /// Event id at a fixed place.
+    /// Event ID at a fixed position.
     #[inline]
     pub fn identifier(&self) -> Option<u64> {
         self.word(SampleType::IDENTIFIER)
@@ -199,13 +199,13 @@ impl<'a> SampleView<'a> {
         self.word(SampleType::ADDR)
     }
 
-    /// Event id.
+    /// Event ID.
     #[inline]
     pub fn id(&self) -> Option<u64> {
         self.word(SampleType::ID)
     }
 
-    /// Id of the event's instance.
+    /// ID of the event's instance.
     #[inline]
     pub fn stream_id(&self) -> Option<u64> {
         self.word(SampleType::STREAM_ID)
@@ -223,20 +223,21 @@ impl<'a> SampleView<'a> {
         self.word(SampleType::PERIOD)
     }
 
-    /// The ids in the read value.
+    /// Returns the IDs in the read value.
     fn read_ids(&self) -> impl Iterator<Item = u64> + use<'a> {
         let sample = self.sample;
         let (first, count, step) = self.offsets.read_ids(&sample).unwrap_or_default();
         (0..count).map_while(move |number| sample.word(first.checked_add(number.checked_mul(step)?)?))
     }
 
-    /// The words of the callchain, its markers included; none where there is no callchain.
+    /// Returns the words of the callchain, including its markers; no words if there is no callchain.
     #[inline]
     pub fn callchain(&self) -> Words<'a> {
         self.callchain_part().unwrap_or(Words { words: &[], endian: self.sample.endian })
     }
 
-    /// The words of the callchain, its markers included; `None` where there is no callchain, or the record ends in it.
+    /// Returns the words of the callchain, including its markers; `None` if there is no callchain, or the record ends
+    /// in it.
     #[inline]
     pub fn callchain_part(&self) -> Option<Words<'a>> {
         let bytes = self.callchain_bytes().filter(|_| self.offsets.has_callchain)?;
@@ -259,7 +260,8 @@ impl<'a> SampleView<'a> {
         self.offsets.behind.checked_add(self.offsets.read_len(&self.sample)?)
     }
 
-    /// The entries of the branch stack, newest first; `None` where there is no branch stack, or the record ends in it.
+    /// Returns the entries of the branch stack, newest first; `None` if there is no branch stack, or the record ends in
+    /// it.
     pub fn branches(&self) -> Option<impl ExactSizeIterator<Item = BranchEntry> + Clone + use<'a>> {
         let (sample, offsets) = (self.sample, self.offsets);
         let mut at = self.counted_at()?;
@@ -274,7 +276,7 @@ impl<'a> SampleView<'a> {
         }
         let branches = offsets.branches?;
         let count = usize::try_from(sample.word(at)?).ok()?;
-        // A count of 0 may stand alone.
+        // A count of 0 may be the only word.
         let before = if branches.hw_idx && count > 0 { 2 * WORD } else { WORD };
         let entries = sample.bytes.get(at.checked_add(before)?..)?.get(..count.checked_mul(3 * WORD)?)?;
         let words = Words { words: entries.as_chunks::<WORD>().0, endian: sample.endian };
@@ -304,7 +306,7 @@ impl<'a> SampleView<'a> {
     }
 }
 
-/// Words of a record in their order.
+/// Words of a record, in order.
 #[derive(Debug, Clone)]
 pub struct Words<'a> {
     words: &'a [[u8; WORD]],
@@ -317,13 +319,13 @@ impl Words<'_> {
         if self.endian == Endian::Little { u64::from_le_bytes(word) } else { u64::from_be_bytes(word) }
     }
 
-    /// The word of number `at`, counted from 0.
+    /// Returns the word with index `at`.
     #[inline]
     pub fn get(&self, at: usize) -> Option<u64> {
         self.words.get(at).map(|&word| self.value(word))
     }
 
-    /// The same words without the last `count`.
+    /// Returns the same words without the last `count`.
     #[must_use]
     pub fn without_last(&self, count: usize) -> Self {
         let kept = self.words.len().saturating_sub(count);

@@ -13,7 +13,7 @@ use crate::wire::Wire;
 /// One line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordInfo {
-    /// The number in the record's header.
+    /// The type number in the record's header.
     pub kind: RecordType,
     /// Name as in the kernel's headers, without `PERF_RECORD_`.
     pub name: &'static str,
@@ -39,31 +39,31 @@ macro_rules! misc_flags {
 }
 
 misc_flags! {
-    /// `misc` bit 12 of MMAP and MMAP2, made by perf: not all mappings were read in time (4.2).
+    /// `misc` bit 12 of MMAP and MMAP2, set by perf: not all mappings were read in time (4.2).
     12 PROC_MAP_PARSE_TIMEOUT since "4.2" as MISC_PROC_MAP_PARSE_TIMEOUT,
     /// `misc` bit 13 of MMAP and MMAP2: the mapping is not executable.
     13 MMAP_DATA since "3.10" as MISC_MMAP_DATA,
-    /// `misc` bit 13 of COMM: the name comes from a new program (3.16).
+    /// `misc` bit 13 of COMM: the new name is the result of exec (3.16).
     13 COMM_EXEC since "3.16" as MISC_COMM_EXEC,
-    /// `misc` bit 13 of FORK, made by perf: the process has mappings of its own, which follow (4.20).
+    /// `misc` bit 13 of FORK, set by perf: the process has its own mappings, which follow (4.20).
     13 FORK_EXEC since "4.20" as MISC_FORK_EXEC,
-    /// `misc` bit 13 of SWITCH and SWITCH_CPU_WIDE: the thread stops to run (4.3).
+    /// `misc` bit 13 of SWITCH and SWITCH_CPU_WIDE: the thread stops running (4.3).
     13 SWITCH_OUT since "4.3" as MISC_SWITCH_OUT,
     /// `misc` bit 14 of SAMPLE: the address is exactly that of the event's instruction (2.6.35).
     14 EXACT_IP since "2.6.35" as MISC_EXACT_IP,
-    /// `misc` bit 14 of SWITCH and SWITCH_CPU_WIDE: the thread that stops could go on (4.17).
+    /// `misc` bit 14 of SWITCH and SWITCH_CPU_WIDE: the thread that stops was still runnable (4.17).
     14 SWITCH_OUT_PREEMPT since "4.17" as MISC_SWITCH_OUT_PREEMPT,
-    /// `misc` bit 14 of MMAP2: the record carries a build id instead of an inode (5.12).
+    /// `misc` bit 14 of MMAP2: the record contains a build ID instead of an inode (5.12).
     14 MMAP_BUILD_ID since "5.12" as MISC_MMAP_BUILD_ID,
-    /// `misc` bit 15 of LOST_SAMPLES, made by perf: a BPF program filtered the samples (6.4).
+    /// `misc` bit 15 of LOST_SAMPLES, set by perf: a BPF program filtered the samples (6.4).
     15 LOST_SAMPLES_BPF since "6.4" as MISC_LOST_SAMPLES_BPF,
-    /// `misc` bit 15 of a build id: its `size` is valid (5.11).
+    /// `misc` bit 15 of a build ID: its `size` is valid (5.11).
     15 BUILD_ID_SIZE since "5.11" as MISC_BUILD_ID_SIZE,
 }
 
-/// Makes the type code, the body enum and all dispatch from one line per record type. What a record `is`: `metadata`
-/// says something about the recording as a whole, `payload` may have something behind it that its size does not count,
-/// `compressed` holds other records.
+/// Declares the type code, the body enum and all dispatch, from one line per record type. Values of `is`: `metadata`
+/// records describe the whole recording, `payload` records may have data after them that their size does not include,
+/// `compressed` records contain other records.
 macro_rules! records {
     (@metadata metadata $($rest:ident)*) => { true };
     (@payload payload $($rest:ident)*) => { true };
@@ -72,13 +72,13 @@ macro_rules! records {
     (@$what:ident) => { false };
     ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(is [$($what:ident)*])? $(misc [$($flag:ident)*])?),* $(,)?) => {
         codes! {
-            /// Type of a record: below 64 the kernel's, from 64 on the perf tool's.
+            /// Type of a record: the kernel's below 64, the perf tool's from 64.
             pub struct RecordType: u32 {
                 $($number $constant (stringify!($constant))),*
             }
         }
 
-        /// Every known record type, ascending.
+        /// All known record types, ascending.
         pub const TABLE: &[RecordInfo] = &[$(RecordInfo {
             kind: RecordType($number),
             name: stringify!($constant),
@@ -87,8 +87,7 @@ macro_rules! records {
         }),*];
 
         impl RecordType {
-            /// Whether records of this type say something about the recording as a whole, so that a file has them
-            /// elsewhere.
+            /// Returns whether records of this type describe the whole recording. A file contains these data elsewhere.
             #[inline]
             pub const fn is_metadata(self) -> bool {
                 match self.0 {
@@ -97,8 +96,8 @@ macro_rules! records {
                 }
             }
 
-            /// Whether records of this type may have something behind them that their size does not count: AUX data,
-            /// tracing data. See [`RawRecord::payload_len`](super::RawRecord::payload_len).
+            /// Returns whether records of this type may have data after them that their size does not include: AUX
+            /// data, tracing data. See [`RawRecord::payload_len`](super::RawRecord::payload_len).
             #[inline]
             pub const fn has_payload(self) -> bool {
                 match self.0 {
@@ -107,7 +106,7 @@ macro_rules! records {
                 }
             }
 
-            /// Whether records of this type hold compressed ones.
+            /// Returns whether records of this type contain compressed records.
             #[inline]
             pub const fn is_compressed(self) -> bool {
                 match self.0 {
@@ -118,13 +117,13 @@ macro_rules! records {
         }
 
         /// The fields of a record, by type.
-        // A body is on the stack of its user. Boxing the large variants would cost an allocation for every SAMPLE.
+        // A body is on the caller's stack. Boxing the large variants would require an allocation for every SAMPLE.
         #[allow(clippy::large_enum_variant)]
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Body {
             $(#[doc = concat!("`", stringify!($constant), "`, ", stringify!($number), ", since Linux ", $since, ".")] $variant($body),)*
-            /// A type that this version does not know.
+            /// An unknown type.
             Unknown(Vec<u8>),
         }
 
@@ -146,8 +145,8 @@ macro_rules! records {
                 }
             }
 
-            /// Makes the body of a record of type `kind` from the values of its fields; nothing for a type that is not
-            /// known.
+            /// Makes the body of a record of type `kind` from the values of its fields; returns `None` for an unknown
+            /// type.
             pub fn from_values(kind: RecordType, values: &mut dyn Values, layout: Layout) -> Option<Self> {
                 match kind.0 {
                     $($number => Some(Body::$variant(<$body>::wire_from_values(values, layout, ""))),)*
@@ -226,7 +225,7 @@ records! {
 
 const _: () = assert!(ascends(TABLE), "types are looked up by halving the table");
 
-/// Whether each line has a higher number than the one before it.
+/// Returns whether each line has a higher number than the previous one.
 const fn ascends(mut table: &[RecordInfo]) -> bool {
     while let [first, rest @ ..] = table {
         if let [second, ..] = rest
@@ -240,7 +239,7 @@ const fn ascends(mut table: &[RecordInfo]) -> bool {
 }
 
 codes! {
-    /// What ran when a record was made: bits 0 to 2 of its `misc`, `PERF_RECORD_MISC_CPUMODE_MASK`.
+    /// The code that ran when a record was written: bits 0 to 2 of its `misc`, `PERF_RECORD_MISC_CPUMODE_MASK`.
     pub struct CpuMode: u16 {
         0 UNKNOWN "UNKNOWN",
         1 KERNEL "KERNEL",
@@ -252,17 +251,17 @@ codes! {
 }
 
 impl CpuMode {
-    /// Bits of `misc` that are the mode.
+    /// The bits of `misc` that contain the mode.
     pub const MASK: u16 = 0b111;
 
-    /// The mode in the `misc` of a record.
+    /// Returns the mode in the `misc` of a record.
     pub const fn of(misc: u16) -> Self {
         Self(misc & Self::MASK)
     }
 }
 
 impl RecordType {
-    /// The type called `name`, in capitals or not.
+    /// Returns the type with this `name`, in upper or lower case.
     pub fn by_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|info| info.name.eq_ignore_ascii_case(name)).map(|info| info.kind)
     }
@@ -274,12 +273,12 @@ impl RecordType {
         set_fields(u64::from(misc & !CpuMode::MASK), fields)
     }
 
-    /// Whether the kernel's records, not the perf tool's, are numbered like this.
+    /// Returns whether the number is in the range of the kernel's records, not of the perf tool's.
     pub const fn is_kernel(self) -> bool {
         self.0 < Self::HEADER_ATTR.0
     }
 
-    /// The line of the table.
+    /// Returns the line of the table.
     pub fn info(self) -> Option<&'static RecordInfo> {
         TABLE.binary_search_by_key(&self, |info| info.kind).ok().and_then(|at| TABLE.get(at))
     }

@@ -35,7 +35,7 @@ pub trait Element:
         list.describe(name, style, visitor);
     }
 
-    /// Makes all elements; there should be `count` of them, if that is known.
+    /// Makes all elements; there should be `count` of them, if the count is known.
     fn many_from_values(values: &mut dyn Values, name: &'static str, style: Style, count: Option<u64>) -> Vec<Self> {
         list_of(values, name, count, |values| Self::from_values(values, "", style, ()))
     }
@@ -71,7 +71,7 @@ impl Element for u8 {
     }
 }
 
-/// Callchains, registers, ids: read and written as one block.
+/// Callchains, registers, IDs: read and written as one block.
 impl Element for u64 {
     fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<u64>> {
         let len = (count as u64).saturating_mul(8);
@@ -117,16 +117,16 @@ pub fn decode_words(bytes: &[u8], endian: Endian) -> Vec<u64> {
     }
 }
 
-/// The bytes of `words`.
+/// Returns the bytes of `words`.
 pub fn encode_words(words: &[u64], endian: Endian) -> Vec<u8> {
     let bytes = |word: &u64| if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() };
     words.iter().flat_map(bytes).collect()
 }
 
-/// `count` elements, `count` being a number from the input.
+/// Reads `count` elements. `count` is a number from the input.
 pub(crate) fn read_list<T: Element, R: Read + Seek>(reader: &mut R, endian: Endian, count: u64) -> BinResult<Vec<T>> {
     let remaining = remaining(reader)?;
-    // Every element takes a byte or more.
+    // Every element has at least one byte.
     let size = usize::try_from(count).ok().filter(|_| count <= remaining);
     let Some(size) = size else { return Err(short(reader, count, remaining)) };
     T::read_many(reader, endian, size, remaining)
@@ -155,7 +155,7 @@ impl<C, T> From<Vec<T>> for Counted<C, T> {
 }
 
 impl<C, T> Counted<C, T> {
-    /// The elements, without their count.
+    /// Returns the elements, without their count.
     pub fn into_inner(self) -> Vec<T> {
         self.items
     }

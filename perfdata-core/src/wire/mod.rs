@@ -1,7 +1,7 @@
 //! The building blocks of every structure: the `wire!` declaration, counted lists, strings and raw bytes.
 //!
-//! All reading happens inside a slice that holds the whole structure (a record's body, a feature section), so
-//! that every count can be compared with the bytes that remain before anything is allocated.
+//! All reading takes place in a slice that contains the whole structure (a record's body, a feature section). Therefore
+//! every count can be compared with the remaining bytes before memory is allocated.
 
 mod list;
 mod text;
@@ -81,7 +81,7 @@ macro_rules! wire {
             }
         }
     };
-    // What binrw's attributes of a field say to its decoding, they say to its making, too.
+    // binrw's attributes of a field apply to decoding it and to making it from values.
     (@value $to:tt #[br(if($condition:expr) $(, $($args:tt)*)?)] $($rest:tt)*) => {
         if $condition { $crate::wire::wire!(@value $to #[br($($($args)*)?)]) } else { Default::default() }
     };
@@ -97,7 +97,7 @@ macro_rules! wire {
 }
 pub(crate) use wire;
 
-/// Makes types that need no layout usable as a whole body or section.
+/// Makes types that do not need a layout usable as a whole body or section.
 macro_rules! wire_plain {
     ($($name:ident),*) => { $(
         impl $crate::wire::Wire for $name {
@@ -114,10 +114,10 @@ macro_rules! wire_plain {
 pub(crate) use wire_plain;
 wire_plain!(u32, u64, Str);
 
-/// More bytes than a structure of any room has.
+/// Exceeds the size of every structure with a fixed space.
 const MOST_FILLED: u64 = 1 << 20;
 
-/// A structure that is read from and written to bytes of either byte order.
+/// A structure that can be read and written in both byte orders.
 pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     /// The structure's name in this library.
     const NAME: &'static str;
@@ -128,7 +128,7 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     /// Makes the structure from the values of its fields, as [`FromValues`] does.
     fn wire_from_values(values: &mut dyn Values, layout: Layout, name: &'static str) -> Self;
 
-    /// Reads the structure from the start of `bytes` and returns it with the number of bytes that it took.
+    /// Reads the structure from the start of `bytes`, and returns it with the number of bytes read.
     ///
     /// # Errors
     /// Offsets are relative to `bytes`.
@@ -150,7 +150,7 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
         self.write_options(&mut NoSeek::new(out), endian, ()).map_err(|e| Error::from_binrw(Self::NAME, 0, e))
     }
 
-    /// The structure's bytes.
+    /// Returns the structure's bytes.
     ///
     /// # Errors
     /// As [`encode_into`](Self::encode_into).
@@ -160,10 +160,10 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
         Ok(out)
     }
 
-    /// The structure with zeros behind its text or fields, in the room of `layout.len` bytes.
+    /// Returns the structure with zeros after its text or fields, in a space of `layout.len` bytes.
     ///
     /// # Errors
-    /// Its content takes more room, or not all of it.
+    /// The structure's content exceeds the space, or cannot fill it.
     fn filled(&self, layout: Layout) -> Result<Self> {
         let endian = Endian::Little;
         let mut bytes = self.encode(endian)?;
@@ -190,7 +190,7 @@ impl<C: Count, T: Element> Wire for Counted<C, T> {
     }
 }
 
-/// Bytes between the reader's position and its end.
+/// Returns the number of bytes between the reader's position and its end.
 pub(crate) fn remaining<R: Read + Seek>(reader: &mut R) -> BinResult<u64> {
     let here = reader.stream_position()?;
     let end = reader.seek(std::io::SeekFrom::End(0))?;
@@ -212,7 +212,7 @@ pub(crate) fn read_exact<R: Read + Seek>(reader: &mut R, len: u64, remaining: u6
     Ok(bytes)
 }
 
-/// A structure in a space of given size. It ends where the space ends, regardless of the data after it.
+/// A structure in a space of a given size. It ends at the end of the space, regardless of the data after it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bounded<T>(pub T);
 
@@ -260,7 +260,7 @@ impl<T: Describe> Describe for Bounded<T> {
     }
 }
 
-/// The room is filled up with zeros.
+/// Fills the rest of the space with zeros.
 impl<T: Wire> FromValues for Bounded<T> {
     fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (len, layout): (u64, Layout)) -> Self {
         let layout = Layout { len, ..layout };
@@ -275,7 +275,7 @@ impl<T: Wire> FromValues for Bounded<T> {
     }
 }
 
-/// How many raw bytes a field has.
+/// The number of raw bytes in a field.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Extent {
     /// All up to the end of the structure's bytes.
@@ -307,7 +307,7 @@ impl BinRead for Rest {
 
 impl FromValues for Rest {
     fn from_values(values: &mut dyn Values, name: &'static str, style: Style, extent: Extent) -> Self {
-        /// No filling is longer.
+        /// Maximum size of padding in bytes.
         const MOST: u64 = u16::MAX as u64;
         Rest(match (style, extent) {
             (Style::Pad, Extent::Bytes(len)) => vec![0; usize::try_from(len.min(MOST)).unwrap_or(0)],

@@ -8,7 +8,7 @@ use super::{Counted, Extent, Rest, short};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::values::{FromValues, Values};
 
-/// The bytes before the first NUL.
+/// Returns the bytes before the first NUL.
 pub fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&b| b == 0).next().unwrap_or(bytes)
 }
@@ -21,7 +21,7 @@ macro_rules! texts {
         pub struct $name(pub Vec<u8>);
 
         impl $name {
-            /// The text: the bytes before the first NUL, in the recording machine's encoding.
+            /// Returns the text: the bytes before the first NUL, in the recording machine's encoding.
             pub fn text(&self) -> &[u8] {
                 until_nul(&self.0)
             }
@@ -42,12 +42,12 @@ texts! {
     /// A string preceded by its length as a `u32`: text, NUL and padding (perf rounds the length up to a multiple of
     /// 64).
     Str,
-    /// A NUL-terminated string without padding; kept here with its NUL.
+    /// A NUL-terminated string without padding; the value includes the NUL.
     CStr,
 }
 
 impl Text {
-    /// `text` with a NUL and zeros up to a multiple of `align` bytes.
+    /// Returns `text` with a NUL and zeros up to a multiple of `align` bytes.
     pub fn padded(text: &[u8], align: usize) -> Self {
         let mut room = text.to_vec();
         room.resize(text.len().saturating_add(1).next_multiple_of(align.max(1)), 0);
@@ -63,7 +63,7 @@ impl Str {
 }
 
 impl CStr {
-    /// `text` with its NUL.
+    /// Returns `text` with its NUL.
     pub fn new(text: &[u8]) -> Self {
         CStr(Text::padded(text, 1).0)
     }
@@ -166,7 +166,7 @@ impl Describe for CStr {
 pub struct Chars<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> Chars<N> {
-    /// The text: the bytes before the first NUL, or all.
+    /// Returns the text: the bytes before the first NUL, or all bytes.
     pub fn text(&self) -> &[u8] {
         until_nul(&self.0)
     }

@@ -142,7 +142,7 @@ fn unreadable_sections(of: &Whole) -> BTreeSet<u32> {
     ids.filter(|&id| matches!(of.recording.feature(FeatureId(id)), Some(Err(_)))).collect()
 }
 
-/// Returns the sections that a conversion is intended to change, for any contents.
+/// Returns the sections that a conversion is intended to change, regardless of their contents.
 fn meant(words: &str) -> BTreeSet<u32> {
     let words: Vec<&str> = words.split(' ').collect();
     let mut all = BTreeSet::new();
@@ -192,7 +192,7 @@ impl Base {
         Base { name, patched: Patched::new(bytes), usual, perf }
     }
 
-    /// Returns offsets and sizes for `part` with which it shares bytes with `other`.
+    /// Returns offsets and sizes for `part` such that it shares bytes with `other`.
     fn places(&self, part: Part, other: Part) -> Vec<FileSection> {
         let (own, other) = (self.patched.places[&part], self.patched.places[&other]);
         let end = other.offset + other.size;

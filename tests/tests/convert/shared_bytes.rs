@@ -76,7 +76,7 @@ fn said(perf: &Perf, path: &Path, questions: &[Question]) -> Option<String> {
     Some(all)
 }
 
-/// Returns offsets and sizes for a part of `size` bytes with which it shares bytes with the part at `other`.
+/// Returns offsets and sizes for a part of `size` bytes such that it shares bytes with the part at `other`.
 fn variants(size: u64, other: FileSection) -> Vec<FileSection> {
     let end = other.offset + other.size;
     let mut all = vec![FileSection { offset: end.saturating_sub(8), size }];
@@ -344,7 +344,7 @@ fn attributes_are_whole_or_refused() {
     }
 }
 
-/// Data with an offset after the end of the file would be inside other parts after these have moved there.
+/// Data with an offset after the end of the file would be inside of other parts after these have been moved there.
 #[test]
 fn names_of_events_are_in_the_file_or_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -359,7 +359,7 @@ fn names_of_events_are_in_the_file_or_refused() {
     }
 }
 
-/// After bytes that are not build IDs, added ones would not be read.
+/// Build IDs that are added after bytes that are not build IDs would not be read.
 #[test]
 fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -374,7 +374,7 @@ fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
     assert_eq!(run(folder.path(), &["--drop", "BUILD_ID"]).0, Some(0));
 }
 
-/// The end of the records says where the table is. Where it is wrong, other bytes are in the place of the table.
+/// The end of the records determines the offset of the table. If it is wrong, the table contains other bytes.
 #[test]
 fn other_bytes_are_not_taken_for_the_table() {
     let folder = tempfile::tempdir().expect("a folder");

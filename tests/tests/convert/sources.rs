@@ -44,7 +44,7 @@ fn swap() -> Vec<Box<dyn Stage>> {
     vec![Box::new(Swap::new(Target::Other, Unknown::Keep))]
 }
 
-/// The output depends neither on the kind of the input nor on that of the output.
+/// The output depends neither on the kind of the input nor on the kind of the output.
 #[test]
 fn memory_readers_and_files_give_the_same() {
     for name in ["6.1-x86_64-file-default", "6.1-x86_64-pipe-z", "6.12-s390x-file-tp-g", "7.2-x86_64-file-defer"] {
@@ -57,7 +57,7 @@ fn memory_readers_and_files_give_the_same() {
             let open = RecordingReader::open_path(&path, Options::default()).expect("a recording");
             assert_eq!(into_memory(memory(), to, swap()), Ok(expected.clone()), "{name}, memory");
             assert_eq!(into_memory(stream(), to, swap()), Ok(expected.clone()), "{name}, a reader");
-            // What is between the parts of a file is not in an open recording.
+            // An open recording does not contain the bytes between the parts of a file.
             if open.container_layout().container() == ContainerKind::Pipe {
                 assert_eq!(into_memory(Input::from_records(open), to, swap()), Ok(expected), "{name}, open");
             }
@@ -67,7 +67,7 @@ fn memory_readers_and_files_give_the_same() {
     assert!(error.is_refusal(), "{error}");
 }
 
-/// The attribute of each sample, compressed ones included.
+/// Returns the attribute of each sample, including compressed samples.
 fn samples(bytes: Vec<u8>) -> Result<Vec<Attr>, String> {
     let plain = into_memory(Input::from_source(bytes), None, vec![Box::new(Decompress::default())])?;
     let whole = Whole::read(plain).map_err(|error| error.to_string())?;
@@ -93,7 +93,7 @@ fn merged(a: &Path, b: &Path, order: Order) -> Result<Vec<u8>, String> {
     into_memory(Input::several(vec![open(a)?, open(b)?], order), Some(ContainerKind::File), Vec::new())
 }
 
-/// Neighbours among the fixtures: their events differ or are the same, their IDs collide or do not.
+/// Pairs of adjacent fixtures: their events differ or are equal, their IDs collide or do not.
 #[test]
 fn merged_recordings_keep_every_sample_with_its_event() {
     let all = fixtures();
@@ -142,7 +142,8 @@ fn merged_recordings_keep_every_sample_with_its_event() {
     assert!(done > 100 && refused > 0, "{done} merged, {refused} refused");
 }
 
-/// The same IDs for different events, as after a restart of the machine. Samples of groups contain the IDs of all.
+/// Different events have the same IDs, as after a restart of the machine. Samples of groups contain the IDs of all
+/// events.
 #[test]
 fn ids_that_collide_are_replaced_everywhere() {
     let bytes = fs::read(fixture("6.1-x86_64-file-group-S").path).expect("a fixture");
@@ -174,7 +175,7 @@ fn ids_that_collide_are_replaced_everywhere() {
     assert_eq!(after[..before.len()], before[..]);
     for ((was, before), (is, after)) in before.iter().zip(&after[before.len()..]) {
         assert_eq!(*is, if *was == 0 { count } else { *was });
-        // The second event keeps its ID, the first has another one; both are in every sample.
+        // The second event keeps its ID, the first receives a new one; every sample contains both.
         let ids = after.event_ids(events);
         assert!(ids.known && ids.unknown.is_none());
         assert_ne!(before, after);
@@ -190,7 +191,7 @@ fn payloads_are_merged_with_their_records() {
     let both = into_memory(Input::several(inputs, Order::Input), None, Vec::new()).expect("they can be merged");
     let both = Whole::read(both).expect("a recording");
     assert!(one.records.iter().any(|(_, kind)| *kind == RecordType::AUXTRACE));
-    // Records with what follows them.
+    // Records with the data after them.
     let aux = |whole: &Whole| -> Vec<u8> {
         let ends = whole.records.iter().skip(1).map(|next| next.0).chain([whole.records_end]);
         let all = whole.records.iter().zip(ends).filter(|((_, kind), _)| *kind == RecordType::AUXTRACE);

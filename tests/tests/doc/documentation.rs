@@ -148,7 +148,7 @@ fn check(example: &Example) -> Result<(), String> {
     Err(format!("prints something else:\n{diff}"))
 }
 
-/// The folders of the crates that are published.
+/// Returns the folders of the crates that are published.
 fn crates() -> io::Result<Vec<PathBuf>> {
     let folders = fs::read_dir(recordings::root())?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     let is_published = |folder: &PathBuf| {
@@ -158,7 +158,7 @@ fn crates() -> io::Result<Vec<PathBuf>> {
     Ok(folders.into_iter().filter(is_published).collect())
 }
 
-/// The pages of docs/.
+/// Returns the pages of docs/.
 fn pages() -> io::Result<Vec<PathBuf>> {
     let paths = fs::read_dir(recordings::root().join("docs"))?.map(|entry| Ok(entry?.path()));
     let mut pages = paths.collect::<io::Result<Vec<_>>>()?;
@@ -261,10 +261,10 @@ fn words_to_avoid_are_rare() {
     assert!(found.len() <= TOLERATED, "{}", found.join("\n"));
 }
 
-/// The files of the project as its documents name them in links from where a relative link leads nowhere.
+/// The URL by which documents link to files of the project if a relative link does not work there.
 const REPOSITORY: &str = "https://github.com/perfconv/perfconv/blob/main/";
 
-/// What GitHub, and mdBook, call a heading in links to it.
+/// Returns the anchor that GitHub and mdBook generate for a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
@@ -283,8 +283,8 @@ fn anchors(markdown: &str) -> Vec<String> {
     anchors
 }
 
-/// GitHub and crates.io show no error for a link that leads nowhere. In the book, only pages have a place, and crates.io
-/// and docs.rs know no other file of the project.
+/// GitHub and crates.io show no error for a broken link. The book contains only pages, and crates.io and docs.rs
+/// contain no other file of the project.
 #[test]
 fn links_between_documents_lead_somewhere() {
     let root = recordings::root();
@@ -312,7 +312,7 @@ fn links_between_documents_lead_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// The index on GitHub and that of the book.
+/// The indexes on GitHub and of the book contain every page.
 #[test]
 fn every_page_is_in_the_index() {
     for index in ["README.md", "SUMMARY.md"] {
