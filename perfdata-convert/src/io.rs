@@ -32,7 +32,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// The name that means standard input or output.
+/// The name for standard input or output.
 const STANDARD: &str = "-";
 
 /// Opens a file whose name comes from a recording. Refuses everything except regular files before opening it: opening a

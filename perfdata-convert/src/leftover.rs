@@ -42,8 +42,8 @@ impl Leftover {
         }
     }
 
-    /// Refuses a conversion to a file if the data after a record are incomplete: readers would take the bytes that
-    /// follow for these data.
+    /// Refuses a conversion to a file if the data after a record are incomplete: readers would interpret the
+    /// bytes that follow as these data.
     ///
     /// # Errors
     /// The data after the last record are truncated.
@@ -82,7 +82,7 @@ impl fmt::Display for Leftover {
     }
 }
 
-/// Returns the error of a conversion that would drop records after damage at `offset`.
+/// Returns the error of a conversion that would drop records after a corrupt part at `offset`.
 pub(crate) fn damaged(offset: u64, why: impl fmt::Display) -> error::Error {
     let what = format!("at offset {offset:#x}: {why}: the records are damaged here, and those behind would be lost");
     error::Error::Refused(what).with_step(Step::Recover)

@@ -45,7 +45,7 @@ pub(super) enum Kind {
     Stream(Box<dyn Read + Send>),
     /// A directory of `perf record --threads` or `--kcore`.
     Directory(Directory),
-    /// The readable part of a corrupt file, and what a survey found in the file.
+    /// The readable part of a corrupt file, and the result of its survey.
     Damaged(Bytes, Foreknown),
     /// The readable parts of the files of a corrupt directory, `data` first, and the results of the surveys.
     DamagedDirectory(Directory, Vec<Foreknown>),

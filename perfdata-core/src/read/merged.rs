@@ -43,8 +43,8 @@ pub trait Lane {
 
 /// The records of several streams as one; records of one stream keep their order.
 ///
-/// Of a corrupt stream, the records before the damage are returned; after the records of all streams, reading fails once
-/// for each such stream. Memory is bounded: a block of each stream, and the memory of zstd.
+/// For a corrupt stream, the records before the corrupt part are returned; after the records of all streams, reading
+/// fails once for each such stream. Memory is bounded: a block of each stream, and the memory of zstd.
 #[derive(Debug)]
 pub struct Merged<L> {
     lanes: Vec<L>,

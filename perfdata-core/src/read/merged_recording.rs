@@ -224,7 +224,7 @@ fn fill(batch: &RecordBatch<'_>, block: &mut Vec<u8>) {
     block.extend_from_slice(batch.bytes());
 }
 
-/// Replaces the event IDs in `bytes`, a copy of `raw`. The declarations of the records say where the IDs are.
+/// Replaces the event IDs in `bytes`, a copy of `raw`. The declarations of the records determine the offsets of the IDs.
 fn map_ids(raw: &RawRecord<'_>, events: &Events, ids: &HashMap<u64, u64>, bytes: &mut [u8]) -> Result<()> {
     let record = Record::decode(raw, &events.layout_of(raw))?;
     let mut found = MappedIds { ids, at: RecordHeader::SIZE, found: Vec::new() };

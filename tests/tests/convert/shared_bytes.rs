@@ -326,7 +326,7 @@ fn parts_that_share_bytes_are_named() {
     assert!(fs::read(folder.path().join("out.data")).expect("a copy") == bytes);
 }
 
-/// Attributes of which the last one is incomplete.
+/// The last attribute is incomplete.
 #[test]
 fn attributes_are_whole_or_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
