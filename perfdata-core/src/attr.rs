@@ -161,83 +161,83 @@ bitfield! {
     /// The flags word of an attribute (byte 40), in little-endian bit numbering for both byte orders.
     pub struct AttrFlags: mirrored u64 {
         /// The event starts disabled.
-        disabled 0 1 since "2.6.31",
+        disabled with_disabled 0 1 since "2.6.31",
         /// Children inherit the event.
-        inherit 1 1 since "2.6.31",
+        inherit with_inherit 1 1 since "2.6.31",
         /// Must always be on the PMU.
-        pinned 2 1 since "2.6.31",
+        pinned with_pinned 2 1 since "2.6.31",
         /// Its group must be the only one on the PMU.
-        exclusive 3 1 since "2.6.31",
+        exclusive with_exclusive 3 1 since "2.6.31",
         /// Does not count user space.
-        exclude_user 4 1 since "2.6.31",
+        exclude_user with_exclude_user 4 1 since "2.6.31",
         /// Does not count the kernel.
-        exclude_kernel 5 1 since "2.6.31",
+        exclude_kernel with_exclude_kernel 5 1 since "2.6.31",
         /// Does not count the hypervisor.
-        exclude_hv 6 1 since "2.6.31",
+        exclude_hv with_exclude_hv 6 1 since "2.6.31",
         /// Does not count while idle.
-        exclude_idle 7 1 since "2.6.31",
+        exclude_idle with_exclude_idle 7 1 since "2.6.31",
         /// Writes MMAP records for executable mappings.
-        mmap 8 1 since "2.6.31",
+        mmap with_mmap 8 1 since "2.6.31",
         /// Writes COMM records.
-        comm 9 1 since "2.6.31",
+        comm with_comm 9 1 since "2.6.31",
         /// `sample_period` is a frequency in Hz.
-        freq 10 1 since "2.6.31",
+        freq with_freq 10 1 since "2.6.31",
         /// Counts per task.
-        inherit_stat 11 1 since "2.6.31",
+        inherit_stat with_inherit_stat 11 1 since "2.6.31",
         /// exec enables the event.
-        enable_on_exec 12 1 since "2.6.31",
+        enable_on_exec with_enable_on_exec 12 1 since "2.6.31",
         /// Writes FORK and EXIT records.
-        task 13 1 since "2.6.31",
+        task with_task 13 1 since "2.6.31",
         /// `wakeup` is a number of bytes instead of events.
-        watermark 14 1 since "2.6.32",
+        watermark with_watermark 14 1 since "2.6.32",
         /// Permitted skid of the sampled address: from 0 (arbitrary) to 3 (none).
-        precise_ip 15 2 since "2.6.35",
+        precise_ip with_precise_ip 15 2 since "2.6.35",
         /// Also writes MMAP records for data mappings.
-        mmap_data 17 1 since "2.6.36",
+        mmap_data with_mmap_data 17 1 since "2.6.36",
         /// Kernel records other than SAMPLE end with a `sample_id` trailer.
-        sample_id_all 18 1 since "2.6.38",
+        sample_id_all with_sample_id_all 18 1 since "2.6.38",
         /// Does not count the host.
-        exclude_host 19 1 since "3.2",
+        exclude_host with_exclude_host 19 1 since "3.2",
         /// Does not count guests.
-        exclude_guest 20 1 since "3.2",
+        exclude_guest with_exclude_guest 20 1 since "3.2",
         /// Callchains without the kernel part.
-        exclude_callchain_kernel 21 1 since "3.7",
+        exclude_callchain_kernel with_exclude_callchain_kernel 21 1 since "3.7",
         /// Callchains without the user part.
-        exclude_callchain_user 22 1 since "3.7",
+        exclude_callchain_user with_exclude_callchain_user 22 1 since "3.7",
         /// Writes MMAP2 instead of MMAP records.
-        mmap2 23 1 since "3.16",
+        mmap2 with_mmap2 23 1 since "3.16",
         /// COMM records caused by exec are marked.
-        comm_exec 24 1 since "3.16",
+        comm_exec with_comm_exec 24 1 since "3.16",
         /// `clockid` selects the clock of the times.
-        use_clockid 25 1 since "4.1",
+        use_clockid with_use_clockid 25 1 since "4.1",
         /// Writes SWITCH records.
-        context_switch 26 1 since "4.3",
+        context_switch with_context_switch 26 1 since "4.3",
         /// The kernel writes the ring buffer from end to start.
-        write_backward 27 1 since "4.7",
+        write_backward with_write_backward 27 1 since "4.7",
         /// Writes NAMESPACES records.
-        namespaces 28 1 since "4.12",
+        namespaces with_namespaces 28 1 since "4.12",
         /// Writes KSYMBOL records.
-        ksymbol 29 1 since "5.1",
+        ksymbol with_ksymbol 29 1 since "5.1",
         /// Writes BPF_EVENT records.
-        bpf_event 30 1 since "5.1",
+        bpf_event with_bpf_event 30 1 since "5.1",
         /// The event writes its data to the AUX event.
-        aux_output 31 1 since "5.4",
+        aux_output with_aux_output 31 1 since "5.4",
         /// Writes CGROUP records.
-        cgroup 32 1 since "5.7",
+        cgroup with_cgroup 32 1 since "5.7",
         /// Writes TEXT_POKE records.
-        text_poke 33 1 since "5.9",
+        text_poke with_text_poke 33 1 since "5.9",
         /// MMAP2 records contain build IDs.
-        build_id 34 1 since "5.12",
+        build_id with_build_id 34 1 since "5.12",
         /// Only threads inherit the event.
-        inherit_thread 35 1 since "5.13",
+        inherit_thread with_inherit_thread 35 1 since "5.13",
         /// exec removes the event.
-        remove_on_exec 36 1 since "5.13",
+        remove_on_exec with_remove_on_exec 36 1 since "5.13",
         /// An overflow raises SIGTRAP.
-        sigtrap 37 1 since "5.13",
+        sigtrap with_sigtrap 37 1 since "5.13",
         /// User callchains follow later, in CALLCHAIN_DEFERRED records.
-        defer_callchain 38 1 since "6.19",
+        defer_callchain with_defer_callchain 38 1 since "6.19",
         /// This event writes the deferred callchains.
-        defer_output 39 1 since "6.19",
+        defer_output with_defer_output 39 1 since "6.19",
     }
 }
 
@@ -245,11 +245,11 @@ bitfield! {
     /// Effect of an event on the AUX trace (byte 116, since 6.13).
     pub struct AuxAction: mirrored u32 {
         /// The trace starts paused.
-        aux_start_paused 0 1 since "6.13",
+        aux_start_paused with_aux_start_paused 0 1 since "6.13",
         /// Pauses the trace.
-        aux_pause 1 1 since "6.13",
+        aux_pause with_aux_pause 1 1 since "6.13",
         /// Resumes the trace.
-        aux_resume 2 1 since "6.13",
+        aux_resume with_aux_resume 2 1 since "6.13",
     }
 }
 

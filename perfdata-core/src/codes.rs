@@ -118,8 +118,9 @@ macro_rules! flags {
 }
 pub(crate) use flags;
 
-/// Declares a word of small fields: `pub struct AttrFlags: mirrored u64 { disabled 0 1 since "2.6.31", precise_ip 15 2
-/// since "2.6.35", … }` with the first bit (in little-endian numbering), the width and the release of each.
+/// Declares a word of small fields: `pub struct AttrFlags: mirrored u64 { disabled with_disabled 0 1 since "2.6.31",
+/// precise_ip with_precise_ip 15 2 since "2.6.35", … }` with the names of the functions that read and set it, the first
+/// bit (in little-endian numbering), the width and the release of each.
 ///
 /// A C compiler fills a word of bit-fields from the least significant bit on little-endian machines and from the most
 /// significant bit on big-endian machines. The value stored here is always in little-endian numbering. Reading and
@@ -129,7 +130,9 @@ pub(crate) use flags;
 macro_rules! bitfield {
     (@mirrored mirrored) => { true };
     (@mirrored numeric) => { false };
-    ($(#[$meta:meta])* pub struct $name:ident: $order:ident $word:ty { $($(#[$fmeta:meta])* $field:ident $bit:literal $width:literal since $since:literal),* $(,)? }) => {
+    (@value 1 $word:ty) => { bool };
+    (@value $width:tt $word:ty) => { $word };
+    ($(#[$meta:meta])* pub struct $name:ident: $order:ident $word:ty { $($(#[$fmeta:meta])* $field:ident $setter:ident $bit:literal $width:tt since $since:literal),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub $word);
@@ -148,6 +151,15 @@ macro_rules! bitfield {
                 #[inline]
                 pub const fn $field(self) -> $word {
                     self.0 >> $bit & (<$word>::MAX >> (<$word>::BITS - $width))
+                }
+
+                #[doc = concat!("Returns this word with [`", stringify!($field), "`](Self::", stringify!($field), ") set to `value`. Higher bits of `value` are discarded.")]
+                #[inline]
+                #[must_use]
+                pub const fn $setter(self, value: $crate::codes::bitfield!(@value $width $word)) -> Self {
+                    const { assert!($crate::codes::is_setter_of(stringify!($setter), stringify!($field))) };
+                    let mask = <$word>::MAX >> (<$word>::BITS - $width);
+                    Self(self.0 & !(mask << $bit) | (value as $word & mask) << $bit)
                 }
             )*
 
@@ -244,18 +256,31 @@ macro_rules! bitfield {
 }
 pub(crate) use bitfield;
 
+/// Returns whether `setter` is `with_` and the name of the field.
+pub(crate) const fn is_setter_of(setter: &str, field: &str) -> bool {
+    let Some((b"with_", mut setter)) = setter.as_bytes().split_at_checked(5) else { return false };
+    let mut field = field.as_bytes();
+    while let ([a, rest_of_setter @ ..], [b, rest_of_field @ ..]) = (setter, field) {
+        if *a != *b {
+            return false;
+        }
+        (setter, field) = (rest_of_setter, rest_of_field);
+    }
+    setter.is_empty() && field.is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     use binrw::Endian;
 
     bitfield! {
         /// A single bit, a field that crosses a byte boundary, a wide field.
-        pub struct Sample: mirrored u32 { single 0 1 since "3.4", pair 7 2 since "4.1", wide 16 16 since "6.0" }
+        pub struct Sample: mirrored u32 { single with_single 0 1 since "3.4", pair with_pair 7 2 since "4.1", wide with_wide 16 16 since "6.0" }
     }
 
     #[test]
     fn fields_keep_their_inner_order() {
-        let word = Sample(0).with("single", 1).unwrap().with("pair", 1).unwrap().with("wide", 0x1234).unwrap();
+        let word = Sample(0).with_single(true).with_pair(1).with_wide(0x1234);
         assert_eq!(word.to_wire(Endian::Little), 0x1234_0081);
         // From the top: bit 31 is `single`, bits 24-23 are `pair`, bits 15-0 are `wide`.
         assert_eq!(word.to_wire(Endian::Big), 0x8080_1234);
@@ -273,6 +298,8 @@ mod tests {
         }
         assert_eq!(Sample(1 << 3).unknown(), 1 << 3);
         assert_eq!(Sample(0).with("pair", 4), None);
+        assert_eq!(Sample(0).with("pair", 3), Some(Sample(0).with_pair(3)));
+        assert_eq!(Sample(u32::MAX).with_pair(4).with_single(false), Sample(!0x181));
         let known = |version: &str| Sample(u32::MAX).known_in(version.parse().unwrap());
         assert_eq!((known("3.3").0, known("4.0").0, known("5.9").0, known("6.0").0), (0, 1, 0x181, 0xffff_0181));
     }

@@ -26,7 +26,7 @@ bitfield! {
     /// The bit-field of `struct bpf_prog_info`.
     pub struct BpfProgFlags: mirrored u32 {
         /// The program's licence is compatible with the GPL.
-        gpl_compatible 0 1 since "4.18",
+        gpl_compatible with_gpl_compatible 0 1 since "4.18",
     }
 }
 

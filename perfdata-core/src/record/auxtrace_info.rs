@@ -180,9 +180,9 @@ bitfield! {
     /// Two numbers in the second word of CoreSight.
     pub struct CsEtmPmu: numeric u64 {
         /// Number of trace units.
-        nr_cpus 0 32 since "4.9",
+        nr_cpus with_nr_cpus 0 32 since "4.9",
         /// Type number of the PMU.
-        pmu_type 32 32 since "4.9",
+        pmu_type with_pmu_type 32 32 since "4.9",
     }
 }
 

@@ -145,25 +145,25 @@ bitfield! {
     /// Properties of one branch, `struct perf_branch_entry`.
     pub struct BranchFlags: mirrored u64 {
         /// The target was mispredicted.
-        mispred 0 1 since "3.4",
+        mispred with_mispred 0 1 since "3.4",
         /// The target was predicted.
-        predicted 1 1 since "3.4",
+        predicted with_predicted 1 1 since "3.4",
         /// In a transaction.
-        in_tx 2 1 since "3.11",
+        in_tx with_in_tx 2 1 since "3.11",
         /// Aborted a transaction.
-        abort 3 1 since "3.11",
+        abort with_abort 3 1 since "3.11",
         /// Cycles since the last branch.
-        cycles 4 16 since "4.3",
+        cycles with_cycles 4 16 since "4.3",
         /// Type of branch, `PERF_BR_*`.
-        kind 20 4 since "4.14",
+        kind with_kind 20 4 since "4.14",
         /// Speculation, `PERF_BR_SPEC_*`.
-        spec 24 2 since "6.1",
+        spec with_spec 24 2 since "6.1",
         /// Further types of branch, `PERF_BR_NEW_*`.
-        new_kind 26 4 since "6.1",
+        new_kind with_new_kind 26 4 since "6.1",
         /// Privilege, `PERF_BR_PRIV_*`.
-        privilege 30 3 since "6.1",
+        privilege with_privilege 30 3 since "6.1",
         /// Conditional, and not taken (tools/perf/util/branch.h, 6.15; the kernel does not set it).
-        not_taken 33 1 since "6.15",
+        not_taken with_not_taken 33 1 since "6.15",
     }
 }
 
@@ -237,11 +237,11 @@ bitfield! {
     /// depends on the processor; the first is the value of WEIGHT alone.
     pub struct Weights: numeric u64 {
         /// On x86 the latency of the whole access in cycles.
-        var1_dw 0 32 since "5.12",
+        var1_dw with_var1_dw 0 32 since "5.12",
         /// On x86 the latency of the instruction in cycles.
-        var2_w 32 16 since "5.12",
+        var2_w with_var2_w 32 16 since "5.12",
         /// On x86 cycles from one retired instruction to the next.
-        var3_w 48 16 since "5.12",
+        var3_w with_var3_w 48 16 since "5.12",
     }
 }
 
@@ -250,27 +250,27 @@ bitfield! {
     /// `PERF_MEM_*` there.
     pub struct DataSource: numeric u64 {
         /// Load, store, prefetch or execution.
-        op 0 5 since "3.10",
+        op with_op 0 5 since "3.10",
         /// Level of the memory hierarchy, hit or miss.
-        level 5 14 since "3.10",
+        level with_level 5 14 since "3.10",
         /// Result of snooping.
-        snoop 19 5 since "3.10",
+        snoop with_snoop 19 5 since "3.10",
         /// Locked access.
-        lock 24 2 since "3.10",
+        lock with_lock 24 2 since "3.10",
         /// Result of the TLB lookup.
-        tlb 26 7 since "3.10",
+        tlb with_tlb 26 7 since "3.10",
         /// Level as a number.
-        level_number 33 4 since "4.14",
+        level_number with_level_number 33 4 since "4.14",
         /// Remote.
-        remote 37 1 since "4.14",
+        remote with_remote 37 1 since "4.14",
         /// More results of snooping.
-        snoop_more 38 2 since "4.14",
+        snoop_more with_snoop_more 38 2 since "4.14",
         /// Cause that blocked the access.
-        blocked 40 3 since "5.12",
+        blocked with_blocked 40 3 since "5.12",
         /// Hops to the datum.
-        hops 43 3 since "5.16",
+        hops with_hops 43 3 since "5.16",
         /// Memory region.
-        region 46 5 since "7.0",
+        region with_region 46 5 since "7.0",
     }
 }
 
@@ -415,7 +415,7 @@ mod tests {
     /// A flag of perf itself (`perf inject --itrace` of Arm SPE), mirrored like the kernel's flags.
     #[test]
     fn branches_that_were_not_taken() {
-        let flags = BranchFlags::default().with("not_taken", 1).expect("a field");
+        let flags = BranchFlags::default().with_not_taken(true);
         assert_eq!((flags.0, flags.not_taken(), flags.unknown()), (1 << 33, 1, 0));
         assert_eq!((flags.to_wire(Endian::Little), flags.to_wire(Endian::Big)), (1 << 33, 1 << 30));
     }

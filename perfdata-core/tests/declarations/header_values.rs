@@ -190,7 +190,7 @@ fn attribute_of_every_size() {
 fn precise_ip() {
     // On the wire of a big-endian machine, the field's lowest bit is bit 64 - 15 - 2 = 47.
     for (value, little, big) in [(1, 0x0_8000, 1 << 47), (2, 0x1_0000, 1 << 48), (3, 0x1_8000, 3 << 47)] {
-        let flags = AttrFlags(0).with("precise_ip", value).unwrap();
+        let flags = AttrFlags(0).with_precise_ip(value);
         assert_eq!(flags.to_wire(Endian::Little), little);
         assert_eq!(flags.to_wire(Endian::Big), big);
         assert_eq!(AttrFlags::from_wire(big, Endian::Big).precise_ip(), value);

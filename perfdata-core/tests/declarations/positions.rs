@@ -34,7 +34,7 @@ fn choices() -> impl Iterator<Item = SampleType> {
 
 /// The one event of a recording.
 fn events(sample_type: SampleType) -> Events {
-    let flags = AttrFlags::default().with("sample_id_all", 1).expect("a flag");
+    let flags = AttrFlags::default().with_sample_id_all(true);
     let attr = Attr { sample_type, flags, ..Attr::default() };
     [Event { attr, ids: vec![] }].into_iter().collect()
 }

@@ -86,21 +86,19 @@ pub(super) fn ids(at: usize) -> Vec<u64> {
     (0..u64::from(CPUS)).map(|cpu| 1000 + 100 * at as u64 + cpu).collect()
 }
 
-fn attr(mix: Mix, at: usize, kind: EventType, config: u64) -> Option<Attr> {
-    let mut flags = AttrFlags::default().with("sample_id_all", 1)?.with("inherit", 1)?.with("exclude_guest", 1)?;
+fn attr(mix: Mix, at: usize, kind: EventType, config: u64) -> Attr {
+    let mut flags = AttrFlags::default().with_sample_id_all(true).with_inherit(true).with_exclude_guest(true);
     if kind != EventType::TRACEPOINT {
-        flags = flags.with("freq", 1)?;
+        flags = flags.with_freq(true);
     }
     if at == 0 {
-        for flag in ["mmap", "mmap2", "comm", "comm_exec", "task"] {
-            flags = flags.with(flag, 1)?;
-        }
+        flags = flags.with_mmap(true).with_mmap2(true).with_comm(true).with_comm_exec(true).with_task(true);
     }
     if mix == Mix::System {
-        flags = flags.with("context_switch", 1)?;
+        flags = flags.with_context_switch(true);
     }
     let stacks = mix == Mix::Stacks;
-    Some(Attr {
+    Attr {
         kind,
         size: 128,
         config,
@@ -121,7 +119,7 @@ fn attr(mix: Mix, at: usize, kind: EventType, config: u64) -> Option<Attr> {
         aux_action: Some(Default::default()),
         sig_data: Some(0),
         ..Attr::default()
-    })
+    }
 }
 
 /// Returns the model of a recording.
@@ -129,7 +127,7 @@ pub(super) fn model(mix: Mix, endian: Endian) -> Result<Recording> {
     let mut recording = Recording::new(endian);
     let mut descs = Vec::new();
     for (at, &(kind, config, name)) in mix.events().iter().enumerate() {
-        let attr = attr(mix, at, kind, config).expect("all of these flags exist");
+        let attr = attr(mix, at, kind, config);
         descs.push((attr.clone(), Str::new(name.as_bytes()), ids(at)));
         recording.events.push(Event { attr, ids: ids(at) });
     }

@@ -313,7 +313,7 @@ mod tests {
     /// What is read at known places is what the declarations have there.
     #[test]
     fn records_say_what_decoding_says() {
-        let flags = AttrFlags::default().with("sample_id_all", 1).expect("a flag");
+        let flags = AttrFlags::default().with_sample_id_all(true);
         let attr = Attr { sample_type: SampleType::TIME, flags, ..Attr::default() };
         let layout = Layout::of_attr(&attr);
         let events: Events = [Event { attr, ids: vec![] }].into_iter().collect();

@@ -301,7 +301,7 @@ mod tests {
         for round in 0..40_000 {
             let endian = random.one_of([Endian::Little, Endian::Big]);
             let sample_type = types[round % types.len()];
-            let flags = AttrFlags::default().with("sample_id_all", 1).unwrap();
+            let flags = AttrFlags::default().with_sample_id_all(true);
             let event = |id| Event { attr: Attr { sample_type, flags, ..Attr::default() }, ids: vec![id] };
             let mut recording = Recording::new(endian);
             recording.events = [event(5), event(6)].into_iter().take(random.one_of([1, 2])).collect();

@@ -21,7 +21,7 @@ fn labprog0() -> BpfProgInfo {
         map_ids: 0,
         name: Chars(*b"labprog0\0\0\0\0\0\0\0\0"),
         ifindex: 0,
-        flags: BpfProgFlags(0).with("gpl_compatible", 1).expect("it exists"),
+        flags: BpfProgFlags(0).with_gpl_compatible(true),
         netns_dev: 0,
         netns_ino: 0,
         nr_jited_ksyms: 1,

@@ -17,11 +17,7 @@ pub fn cpu_clock() -> Attr {
         sample_period: 4000,
         sample_type: SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::PERIOD,
         read_format: ReadFormat::ID | ReadFormat::LOST,
-        flags: AttrFlags(0)
-            .with("disabled", 1)
-            .and_then(|flags| flags.with("precise_ip", 1))
-            .and_then(|flags| flags.with("exclude_guest", 1))
-            .expect("names and values that exist"),
+        flags: AttrFlags::default().with_disabled(true).with_precise_ip(1).with_exclude_guest(true),
         wakeup: 0,
         bp_type: 0,
         config1: 0,
