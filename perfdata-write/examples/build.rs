@@ -6,14 +6,12 @@ use std::{env, error::Error, fs::File};
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};
 use perfdata_core::feature::{Feature, FeatureId};
-use perfdata_core::record::{Body, Comm, Record, RecordType, Sample, SampleId, Tid};
+use perfdata_core::record::{Body, Comm, CpuMode, Record, Sample, SampleId, Tid};
 use perfdata_core::wire::{Str, Text};
 use perfdata_core::{Endian, Event, Recording};
-use perfdata_write::{FilePlan, FileWriter};
+use perfdata_write::FileWriter;
 
 const PID: u32 = 42;
-/// `misc` of records in user space.
-const USER: u16 = 2;
 /// Starts the user part of a callchain.
 const CONTEXT_USER: u64 = -512_i64 as u64;
 
@@ -29,37 +27,30 @@ fn main() -> Result<(), Box<dyn Error>> {
         config: SoftwareEvent::CPU_CLOCK.0,
         sample_period: 1_000_000,
         sample_type: parts,
-        flags: AttrFlags::default().with("sample_id_all", 1).ok_or("no such flag")?,
+        flags: AttrFlags::default().with_sample_id_all(true),
         ..Attr::default()
     };
     recording.events.push(Event { attr, ids: vec![1] });
     recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(Str::new(b"nowhere")))?;
     recording.set_feature(FeatureId::ARCH, Feature::Arch(Str::new(b"x86_64")))?;
 
-    // The records. No data is copied from another file, so there are no gaps to fill.
-    let no_gaps: Vec<u8> = Vec::new();
-    let mut writer = FileWriter::begin(File::create(path)?, FilePlan::standard(), &recording, &no_gaps)?;
+    // The records.
+    let mut writer = FileWriter::create(File::create(path)?, &recording)?;
     let tid = Tid { pid: PID, tid: PID };
     let comm = Comm { pid: PID, tid: PID, comm: Text::padded(b"example", 8) };
-    let trailer =
-        SampleId { tid: Some(tid.clone()), time: Some(0), id: None, stream_id: None, cpu: None, identifier: None };
-    writer.write(&record(RecordType::COMM, 0, Body::Comm(comm), Some(trailer)))?;
+    let trailer = SampleId { tid: Some(tid), time: Some(0), ..SampleId::default() };
+    writer.write(&Record::new(Body::Comm(comm)).with_sample_id(trailer))?;
     for (time, stack) in [[0x1010, 0x1000], [0x1020, 0x1000], [0x1010, 0x1000]].into_iter().enumerate() {
         let sample = Sample {
             ip: Some(stack[0]),
-            tid: Some(tid.clone()),
+            tid: Some(tid),
             time: Some((time as u64 + 1) * 1_000_000),
             period: Some(1_000_000),
             callchain: Some([CONTEXT_USER].into_iter().chain(stack).collect::<Vec<u64>>().into()),
             ..Sample::default()
         };
-        writer.write(&record(RecordType::SAMPLE, USER, Body::Sample(sample), None))?;
+        writer.write(&Record::new(Body::Sample(sample)).with_misc(CpuMode::USER.0))?;
     }
     writer.finish(&recording)?;
     Ok(())
-}
-
-/// Returns a record without bytes after its fields.
-fn record(kind: RecordType, misc: u16, body: Body, sample_id: Option<SampleId>) -> Record {
-    Record { kind, misc, body, tail: Vec::new(), sample_id }
 }

@@ -10,18 +10,16 @@
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, fs::File};
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};
-use perfdata_core::record::{Body, CallchainContext, Comm, Mmap, Record, RecordType, Sample, SampleId, Tid};
+use perfdata_core::record::{Body, CallchainContext, Comm, CpuMode, Mmap, Record, Sample, SampleId, Tid};
 use perfdata_core::wire::Text;
 use perfdata_core::{Endian, Event, Recording};
-use perfdata_write::{FilePlan, FileWriter};
+use perfdata_write::FileWriter;
 
 /// The process ID of all samples.
 const PID: u32 = 4242;
 /// The address of the code, and the size of each function in bytes.
 const CODE: u64 = 0x10_0000;
 const ROOM: u64 = 0x100;
-/// `misc` of records in user space.
-const USER: u16 = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let usage = "usage: from_stacks STACKS OUTPUT MAP";
@@ -36,28 +34,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         config: SoftwareEvent::CPU_CLOCK.0,
         sample_period: 1,
         sample_type: SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::CALLCHAIN,
-        flags: AttrFlags::default().with("sample_id_all", 1).ok_or("no such flag")?,
+        flags: AttrFlags::default().with_sample_id_all(true),
         ..Attr::default()
     };
     recording.events.push(Event { attr, ids: vec![1] });
 
-    let no_gaps: Vec<u8> = Vec::new();
-    let mut writer = FileWriter::begin(File::create(output)?, FilePlan::standard(), &recording, &no_gaps)?;
+    let mut writer = FileWriter::create(File::create(output)?, &recording)?;
     let tid = Tid { pid: PID, tid: PID };
-    let mut put = |kind, misc, body, time| -> Result<(), Box<dyn Error>> {
-        let trailer = SampleId { tid: Some(tid.clone()), time, id: None, stream_id: None, cpu: None, identifier: None };
-        let sample_id = (kind != RecordType::SAMPLE).then_some(trailer);
-        Ok(writer.write(&Record { kind, misc, body, tail: Vec::new(), sample_id })?)
-    };
-    put(RecordType::COMM, 0, Body::Comm(Comm { pid: PID, tid: PID, comm: Text::padded(b"stacks", 8) }), Some(0))?;
+    let trailer = SampleId { tid: Some(tid), time: Some(0), ..SampleId::default() };
+    let comm = Comm { pid: PID, tid: PID, comm: Text::padded(b"stacks", 8) };
+    writer.write(&Record::new(Body::Comm(comm)).with_sample_id(trailer.clone()))?;
     // perf reads the names of anonymous code from a map file of the process.
     let (len, filename) = (1 << 30, Text::padded(b"//anon", 8));
-    put(
-        RecordType::MMAP,
-        USER,
-        Body::Mmap(Mmap { pid: PID, tid: PID, addr: CODE, len, pgoff: CODE, filename }),
-        Some(0),
-    )?;
+    let mmap = Mmap { pid: PID, tid: PID, addr: CODE, len, pgoff: CODE, filename };
+    writer.write(&Record::new(Body::Mmap(mmap)).with_misc(CpuMode::USER.0).with_sample_id(trailer))?;
 
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
     let mut time = 0;
@@ -77,12 +67,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             time += 1_000_000;
             let sample = Sample {
                 ip: chain.get(1).copied(),
-                tid: Some(tid.clone()),
+                tid: Some(tid),
                 time: Some(time),
                 callchain: Some(chain.clone().into()),
                 ..Sample::default()
             };
-            put(RecordType::SAMPLE, USER, Body::Sample(sample), None)?;
+            writer.write(&Record::new(Body::Sample(sample)).with_misc(CpuMode::USER.0))?;
         }
     }
     writer.finish(&recording)?;

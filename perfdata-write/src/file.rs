@@ -20,7 +20,7 @@ use crate::plan::FilePlan;
 /// Size of the output buffer in bytes. Larger blocks are written directly.
 pub(crate) const BLOCK: usize = 256 << 10;
 
-/// Writes a file. [`begin`](Self::begin) writes the parts before the records, then come the records, and
+/// Writes a file. [`create`](FileWriter::create) or [`begin`](Self::begin) writes the parts before the records, then come the records, and
 /// [`finish`](Self::finish) writes the rest.
 pub struct FileWriter<'a, W: Write + Seek> {
     out: BufWriter<W>,
@@ -38,6 +38,19 @@ pub struct FileWriter<'a, W: Write + Seek> {
     gaps: &'a dyn Source,
     /// Offset and size of every AUXTRACE record, for the index.
     auxtrace: Vec<AuxtraceIndexEntry>,
+}
+
+/// The gaps of a file that is not a copy.
+static NO_GAPS: Vec<u8> = Vec::new();
+
+impl<W: Write + Seek> FileWriter<'static, W> {
+    /// Starts a new file, with the layout of [`FilePlan::standard`].
+    ///
+    /// # Errors
+    /// As [`begin`](FileWriter::begin).
+    pub fn create(out: W, recording: &Recording) -> Result<Self> {
+        Self::begin(out, FilePlan::standard(), recording, &NO_GAPS)
+    }
 }
 
 impl<'a, W: Write + Seek> FileWriter<'a, W> {

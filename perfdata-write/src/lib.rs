@@ -15,9 +15,9 @@
 //! ```
 //! use perfdata_core::attr::{Attr, EventType, SampleType, SoftwareEvent};
 //! use perfdata_core::read::RecordingReader;
-//! use perfdata_core::record::{Body, Record, RecordType, Sample};
+//! use perfdata_core::record::{Body, CpuMode, Record, Sample};
 //! use perfdata_core::{Endian, Event, Recording};
-//! use perfdata_write::{FilePlan, FileWriter};
+//! use perfdata_write::FileWriter;
 //! use std::io::Cursor;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -32,20 +32,12 @@
 //! };
 //! recording.events.push(Event { attr, ids: vec![1] });
 //!
-//! let no_gaps: Vec<u8> = Vec::new();
-//! let mut writer = FileWriter::begin(Cursor::new(Vec::new()), FilePlan::standard(), &recording, &no_gaps)?;
+//! let mut writer = FileWriter::create(Cursor::new(Vec::new()), &recording)?;
 //! let sample = Sample { ip: Some(0x1000), time: Some(5), ..Sample::default() };
-//! let record = Record {
-//!     kind: RecordType::SAMPLE,
-//!     misc: 2,
-//!     body: Body::Sample(sample),
-//!     tail: Vec::new(),
-//!     sample_id: None,
-//! };
-//! writer.write(&record)?;
+//! writer.write(&Record::new(Body::Sample(sample)).with_misc(CpuMode::USER.0))?;
 //! // A sample that does not match its event is an error: `sample_type` has TIME.
 //! let untimed = Sample { ip: Some(0x1000), ..Sample::default() };
-//! assert!(writer.write(&Record { body: Body::Sample(untimed), ..record }).is_err());
+//! assert!(writer.write(&Record::new(Body::Sample(untimed))).is_err());
 //! let file = writer.finish(&recording)?.into_inner();
 //!
 //! assert!(file.starts_with(b"2ELIFREP"));

@@ -16,7 +16,7 @@ use crate::file::BLOCK;
 use crate::incoming::Incoming;
 use crate::plan::PipePlan;
 
-/// Writes a pipe stream: [`begin`](Self::begin) writes the metadata, then come the records.
+/// Writes a pipe stream: [`create`](Self::create) or [`begin`](Self::begin) writes the metadata, then come the records.
 pub struct PipeWriter<W: Write> {
     out: BufWriter<W>,
     /// `None` for a stream that contains only records: its events are not known.
@@ -26,6 +26,14 @@ pub struct PipeWriter<W: Write> {
 }
 
 impl<W: Write> PipeWriter<W> {
+    /// Starts a new stream, with the layout of [`PipePlan::standard`].
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub fn create(out: W, recording: &Recording) -> Result<Self> {
+        Self::begin(out, PipePlan::standard(recording, PipePlan::END), recording)
+    }
+
     /// Starts a stream with the layout in `plan`.
     ///
     /// # Errors

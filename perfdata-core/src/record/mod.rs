@@ -213,6 +213,25 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns a record with these fields, of their type; of type 0 if they are [`Body::Unknown`], whose type is not
+    /// known. `misc` is 0, and there is no trailer.
+    pub fn new(body: Body) -> Self {
+        let kind = body.kind().unwrap_or_default();
+        Record { kind, misc: 0, body, tail: Vec::new(), sample_id: None }
+    }
+
+    /// Returns the record with this `misc`: CPU mode and flags.
+    #[must_use]
+    pub fn with_misc(self, misc: u16) -> Self {
+        Record { misc, ..self }
+    }
+
+    /// Returns the record with this trailer.
+    #[must_use]
+    pub fn with_sample_id(self, sample_id: SampleId) -> Self {
+        Record { sample_id: Some(sample_id), ..self }
+    }
+
     /// Decodes `raw`, which belongs to an event with `layout`.
     ///
     /// # Errors

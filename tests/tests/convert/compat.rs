@@ -311,7 +311,7 @@ fn made(folder: &Path) -> PathBuf {
     let mut writer = FileWriter::begin(out, FilePlan::standard(), &recording, &gaps).expect("it begins");
     let tid = Tid { pid: 42, tid: 42 };
     let trailer = |time| SampleId {
-        tid: Some(tid.clone()),
+        tid: Some(tid),
         time: Some(time),
         id: None,
         stream_id: None,
@@ -356,7 +356,7 @@ fn made(folder: &Path) -> PathBuf {
         let sample = Sample {
             identifier: Some(11 + (time + 1) % 2),
             ip: Some(0x1000 + time),
-            tid: Some(tid.clone()),
+            tid: Some(tid),
             time: Some(time * 1_000_000),
             cpu: Some(Cpu { cpu: 1, reserved: 0 }),
             period: Some(1_000_000),
