@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (input, output) = (PathBuf::from(input), PathBuf::from(output));
 
     let stages: Vec<Box<dyn Stage>> = vec![Box::new(Between(from.parse()?, to.parse()?))];
-    let summary = Conversion { stages, to: None }.run(&input, Output::create(&output, &input, false)?)?;
+    let summary = Conversion::new(stages).run(&input, Output::create(&output, &input, false)?)?;
     println!("{} read", summary.counts.short());
     Ok(())
 }

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let changes = gone.iter().map(|name| (name.clone(), Change::Drop));
     let stages: Vec<Box<dyn Stage>> = vec![Box::new(Decompress::default()), Box::new(Edit::new(changes)?)];
-    Conversion { stages, to: None }.run(&input, Output::create(&output, &input, false)?)?;
+    Conversion::new(stages).run(&input, Output::create(&output, &input, false)?)?;
     println!("{}", gone.join(" "));
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::inspect::show::json::Json;
 
 /// The numbers of records of a recording, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Counts {
     /// Records of the data section; in a pipe, without metadata.
     pub records: u64,

@@ -10,6 +10,7 @@ const WINDOW_LOG: u32 = 23;
 
 /// A file that is not a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Foreign {
     /// A description, as in "x.data is …".
     pub what: &'static str,

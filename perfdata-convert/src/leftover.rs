@@ -12,6 +12,7 @@ pub(crate) const CUT: &str = "the recording ends inside this record";
 
 /// The bytes at the end of a record stream that are not a complete record.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Leftover {
     /// Their number; 0 if the data after the last record are truncated.
     pub bytes: u64,
@@ -38,7 +39,8 @@ impl Leftover {
     pub(crate) fn check(&self) -> error::Result<()> {
         match self.tail {
             Tail::Cut | Tail::Text | Tail::Zeros => Ok(()),
-            Tail::Damage => Err(damaged(self.offset, &self.why)),
+            // A kind that is not known here is not known to be harmless.
+            _ => Err(damaged(self.offset, &self.why)),
         }
     }
 
@@ -63,7 +65,7 @@ impl Leftover {
             Tail::Text => format!("{bytes} bytes from here on are messages of perf record, no records"),
             Tail::Zeros => format!("{why}: {bytes} zeros from here on, room for records that were never written"),
             Tail::Damage if *bytes == 0 => format!("{why}: there are records in it, so its size is wrong"),
-            Tail::Damage => format!("{why}: damaged; {bytes} bytes from here on are no records"),
+            _ => format!("{why}: damaged; {bytes} bytes from here on are no records"),
         }
     }
 }

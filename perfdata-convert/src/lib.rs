@@ -31,7 +31,7 @@
 //! # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-default.data");
 //! let input = Path::new(input);
 //! let stages: Vec<Box<dyn Stage>> = vec![Box::new(Without(RecordType::COMM))];
-//! Conversion { stages, to: None }.run(input, Output::create(&output, input, false)?)?;
+//! Conversion::new(stages).run(input, Output::create(&output, input, false)?)?;
 //! # assert!(std::fs::metadata(&output)?.len() < std::fs::metadata(input)?.len());
 //! # Ok(())
 //! # }

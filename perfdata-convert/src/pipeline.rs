@@ -32,6 +32,7 @@ pub use stage::{ReadsAhead, Requirements, Stage};
 
 /// The container and byte order of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Form {
     /// The container.
     pub container: ContainerKind,
@@ -72,6 +73,7 @@ pub struct Summary {
 }
 
 /// A selection of stages and container.
+#[non_exhaustive]
 pub struct Conversion {
     /// Steps between reader and writer, in order.
     pub stages: Vec<Box<dyn Stage>>,
@@ -80,6 +82,17 @@ pub struct Conversion {
 }
 
 impl Conversion {
+    /// Returns a conversion that keeps the container of the input.
+    pub fn new(stages: Vec<Box<dyn Stage>>) -> Self {
+        Conversion { stages, to: None }
+    }
+
+    /// Returns the conversion with another container; with that of the input if `to` is `None`.
+    #[must_use]
+    pub fn to(self, to: impl Into<Option<ContainerKind>>) -> Self {
+        Conversion { to: to.into(), ..self }
+    }
+
     /// Converts `input` to `output`.
     ///
     /// # Errors

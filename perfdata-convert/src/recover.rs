@@ -28,6 +28,7 @@ use crate::stages::decompress::Decompress;
 
 /// The result of recovering a damaged recording.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Recovery {
     /// The summary of the conversion.
     pub summary: Summary,
@@ -39,6 +40,7 @@ pub struct Recovery {
 
 /// A skipped range of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Gap {
     /// The name of the file in a directory.
     pub file: Option<String>,

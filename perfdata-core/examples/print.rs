@@ -49,7 +49,7 @@ impl Visitor for Line {
             Leaf::Code(number, None, _) => write!(self.0, " {name}={number}"),
             Leaf::Flags { word, .. } => write!(self.0, " {name}={word:#x}"),
             Leaf::Text(text) => write!(self.0, " {name}={:?}", String::from_utf8_lossy(until_nul(text))),
-            Leaf::Bytes(_) | Leaf::Opaque(_) => write!(self.0, " {name}=({size} bytes)"),
+            _ => write!(self.0, " {name}=({size} bytes)"),
         };
     }
 }

@@ -8,6 +8,7 @@ use crate::version::Version;
 
 /// Presentation of a number, declared after the field's type: `addr: u64 as Hex`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Style {
     /// A decimal number.
     #[default]
@@ -32,6 +33,7 @@ pub enum Style {
 
 /// One indivisible value of the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Leaf<'a> {
     /// An unsigned number.
     Uint(u64, Style),

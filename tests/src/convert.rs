@@ -58,7 +58,7 @@ fn output_in(folder: &TempDir) -> PathBuf {
 pub fn convert(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> error::Result<Converted> {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let result = Output::create(&output_in(&folder), input, false)
-        .and_then(|output| Conversion { stages, to }.run(input, output.synced(false)));
+        .and_then(|output| Conversion::new(stages).to(to).run(input, output.synced(false)));
     match result {
         Ok(summary) => Ok(Converted { folder, summary }),
         Err(error) => {

@@ -49,7 +49,7 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
     }
     let to = to.and_then(Container::kind);
     let output = Output::create(output, &args.input, args.force)?.synced(!args.no_sync);
-    let summary = Conversion { stages: stages()?, to }.run_on(open(&args.input, limits, messages)?, output)?;
+    let summary = Conversion::new(stages()?).to(to).run_on(open(&args.input, limits, messages)?, output)?;
     warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())

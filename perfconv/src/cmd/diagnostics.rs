@@ -60,7 +60,7 @@ impl Given {
     fn beyond(&self, error: &Error, input: Option<&Path>) -> (Option<String>, Option<String>) {
         match error {
             Error::Compared { path, source } => return self.beyond(source, Some(path)),
-            Error::Unrecognised { foreign: Foreign { what, unpack }, .. } => {
+            Error::Unrecognised { foreign: Foreign { what, unpack, .. }, .. } => {
                 let name = input.map_or_else(|| "the input".to_owned(), shown);
                 let way_out = unpack.map(|unpack| format!("; {unpack} in front of perfconv unpacks it"));
                 return (Some(format!("{name} is {what}{}", way_out.unwrap_or_default())), None);
@@ -130,7 +130,7 @@ impl Given {
             let is_open = Input::open(input).and_then(Input::reader).is_ok();
             return (None, is_open.then(|| format!("perfconv verify {}", shell::word(input))));
         }
-        let Some(Foreign { what, unpack }) = foreign::recognise(&first) else { return (None, None) };
+        let Some(Foreign { what, unpack, .. }) = foreign::recognise(&first) else { return (None, None) };
         let note = format!("{} is {what}", shown(input));
         (Some(note), unpack.map(|unpack| format!("{unpack} {} | {}", shell::word(input), self.command(Some(input)))))
     }

@@ -22,7 +22,7 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         return Ok(());
     }
     let dump = Dump { json: args.json, hex: args.hex, types, limit: args.limit };
-    let Dumped { counts, shown, damage } = dump.run(input, out)?;
+    let Dumped { counts, shown, damage, .. } = dump.run(input, out)?;
     for damage in damage {
         messages.warning(damage);
     }

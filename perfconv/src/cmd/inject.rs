@@ -25,7 +25,7 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
     let stages = asked.map(|stage| Box::new(stage) as Box<dyn Stage>).into_iter().collect();
     let to = if args.output == Path::new("-") { ContainerKind::Pipe } else { ContainerKind::File };
     let output = Output::create(&args.output, &args.input, true)?.synced(!args.no_sync);
-    let summary = Conversion { stages, to: Some(to) }.run_on(open(&args.input, limits, messages)?, output)?;
+    let summary = Conversion::new(stages).to(to).run_on(open(&args.input, limits, messages)?, output)?;
     warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())

@@ -18,7 +18,7 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
     let stages = || stages(args, limits);
     let is_converted = args.to.is_some() || !stages()?.is_empty();
     let input = || open(&args.input, limits, messages);
-    let Recovery { summary, skipped, losses } = match args.to {
+    let Recovery { summary, skipped, losses, .. } = match args.to {
         Some(Container::Dir) => {
             let output = OutputDirectory::create(path, &args.input, args.force, to_directory::is_part)?;
             let output = output.synced(!args.no_sync);
@@ -26,7 +26,7 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
         }
         to => {
             let output = Output::create(path, &args.input, args.force)?.synced(!args.no_sync);
-            let conversion = Conversion { stages: stages()?, to: to.and_then(Container::kind) };
+            let conversion = Conversion::new(stages()?).to(to.and_then(Container::kind));
             if is_converted {
                 recover_and(input()?, *strict, |recovered| convert_recovered(conversion, recovered, output))?
             } else {

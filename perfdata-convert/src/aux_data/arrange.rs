@@ -10,6 +10,7 @@ use super::piece::Piece;
 
 /// The meaning of the offsets of a recording's pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Offsets {
     /// They count all bytes of a trace: a lower offset is earlier.
     Count,
@@ -32,21 +33,21 @@ impl Offsets {
             Some(AuxtracePrivate::CsEtm(etm)) => match &etm.content {
                 CsEtmContent::V0(etm) => coresight(etm.snapshot),
                 CsEtmContent::V1(etm) => coresight(etm.snapshot),
-                CsEtmContent::Unknown(_) => Offsets::Unknown,
+                _ => Offsets::Unknown,
             },
             // perf has no snapshots for these.
             Some(AuxtracePrivate::S390Cpumsf(_) | AuxtracePrivate::HisiPtt(_) | AuxtracePrivate::VpaDtl(_)) => {
                 Offsets::Count
             }
-            Some(AuxtracePrivate::ArmSpe1(_) | AuxtracePrivate::ArmSpe(_) | AuxtracePrivate::Unknown(_)) | None => {
-                Offsets::Unknown
-            }
+            // ARM SPE, and traces that are not known.
+            _ => Offsets::Unknown,
         }
     }
 }
 
 /// A piece at its position in the output.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Placed {
     /// The piece, with position and size in the file of its queue.
     pub piece: Piece,

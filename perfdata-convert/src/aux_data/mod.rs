@@ -33,6 +33,7 @@ use spool::Spool;
 
 /// The result of an extraction.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Report {
     /// Number of files with AUX data.
     pub queues: usize,

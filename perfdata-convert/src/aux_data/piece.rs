@@ -9,6 +9,7 @@ use perfdata_core::wire::{decode_words, encode_words};
 
 /// One piece of AUX data. It follows an AUXTRACE record, or is part of a SAMPLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Piece {
     /// Offset of the record in the input. For a record in a compressed record, offset of the compressed record.
     pub record: u64,
@@ -22,6 +23,7 @@ pub struct Piece {
 
 /// The origin of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Origin {
     /// An AUXTRACE record.
     Buffer {

@@ -12,6 +12,7 @@ use crate::error::Result;
 
 /// An item that a walk finds.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Item<'a> {
     /// A record of the stream.
     Record(RawRecord<'a>),

@@ -9,6 +9,7 @@ use crate::error::Result;
 
 /// How a stage handles compressed records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CompressedRecords {
     /// It receives the decompressed records. Forwarded records are compressed again as records of this type.
     Opened(RecordType),

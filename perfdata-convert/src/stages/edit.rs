@@ -19,6 +19,7 @@ use crate::suggest;
 
 /// A change of a section.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Change {
     /// Sets this value: text, a number, or JSON.
     Set(String),

@@ -19,6 +19,7 @@ use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
 /// How to handle content that cannot be converted with certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Unknown {
     /// Keep the bytes unchanged, with a converted header
     Keep,
@@ -49,6 +50,7 @@ pub struct Swap {
 
 /// The byte order to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Target {
     /// The byte order that the input does not have.
     Other,

@@ -177,6 +177,7 @@ impl BpfProgInfo {
 
 /// The description of a program.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum BpfInfo {
     /// A description with all known fields.
     Known(Box<BpfProgInfo>),
@@ -356,6 +357,7 @@ wire! {
 
 /// The data after a program's description.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum BpfData {
     /// The arrays.
     Arrays(Box<BpfArrays>),

@@ -8,6 +8,7 @@ use crate::recording::Recording;
 
 /// Classification of the bytes after the last whole record of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Tail {
     /// The start of a record: the stream is truncated inside it.
     Cut,

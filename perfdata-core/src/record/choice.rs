@@ -9,6 +9,7 @@ macro_rules! choice {
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
         pub enum $name {
             $($(#[$vmeta])* $variant($body)),*
         }

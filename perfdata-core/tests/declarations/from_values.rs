@@ -66,6 +66,7 @@ impl Visitor for Steps {
             Leaf::Float(number) => Step::Number(name, size, number.to_bits()),
             Leaf::Text(bytes) => Step::Text(name, until_nul(bytes).to_vec()),
             Leaf::Bytes(bytes) | Leaf::Opaque(bytes) => Step::Bytes(name, bytes.to_vec()),
+            other => panic!("{name}: {other:?} is new"),
         });
     }
 }

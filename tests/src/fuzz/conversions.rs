@@ -45,7 +45,7 @@ impl Bench {
     /// Returns the output of a conversion, or `None` if it was refused.
     fn convert(&self, bytes: &[u8], stages: Vec<Box<dyn Stage>>, to: Option<ContainerKind>) -> Option<Vec<u8>> {
         let (path, output) = self.output();
-        let result = Conversion { stages, to }.run_on(self.input(bytes), output);
+        let result = Conversion::new(stages).to(to).run_on(self.input(bytes), output);
         self.written(path, result)
     }
 

@@ -91,7 +91,7 @@ pub(super) fn set(data: &[u8]) {
     let stages: Vec<Box<dyn Stage>> = vec![Box::new(edit)];
     let input = recordings::fixture("6.12-x86_64-file-tid").path;
     let output = Output::create(&path, &input, false).expect("a new file").synced(false);
-    if (Conversion { stages, to: None }).run(&input, output).is_ok() {
+    if Conversion::new(stages).run(&input, output).is_ok() {
         Input::open(&path).and_then(Input::reader).expect("the output is a recording");
     }
 }

@@ -27,7 +27,11 @@ fn json(text: &str) -> Result<Value, String> {
 
 fn counts(value: &Value) -> Option<Counts> {
     let number = |name: &str| value[name].as_u64();
-    Some(Counts { records: number("records")?, compressed: number("compressed")?, metadata: number("metadata")? })
+    let mut counts = Counts::default();
+    counts.records = number("records")?;
+    counts.compressed = number("compressed")?;
+    counts.metadata = number("metadata")?;
+    Some(counts)
 }
 
 /// Counts the records in the output of `dump` by type.

@@ -36,7 +36,10 @@ impl Write for Shared {
 /// Converts into memory.
 fn into_memory(input: Input, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> Result<Vec<u8>, String> {
     let written = Shared::default();
-    Conversion { stages, to }.run_on(input, Output::to_writer(written.clone())).map_err(|error| error.to_string())?;
+    Conversion::new(stages)
+        .to(to)
+        .run_on(input, Output::to_writer(written.clone()))
+        .map_err(|error| error.to_string())?;
     Ok(std::mem::take(&mut *written.0.lock().expect("no thread failed")))
 }
 

@@ -33,6 +33,7 @@ pub use summary::{Recording, Summary};
 
 /// The part of a recording that differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Part {
     /// A feature section.
     Feature,
@@ -55,6 +56,7 @@ impl Part {
 
 /// A difference between two recordings. If only one of them has the item, only its side is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// The item: an event, a feature, a record.
     pub what: String,

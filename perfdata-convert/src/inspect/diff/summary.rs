@@ -18,6 +18,7 @@ use crate::inspect::show::text::escaped;
 
 /// One of the two compared recordings.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Recording {
     /// Its path.
     pub path: PathBuf,
@@ -111,6 +112,7 @@ impl Row {
 
 /// The differences in numbers.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Summary {
     /// The recordings.
     pub recordings: [Recording; 2],

@@ -86,6 +86,7 @@ impl Dump {
 
 /// The result of [`Dump::run`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Dumped {
     /// The records of the recording; with a limit, only those up to the last one shown.
     pub counts: Counts,

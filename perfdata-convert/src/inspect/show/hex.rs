@@ -10,6 +10,7 @@ use super::text::{Limits, push_hex, push_leaf};
 
 /// The bytes of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Span {
     /// Offset from the start of the shown bytes.
     pub at: usize,

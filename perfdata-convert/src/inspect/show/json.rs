@@ -225,6 +225,7 @@ impl Visitor for Json {
                 self.hex_bytes(bytes);
                 Ok(())
             }
+            _ => write!(self.out, "null"),
         };
     }
 }

@@ -30,6 +30,7 @@ use perfdata_session::EventNames;
 
 /// The result of one pass over a recording.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Overview {
     recording: Recording,
     container_layout: ContainerLayout,

@@ -15,6 +15,7 @@ use crate::io::Input;
 
 /// A mapped object.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Mapping {
     /// Size of the largest mapping of the object in bytes.
     pub bytes: u64,
@@ -24,6 +25,7 @@ pub struct Mapping {
 
 /// A part of the file.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Room {
     /// Its index among the parts.
     pub number: usize,
@@ -49,6 +51,7 @@ const MAPPINGS: usize = 4096;
 
 /// The result of one pass over a recording, with charts.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Survey {
     /// The result without charts.
     pub overview: Overview,

@@ -131,6 +131,7 @@ pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: Limits) 
             push_hex(out, &head(bytes));
             if cut(bytes.len()) { write!(out, "… ({} bytes)", bytes.len()) } else { Ok(()) }
         }
+        _ => write!(out, "? ({size} bytes)"),
     };
 }
 

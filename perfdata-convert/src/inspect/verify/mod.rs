@@ -31,6 +31,7 @@ use records::Records;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Severity {
     /// Damaged, lost, or inconsistent data.
     Error,
@@ -55,6 +56,7 @@ impl Severity {
 
 /// A problem that was found once or several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// Its severity.
     pub severity: Severity,
@@ -71,6 +73,7 @@ const MOST: usize = 1000;
 
 /// The findings of one pass over a recording.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Report {
     /// The findings in the order in which they were found.
     pub findings: Vec<Finding>,

@@ -12,6 +12,7 @@ use crate::error::Result;
 
 /// Which objects get a build id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Select {
     /// Objects that a sample hits with its instruction pointer or its callchain
     #[default]

@@ -45,6 +45,7 @@ use watch::{Seen, Watch};
 
 /// Where to store the build IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Place {
     /// In the BUILD_ID section, or in separate records of a pipe.
     Table,

@@ -7,6 +7,7 @@ use crate::recording::Recording;
 
 /// Bytes that are not records, or records that cannot be used.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Skipped {
     /// Their location.
     pub place: FileSection,
@@ -16,6 +17,7 @@ pub struct Skipped {
 
 /// Losses of a file outside its records.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Losses {
     /// Features announced by the header whose sections are missing, truncated or unreadable.
     pub features: Vec<FeatureId>,
@@ -33,6 +35,7 @@ pub struct Losses {
 
 /// Findings in the records.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Salvaging {
     /// Skipped ranges, ascending; only the first ones if there are many.
     pub skipped: Vec<Skipped>,
@@ -52,6 +55,7 @@ pub struct Salvaging {
 
 /// Findings about the remaining records.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Left {
     /// Number of records.
     pub records: u64,
@@ -93,6 +97,7 @@ impl Salvaging {
 
 /// The data in the plausible compressed records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CompressedData {
     /// There are no such records.
     None,
@@ -127,6 +132,7 @@ pub enum Ids {
 
 /// Content of a truncated, unfinished or corrupt recording.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Survey {
     /// The model; for a file, without the lost parts.
     pub recording: Recording,
