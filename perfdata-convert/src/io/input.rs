@@ -354,9 +354,10 @@ impl Input {
                 Box::new(directory::salvaged_reader(&directory, &foreknown, limits, meter)?)
             }
             Kind::Several(inputs, order) => {
+                let limits = limits.of_each(inputs.len());
                 let parts = inputs.into_iter().map(|input| {
-                    let watch = meter.watch.clone().map(|watch| Arc::new(Part(watch)) as Arc<dyn Watch>);
-                    Ok(Input { watch, limits: limits.of_each(1), ..input }.reader()?.0)
+                    let watch = meter.watch.clone().map(|watch| Arc::new(SharedWatch(watch)) as Arc<dyn Watch>);
+                    Ok(Input { watch, limits, ..input }.reader()?.0)
                 });
                 Box::new(RecordingReader::merged(parts.collect::<Result<Vec<_>>>()?, order)?)
             }
@@ -367,9 +368,9 @@ impl Input {
 }
 
 /// Watches one of several inputs, whose passes are not counted individually.
-struct Part(Arc<dyn Watch>);
+struct SharedWatch(Arc<dyn Watch>);
 
-impl Watch for Part {
+impl Watch for SharedWatch {
     fn begin(&self, _: Option<u64>) {}
 
     fn advance(&self, bytes: u64) {

@@ -29,20 +29,20 @@ enum Kind {
     /// A file beside the target, which receives the target's name at the end.
     New(NewFile),
     /// A device, FIFO or standard output, with its name. It is written from start to end.
-    Direct(Target, PathBuf),
+    Direct(DirectTarget, PathBuf),
 }
 
 /// The destination of a direct output.
-pub(crate) enum Target {
+pub(crate) enum DirectTarget {
     File(File),
     Writer(Box<dyn Write + Send>),
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for DirectTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::File(file) => file.fmt(f),
-            Target::Writer(_) => f.write_str("Writer"),
+            DirectTarget::File(file) => file.fmt(f),
+            DirectTarget::Writer(_) => f.write_str("Writer"),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Output {
     /// Writes to `writer`, which receives the recording from start to end. A file is first completed in a temporary
     /// file; a pipe is written during the conversion.
     pub fn to_writer(writer: impl Write + Send + 'static) -> Output {
-        let kind = Kind::Direct(Target::Writer(Box::new(writer)), "output".into());
+        let kind = Kind::Direct(DirectTarget::Writer(Box::new(writer)), "output".into());
         Output { kind, replaces: false, syncs: false, is_part: false }
     }
 
@@ -72,7 +72,7 @@ impl Output {
             }
             // The standard library's own handle does not report a descriptor that cannot be written.
             let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(Error::io("standard output"))?;
-            return Ok(output(Kind::Direct(Target::File(stdout.into()), "standard output".into())));
+            return Ok(output(Kind::Direct(DirectTarget::File(stdout.into()), "standard output".into())));
         }
         // Writes the target of a symbolic link, not the link.
         let target = if path.is_symlink() { linked(path)? } else { path.to_owned() };
@@ -82,7 +82,7 @@ impl Output {
             }
             Ok(meta) if !meta.is_file() => {
                 let file = File::options().write(true).open(path).map_err(Error::io(path))?;
-                return Ok(output(Kind::Direct(Target::File(file), path.to_owned())));
+                return Ok(output(Kind::Direct(DirectTarget::File(file), path.to_owned())));
             }
             _ if is_input(&target, input) => return Err(input_stays(path)),
             Ok(_) if !force => {
@@ -174,7 +174,7 @@ pub(crate) enum Complete {
     /// A file that does not have its name yet.
     New { new: NewFile, replaces: bool, syncs: bool },
     /// Data that must still be copied.
-    Direct { spool: File, target: Target, name: PathBuf, syncs: bool },
+    Direct { spool: File, target: DirectTarget, name: PathBuf, syncs: bool },
 }
 
 impl Complete {
@@ -231,14 +231,14 @@ impl Named {
 /// Writes to an existing target. A file that is written through standard output must survive a crash of the machine,
 /// too.
 fn write_direct<T>(
-    target: Target,
+    target: DirectTarget,
     name: PathBuf,
     syncs: bool,
     write: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
     let mut file = match target {
-        Target::File(file) => file,
-        Target::Writer(mut writer) => {
+        DirectTarget::File(file) => file,
+        DirectTarget::Writer(mut writer) => {
             let result = write(&mut writer).map_err(|error| of_file(error, Error::io(&name)))?;
             writer.flush().map_err(Error::io(&name))?;
             return Ok(result);
