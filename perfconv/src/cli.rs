@@ -473,7 +473,7 @@ pub struct ExtractAuxArgs {
 
 /// Splits `NAME=VALUE`.
 fn named(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("no = after the name")?;
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

@@ -36,18 +36,17 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
     }
     let facts = Facts::of(overview, input);
     let step = |what, before: &str, kind: &str| Step { what, command: command(before, input, kind) };
-    let traces = || Step { what: "Take out the AUX data, for decoders", command: extract_aux(input) };
+    let traces = || Step { what: "Extract the AUX data for decoders", command: extract_aux(input) };
     let all = [
-        (facts.damaged).then(|| Step { what: "Save what can be read of it", command: recover(input) }),
-        (facts.directory).then(|| step("Make one file of it", "--to file", "file")),
-        (facts.pipe).then(|| step("Make a file of it, which every reader takes", "pipe2file", "file")),
+        (facts.damaged).then(|| Step { what: "Recover the intact records", command: recover(input) }),
+        (facts.directory).then(|| step("Merge the directory into one file", "--to file", "file")),
+        (facts.pipe).then(|| step("Convert it to a seekable file", "pipe2file", "file")),
         (facts.aux).then(traces),
-        (facts.foreign).then(|| step("Turn it into this machine's byte order", "--swap-endian", "native")),
-        (facts.compressed).then(|| step("Decompress it, for readers that cannot", "--decompress", "plain")),
+        (facts.foreign).then(|| step("Convert it to this machine's byte order", "--swap-endian", "native")),
+        (facts.compressed).then(|| step("Decompress it for other tools", "--decompress", "plain")),
         (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
-        (facts.telling).then(|| {
-            step("Take out the host's name and the command line", "--drop CMDLINE --drop HOSTNAME", "nameless")
-        }),
+        (facts.telling)
+            .then(|| step("Remove the host name and the command line", "--drop CMDLINE --drop HOSTNAME", "nameless")),
         (!facts.compressed && !facts.damaged)
             .then(|| step("Compress it, as perf record -z does", &facts.compress, "compressed")),
     ];
@@ -169,6 +168,6 @@ pub fn text(overview: &Overview, input: &Path) -> String {
 }
 
 /// Formats a number and its unit: `1 event`, `2 events`.
-fn count(number: u64, thing: &str) -> String {
+pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

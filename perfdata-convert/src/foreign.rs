@@ -31,11 +31,11 @@ const PACKED: &[(&[u8], &str)] = &[
 const OTHERS: &[(&[u8], &str)] = &[
     (b"\x7fELF", "an ELF file: a program, library or core"),
     (b"\x17\x08\x44tracing", "a recording of trace-cmd (trace.dat), which trace-cmd report reads"),
-    (b"SIMPLEPERF", "what simpleperf report-sample writes; perfconv reads what simpleperf record writes"),
-    (b"{\"meta\":{", "a profile for the Firefox Profiler; perfconv reads what perf record writes"),
-    (b"{\"linux-perf-json-version\"", "JSON of perf data convert; perfconv reads what perf record writes"),
-    (b"{", "text in JSON; perfconv reads what perf record writes"),
-    (b"PK\x03\x04", "a ZIP archive; a recording may be in it"),
+    (b"SIMPLEPERF", "output of simpleperf report-sample; perfconv reads files of simpleperf record"),
+    (b"{\"meta\":{", "a profile for the Firefox Profiler; perfconv reads files of perf record"),
+    (b"{\"linux-perf-json-version\"", "JSON of perf data convert; perfconv reads files of perf record"),
+    (b"{", "text in JSON; perfconv reads files of perf record"),
+    (b"PK\x03\x04", "a ZIP archive; it may contain a recording"),
 ];
 
 /// The offset and the bytes that identify a tar archive.
@@ -48,13 +48,13 @@ pub fn recognise(first: &[u8]) -> Option<Foreign> {
     }
     let is_tar = first.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1));
     let what = if is_tar {
-        "a tar archive; a recording may be in it"
+        "a tar archive; it may contain a recording"
     } else if is_pprof(first) {
-        "a profile for pprof; perfconv reads what perf record writes"
+        "a profile for pprof; perfconv reads files of perf record"
     } else if let Some((_, what)) = OTHERS.iter().find(|(start, _)| first.starts_with(start)) {
         what
     } else if is_text(first) {
-        "text; perfconv reads what perf record writes, not what perf script makes of it"
+        "text; perfconv reads files of perf record, not output of perf script"
     } else {
         return None;
     };
@@ -65,11 +65,11 @@ pub fn recognise(first: &[u8]) -> Option<Foreign> {
 fn packed(first: &[u8], unpack: &'static str) -> Foreign {
     let is_tar = first.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1));
     let what = if is_tar {
-        "a compressed tar archive; a recording may be in it"
+        "a compressed tar archive; it may contain a recording"
     } else if is_pprof(first) {
-        "a compressed profile for pprof; perfconv reads what perf record writes"
+        "a compressed profile for pprof; perfconv reads files of perf record"
     } else if first.starts_with(b"{\"meta\":{") {
-        "a compressed profile for the Firefox Profiler; perfconv reads what perf record writes"
+        "a compressed profile for the Firefox Profiler; perfconv reads files of perf record"
     } else {
         return Foreign { what: "a compressed file", unpack: Some(unpack) };
     };
@@ -151,7 +151,7 @@ mod tests {
             (gzip(b"PERFILE2"), "a compressed file", Some("zcat")),
             (b"\xfd7zXZ\0\0\x04".to_vec(), "a compressed file", Some("xzcat")),
             (b"\x17\x08\x44tracing6\0".to_vec(), "a recording of trace-cmd", None),
-            (b"SIMPLEPERF\x01\0".to_vec(), "what simpleperf report-sample", None),
+            (b"SIMPLEPERF\x01\0".to_vec(), "output of simpleperf report-sample", None),
             (b"{\"linux-perf-json-version\": 1}".to_vec(), "JSON of perf data convert", None),
             (b"{}".to_vec(), "text in JSON", None),
             ("grün".as_bytes()[..3].to_vec(), "text; ", None),

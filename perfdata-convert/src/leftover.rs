@@ -5,6 +5,7 @@ use std::fmt;
 use perfdata_core::Error;
 use perfdata_core::read::{RecordSource, Tail};
 
+use crate::count::number_of;
 use crate::error::{self, Step};
 
 /// The description of a truncated record.
@@ -53,7 +54,7 @@ impl Leftover {
         if self.bytes > 0 {
             return Ok(());
         }
-        let what = format!("at offset {:#x}: {}: a file has no place for it", self.offset, self.meaning());
+        let what = format!("at offset {:#x}: {}: a file cannot contain it", self.offset, self.meaning());
         Err(error::Error::Refused(what).with_step(Step::Recover))
     }
 
@@ -62,10 +63,15 @@ impl Leftover {
         let Leftover { bytes, tail, why, .. } = self;
         match tail {
             Tail::Cut => format!("{why}: {CUT}"),
-            Tail::Text => format!("{bytes} bytes from here on are messages of perf record, no records"),
-            Tail::Zeros => format!("{why}: {bytes} zeros from here on, room for records that were never written"),
+            Tail::Text => format!("{} from here on: messages of perf record, not records", number_of(*bytes, "byte")),
+            Tail::Zeros => {
+                format!("{why}: {} from here on, space for records that were never written", number_of(*bytes, "zero"))
+            }
             Tail::Damage if *bytes == 0 => format!("{why}: there are records in it, so its size is wrong"),
-            _ => format!("{why}: damaged; {bytes} bytes from here on are no records"),
+            _ => match bytes {
+                1 => format!("{why}: corrupt; the last byte is not a record"),
+                _ => format!("{why}: corrupt; the {bytes} bytes from here on are not records"),
+            },
         }
     }
 }
@@ -74,11 +80,14 @@ impl fmt::Display for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Leftover { bytes, tail, offset, why } = self;
         match tail {
-            Tail::Cut if *bytes > 0 => {
-                write!(f, "the last {bytes} bytes are no whole record: at offset {offset:#x}: {why}")
+            Tail::Cut if *bytes == 1 => {
+                write!(f, "the last byte is an incomplete record: at offset {offset:#x}: {why}")
             }
-            Tail::Text => write!(f, "the last {bytes} bytes are messages of perf record, no records"),
-            Tail::Zeros => write!(f, "the last {bytes} bytes are zeros, room for records that were never written"),
+            Tail::Cut if *bytes > 0 => {
+                write!(f, "the last {bytes} bytes are an incomplete record: at offset {offset:#x}: {why}")
+            }
+            Tail::Text => write!(f, "the last {bytes} bytes are messages of perf record, not records"),
+            Tail::Zeros => write!(f, "the last {bytes} bytes are zeros, space for records that were never written"),
             _ => write!(f, "at offset {offset:#x}: {}", self.meaning()),
         }
     }
@@ -86,7 +95,7 @@ impl fmt::Display for Leftover {
 
 /// Returns the error of a conversion that would drop records after a corrupt part at `offset`.
 pub(crate) fn damaged(offset: u64, why: impl fmt::Display) -> error::Error {
-    let what = format!("at offset {offset:#x}: {why}: the records are damaged here, and those behind would be lost");
+    let what = format!("at offset {offset:#x}: {why}: the records are corrupt here, and all later ones would be lost");
     error::Error::Refused(what).with_step(Step::Recover)
 }
 

@@ -363,7 +363,7 @@ fn check_ahead(source: &InputSource) -> Result<()> {
 /// Reads ahead the events of a pipe whose attributes come after the first record.
 fn late_events(source: &InputSource) -> Result<Events> {
     let Some(mut reader) = source.reopen()? else {
-        let what = "the attributes are not at the head of the stream: give the recording as a file";
+        let what = "the attributes are not at the start of the stream: write it to a file first";
         return Err(Error::Refused(what.into()));
     };
     while reader.next_chunk()?.is_some() {}

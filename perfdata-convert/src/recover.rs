@@ -139,7 +139,10 @@ pub fn convert_recovered_to_directory(
 fn recover_again(input: &Input, file: &mut File, summary: &mut Summary, losses: &mut Vec<String>) -> Result<bool> {
     let again = Plan::of(&input.in_file(file)?, false)?;
     let Some((stages, damaged)) = again.conversion else { return Ok(false) };
-    let gone = again.skipped.iter().map(|gap| format!("of what is left, {} bytes more: {}", gap.place.size, gap.why));
+    let gone = again
+        .skipped
+        .iter()
+        .map(|gap| format!("dropped {} of the remaining data: {}", number_of(gap.place.size, "more byte"), gap.why));
     for line in gone.chain(again.losses) {
         if !losses.contains(&line) {
             losses.push(line);
@@ -180,8 +183,7 @@ fn check(recovered: &Input) -> Result<()> {
         Some(Finding { offset, meaning, .. }) => {
             let errors = number_of(report.count(Severity::Error), "error");
             let what = format!(
-                "what can be recovered is not sound, so nothing is written: {errors}, the first at offset {offset:#x} \
-                 of what would have been the output: {meaning}"
+                "nothing is written: the recovered recording has {errors}, the first at its offset {offset:#x}: {meaning}"
             );
             Err(Error::Refused(what))
         }
@@ -217,10 +219,10 @@ impl Plan {
         let skipped: Vec<Gap> = skipped.collect();
         if strict && all().any(|(_, found)| found.inside > 0) {
             let first = skipped.first().map(ToString::to_string).unwrap_or_default();
-            return Err(Error::Refused(format!("there are records behind damaged bytes: {first}")));
+            return Err(Error::Refused(format!("there are intact records after corrupt bytes: {first}")));
         }
         if main.recording.events.is_empty() && all().all(|(_, found)| found.left.records == 0) {
-            return Err(Error::Refused("nothing can be recovered: no whole attribute is left".into()));
+            return Err(Error::Refused("nothing can be recovered: no intact attribute is left".into()));
         }
         let foreknown = surveys.iter().map(|(_, survey)| survey.foreknown).collect();
         let damaged = input.again().ok_or_else(unsalvaged)?.salvaged(foreknown)?;
@@ -239,7 +241,7 @@ impl Plan {
         let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| (more + found.more, bytes + found.bytes));
         if more > 0 {
             let more = number_of(more, "more range");
-            losses.push(format!("{more} skipped; {bytes} bytes in all"));
+            losses.push(format!("{more} skipped; {bytes} bytes in total"));
         }
         let mut rest = main.recording.clone();
         // If records move, the index of AUX data is created again.
@@ -249,20 +251,22 @@ impl Plan {
         tell_losses(&mut losses, &main.salvaging.losses, said, &wrong, &main.recording);
         let has_lost_ids = main.foreknown.ids == Ids::Lost;
         if has_lost_ids {
-            losses.push("the ids of the event are left out: its records bear others".into());
+            losses.push("dropped the IDs of the event: its records use other IDs".into());
         }
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Without { ids: has_lost_ids, sections: wrong })];
         let mut is_decompressed = false;
         for (file, survey) in &surveys {
             let why = match survey.compressed {
-                CompressedData::Cut(at) => format!("it ends inside a record, which begins in the one at {at:#x}"),
+                CompressedData::Cut(at) => {
+                    format!("it ends inside a record that starts in the compressed record at {at:#x}")
+                }
                 CompressedData::Whole if !is_split && !rest.features.contains_key(&FeatureId::COMPRESSED.0) => {
-                    "feature COMPRESSED is not there".into()
+                    "feature COMPRESSED is missing".into()
                 }
                 _ => continue,
             };
             let file = file.as_ref().map(|file| format!("{file}: ")).unwrap_or_default();
-            losses.push(format!("{file}the compressed data is written plain: {why}"));
+            losses.push(format!("{file}the records are decompressed: {why}"));
             is_decompressed = true;
         }
         // Directories are decompressed when their files are merged.
@@ -309,7 +313,7 @@ fn wrong_ones(
 
 /// Returns an internal error: an input for recovery can always be read twice.
 fn unsalvaged() -> Error {
-    Error::Refused("the input cannot be read twice".into())
+    Error::Refused("the input cannot be read twice: write it to a file first".into())
 }
 
 fn hopeless(error: Error) -> Error {
@@ -392,7 +396,7 @@ fn tell_losses(
     recording: &Recording,
 ) {
     if lost.end_of_records {
-        let unknown = || "the header does not say where the records end".into();
+        let unknown = || "the header does not contain the end of the records".into();
         lines.push(wrong_end.unwrap_or_else(unknown));
     }
     if lost.attrs > 0 {
@@ -400,10 +404,10 @@ fn tell_losses(
         lines.push(format!("{} lost, {left} left", number_of(lost.attrs, "attribute")));
     }
     if lost.shared {
-        lines.push("feature sections share bytes: each gets a place of its own".into());
+        lines.push("feature sections share bytes: they are written separately".into());
     }
     for event in &lost.ids {
-        lines.push(format!("the ids of event {event} are lost"));
+        lines.push(format!("the IDs of event {event} are lost"));
     }
     if lost.event_types {
         lines.push("the names of events are lost".into());
@@ -413,16 +417,16 @@ fn tell_losses(
         lines.push(format!("feature sections are lost: {}", names(&lost.features)));
     }
     if !wrong.is_empty() {
-        lines.push(format!("feature sections that contradict the rest are left out: {}", names(wrong)));
+        lines.push(format!("dropped inconsistent feature sections: {}", names(wrong)));
     }
 }
 
 /// Reports missing data that perf requires.
 fn tell_missing(lines: &mut Vec<String>, recording: &Recording, container: ContainerKind) {
     if lacks_tracing_data(recording) {
-        lines.push("there is no tracing data: perf shows no tracepoint events without it".into());
+        lines.push("the tracing data is missing: perf shows no tracepoint events without it".into());
     }
     if container == ContainerKind::File && !recording.features.contains_key(&FeatureId::EVENT_DESC.0) {
-        lines.push("there are no names of events: perf makes some from the attributes".into());
+        lines.push("the names of events are missing: perf derives them from the attributes".into());
     }
 }

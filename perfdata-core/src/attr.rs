@@ -402,7 +402,7 @@ impl Attr {
         let mut beyond = FieldBeyond { bytes: &bytes, from: kept, at: 0, found: None };
         self.describe("", Style::Plain, &mut beyond);
         if let Some(field) = beyond.found {
-            let expected = format!("0: the field stands beyond {size} bytes");
+            let expected = format!("0: the field is after byte {size}");
             return Err(Error::invalid("attribute", field, "another value", expected));
         }
         let (mut attr, _) = Attr::decode(start, Endian::Little, Layout { attr_room: size, ..Layout::default() })?;
@@ -424,7 +424,7 @@ impl Attr {
             Ordering::Equal => Ok(self.clone()),
             Ordering::Less => self.cut_to(self.own_size()).or_else(|_| Ok(Attr { size: len, ..self.clone() })),
             Ordering::Greater => {
-                let expected = format!("at most {len}, the room that the file gives it");
+                let expected = format!("at most {len}, its space in the file");
                 Err(Error::invalid("attribute", "size", self.size.to_string(), expected))
             }
         }

@@ -30,7 +30,7 @@ impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Part::Header => f.write_str("the header"),
-            Part::Ids(event) => write!(f, "the ids of event {event}"),
+            Part::Ids(event) => write!(f, "the IDs of event {event}"),
             Part::Attrs => f.write_str("the attributes"),
             Part::EventTypes => f.write_str("the names of events"),
             Part::Data => f.write_str("the records"),

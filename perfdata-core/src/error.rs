@@ -180,7 +180,7 @@ impl WireError {
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WireError::Short { needed, available } => write!(f, "{needed} bytes needed, {available} there"),
+            WireError::Short { needed, available } => write!(f, "{needed} bytes needed, {available} available"),
             WireError::Invalid { found, expected } => write!(f, "found {found}, expected {expected}"),
         }
     }
@@ -212,14 +212,14 @@ impl fmt::Display for Error {
         match problem {
             Problem::Io(e) => write!(f, "{e}"),
             Problem::Truncated { needed, available } => {
-                write!(f, "{needed} bytes needed, {available} there")
+                write!(f, "{needed} bytes needed, {available} available")
             }
             Problem::Invalid { found, expected } if expected.is_empty() => f.write_str(found),
             Problem::Invalid { found, expected } => write!(f, "found {found}, expected {expected}"),
             Problem::Limit { found: Some(found), name, limit } => {
-                write!(f, "{found} is above the limit {name} of {limit}")
+                write!(f, "{found} exceeds the limit {name} of {limit}")
             }
-            Problem::Limit { found: None, name, limit } => write!(f, "more than the limit {name} of {limit} grants"),
+            Problem::Limit { found: None, name, limit } => write!(f, "exceeds the limit {name} of {limit}"),
             Problem::Unknown(what) => f.write_str(what),
         }
     }

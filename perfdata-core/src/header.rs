@@ -64,7 +64,7 @@ impl FromValues for Magic {
         let text = values.text(name, 8);
         let found = Magic::recognise(&text);
         if found.is_none() {
-            values.refuse(format!("{name} is no magic of a recording"));
+            values.refuse(format!("{name} is not the magic of a recording"));
         }
         found.map_or(Magic::V2, |(magic, _)| magic)
     }

@@ -103,8 +103,8 @@ pub(crate) fn list_of<T>(
 /// Reports an error if the number of elements differs from the count elsewhere.
 pub(crate) fn check_count(values: &mut dyn Values, len: usize, count: Option<u64>) {
     match count.map(|count| (len as u64).cmp(&count)) {
-        Some(std::cmp::Ordering::Less) => values.refuse("there are too few elements in a list".into()),
-        Some(std::cmp::Ordering::Greater) => values.refuse("there are too many elements in a list".into()),
+        Some(std::cmp::Ordering::Less) => values.refuse("a list has too few elements".into()),
+        Some(std::cmp::Ordering::Greater) => values.refuse("a list has too many elements".into()),
         _ => {}
     }
 }

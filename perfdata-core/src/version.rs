@@ -24,12 +24,12 @@ impl FromStr for Version {
         for (at, number) in numbers.iter_mut().enumerate() {
             let Some(part) = parts.next() else {
                 if at < 2 {
-                    return Err(format!("{text} is no release, such as 6.1"));
+                    return Err(format!("{text} is not a perf release such as 6.1"));
                 }
                 break;
             };
             let digits = part.find(|c: char| !c.is_ascii_digit()).map_or(part, |end| part.get(..end).unwrap_or(part));
-            *number = digits.parse().map_err(|_| format!("{text} is no release, such as 6.1"))?;
+            *number = digits.parse().map_err(|_| format!("{text} is not a perf release such as 6.1"))?;
         }
         Ok(Version(numbers))
     }

@@ -24,7 +24,7 @@ pub enum Error {
     #[error(transparent)]
     Encode(#[from] perfdata_core::Error),
     /// A record does not have the byte order of the recording.
-    #[error("a record in {} order for a recording in {} order", name(*.found), name(*.expected))]
+    #[error("a {} record in a {} recording", name(*.found), name(*.expected))]
     ByteOrder {
         /// Byte order of the record.
         found: Endian,
@@ -32,7 +32,7 @@ pub enum Error {
         expected: Endian,
     },
     /// A record is not followed by all of its payload.
-    #[error("{missing} bytes are missing of the payload that the {kind} record announces, and that goes with it")]
+    #[error("the payload of the {kind} record is {missing} bytes too short")]
     NoPayload {
         /// Type of the record.
         kind: String,
@@ -40,16 +40,16 @@ pub enum Error {
         missing: u64,
     },
     /// A payload without a record, or more payload than its record declares.
-    #[error("{len} bytes that no record announces: only an AUXTRACE or HEADER_TRACING_DATA record has a payload")]
+    #[error("{len} payload bytes without a record: only an AUXTRACE or HEADER_TRACING_DATA record has a payload")]
     NoRecord {
         /// Number of excess bytes.
         len: u64,
     },
     /// A record cannot be encoded in a stream that contains only records, because its events are not known.
-    #[error("a stream of bare records has no events to encode a record for")]
+    #[error("a stream without metadata has no events to encode the record")]
     NoEvents,
     /// A section is too large for a record of a pipe.
-    #[error("feature {name} has {size} bytes, a record of a pipe holds {max}")]
+    #[error("feature {name} has {size} bytes, but a record of a pipe can contain at most {max}")]
     TooLarge {
         /// The feature's name.
         name: String,
@@ -59,7 +59,7 @@ pub enum Error {
         max: usize,
     },
     /// A section that must be split into records of a pipe is corrupt.
-    #[error("feature {name} cannot be made into records: {source}")]
+    #[error("feature {name} cannot be converted to records: {source}")]
     Section {
         /// The feature's name.
         name: String,
@@ -67,7 +67,9 @@ pub enum Error {
         source: perfdata_core::Error,
     },
     /// A feature section cannot be added to this file.
-    #[error("feature {name} cannot be added: the recording was never finished, is cut, or has no room for features")]
+    #[error(
+        "feature {name} cannot be added: the recording is unfinished or truncated, or its header has no feature table"
+    )]
     Unfinished {
         /// The feature's name.
         name: String,

@@ -165,7 +165,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             }
             Part::Ids(event) => {
                 let ids = recording.events.get(event).map(|event| &event.ids[..]).unwrap_or_default();
-                self.put("event ids", &encode_words(ids, self.endian))?;
+                self.put("event IDs", &encode_words(ids, self.endian))?;
             }
             Part::EventTypes => {
                 let mut bytes = Vec::new();

@@ -303,7 +303,7 @@ fn work(queue: &Mutex<Receiver<Job>>, zstd: &mut Compressor) {
 }
 
 fn gone() -> Error {
-    Error::io("zstd encoder")(std::io::Error::other("a thread ended"))
+    Error::io("zstd encoder")(std::io::Error::other("internal error: a background thread ended"))
 }
 
 /// Returns the memory of a thread in bytes: zstd's tables for a frame of a batch, and the batch with its output.

@@ -59,8 +59,8 @@ impl OnlyInPerf {
     const OPTIONS: [(&str, Option<char>, &str); 12] = [
         ("jit", Some('j'), "merging jitdump files"),
         ("sched-stat", Some('s'), "merging sched_stat with sched_switch events"),
-        ("itrace", None, "making samples of an instruction trace"),
-        ("strip", None, "making samples of an instruction trace"),
+        ("itrace", None, "synthesizing samples from an instruction trace"),
+        ("strip", None, "synthesizing samples from an instruction trace"),
         ("vm-time-correlation", None, "correlating the clocks of guests"),
         ("guest-data", None, "merging the recording of a guest"),
         ("guestmount", None, "reading the files of guests"),
@@ -68,7 +68,7 @@ impl OnlyInPerf {
         ("ignore-vmlinux", None, "reading the symbols of the kernel"),
         ("convert-callchain", None, "unwinding stacks"),
         ("unwind-style", None, "unwinding stacks"),
-        ("aslr", None, "moving addresses"),
+        ("aslr", None, "changing addresses"),
     ];
 }
 

@@ -36,8 +36,9 @@ pub(super) fn with_values(command: &mut Command, args: &[OsString]) -> Result<Ve
         }
         let option = word.to_string_lossy();
         if Path::new(next).exists() {
-            let what =
-                format!("'{option} {next}' has two meanings: '{option}={next}' is the value, './{next}' the file");
+            let what = format!(
+                "'{option} {next}' is ambiguous: write '{option}={next}' for the value, or './{next}' for the file"
+            );
             return Err(command.error(ErrorKind::ArgumentConflict, what));
         }
         rest.next();
@@ -98,7 +99,7 @@ fn is_nothing(path: &Path) -> bool {
 fn no_such(command: &mut Command, word: &Path) -> clap::Error {
     let near = word.to_str().and_then(nearest_command);
     let tip = near.map(|near| format!("\n\n  tip: a similar command exists: '{near}'")).unwrap_or_default();
-    command.error(ErrorKind::InvalidSubcommand, format!("no command or file {}{tip}", quoted(word)))
+    command.error(ErrorKind::InvalidSubcommand, format!("there is no command or file {}{tip}", quoted(word)))
 }
 
 /// Returns the error about an additional argument, with a suggestion if it looks like the output.
@@ -148,7 +149,7 @@ pub(super) fn check(
         _ => return Ok(()),
     };
     let (what, tip) = match converts {
-        true => (format!("one recording is converted at a time, and {} is another", quoted(stray)), !has_output),
+        true => (format!("only one recording can be converted at a time; unexpected {}", quoted(stray)), !has_output),
         false => (format!("there is no file {}", quoted(stray)), true),
     };
     let tip = if tip { format!("\n\n  tip: {}", output_tip(stray)) } else { String::new() };

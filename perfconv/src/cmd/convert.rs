@@ -29,7 +29,7 @@ use perfdata_convert::stages::tally::Tally;
 /// Converts according to `args`; `to` is the container in the command's name.
 pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: Messages) -> Result<()> {
     if to.is_some() && args.to.is_some_and(|other| to != Some(other)) {
-        return Err(Error::Usage("--to asks for another container than the command does".into()));
+        return Err(Error::Usage("--to contradicts the container of this command".into()));
     }
     let output = output_or_standard(args.output.as_deref(), &args.input)?;
     let stages = || {
@@ -58,7 +58,7 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
 /// Warns that the output is unfinished, like the input.
 pub fn warn_of_unfinished(summary: &Summary, input: &Path, messages: Messages) {
     if summary.unfinished {
-        messages.warning("the recording was never finished, or is cut, and so is the copy");
+        messages.warning("the recording is unfinished or truncated, and so is the copy");
         messages.next(suggestions::recover(input));
     }
 }
@@ -66,17 +66,18 @@ pub fn warn_of_unfinished(summary: &Summary, input: &Path, messages: Messages) {
 /// Reports the results of a conversion.
 pub fn report(summary: &Summary, messages: Messages) {
     if let Some(leftover) = &summary.unreadable {
-        let way_out = "perfconv recover leaves them out";
-        messages.warning(format_args!("{leftover}; {way_out}"));
+        let what = if leftover.bytes <= 1 { "it" } else { "them" };
+        messages.warning(format_args!("{leftover}; perfconv recover removes {what}"));
     }
     for note in &summary.notes {
         messages.note(note);
     }
-    messages.detail(format_args!("from a {} to a {}", form(summary.from), form(summary.to)));
+    messages.detail(format_args!("converted a {} to a {}", form(summary.from), form(summary.to)));
     let Summary { counts, features, bytes_in, bytes_out, elapsed, .. } = summary;
     messages.summary(format_args!(
-        "{}, {features} features, {} in, {} out, {:.2} s",
+        "{}, {}, {} in, {} out, {:.2} s",
         counts.short(),
+        suggestions::count(*features as u64, "feature"),
         HumanBytes(*bytes_in),
         HumanBytes(*bytes_out),
         elapsed.as_secs_f64()
@@ -128,7 +129,7 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
 fn compressed_kind(compat: Option<Version>) -> Result<RecordType> {
     let Some(version) = compat else { return Ok(RecordType::COMPRESSED2) };
     Compress::kind_for(version)
-        .ok_or_else(|| Error::Usage(format!("perf {version} reads no compressed records: --compress cannot serve it")))
+        .ok_or_else(|| Error::Usage(format!("perf {version} cannot read compressed records: omit --compress")))
 }
 
 /// Returns the changes of feature sections.
@@ -153,7 +154,7 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
         ];
         return match sources.iter().find(|(_, given)| *given) {
             Some((option, _)) => {
-                let what = format!("{option} says where build ids come from: --build-ids asks for them");
+                let what = format!("{option} requires --build-ids or --mmap2-build-ids");
                 Err(Error::Usage(what).with_step(Step::Other("--build-ids".into())))
             }
             None => Ok(None),

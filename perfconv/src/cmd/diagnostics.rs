@@ -62,7 +62,7 @@ impl Given {
             Error::Compared { path, source } => return self.beyond(source, Some(path)),
             Error::Unrecognised { foreign: Foreign { what, unpack, .. }, .. } => {
                 let name = input.map_or_else(|| "the input".to_owned(), shown);
-                let way_out = unpack.map(|unpack| format!("; {unpack} in front of perfconv unpacks it"));
+                let way_out = unpack.map(|unpack| format!("; decompress it with {unpack} and pipe it to perfconv"));
                 return (Some(format!("{name} is {what}{}", way_out.unwrap_or_default())), None);
             }
             _ => {}
@@ -167,10 +167,10 @@ fn solution(step: &Step) -> Option<String> {
     let option = options(step).unwrap_or_default();
     Some(match step {
         Step::Overwrite => format!("{option} overwrites it"),
-        Step::DropFeature(_) | Step::Decide(Unknown::Drop) => format!("{option} leaves it out"),
-        Step::SetBytes(id) => format!("--set-raw {id}=FILE takes its bytes"),
-        Step::Decide(_) => "--unknown keep or --unknown drop decides".into(),
-        Step::Decompress => format!("{option} makes it possible"),
+        Step::DropFeature(_) | Step::Decide(Unknown::Drop) => format!("{option} drops it"),
+        Step::SetBytes(id) => format!("--set-raw {id}=FILE sets its bytes"),
+        Step::Decide(_) => "use --unknown keep or --unknown drop".into(),
+        Step::Decompress => format!("use {option}"),
         _ => return None,
     })
 }
@@ -196,7 +196,7 @@ fn is_at_start(error: &Error) -> bool {
 /// Returns the message about an empty input.
 fn empty(input: &Path) -> String {
     let data = if input.is_dir() { "'s data" } else { "" };
-    format!("{}{data} is empty: perf record wrote nothing, or is still at work", shown(input))
+    format!("{}{data} is empty: perf record wrote nothing, or is still running", shown(input))
 }
 
 /// Returns the name of an input for messages.

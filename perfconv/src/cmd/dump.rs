@@ -27,8 +27,10 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         messages.warning(damage);
     }
     match args.limit {
-        None => messages.detail(format_args!("{shown} shown of {counts}")),
-        Some(_) => messages.detail(format_args!("{shown} shown of {counts} up to the limit")),
+        Some(limit) if shown >= limit => {
+            messages.detail(format_args!("{shown} shown of {counts}; stopped at the limit"));
+        }
+        _ => messages.detail(format_args!("{shown} shown of {counts}")),
     }
     Ok(())
 }

@@ -20,7 +20,8 @@ pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<
     let directory = OutputDirectory::create(&args.output, &args.input, args.force, is_ours)?;
     let directory = directory.synced(!args.no_sync);
     if let Some(sideband) = args.sideband.as_deref().filter(|sideband| directory.would_replace(sideband)) {
-        let what = format!("{} would be replaced with the AUX data: it needs another place", sideband.display());
+        let what =
+            format!("{} is inside the output directory and would be deleted: choose another path", sideband.display());
         return Err(Error::Usage(what));
     }
     let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;

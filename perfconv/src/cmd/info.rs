@@ -24,7 +24,7 @@ const WIDTH: u16 = 80;
 pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, inputs: &Several<'_>) -> Result<Outcome> {
     if let Some(path) = &args.html {
         let [input] = inputs.paths else {
-            return Err(Error::Usage("--html makes a page about one recording".into()));
+            return Err(Error::Usage("--html accepts only one recording".into()));
         };
         write_page(input, path, args, limits, inputs.messages)?;
         return Ok(Outcome::Done);

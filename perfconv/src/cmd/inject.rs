@@ -18,7 +18,7 @@ use perfdata_convert::{Error, Result};
 /// otherwise a file.
 pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> {
     if let Some((option, what)) = args.elsewhere.given {
-        return Err(Error::Usage(format!("--{option}: {what} is what perf inject does, and perfconv does not")));
+        return Err(Error::Usage(format!("--{option} is not supported ({what}): use perf inject")));
     }
     let resolver = resolver(args.known_build_ids.as_deref(), args.sysroot.as_deref(), args.vmlinux.as_deref())?;
     let asked = asked(args).map(|(select, place)| BuildIds::new(select, place, resolver));

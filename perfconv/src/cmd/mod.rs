@@ -158,7 +158,7 @@ fn output_or_standard<'a>(named: Option<&'a Path>, input: &Path) -> Result<&'a P
         Some(path) => Ok(path),
         None if !io::stdout().is_terminal() => Ok(Path::new("-")),
         None => {
-            let what = "no output: -o OUTPUT names it, and standard output is a terminal";
+            let what = "no output: standard output is a terminal; use -o OUTPUT";
             Err(Error::Usage(what.into()).with_step(Step::Other(format!("-o {}", suggestions::output_of(input)))))
         }
     }

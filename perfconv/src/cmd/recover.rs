@@ -41,7 +41,7 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
         messages.warning(loss);
     }
     if skipped.is_empty() && losses.is_empty() {
-        messages.note("nothing had to be recovered");
+        messages.note("the recording is undamaged and was copied");
     }
     report(&summary, messages);
     Ok(())

@@ -15,6 +15,7 @@ use super::arrange::{Offsets, Placed};
 use super::piece::Origin;
 use super::queue::{Key, Queue};
 use super::{Extraction, INDEX, Report};
+use crate::count::number_of;
 use crate::error::{Error, Result};
 use crate::inspect::show::endian_name;
 use crate::inspect::show::json::Json;
@@ -126,7 +127,7 @@ pub fn write(
     index.json.close();
     index.json.texts("damage", &extraction.damage);
     index.finish()?;
-    let told = |(fault, count): (&str, u64)| format!("{count} AUX records say that {fault}");
+    let told = |(fault, count): (&str, u64)| format!("{fault}: {}", number_of(count, "AUX record"));
     report.notes.extend(faults.into_iter().map(told));
     report.notes.append(&mut extraction.damage);
     Ok(report)
@@ -319,14 +320,25 @@ impl Odd {
     fn notes(&self, name: &str) -> Vec<String> {
         let mut notes = Vec::new();
         if let (gaps @ 1.., bytes) = self.gaps {
-            notes.push(format!("{name}: {bytes} bytes are missing in {gaps} gaps between pieces"));
+            notes.push(format!(
+                "{name}: {} missing in {} between pieces",
+                number_of(bytes, "byte"),
+                number_of(gaps, "gap")
+            ));
         }
         if let (pieces @ 1.., bytes) = self.overlaps {
-            notes.push(format!("{name}: {bytes} bytes that {pieces} pieces repeat are there once"));
+            notes.push(format!(
+                "{name}: dropped {} repeated in {}",
+                number_of(bytes, "byte"),
+                number_of(pieces, "piece")
+            ));
         }
         if self.restarts > 0 {
-            let pieces = self.restarts;
-            notes.push(format!("{name}: {pieces} pieces do not continue the ones before them: decode each by itself"));
+            let what = match self.restarts {
+                1 => "1 piece does not continue the previous piece: decode it separately".to_owned(),
+                pieces => format!("{pieces} pieces do not continue the previous piece: decode them separately"),
+            };
+            notes.push(format!("{name}: {what}"));
         }
         notes
     }

@@ -203,7 +203,9 @@ impl Extraction {
         let at = *self.by_key.entry(key).or_insert(next);
         if at == next {
             if next == QUEUES {
-                return Err(Error::Refused(format!("the recording has AUX data of more than {QUEUES} buffers")));
+                return Err(Error::Refused(format!(
+                    "the recording has AUX data of more than {QUEUES} buffers, which is the maximum"
+                )));
             }
             self.queues.push(Queue::new(key, &self.dir, next));
         }

@@ -161,7 +161,7 @@ fn in_order_on<J: Send, T: Send, R: Send>(
             outcome.and(fed)
         }
         (Some(fed), _) => fed,
-        (None, None) => Err(Error::io("threads")(io::Error::other("a thread ended"))),
+        (None, None) => Err(Error::io("threads")(io::Error::other("internal error: a background thread ended"))),
     }
 }
 

@@ -57,7 +57,7 @@ impl<'a> BackgroundWriter<'a> {
     /// Waits until the thread has written everything.
     fn settle(&mut self) -> io::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes has ended")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("internal error: the writing thread has ended")))
     }
 }
 
@@ -74,7 +74,7 @@ impl Write for BackgroundWriter<'_> {
         block.extend_from_slice(bytes);
         if !thread.send(block) {
             self.settle()?;
-            return Err(io::Error::other("the thread that writes has ended"));
+            return Err(io::Error::other("internal error: the writing thread has ended"));
         }
         Ok(bytes.len())
     }

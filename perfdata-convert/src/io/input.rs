@@ -119,7 +119,7 @@ impl Input {
         let shown = if is_standard { Path::new("standard input") } else { path };
         let file = if is_standard {
             if io::stdin().is_terminal() {
-                return Err(Error::Usage("standard input is a terminal: a file, or a pipe, has the recording".into()));
+                return Err(Error::Usage("standard input is a terminal: name a file, or pipe a recording".into()));
             }
             let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(Error::io(shown))?;
             File::from(stdin)
@@ -382,7 +382,7 @@ impl Watch for SharedWatch {
 fn unrecognised(first: &[u8]) -> Error {
     let error = match RecordingReader::pipe_with(first, Options::default()) {
         Err(error) => Error::from(error),
-        Ok(_) => Error::Refused("no recording".into()),
+        Ok(_) => Error::Refused("not a recording".into()),
     };
     match foreign::recognise(first) {
         Some(foreign) => Error::Unrecognised { foreign, source: Box::new(error) },
@@ -391,7 +391,7 @@ fn unrecognised(first: &[u8]) -> Error {
 }
 
 fn unsalvageable() -> Error {
-    Error::Refused("a stream cannot be read twice".into())
+    Error::Refused("a stream cannot be read twice: write it to a file first".into())
 }
 
 impl From<Kind> for Input {

@@ -64,7 +64,7 @@ impl Output {
         let output = |kind| Output { kind, replaces: force, syncs: true, is_part: false };
         if path.as_os_str() == STANDARD {
             if io::stdout().is_terminal() {
-                let what = "standard output is a terminal, which shows no recordings: write to a file or a pipe";
+                let what = "standard output is a terminal: write to a file or a pipe";
                 return Err(Error::Usage(what.into()));
             }
             if stdout_is_input(input) {
@@ -267,7 +267,7 @@ fn linked(path: &Path) -> Result<PathBuf> {
     }
     let folder = folder_of(&target);
     if !folder.is_dir() {
-        let what = "a symbolic link into a folder that is not there";
+        let what = "a symbolic link into a missing folder";
         return Err(Error::Usage(format!("{} is {what}: {}", path.display(), folder.display())));
     }
     Ok(resolved(&target))
@@ -289,6 +289,6 @@ fn of_file(error: Error, at: impl FnOnce(io::Error) -> Error) -> Error {
 
 /// Returns the error for a target that did not exist at first.
 pub(super) fn appeared(target: &Path) -> Error {
-    let what = format!("{} appeared in the meantime, and stays as it is", target.display());
+    let what = format!("{} was created by another process and was not changed", target.display());
     Error::Usage(what).with_step(Step::Overwrite)
 }

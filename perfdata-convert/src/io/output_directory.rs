@@ -38,11 +38,11 @@ impl OutputDirectory {
     /// be written.
     pub fn create(path: &Path, input: &Path, force: bool, is_ours: impl Fn(&Path) -> bool + 'static) -> Result<Self> {
         if path.as_os_str() == STANDARD {
-            return Err(Error::Usage("a directory cannot go to standard output".into()));
+            return Err(Error::Usage("a directory cannot be written to standard output".into()));
         }
         match fs::symlink_metadata(path) {
             Ok(meta) if !meta.is_dir() => {
-                return Err(Error::Usage(format!("{} is no directory", path.display())));
+                return Err(Error::Usage(format!("{} is not a directory", path.display())));
             }
             // Replacing the directory removes everything in it.
             _ if is_input(path, input) || is_within(input, path) => return Err(input_stays(path)),
@@ -159,7 +159,7 @@ impl OutputDirectory {
 fn replace(new: &mut TempDir, target: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     let failed = |error| Error::io(target)(error);
     if !fs::symlink_metadata(target).map_err(failed)?.is_dir() {
-        return Err(Error::Usage(format!("{} is no directory", target.display())));
+        return Err(Error::Usage(format!("{} is not a directory", target.display())));
     }
     all_ours(target, is_ours)?;
     swap(new.path(), target).map_err(failed)?;
@@ -196,7 +196,7 @@ fn all_ours(path: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     for entry in fs::read_dir(path).map_err(Error::io(path))? {
         let found = entry.map_err(Error::io(path))?.path();
         if !is_ours(&found) {
-            let what = format!("{} was not written by a conversion: the directory stays", found.display());
+            let what = format!("{} was not written by a conversion: the directory was not replaced", found.display());
             return Err(Error::Usage(what));
         }
     }

@@ -19,6 +19,7 @@ use perfdata_write::{Compressor, RecordSink};
 
 use super::link::{CompressedRecords, Link};
 use super::stage::Stage;
+use crate::count::number_of;
 use crate::error::Result;
 use crate::stages::decompress::check_end;
 
@@ -116,8 +117,12 @@ impl Step {
     /// Returns a note about the data that were decompressed here.
     pub(super) fn note(&self) -> Option<String> {
         let left_out = self.left_out;
-        (left_out > 0)
-            .then(|| format!("the compressed data ends inside a record: its first {left_out} bytes are left out"))
+        (left_out > 0).then(|| {
+            format!(
+                "the compressed data ends inside a record: dropped its first {}",
+                number_of(left_out as u64, "byte")
+            )
+        })
     }
 
     /// Updates the ratio in the COMPRESSED feature, if it contains one.

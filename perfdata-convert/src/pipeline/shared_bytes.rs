@@ -19,7 +19,7 @@ pub(super) fn check_parts(container_layout: &ContainerLayout) -> Result<()> {
     let data = file.header.data;
     if let Some(end) = data.end().filter(|&end| file.unexplained && data.size > 0 && end <= file.len) {
         let what = format!(
-            "at offset {end:#x}: the header announces feature sections, but there is no table of them: they would be lost"
+            "at offset {end:#x}: the header declares feature sections, but the feature table is missing: they would be lost"
         );
         return Err(Error::Refused(what).with_step(Step::Recover));
     }
@@ -27,7 +27,7 @@ pub(super) fn check_parts(container_layout: &ContainerLayout) -> Result<()> {
     if attrs.size.checked_rem(attr_size).is_none_or(|rest| rest != 0) {
         let FileSection { offset, size } = attrs;
         let what = format!(
-            "at offset {offset:#x}: the attributes have {size} bytes, which are no multiple of the entries' {attr_size}"
+            "at offset {offset:#x}: the size of the attributes ({size}) is not a multiple of the entry size ({attr_size})"
         );
         return Err(Error::Refused(what).with_step(Step::Recover));
     }
@@ -35,8 +35,8 @@ pub(super) fn check_parts(container_layout: &ContainerLayout) -> Result<()> {
     if names.size > 0 && file.place(Part::EventTypes).is_none() {
         let FileSection { offset, size } = names;
         let what = format!(
-            "at offset {offset:#x}: the names of events ({size} bytes) are not in the file: other parts would come into \
-             their place"
+            "at offset {offset:#x}: the names of events ({size} bytes) are outside of the file and would be \
+             overwritten"
         );
         return Err(Error::Refused(what).with_step(Step::Recover));
     }
@@ -110,11 +110,11 @@ fn cannot_be_kept(id: u32, place: FileSection, bytes: &[u8], recording: &Recordi
     alone.features.insert(id, bytes.to_vec());
     let why = match alone.feature(FeatureId(id)) {
         Some(Err(error)) => without_place(&error),
-        _ => "its bytes are those of other parts".into(),
+        _ => "it shares its bytes with other parts".into(),
     };
     let (id, FileSection { offset, size }) = (FeatureId(id), place);
     let what = format!(
-        "at offset {offset:#x}: feature {id} ({size} bytes) cannot be read: {why}; nor can it be kept as it is"
+        "at offset {offset:#x}: feature {id} ({size} bytes) cannot be read and cannot be copied unchanged: {why}"
     );
     Error::refused_without(what, Step::DropFeature(id))
 }

@@ -124,7 +124,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     } else if meta.is_file() {
         let copied = fs::copy(from, to).map_err(Error::io(from))?;
         if copied < meta.len() {
-            let what = format!("the file was cut while it was read: {copied} of {} bytes came", meta.len());
+            let what = format!("the file was truncated while it was read: copied {copied} of {} bytes", meta.len());
             return Err(Error::io(from)(io::Error::other(what)));
         }
         Ok(())

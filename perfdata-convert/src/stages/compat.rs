@@ -120,13 +120,13 @@ impl Compat {
             [("sample_type", attr.sample_type.unknown()), ("read_format", reads), ("branch_sample_type", branches)]
         {
             if bits != 0 {
-                return Err(refused(format!("{field} has the bits {bits:#x}, whose meaning is not known")));
+                return Err(refused(format!("{field} has the unknown bits {bits:#x}")));
             }
         }
         let is_deferred = |attr: &Attr| attr.flags.defer_callchain() | attr.flags.defer_output();
         if is_deferred(attr) > is_deferred(&known) {
             self.drops(|| {
-                let what = "the user part of its callchains is in records of its own (CALLCHAIN_DEFERRED)";
+                let what = "the user part of its callchains is in CALLCHAIN_DEFERRED records";
                 format!("{}: perf {} cannot read it: {what}", name(), self.version)
             })?;
         }
@@ -146,7 +146,7 @@ impl Compat {
         ];
         for (old, new, fields) in words {
             for (name, _) in set_fields(old & !new, fields) {
-                self.count("flags of events are cleared, with what they stand for", name.to_owned());
+                self.count("dropped event flags and their data", name.to_owned());
             }
         }
     }
@@ -186,7 +186,7 @@ impl Compat {
     /// Returns the section in the form for this perf; `None` to drop it.
     fn section(&mut self, id: FeatureId, bytes: &[u8], endian: Endian) -> Result<Option<Vec<u8>>> {
         if !self.knows_feature(id) {
-            self.count("features are left out", id.to_string());
+            self.count("dropped features", id.to_string());
             return Ok(None);
         }
         let section = match id {
@@ -198,12 +198,12 @@ impl Compat {
         match section.value {
             // perf stat writes the section without compressing anything, and later releases of it refuse the section.
             Feature::Compressed(Compression { mmap_len: 0, .. }) => {
-                self.count("features are left out, since nothing is compressed", id.to_string());
+                self.count("dropped features, because nothing is compressed", id.to_string());
                 Ok(None)
             }
             // The recorder had nothing to write.
             Feature::Empty => {
-                self.count("features are left out, since they are empty", id.to_string());
+                self.count("dropped features, because they are empty", id.to_string());
                 Ok(None)
             }
             Feature::EventDescs(descs) => {
@@ -254,7 +254,7 @@ impl Compat {
         let misc = raw.misc & self.forms.known_misc(raw.kind);
         if misc != raw.misc && out.get(start..).is_some_and(|bytes| bytes == raw.bytes) {
             RecordHeader::put_misc(out.get_mut(start..).unwrap_or_default(), misc, self.endian);
-            self.count("flags of records are cleared", raw.kind.to_string());
+            self.count("cleared record flags", raw.kind.to_string());
         }
         self.align(raw.kind, out, start)
     }
@@ -270,7 +270,7 @@ impl Compat {
             .map_err(|_| Error::Refused(format!("a {kind} record is too long to be aligned")))?;
         out.resize(start.saturating_add(usize::from(size)), 0);
         RecordHeader::put_size(out.get_mut(start..).unwrap_or_default(), size, self.endian);
-        self.count("records are filled up to a multiple of 8 bytes", kind.to_string());
+        self.count("padded records to a multiple of 8 bytes", kind.to_string());
         Ok(())
     }
 
@@ -278,12 +278,14 @@ impl Compat {
     fn leave_out(&mut self, raw: &RawRecord<'_>) -> Result<()> {
         if raw.kind == RecordType::CALLCHAIN_DEFERRED {
             self.drops(|| {
-                let what = "the record at offset";
-                format!("{what} {:#x} holds a callchain, and perf {} does not know it", raw.offset, self.version)
+                let (offset, version) = (raw.offset, self.version);
+                format!(
+                    "the record at offset {offset:#x} contains a callchain, but perf {version} does not know its type"
+                )
             })?;
         }
         let name = raw.kind.info().map_or_else(|| format!("type {}", raw.kind.0), |info| info.name.to_owned());
-        self.count("records are left out", name);
+        self.count("dropped records", name);
         self.lacks_data |= is_data(raw.kind);
         Ok(())
     }
@@ -307,10 +309,7 @@ impl Compat {
         if let Body::HeaderFeature(body) = &mut record.body {
             if body.section.0.is_empty() {
                 if !self.is_pipe {
-                    self.count(
-                        "ends of features are left out, which a pipe has and a file has not",
-                        raw.kind.to_string(),
-                    );
+                    self.count("dropped end-of-features records, which only a pipe has", raw.kind.to_string());
                     return Ok(());
                 }
                 body.feat_id = u64::from(FeatureId::end_in(self.version).0);
@@ -331,20 +330,20 @@ impl Compat {
             Some(layouts) => layouts,
             None => {
                 self.drops(|| {
-                    let what = "the record at offset";
+                    let (offset, version) = (raw.offset, self.version);
                     format!(
-                        "{what} {:#x} is of an event that is not known, so perf {} could not read it",
-                        raw.offset, self.version
+                        "the event of the record at offset {offset:#x} is unknown, so it cannot be converted for perf \
+                         {version}"
                     )
                 })?;
-                self.count("records of unknown events are left out", raw.kind.to_string());
+                self.count("dropped records of unknown events", raw.kind.to_string());
                 return Ok(());
             }
         };
         let mut record = match Record::decode(raw, &from) {
             Ok(record) => record,
             Err(_) if self.unknown == Unknown::Drop => {
-                self.count("damaged records are left out", raw.kind.to_string());
+                self.count("dropped corrupt records", raw.kind.to_string());
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -357,12 +356,12 @@ impl Compat {
             build_id = self.build_id(record.misc, &id, map.filename.text());
             map.inode = Some(perfdata_core::record::Inode { maj: 0, min: 0, ino: 0, ino_generation: 0 });
             record.misc &= !MISC_MMAP_BUILD_ID;
-            self.count("build ids stand in records of their own", raw.kind.to_string());
+            self.count("moved build IDs to separate records", raw.kind.to_string());
         }
         let is_mmap2 = record.kind == RecordType::MMAP2;
         self.forms.rewrite(&mut record, &to);
         if is_mmap2 && record.kind == RecordType::MMAP {
-            self.count("records are written in their older form", "MMAP2".into());
+            self.count("converted records to their older form", "MMAP2".into());
         }
         if let Some(entry) = build_id {
             entry.to_record().encode_into(out, self.endian)?;
@@ -487,7 +486,7 @@ impl Stage for Compat {
                     if recording.features.contains_key(&id) || !damaged.contains(&id) {
                         file.table.push((id, place));
                     } else {
-                        self.count("features are left out, since they are damaged", FeatureId(id).to_string());
+                        self.count("dropped features, because they are corrupt", FeatureId(id).to_string());
                     }
                 }
             }
@@ -507,7 +506,7 @@ impl Stage for Compat {
 
     fn finish(&mut self, _: &mut Recording, _: &mut Link<'_>) -> Result<()> {
         if self.lacks_data && !self.has_data {
-            let what = format!("perf {} knows none of the records that the recording is about", self.version);
+            let what = format!("perf {} knows none of the recording's data records", self.version);
             return Err(Error::Refused(what));
         }
         Ok(())
@@ -519,7 +518,7 @@ impl Stage for Compat {
             _ => format!("{whom} ({count})"),
         };
         let line = |(what, those): (&&str, &BTreeMap<String, u64>)| {
-            format!("for perf {} {what}: {}", self.version, those.iter().map(whom).collect::<Vec<_>>().join(", "))
+            format!("for perf {}: {what}: {}", self.version, those.iter().map(whom).collect::<Vec<_>>().join(", "))
         };
         self.report.iter().map(line).collect()
     }

@@ -6,6 +6,7 @@ use perfdata_core::read::{Decompressor, Tail, is_compressed};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Recording};
 
+use crate::count::number_of;
 use crate::error::{Error, Result, Step};
 use crate::leftover::damaged;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
@@ -66,7 +67,10 @@ impl Stage for Decompress {
     fn notes(&self) -> Vec<String> {
         match self.stream.as_ref().map_or(0, Decompressor::pending) {
             0 => Vec::new(),
-            rest => vec![format!("the compressed data ends inside a record: its first {rest} bytes are left out")],
+            rest => vec![format!(
+                "the compressed data ends inside a record: dropped its first {}",
+                number_of(rest as u64, "byte")
+            )],
         }
     }
 }
@@ -91,7 +95,7 @@ pub(crate) fn check_end(stream: &Decompressor, last: u64, recording: &Recording)
         None | Some(Tail::Cut | Tail::Text | Tail::Zeros) => Ok(()),
         Some(_) => {
             let rest = stream.pending();
-            Err(damaged(last, format_args!("{rest} bytes at the end of the compressed data are no records")))
+            Err(damaged(last, format_args!("the last {rest} bytes of the compressed data are not records")))
         }
     }
 }
@@ -106,7 +110,7 @@ fn check_sized(container_layout: &ContainerLayout, other: u64) -> Result<()> {
     if said == other || file.place(Part::Data).is_none_or(|data| data.size == said) {
         return Ok(());
     }
-    let what = "the recording was never finished, or is cut, so nothing in it can be compressed or decompressed";
+    let what = "the recording is unfinished or truncated: recover it before compressing or decompressing";
     Err(Error::Refused(what.into()).with_step(Step::Recover))
 }
 

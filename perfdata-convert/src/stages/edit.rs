@@ -45,7 +45,7 @@ impl Edit {
         for (name, change) in changes {
             let id = feature_called(&name)?;
             if all.insert(id, change).is_some() {
-                return Err(Error::Usage(format!("feature {id} is to be changed twice")));
+                return Err(Error::Usage(format!("feature {id} is changed twice")));
             }
         }
         Ok(Edit { changes: all })
@@ -257,8 +257,8 @@ mod tests {
         assert_eq!(domains(17, 1, r#""name": "SMT","#), new);
         assert_eq!(domains(15, 1, r#""name": "SMT","#), "feature CPU_DOMAIN_INFO: it has no field name");
         assert_eq!(domains(17, 1, ""), "feature CPU_DOMAIN_INFO: name is missing");
-        assert_eq!(domains(15, 2, ""), "feature CPU_DOMAIN_INFO: there are too few elements in a list");
-        assert_eq!(domains(15, 0, ""), "feature CPU_DOMAIN_INFO: there are too many elements in a list");
+        assert_eq!(domains(15, 2, ""), "feature CPU_DOMAIN_INFO: a list has too few elements");
+        assert_eq!(domains(15, 0, ""), "feature CPU_DOMAIN_INFO: a list has too many elements");
 
         // A program with an unknown structure.
         let program = r#"[{"info_len": 4, "data_len": 2, "arrays": [], "info": "01020304", "data": "0506"}]"#;
@@ -269,22 +269,22 @@ mod tests {
     #[test]
     fn what_is_no_value_is_named() {
         let why = |id, value| bytes(id, value, Endian::Little);
-        assert_eq!(why(FeatureId::CLN_SIZE, "0x100000000"), "feature CLN_SIZE: 0x100000000 is no number of 32 bits");
+        assert_eq!(why(FeatureId::CLN_SIZE, "0x100000000"), "feature CLN_SIZE: 0x100000000 is not a 32-bit number");
         assert_eq!(why(FeatureId::NRCPUS, r#"{"online": 2}"#), "feature NRCPUS: available is missing");
         assert_eq!(why(FeatureId::NRCPUS, r#"{"cpus": 2}"#), "feature NRCPUS: it has no field cpus");
-        assert_eq!(why(FeatureId::CMDLINE, "perf"), "feature CMDLINE: it is no list");
-        assert_eq!(why(FeatureId::CPU_TOPOLOGY, "[]"), "feature CPU_TOPOLOGY: it is no object");
+        assert_eq!(why(FeatureId::CMDLINE, "perf"), "feature CMDLINE: expected a list");
+        assert_eq!(why(FeatureId::CPU_TOPOLOGY, "[]"), "feature CPU_TOPOLOGY: expected an object");
         assert_eq!(
             why(FeatureId::CLOCK_DATA, r#"{"version": 1, "clock": "sundial"}"#),
-            "feature CLOCK_DATA: sundial is no value of clock"
+            "feature CLOCK_DATA: sundial is not a valid value of clock"
         );
         let node = r#"[{"node": 0, "mem_total": 1, "mem_free": 1, "cpus": "0", "dogs": 1}]"#;
         assert_eq!(why(FeatureId::NUMA_TOPOLOGY, node), "feature NUMA_TOPOLOGY: it has no field dogs");
-        let no_list = "feature BUILD_ID: it is no list of build IDs";
+        let no_list = "feature BUILD_ID: expected a list of build IDs";
         assert_eq!(why(FeatureId::BUILD_ID, "x"), no_list);
-        assert_eq!(why(FeatureId::BUILD_ID, r#"["x"]"#), "feature BUILD_ID: build id 0 has no header with a size");
+        assert_eq!(why(FeatureId::BUILD_ID, r#"["x"]"#), "feature BUILD_ID: build ID 0 has no header with a size");
         let short = r#"[{"header": {"size": 7}}]"#;
-        assert_eq!(why(FeatureId::BUILD_ID, short), "feature BUILD_ID: build id 0: 7 is no size of a record");
+        assert_eq!(why(FeatureId::BUILD_ID, short), "feature BUILD_ID: build ID 0: invalid record size 7");
         assert_eq!(step(FeatureId::TRACING_DATA, "{}"), Some(Step::SetBytes(FeatureId::TRACING_DATA)));
         assert_eq!(step(FeatureId(60), "1"), Some(Step::SetBytes(FeatureId(60))));
         assert!(Edit::new([("HOST".to_owned(), Change::Drop)]).is_err());

@@ -43,7 +43,7 @@ impl Stage for FromDirectory {
     }
 
     fn notes(&self) -> Vec<String> {
-        let note = |name| format!("{name} is left out: a file has no place for the kernel's image and symbols");
+        let note = |name| format!("dropped {name}: a file cannot contain the kernel's image and symbols");
         self.extras.iter().map(note).collect()
     }
 }

@@ -19,14 +19,14 @@ use serde_json::{Map, Value};
 /// The reason why the section cannot be made.
 pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &Layout) -> Result<Vec<u8>, String> {
     if id == FeatureId::TRACING_DATA {
-        return Err("its numbers have a byte order of their own".into());
+        return Err("its byte order may differ from the recording's".into());
     }
     if id == FeatureId::BUILD_ID {
         check_build_ids(json)?;
     }
     let mut values = JsonValues { json, frames: Vec::new(), wrong: None, unused: None, missing: None, refused: None };
     let Some(section) = Section::from_values(id, &mut values, layout) else {
-        return Err("nobody knows its fields".into());
+        return Err("its fields are not known".into());
     };
     match values.wrong.or(values.unused).or(values.missing).or(values.refused) {
         Some(why) => Err(why),
@@ -36,12 +36,12 @@ pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &Layo
 
 /// Checks that each entry of BUILD_ID has a valid size in its header, because the entry ends there.
 fn check_build_ids(json: &Value) -> Result<(), String> {
-    let entries = json.as_array().ok_or("it is no list of build IDs")?;
+    let entries = json.as_array().ok_or("expected a list of build IDs")?;
     for (at, entry) in entries.iter().enumerate() {
-        let size = entry.pointer("/header/size").ok_or_else(|| format!("build id {at} has no header with a size"))?;
+        let size = entry.pointer("/header/size").ok_or_else(|| format!("build ID {at} has no header with a size"))?;
         let fits = |&size: &u16| usize::from(size) >= RecordHeader::SIZE;
         let known = number(size).and_then(|size| u16::try_from(size).ok()).filter(fits);
-        known.ok_or_else(|| format!("build id {at}: {size} is no size of a record"))?;
+        known.ok_or_else(|| format!("build ID {at}: invalid record size {size}"))?;
     }
     Ok(())
 }
@@ -98,7 +98,7 @@ impl<'a> JsonValues<'a> {
     ) -> Vec<u8> {
         let Some(given) = self.take(name) else { return Vec::new() };
         given.as_str().and_then(of).filter(fit).unwrap_or_else(|| {
-            self.wrong(format!("{} is no value of {}", text_of(given), shown(name)));
+            self.wrong(invalid(&text_of(given), name));
             Vec::new()
         })
     }
@@ -109,7 +109,7 @@ impl Values for JsonValues<'_> {
         let frame = match self.take(name) {
             Some(Value::Object(object)) => Frame::Object(object, HashSet::new()),
             Some(_) => {
-                self.wrong(format!("{} is no object", shown(name)));
+                self.wrong(expected("an object", name));
                 Frame::Absent
             }
             None => Frame::Absent,
@@ -121,7 +121,7 @@ impl Values for JsonValues<'_> {
         let items = match self.take(name) {
             Some(Value::Array(items)) => items.iter(),
             Some(_) => {
-                self.wrong(format!("{} is no list", shown(name)));
+                self.wrong(expected("a list", name));
                 [].iter()
             }
             None => [].iter(),
@@ -148,8 +148,8 @@ impl Values for JsonValues<'_> {
         number_like(given, size, &like).unwrap_or_else(|| {
             let given = text_of(given);
             self.wrong(match like {
-                Leaf::Uint(..) => format!("{given} is no number of {} bits", size * 8),
-                _ => format!("{given} is no value of {}", shown(name)),
+                Leaf::Uint(..) => format!("{given} is not a {}-bit number", size * 8),
+                _ => invalid(&given, name),
             });
             0
         })
@@ -168,8 +168,13 @@ impl Values for JsonValues<'_> {
     }
 }
 
-fn shown(name: &str) -> &str {
-    if name.is_empty() { "it" } else { name }
+fn expected(what: &str, name: &str) -> String {
+    if name.is_empty() { format!("expected {what}") } else { format!("{name}: expected {what}") }
+}
+
+fn invalid(given: &str, name: &str) -> String {
+    let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
+    format!("{given} is not a valid value{of}")
 }
 
 fn text_of(given: &Value) -> String {

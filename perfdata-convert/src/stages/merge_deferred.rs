@@ -204,8 +204,8 @@ impl Stage for MergeDeferred {
             return Ok(());
         }
         let Some(mut reader) = source.reopen()? else {
-            let what = "the user part of its callchains is in records of its own (CALLCHAIN_DEFERRED), which can be merged \
-                        only in a file: store the stream first";
+            let what =
+                "deferred callchains (CALLCHAIN_DEFERRED) cannot be merged in this stream: write it to a file first";
             return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
         };
         let mut chains = Chains::new(recording.limits);
@@ -292,10 +292,13 @@ impl Stage for MergeDeferred {
             vec![format!("{} merged from {}", count(self.merged, "callchain"), count(self.removed, "deferred record"))];
         if self.missing > 0 {
             let samples = count(self.missing, "sample");
-            notes.push(format!("{samples} without the user part of the callchain: the recording does not have it"));
+            notes.push(format!("{samples} without the user part of the callchain: the recording does not contain it"));
         }
         if self.cut > 0 {
-            notes.push(format!("{} cut: a record has {MAX_SIZE} bytes at most", count(self.cut, "callchain")));
+            notes.push(format!(
+                "{} truncated: the maximum size of a record is {MAX_SIZE} bytes",
+                count(self.cut, "callchain")
+            ));
         }
         notes
     }

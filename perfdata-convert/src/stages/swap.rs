@@ -148,7 +148,7 @@ impl Swap {
         match record.opaque() {
             None => Ok(record),
             Some(_) if matches!(record.body, Body::Unknown(_)) => Err("its type is not known".into()),
-            Some(part) => Err(format!("the meaning of {} at byte {} of it is not known", part.field, part.offset)),
+            Some(part) => Err(format!("the meaning of {} at its byte {} is not known", part.field, part.offset)),
         }
     }
 
@@ -246,7 +246,7 @@ impl Stage for Swap {
         if let ContainerLayout::File(file) = container_layout
             && file.words == WordSize::Bits32
         {
-            let why = "its words seem to be 32-bit ones, which nothing in the file says";
+            let why = "it seems to consist of 32-bit words, but the file does not declare this";
             if !self.decide("the feature bitmap", Some(72), why)? {
                 recording.features.clear();
             }
@@ -358,8 +358,8 @@ fn note_of_raw_data(from: &Recording) -> Option<String> {
     let order = if from.endian == Endian::Little { "little" } else { "big" };
     (untold > 0).then(|| {
         format!(
-            "RAW data of {untold} of {} events stays in {order}-endian order, and nothing in the output says so: \
-             read it by the ARCH feature, or keep the original",
+            "RAW data of {untold} of {} events remains {order}-endian, which the output does not record: read it \
+             according to the ARCH feature, or keep the original",
             from.events.len()
         )
     })

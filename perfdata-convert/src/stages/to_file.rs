@@ -132,7 +132,7 @@ impl Stage for ToFile {
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         let model = next.recording().clone();
         if model.events.is_empty() && (self.needs_events || !self.has_plain_records) {
-            return Err(Error::Refused("the recording has no attributes, so nothing in it can be understood".into()));
+            return Err(Error::Refused("the recording has no attributes, so its records cannot be decoded".into()));
         }
         if !self.has_early_events {
             check_ids(&model.events)?;
@@ -198,7 +198,7 @@ impl ToFile {
             Some(Ok(Section { value: Feature::BuildIds(BuildIds(known)), .. })) => known,
             Some(Err(error)) if !self.build_ids.is_empty() => {
                 let why = without_place(&error);
-                let what = format!("feature BUILD_ID cannot be read, and there are records of build ids, too: {why}");
+                let what = format!("build ID records cannot be added to feature BUILD_ID, which cannot be read: {why}");
                 return Err(Error::Refused(what));
             }
             _ => Vec::new(),
@@ -243,7 +243,7 @@ pub(crate) fn check_ids(events: &Events) -> Result<()> {
 }
 
 fn taken(id: u64, event: usize) -> String {
-    format!("id {id} belongs to event {event}, whose attribute, or other ids, are different")
+    format!("ID {id} also belongs to event {event}, which has another attribute or other IDs")
 }
 
 /// Returns the error about an attribute after records of other events. In a file, it would precede them.
@@ -252,8 +252,7 @@ fn late(record: &RawRecord<'_>, event: &Event, model: &Recording) -> Error {
     let other = known.and_then(|(id, at)| Some((id, at, model.events.get(at)?)));
     let what = match other.filter(|(.., other)| *other != event) {
         Some((id, at, _)) => taken(id, at),
-        None => "a new event, behind records of others: the recording has attributes both before and behind the first \
-                 other record"
+        None => "a new event after other records: the recording has attributes before and after its first data record"
             .into(),
     };
     Error::Refused(format!("at offset {:#x}: HEADER_ATTR record: {what}", record.offset))
@@ -271,7 +270,7 @@ fn samples_branches(attr: &Attr) -> bool {
 fn build_id(record: &RawRecord<'_>, model: &Recording) -> Result<Option<BuildIdEntry>> {
     let record = Record::decode(record, &model.events.layout_of(record))?;
     let Body::HeaderBuildId(found) = record.body else { return Ok(None) };
-    let too_long = || Error::Refused("a build id's file name is too long for the BUILD_ID section".into());
+    let too_long = || Error::Refused("the file name of a build ID is too long for the BUILD_ID section".into());
     BuildIdEntry::of_record(record.misc, found).map(Some).ok_or_else(too_long)
 }
 

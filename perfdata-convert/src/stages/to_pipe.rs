@@ -52,8 +52,8 @@ impl Stage for ToPipe {
         for (&id, section) in &recording.features {
             let id = FeatureId(id);
             if Slot::of_feature(id, section).is_none() && !FOUND_AGAIN.contains(&id) {
-                let why = if section.is_empty() { "its section is empty" } else { "no perf takes it from a pipe" };
-                self.notes.push(format!("feature {id} is left out: {why}"));
+                let why = if section.is_empty() { "its section is empty" } else { "perf does not read it from a pipe" };
+                self.notes.push(format!("dropped feature {id}: {why}"));
             }
         }
         check_ids(&recording.events)?;
@@ -76,7 +76,7 @@ impl Stage for ToPipe {
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         let lost = self.lost.iter().filter(|id| !recording.features.contains_key(&id.0));
-        self.notes.extend(lost.map(|id| format!("feature {id} is left out: its section cannot be read")));
+        self.notes.extend(lost.map(|id| format!("dropped feature {id}: its section cannot be read")));
         self.send_first(recording.endian, next)
     }
 

@@ -69,7 +69,7 @@ impl Section {
         let endian = Endian::Little;
         match section.encode(endian).and_then(|bytes| Section::decode(id, &bytes, endian, layout)) {
             Ok(read) if read == section => {}
-            Ok(_) => values.refuse("it does not say all of the section".into()),
+            Ok(_) => values.refuse("it does not describe the whole section".into()),
             Err(error) => values.refuse(error.to_string()),
         }
         Some(section)

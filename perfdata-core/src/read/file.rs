@@ -303,7 +303,7 @@ fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> R
             "file header",
             "attr_size",
             entry.to_string(),
-            "80 to 65535: an attribute of 64 bytes or more and the place of its ids",
+            "80 to 65535: an attribute of 64 bytes or more, and the offset and size of its IDs",
         )
         .at(16));
     }
@@ -316,7 +316,7 @@ fn salvage_attrs(file: &mut FileLayout, losses: &mut Losses) -> Result<bool> {
     let FileHeader { mut attrs, attr_size, .. } = file.header;
     if attrs.offset < file.header.size {
         let found = attrs.offset.to_string();
-        return Err(Error::invalid("file header", "attrs.offset", found, "a place behind the header").at(24));
+        return Err(Error::invalid("file header", "attrs.offset", found, "an offset after the header").at(24));
     }
     // The records start after the attributes, or end before them.
     let data = &mut file.header.data;
@@ -399,7 +399,7 @@ fn read_events(
             )
             .at(at.saturating_add(room).saturating_add(8)));
         }
-        let id_bytes = if ids.size == 0 { Vec::new() } else { read_section(source, ids, "event ids")? };
+        let id_bytes = if ids.size == 0 { Vec::new() } else { read_section(source, ids, "event IDs")? };
         let mut event = Event { attr, ids: decode_words(&id_bytes, recording.endian) };
         if let Some((losses, _)) = &mut losses
             && event.ids.iter().any(|id| owned.contains(id))

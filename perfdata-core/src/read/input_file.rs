@@ -40,7 +40,9 @@ impl InputFile {
         self.is_cut.store(true, Ordering::Relaxed);
         let InputFile { file, len, .. } = self;
         let now = file.metadata().map_or(String::new(), |meta| format!(", and has {} now", meta.len()));
-        io::Error::other(format!("the file was cut while it was read: it had {len} bytes when it was opened{now}"))
+        io::Error::other(format!(
+            "the file was truncated while it was read: it had {len} bytes when it was opened{now}"
+        ))
     }
 }
 

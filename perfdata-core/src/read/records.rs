@@ -163,7 +163,7 @@ impl<R: Read> RecordStream<R> {
         }
         if self.payload > 0 {
             let Some((from, to)) = self.take_block(self.payload)? else {
-                self.damage = Some(Error::truncated("payload behind a record", self.payload, 0).at(self.offset));
+                self.damage = Some(Error::truncated("payload of a record", self.payload, 0).at(self.offset));
                 return Ok(None);
             };
             self.payload = self.payload.saturating_sub((to - from) as u64);

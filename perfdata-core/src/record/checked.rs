@@ -41,8 +41,8 @@ impl Record {
             None => {
                 return Err(self.wrong(
                     "id",
-                    "none of an event",
-                    "the id of an event: they differ in what records hold",
+                    "an unknown ID",
+                    "the ID of an event, because the events have different layouts",
                 ));
             }
         };
@@ -52,8 +52,8 @@ impl Record {
         if self.is_same(&back) {
             return Ok(bytes);
         }
-        let expected = "what a reader gets from these bytes by the attribute of the event: a count, a form or a flag in misc \
-                        says something else, or bytes stand behind a field that takes all";
+        let expected = "the fields that a reader decodes with the attribute of the event: a count, a form or a flag in misc \
+                        contradicts them, or bytes follow a field that extends to the end";
         Err(self.wrong("", "other fields", expected))
     }
 

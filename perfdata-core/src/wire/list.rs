@@ -226,7 +226,7 @@ impl<C: Count, T: Element> FromValues for Counted<C, T> {
     fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (): ()) -> Self {
         let items = T::many_from_values(values, name, style, None);
         if C::try_from(items.len()).is_err() {
-            values.refuse(format!("{} elements are more than {} bytes can count", items.len(), size_of::<C>()));
+            values.refuse(format!("{} elements do not fit in a {}-byte count", items.len(), size_of::<C>()));
         }
         items.into()
     }

@@ -94,8 +94,8 @@ fn a_second_name_is_not_taken_for_the_output() {
     let folder = folder();
     for (commands, what) in [
         ("perfconv a.data b.data", "there is no file 'b.data'"),
-        ("perfconv --swap-endian a.data b.data", "'b.data' is another"),
-        ("perfconv --swap-endian a.data p.data", "'p.data' is another"),
+        ("perfconv --swap-endian a.data b.data", "unexpected 'b.data'"),
+        ("perfconv --swap-endian a.data p.data", "unexpected 'p.data'"),
         ("perfconv convert a.data b.data", "unexpected argument 'b.data'"),
         ("perfconv pipe2file p.data b.data", "unexpected argument 'b.data'"),
         ("perfconv -q recover cut.data b.data", "unexpected argument 'b.data'"),
@@ -108,7 +108,7 @@ fn a_second_name_is_not_taken_for_the_output() {
         );
     }
     let said = refused(folder.path(), "perfconv --swap-endian a.data p.data -o b.data");
-    assert!(said.contains("one recording is converted at a time") && !said.contains("tip"), "{said}");
+    assert!(said.contains("only one recording can be converted at a time") && !said.contains("tip"), "{said}");
     assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 3);
 }
 
@@ -119,12 +119,12 @@ fn a_word_that_is_nothing_is_called_so() {
         ["perfconv script", "perfconv script -i a.data", "perfconv -q script a.data", "perfconv script --header-only"]
     {
         let said = refused(folder.path(), commands);
-        assert!(said.starts_with("error: no command or file 'script'\n"), "{commands}: {said}");
+        assert!(said.starts_with("error: there is no command or file 'script'\n"), "{commands}: {said}");
     }
     for commands in ["perfconv inof", "perfconv inof a.data", "perfconv inof --json a.data"] {
         let said = refused(folder.path(), commands);
         assert!(
-            said.starts_with("error: no command or file 'inof'\n\n  tip: a similar command exists: 'info'\n"),
+            said.starts_with("error: there is no command or file 'inof'\n\n  tip: a similar command exists: 'info'\n"),
             "{said}"
         );
     }
@@ -148,7 +148,7 @@ fn values_are_taken_as_others_write_them() {
     symlink("a.data", folder.path().join("5")).expect("a link can be made");
     for commands in ["perfconv --compress 5 -o w.data", "perfconv --compress 5 a.data -o w.data"] {
         let said = refused(folder.path(), commands);
-        assert!(said.contains("'--compress=5' is the value, './5' the file"), "{said}");
+        assert!(said.contains("write '--compress=5' for the value, or './5' for the file"), "{said}");
     }
     let said = |commands: &str| printed(folder.path(), commands);
     said("perfconv -q --compress ./5 -o v.data; perfconv -q --compress a.data -o u.data; cmp u.data v.data");
@@ -176,12 +176,12 @@ fn standard_output_serves_where_it_is_redirected() {
     said("perfconv -q recover a.data > r.data; cmp r.data a.data");
     let before = fs::read_dir(&folder).expect("the folder").count();
     let Some((status, said)) = on_a_terminal(folder.path(), "perfconv --swap-endian a.data") else { return };
-    let expected = "perfconv: error: no output: -o OUTPUT names it, and standard output is a terminal\n\
+    let expected = "perfconv: error: no output: standard output is a terminal; use -o OUTPUT\n\
                     perfconv: try: perfconv --swap-endian a.data -o a.converted.data\n";
     assert_eq!((status, said.as_str()), (Some(2), expected));
     for command in ["convert", "pipe2file", "file2pipe", "recover"] {
         let (status, said) = on_a_terminal(folder.path(), &format!("perfconv {command} a.data")).expect("as before");
-        assert!(status == Some(2) && said.contains("no output: -o"), "{command}: {said}");
+        assert!(status == Some(2) && said.contains("no output: standard output is a terminal"), "{command}: {said}");
     }
     assert_eq!(fs::read_dir(&folder).expect("the folder").count(), before);
 }
@@ -226,5 +226,5 @@ fn several_inputs_are_looked_at_one_after_the_other() {
     let files: Vec<_> = objects.iter().map(|object| object["file"].as_str()).collect();
     assert_eq!(files, [Some("a.data"), Some("p.data"), Some("a.data"), Some("p.data")]);
     let said = refused(folder.path(), "perfconv info --html x.html a.data p.data");
-    assert!(said.contains("--html makes a page about one recording"), "{said}");
+    assert!(said.contains("--html accepts only one recording"), "{said}");
 }

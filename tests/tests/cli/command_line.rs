@@ -275,7 +275,7 @@ fn as_much_is_said_as_is_wanted() {
     let normal = said(&["pipe2file", "-f", &cut, "-o", &output]);
     let lines: Vec<&str> = normal.lines().collect();
     let [warning, summary] = lines[..] else { panic!("{normal}") };
-    assert!(warning.starts_with("perfconv: warning: the last 19 bytes are no whole record"), "{warning}");
+    assert!(warning.starts_with("perfconv: warning: the last 19 bytes are an incomplete record"), "{warning}");
     let size = |path: &str| fs::metadata(path).expect("a file").len();
     let bytes = |size| format!("{:.2} KiB", size as f64 / 1024.0);
     let expected =
@@ -285,7 +285,7 @@ fn as_much_is_said_as_is_wanted() {
     assert_eq!(said(&["pipe2file", "-q", "-f", &cut, "-o", &output]), "");
     assert_eq!(said(&["-q", "pipe2file", "-f", &cut, "-o", &output]), "");
     let verbose = said(&["-v", "pipe2file", "-f", &cut, "-o", &output]);
-    assert!(verbose.contains("perfconv: from a little-endian pipe to a little-endian file\n"), "{verbose}");
+    assert!(verbose.contains("perfconv: converted a little-endian pipe to a little-endian file\n"), "{verbose}");
     assert!(!verbose.contains("SAMPLE,"), "{verbose}");
     let all = said(&["pipe2file", "-f", &cut, "-o", &output, "-vv"]);
     assert!(all.contains("perfconv: note: written: ") && all.contains(" SAMPLE"), "{all}");

@@ -99,7 +99,7 @@ fn an_input_that_is_cut_is_an_error() {
             let said = String::from_utf8_lossy(&done.stderr);
             let out = folder.join("out");
             match (done.status.code(), out.exists()) {
-                (Some(2), false) if said.contains("the file was cut while it was read") => was_hit = true,
+                (Some(2), false) if said.contains("the file was truncated while it was read") => was_hit = true,
                 // The input had already been read completely.
                 (Some(0), _) if words.starts_with("diff") || !words.contains("out") => {}
                 (Some(0), true) if out.is_dir() || fs::metadata(&out).is_ok_and(|meta| meta.len() > 2 << 20) => {}
@@ -170,5 +170,5 @@ fn a_file_as_standard_input_that_is_cut() {
     let done = child.wait_with_output().expect("it is a child");
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(2), "{said}");
-    assert!(said.contains("the file was cut while it was read"), "{said}");
+    assert!(said.contains("the file was truncated while it was read"), "{said}");
 }

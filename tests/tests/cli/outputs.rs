@@ -69,7 +69,7 @@ fn a_target_that_appears_in_the_meantime_stays() {
             fs::write(&out, "precious").expect("a temporary file");
             let done = run.finish();
             assert_eq!(done.status.code(), Some(2), "{words}: {}", said(&done));
-            assert!(said(&done).contains("out appeared in the meantime"), "{words}: {}", said(&done));
+            assert!(said(&done).contains("out was created by another process"), "{words}: {}", said(&done));
             assert_eq!(fs::read(&out).expect("it stays"), b"precious", "{words}");
             assert_eq!(names(folder.path()), ["out"], "{words}");
             fs::remove_file(&out).expect("it is ours");
@@ -206,7 +206,7 @@ fn a_dangling_link_is_followed() {
     assert!(folder.path().join("first").is_symlink() && folder.path().join("deep/second").is_symlink());
     for (link, why) in [
         ("first", "first exists"),
-        ("lost", "lost is a symbolic link into a folder that is not there"),
+        ("lost", "lost is a symbolic link into a missing folder"),
         ("loop", "Too many levels of symbolic links"),
     ] {
         let done = run(&format!("pipe2file in -o {link}"), folder.path());

@@ -68,7 +68,7 @@ fn check_other_release(major: u16, minor: u16, is_other: impl Fn(&PerfVersion) -
         let Some(perf) = perfs.iter().flatten().find(|perf| Some(perf.endian) == endian) else { return Ok(()) };
         let converted = match convert(&recording.path, None, vec![Box::new(Compat::new(release))]) {
             // No records would remain, or no callchain.
-            Err(error) if error.to_string().contains("knows none of the records") => return Ok(()),
+            Err(error) if error.to_string().contains("knows none of the recording's data records") => return Ok(()),
             Err(error) if error.to_string().contains("CALLCHAIN_DEFERRED") => {
                 let dropping = Box::new(Compat::new(release).deciding(Unknown::Drop));
                 convert(&recording.path, None, vec![dropping])
@@ -232,8 +232,9 @@ fn every_release_and_every_recording() {
                 Ok(made) => made,
                 Err(error) => {
                     let why = error.to_string();
-                    let is_known =
-                        ["knows none of the records", "cannot read it"].iter().any(|known| why.contains(known));
+                    let is_known = ["knows none of the recording's data records", "cannot read it"]
+                        .iter()
+                        .any(|known| why.contains(known));
                     if is_known { continue } else { return Err(format!("for {release}: {why}")) }
                 }
             };
@@ -546,7 +547,7 @@ fn what_has_no_older_form_is_refused() {
     }
     for unknown in ["error", "drop"] {
         let why = refused("7.2-x86_64-tool-schedstats", &["--compat", "6.1", "--unknown", unknown]);
-        assert!(why.is_some_and(|why| why.contains("perf 6.1 knows none of the records")));
+        assert!(why.is_some_and(|why| why.contains("perf 6.1 knows none of the recording's data records")));
     }
     assert_eq!(refused("7.2-x86_64-tool-schedstats", &["--compat", "7.0"]), None);
 }

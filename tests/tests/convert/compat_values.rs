@@ -99,7 +99,7 @@ fn an_older_perf_reads_the_values_that_a_newer_one_does() {
             let Some(before) = raw_values(newest, &recording.path, release) else { continue };
             let stage = Compat::new(release).deciding(Unknown::Drop);
             let made = match convert(&recording.path, None, vec![Box::new(stage)]) {
-                Err(error) if error.to_string().contains("knows none of the records") => continue,
+                Err(error) if error.to_string().contains("knows none of the recording's data records") => continue,
                 made => made.map_err(|error| format!("for {release}: {error}"))?,
             };
             let after = raw_values(old, &made.path(), release).ok_or_else(|| format!("{old} does not read it"))?;

@@ -118,7 +118,7 @@ fn damage_among_records_is_refused() {
                 let (found, said, text) = run(command);
                 assert_eq!(found, Some(status), "{name}, {what}: {said}");
                 let text = String::from_utf8_lossy(&text);
-                assert!(text.contains(&format!("{offset:#x}: ")) && text.contains(": damaged; "), "{what}: {text}");
+                assert!(text.contains(&format!("{offset:#x}: ")) && text.contains(": corrupt; "), "{what}: {text}");
             }
         }
     }
@@ -131,9 +131,17 @@ fn what_a_stream_ends_with_may_be_left_out() {
     let text = b"[ perf record: Woken up 1 times to write data ]\n[ perf record: Captured and wrote 0.016 MB - ]\n";
     let last = samples(&whole).last().copied().expect("a sample").0;
     let tails = [
-        (whole[..last + 20].to_vec(), "the last 20 bytes are no whole record", "the recording ends inside this record"),
-        (whole[..last + 5].to_vec(), "the last 5 bytes are no whole record", "the recording ends inside this record"),
-        ([&whole[..], text].concat(), "the last 95 bytes are messages of perf record", "are messages of perf record"),
+        (
+            whole[..last + 20].to_vec(),
+            "the last 20 bytes are an incomplete record",
+            "the recording ends inside this record",
+        ),
+        (
+            whole[..last + 5].to_vec(),
+            "the last 5 bytes are an incomplete record",
+            "the recording ends inside this record",
+        ),
+        ([&whole[..], text].concat(), "the last 95 bytes are messages of perf record", ": messages of perf record"),
     ];
     for (bytes, warning, meaning) in tails {
         fs::write(folder.path().join("in.data"), &bytes).expect("a file");
@@ -233,9 +241,9 @@ fn records_taken_for_aux_data_are_missed() {
         record::frame(false, kind::AUXTRACE, 0, &body)
     };
     for (size, behind, what) in [
-        (1 << 20, &whole[middle..], "the records are damaged here"),
+        (1 << 20, &whole[middle..], "the records are corrupt here"),
         // In a file, readers would not know where the data ends either.
-        (1 << 20, &[0x55; 9000], "the recording ends inside this record: a file has no place for it"),
+        (1 << 20, &[0x55; 9000], "the recording ends inside this record: a file cannot contain it"),
     ] {
         let bytes = [&whole[..middle], &auxtrace(size), behind].concat();
         fs::write(folder.path().join("in.data"), &bytes).expect("a file");

@@ -194,7 +194,7 @@ fn directories_are_swapped() {
 fn the_kernel_that_is_left_out_is_named() {
     for recording in directories() {
         let file = merged(&recording.path).unwrap_or_else(|error| panic!("{}: {error}", recording.name));
-        let named = file.summary.notes.iter().any(|note| note.starts_with("kcore_dir is left out"));
+        let named = file.summary.notes.iter().any(|note| note.starts_with("dropped kcore_dir: "));
         assert_eq!(named, recording.path.join("kcore_dir").exists(), "{}", recording.name);
     }
 }

@@ -193,6 +193,6 @@ fn sections_too_large_for_a_pipe_are_named() {
     let large = |len| edited(&recording, pipe, &[("BPF_BTF", Change::Raw(vec![0; len]))]).map(drop);
     assert_eq!(large(65_519), Ok(()));
     let error = large(65_520).expect_err("too large");
-    assert_eq!(error, "feature BPF_BTF has 65520 bytes, a record of a pipe holds 65519");
+    assert_eq!(error, "feature BPF_BTF has 65520 bytes, but a record of a pipe can contain at most 65519");
     assert_eq!(edited(&recording, pipe, &[("BPF_BTF", Change::Drop)]).map(drop), Ok(()));
 }

@@ -314,7 +314,7 @@ fn each_cpu_has_its_file() {
         assert_eq!(extracted.index["byte_order"], if big { "big-endian" } else { "little-endian" });
         assert_eq!(extracted.index["aux_records"][0]["fields"]["flags"], serde_json::json!(["TRUNCATED", "COLLISION"]));
         assert_eq!(extracted.index["aux_records"][0]["queue"], 1);
-        assert!(extracted.said.contains("1 AUX records say that data was lost (TRUNCATED)"), "{}", extracted.said);
+        assert!(extracted.said.contains("data was lost (TRUNCATED): 1 AUX record"), "{}", extracted.said);
         assert!(extracted.said.ends_with("3 files, 72 bytes of AUX data\n"), "{}", extracted.said);
         let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         assert_eq!(mode(&extracted.folder.path().join("aux")), 0o700);
@@ -331,7 +331,7 @@ fn gaps_are_told() {
         extracted.pieces(&["at", "size", "offset", "gap"]),
         [serde_json::json!([0, 16, "0x8", null]), serde_json::json!([16, 16, "0x100", 0x100 - 24])]
     );
-    assert!(extracted.said.contains("232 bytes are missing in 1 gaps"), "{}", extracted.said);
+    assert!(extracted.said.contains("232 bytes missing in 1 gap "), "{}", extracted.said);
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn contradictions_are_kept() {
     let extracted = one_cpu(0, &[(0, &data[..32]), (8, &data[32..])]);
     assert_eq!(extracted.only(), data);
     assert_eq!(extracted.pieces(&["restart"]), [serde_json::json!([null]), serde_json::json!([true])]);
-    assert!(extracted.said.contains("1 pieces do not continue"), "{}", extracted.said);
+    assert!(extracted.said.contains("1 piece does not continue"), "{}", extracted.said);
 }
 
 /// The offsets of Intel PT snapshots are positions in a circular buffer.
@@ -570,8 +570,8 @@ fn a_cut_recording_gives_what_it_has() {
     let whole = file(false, USUAL, 0, |s| piece(s, 0, 0, &island(64)));
     let extracted = Extracted::of(&whole[..whole.len() - 24]);
     assert_eq!(extracted.only(), island(64)[..40]);
-    assert!(extracted.index["damage"][0].as_str().is_some_and(|text| text.contains("payload behind a record")));
-    assert!(extracted.said.contains("payload behind a record"), "{}", extracted.said);
+    assert!(extracted.index["damage"][0].as_str().is_some_and(|text| text.contains("payload of a record")));
+    assert!(extracted.said.contains("payload of a record"), "{}", extracted.said);
 }
 
 /// Returns the sorted names of the files in `folder`.
@@ -599,7 +599,7 @@ fn the_directory_appears_whole_or_not_at_all() {
     fs::write(place("input"), file(false, USUAL, 0, |s| piece(s, 0, 0, &island(8)))).expect("a temporary file");
     assert!(run(&place("input"), &place("aux"), &["-q"]).status.success());
     failed(&run(&place("input"), &place("aux"), &[]), 2, "--force");
-    failed(&run(&place("input"), &place("input"), &["-f"]), 2, "is no directory");
+    failed(&run(&place("input"), &place("input"), &["-f"]), 2, "is not a directory");
     fs::write(place("aux/old.aux"), "").expect("a temporary file");
     assert!(run(&place("input"), &place("aux"), &["-f"]).status.success());
     assert_eq!(names(&place("aux")), ["index.json", "intel-pt-cpu0.aux"]);
@@ -678,7 +678,7 @@ fn a_recording_in_the_directory_of_the_data() {
         let said = command.output().expect("perfconv runs");
         let error = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(2), "{error}");
-        assert!(error.contains("it needs another place"), "{error}");
+        assert!(error.contains("choose another path"), "{error}");
         let names: Vec<_> =
             fs::read_dir(&folder).expect("it is there").map(|e| e.expect("a file").file_name()).collect();
         assert_eq!(names, ["in"]);

@@ -272,7 +272,7 @@ fn streams_are_stored_where_that_is_asked_for() {
         (child.wait().expect("it ends").code(), said)
     };
     let (status, said) = run(&["--compat", "6.1"]);
-    assert!(status == Some(1) && said.contains("CALLCHAIN_DEFERRED") && said.contains("store the stream"), "{said}");
+    assert!(status == Some(1) && said.contains("CALLCHAIN_DEFERRED") && said.contains("write it to a file"), "{said}");
     assert!(!folder.path().join("out").exists());
     let (status, said) = run(&["--merge-deferred", "--compat", "6.1"]);
     assert_eq!(status, Some(0), "{said}");

@@ -273,7 +273,7 @@ fn contradicting_attributes_are_refused() {
     let mut new = other.clone();
     new.ids = vec![99_999];
     let first = basic.events[0].ids[0];
-    for (event, what) in [(&other, format!("id {first} belongs to event 0")), (&new, "a new event".to_owned())] {
+    for (event, what) in [(&other, format!("ID {first} also belongs to event 0")), (&new, "a new event".to_owned())] {
         std::fs::write(&path, start.clone().event(event).records(&records).bytes).expect("a temporary file");
         let error = convert(&path, Some(ContainerKind::File), Vec::new()).expect_err("it contradicts itself");
         assert!(error.is_refusal());
@@ -296,7 +296,7 @@ fn an_id_belongs_to_one_event() {
     let head = events.iter().fold(pipe(), Pipe::event).records(&records);
     let end = events.iter().fold(pipe().records(&records), Pipe::event);
     let file = synth::file::File { events: events.to_vec(), features: Vec::new(), ..basic.clone() };
-    let what = format!("the attribute of event 1: id {} belongs to event 0", events[0].ids[0]);
+    let what = format!("the attribute of event 1: ID {} also belongs to event 0", events[0].ids[0]);
     for (bytes, to) in
         [(head.bytes, ContainerKind::File), (end.bytes, ContainerKind::File), (file.bytes(), ContainerKind::Pipe)]
     {

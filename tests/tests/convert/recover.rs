@@ -285,7 +285,7 @@ fn killed_recordings_give_their_samples_back() {
             return Err(format!("{} records are left of {}", is.len(), was.len()));
         }
         let says = |what: &str| recovery.losses.iter().any(|line| line.contains(what));
-        if !says("the recording was not finished") || !says("names of events") {
+        if !says("the recording is unfinished") || !says("names of events") {
             return Err(format!("not said: {:?}", recovery.losses));
         }
         if recording.name.ends_with("-tp") {
@@ -520,7 +520,7 @@ fn the_command() {
     write("damaged", &damaged);
     let (status, said) = run(&["recover", "--strict", "damaged", "-o", "out"], folder.path());
     assert_eq!(status, Some(1));
-    assert!(said.contains("there are records behind damaged bytes"), "{said}");
+    assert!(said.contains("there are intact records after corrupt bytes"), "{said}");
     assert!(!folder.path().join("out").exists());
     let (status, said) = run(&["recover", "damaged", "-o", "out"], folder.path());
     assert_eq!(status, Some(0), "{said}");
@@ -735,7 +735,7 @@ fn a_cut_is_told_in_the_same_words() {
     };
     let verified = text(perfconv().arg("verify").arg(&input));
     let recovered = text(perfconv().arg("recover").arg(&input).arg("-o").arg(&output));
-    let said = "SAMPLE record: 88 bytes needed, 19 there: the recording ends inside this record";
+    let said = "SAMPLE record: 88 bytes needed, 19 available: the recording ends inside this record";
     assert!(verified.contains(&format!("0x4e18: {said}")), "{verified}");
     assert!(recovered.contains(&format!("skipped 0x4e18 to 0x4e2b (19 bytes): {said}")), "{recovered}");
     assert!(verified.ends_with("1 error, 0 warnings, 0 notes\n"), "{verified}");

@@ -132,7 +132,7 @@ fn events_that_differ_need_ids() {
     assert_eq!(refusal(&two, &of(Some(2), Some(1))), None);
     assert!(refusal(&two, &of(Some(1), Some(1))).is_some_and(|why| why.contains("no PERIOD")));
     assert!(refusal(&two, &of(Some(2), None)).is_some_and(|why| why.contains("has PERIOD")));
-    assert!(refusal(&two, &of(Some(3), None)).is_some_and(|why| why.contains("the id of an event")));
+    assert!(refusal(&two, &of(Some(3), None)).is_some_and(|why| why.contains("the ID of an event")));
     assert!(refusal(&two, &of(None, None)).is_some());
     let throttle = Body::Throttle(Throttle { time: 1, id: 1, stream_id: 1 });
     let trailed = SampleId { identifier: Some(2), ..trailer() };
@@ -175,7 +175,7 @@ fn records_of_the_other_order_are_refused() {
     let gaps: Vec<u8> = Vec::new();
     let bytes = record(RecordType::COMM, comm(), Some(trailer())).encode(Endian::Big).expect("a record");
     let raw = RawRecord::first(&bytes, Endian::Big, 0).expect("a record");
-    let expected = "a record in big-endian order for a recording in little-endian order";
+    let expected = "a big-endian record in a little-endian recording";
     let mut file = FileWriter::begin(Cursor::new(Vec::new()), FilePlan::standard(), &one, &gaps).expect("it begins");
     assert_eq!(file.record(&raw).expect_err("another order").to_string(), expected);
     let mut pipe = PipeWriter::begin(Vec::new(), PipePlan::standard(&one, PipePlan::END), &one).expect("it begins");
@@ -192,7 +192,7 @@ fn payloads_come_with_their_records() {
     let file = || FileWriter::begin(Cursor::new(Vec::new()), FilePlan::standard(), &one, &gaps).expect("it begins");
     let pipe = || PipeWriter::begin(Vec::new(), PipePlan::standard(&one, PipePlan::END), &one).expect("it begins");
 
-    let missing = "8 bytes are missing of the payload that the AUXTRACE record announces, and that goes with it";
+    let missing = "the payload of the AUXTRACE record is 8 bytes too short";
     let (mut writer, mut stream) = (file(), pipe());
     writer.write(&aux).and_then(|()| writer.payload(&[0; 8])).expect("a part of it");
     stream.write(&aux).and_then(|()| stream.payload(&[0; 8])).expect("a part of it");

@@ -152,7 +152,7 @@ const KNOWN: &[Known] = &[
     Known {
         ways: &["pipe2file", "file2pipe and back", "compat 6.1"],
         name: "",
-        start: "the recording was not finished: the header gives the records no size",
+        start: "the recording is unfinished: the size of the records in the header is 0",
         reason: "no record is left, or there was none",
     },
 ];
@@ -217,7 +217,7 @@ pub fn refusal(sent: &Recording, error: &str) -> Verdict {
     if sent.is_damaged() {
         return Verdict::Skipped("refused: damaged on purpose".to_owned());
     }
-    if error.contains("was never finished, ") {
+    if error.contains("is unfinished or truncated") {
         return Verdict::Skipped("refused: never finished".to_owned());
     }
     Verdict::Failed(error.to_owned())

@@ -221,7 +221,7 @@ fn compat(_: &Recording, path: &Path) -> Result<Trip, Stop> {
         Ok(vec![Box::new(Compat::new(version))])
     };
     let once = match step(path, None, old()?) {
-        Err(Stop::Refused(why)) if why.contains("knows none of the records") => {
+        Err(Stop::Refused(why)) if why.contains("knows none of the recording's data records") => {
             return Err(Stop::Skip("nothing in it is known to perf 6.1"));
         }
         Err(Stop::Refused(why)) if why.contains("CALLCHAIN_DEFERRED") => {

@@ -171,11 +171,11 @@ pub(super) fn read(mut reader: BoxedSource, across: bool, mut send: impl FnMut(E
         send(entry);
     }
     if unreadable.0 > 0 {
-        end = Some(format!("{} bytes that are no records, with the hash {:016x}", unreadable.0, unreadable.1.finish()));
+        end = Some(format!("{} bytes that are not records (hash {:016x})", unreadable.0, unreadable.1.finish()));
     } else if let Some(error) = reader.damage() {
         end = Some(without_place(error));
     } else if undecoded > 0 {
-        end = Some(format!("{undecoded} bytes of compressed data that make no whole record"));
+        end = Some(format!("an incomplete record of {undecoded} bytes at the end of the compressed data"));
     }
     if let Some(end) = end {
         let last = RawRecord { offset: 0, kind: RecordType(0), misc: 0, bytes: &[], endian: Endian::Little };
@@ -294,10 +294,7 @@ fn changed(a: &Entry, b: &Entry, found: &mut Found<'_>) -> Result<()> {
             let mut all = vec![("misc".to_owned(), misc_names(record.kind, record.misc).join("|"))];
             all.extend(fields(record));
             if entry.payload.0 > 0 {
-                all.push((
-                    "payload".into(),
-                    format!("{} bytes with the hash {:016x}", entry.payload.0, entry.payload.1),
-                ));
+                all.push(("payload".into(), format!("{} bytes (hash {:016x})", entry.payload.0, entry.payload.1)));
             }
             all
         }

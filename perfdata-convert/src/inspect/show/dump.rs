@@ -49,8 +49,8 @@ impl Dump {
         RecordType::by_name(name).or_else(number).ok_or_else(|| {
             let known: Vec<_> = TABLE.iter().map(|info| info.name).collect();
             Error::Usage(match suggest::nearest(name, known.iter().copied()) {
-                Some(near) => format!("{name} is no type of record; did you mean {near}?"),
-                None => format!("{name} is no type of record; there are {}", known.join(", ")),
+                Some(near) => format!("unknown record type {name}; did you mean {near}?"),
+                None => format!("unknown record type {name}; known types: {}", known.join(", ")),
             })
         })
     }

@@ -170,7 +170,7 @@ impl Facts {
         if self.lost_records > 0 {
             let all = self.kernel_records.saturating_add(self.samples).saturating_add(self.lost_records);
             let share = percent(self.lost_records, all);
-            lines.push(("LOST records", format!("{}, {share} of what the kernel wrote", self.lost_records)));
+            lines.push(("LOST records", format!("{}, {share} of the kernel's records", self.lost_records)));
         }
         if self.truncated_aux > 0 {
             lines.push(("LOST AUX data", format!("in {} of {} AUX records", self.truncated_aux, self.aux)));

@@ -294,7 +294,7 @@ impl Overview {
         }
         self.records.text(&mut out, self.counts);
         if self.payload > 0 {
-            let _ = writeln!(out, "  and {} bytes of payload behind records", self.payload);
+            let _ = writeln!(out, "  and {} bytes of payload after records", self.payload);
         }
         if self.counts.compressed > 0 {
             self.inner.text(&mut out, "inside compressed records");
@@ -390,7 +390,7 @@ pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames
 fn damage_of(file: &FileLayout) -> Vec<String> {
     let mut damage: Vec<String> = wrong_end(file).into_iter().collect();
     if file.unexplained {
-        damage.push("the header announces feature sections, but there is no table of them".into());
+        damage.push("the header declares feature sections, but the feature table is missing".into());
     }
     damage.extend(file.shared().map(|(a, b)| format!("{} and {} share bytes", a.part, b.part)));
     damage.extend(file.lost_sections().map(|(id, place)| {

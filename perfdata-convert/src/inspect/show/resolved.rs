@@ -10,6 +10,7 @@ use perfdata_session::{Branch, Frame, Sample, Samples};
 use super::json::Json;
 use super::seconds;
 use super::text::{escaped, quoted};
+use crate::count::number_of;
 use crate::error::{Error, Result};
 use crate::io::Input;
 
@@ -65,11 +66,12 @@ impl Resolved {
         }
         write(&mut text, out)?;
         if errors > damage.len() {
-            damage.push(format!("{} more records cannot be read", errors - damage.len()));
+            damage.push(format!("{} cannot be read", number_of((errors - damage.len()) as u64, "more record")));
         }
         match samples.session().counts().unknown_event {
             0 => {}
-            count => damage.push(format!("{count} samples have the ID of no event, and are not shown")),
+            1 => damage.push("1 sample with an unknown event ID is not shown".into()),
+            count => damage.push(format!("{count} samples with an unknown event ID are not shown")),
         }
         Ok(damage)
     }

@@ -9,6 +9,7 @@ use perfdata_core::header::FileSection;
 use perfdata_core::wire::Wire;
 
 use super::{Report, Severity, difference};
+use crate::count::number_of;
 use crate::error::Result;
 use crate::io::InputSource;
 
@@ -24,7 +25,7 @@ pub(super) fn check(report: &mut Report, file: &FileLayout, recording: &Recordin
     for region in file.regions.iter().filter(|region| region.part == Part::Gap) {
         let FileSection { offset, size } = region.place;
         if !source.is_zero(region.place)? {
-            report.add(Severity::Note, offset, format!("{size} bytes that nothing points at"));
+            report.add(Severity::Note, offset, number_of(size, "unreferenced byte"));
         }
     }
     Ok(())
@@ -34,7 +35,10 @@ fn check_attrs(report: &mut Report, file: &FileLayout, recording: &Recording, so
     let place = file.header.attrs;
     let entry_size = file.header.attr_size;
     if !place.size.is_multiple_of(entry_size) {
-        let meaning = format!("attrs section: {} bytes are no multiple of the entries' {entry_size}", place.size);
+        let meaning = format!(
+            "attrs section: its size ({} bytes) is not a multiple of the entry size ({entry_size})",
+            place.size
+        );
         report.add(Severity::Error, place.offset, meaning);
     }
     let mut offset = place.offset;
@@ -47,11 +51,12 @@ fn check_attrs(report: &mut Report, file: &FileLayout, recording: &Recording, so
         }
         let own = u64::from(event.attr.own_size()) + FileSection::SIZE;
         if own != entry_size {
-            let meaning = format!("attribute: says {} bytes, the header gives it {}", own - 16, entry_size - 16);
+            let meaning =
+                format!("attribute: size {}, but {} bytes according to the header", own - 16, entry_size - 16);
             report.add(Severity::Warning, offset, meaning);
         }
         if event.attr.own_size() > Attr::KNOWN_SIZE {
-            report.add(Severity::Note, offset, "attribute: newer than what is known by name");
+            report.add(Severity::Note, offset, "attribute: has newer fields, which are not known by name");
         }
         offset = offset.saturating_add(entry_size);
     }
@@ -63,7 +68,7 @@ fn check_ids(report: &mut Report, file: &FileLayout, recording: &Recording) {
     for ((at, event), place) in recording.events.iter().enumerate().zip(&file.ids) {
         for &id in &event.ids {
             if owners.insert(id, at).is_some_and(|other| other != at) {
-                report.add(Severity::Error, place.offset, format!("event id {id} belongs to two events"));
+                report.add(Severity::Error, place.offset, format!("event ID {id} belongs to two events"));
             }
         }
     }
@@ -73,9 +78,9 @@ fn check_ids(report: &mut Report, file: &FileLayout, recording: &Recording) {
 pub(crate) fn wrong_end(file: &FileLayout) -> Option<String> {
     let data = file.header.data;
     if data.size == 0 {
-        Some("the recording was not finished: the header gives the records no size".into())
+        Some("the recording is unfinished: the size of the records in the header is 0".into())
     } else if data.end().is_none_or(|end| end > file.len) {
-        Some(format!("the header gives the records {} bytes, more than the file has", data.size))
+        Some(format!("the size of the records in the header ({} bytes) exceeds the file", data.size))
     } else {
         None
     }
@@ -89,10 +94,10 @@ fn check_places(report: &mut Report, file: &FileLayout) {
         report.add(Severity::Error, 48, what);
     }
     if file.unexplained {
-        report.add(Severity::Error, 72, "the header announces feature sections, but there is no table of them");
+        report.add(Severity::Error, 72, "the header declares feature sections, but the feature table is missing");
     }
     if file.header.event_types.size > 0 && file.place(Part::EventTypes).is_none() {
-        report.add(Severity::Error, 56, "the names of events are not where the header says");
+        report.add(Severity::Error, 56, "the names of events are not at the offset in the header");
     }
     for (a, b) in file.shared() {
         report.add(Severity::Error, b.place.offset, format!("{} and {} share bytes", a.part, b.part));
@@ -101,7 +106,7 @@ fn check_places(report: &mut Report, file: &FileLayout) {
         let lost = Part::Feature(id);
         let meaning = match file.part_at(&place) {
             Some(other) => format!("{lost} and {other} share bytes"),
-            None => format!("{lost}: {} bytes, more than the file has", place.size),
+            None => format!("{lost}: its {} bytes are not inside the file", place.size),
         };
         report.add(Severity::Error, place.offset, meaning);
     }

@@ -1,5 +1,6 @@
 //! The feature sections, and whether they are consistent with each other, with the attributes and with the records.
 
+use crate::count::number_of;
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
@@ -32,7 +33,7 @@ pub(super) fn check(report: &mut Report, recording: &Recording, container_layout
             Fault::Content(severity, meaning) => report.add(severity, offset, format!("{id}: {meaning}")),
         });
         if !section.tail.is_empty() {
-            let meaning = format!("{id}: {} bytes behind the last known field", section.tail.len());
+            let meaning = format!("{id}: {} after the last known field", number_of(section.tail.len() as u64, "byte"));
             report.add(Severity::Note, offset, meaning);
         }
         if let Feature::Unknown(_) = section.value {
@@ -111,11 +112,17 @@ fn content(
         Feature::EventDescs(descs) => {
             let events = recording.events.len();
             if descs.events.len() != events {
-                return wrong(Error, format!("describes {} events, there are {events}", descs.events.len()));
+                return wrong(
+                    Error,
+                    format!(
+                        "describes {}, but the recording has {events}",
+                        number_of(descs.events.len() as u64, "event")
+                    ),
+                );
             }
             for (at, (desc, event)) in descs.events.iter().zip(recording.events.iter()).enumerate() {
                 if *desc.ids != event.ids {
-                    wrong(Error, format!("event {at} has other ids than its attribute"));
+                    wrong(Error, format!("event {at} has other IDs than its attribute"));
                 }
                 let key = |attr: &perfdata_core::attr::Attr| (attr.kind, attr.config, attr.sample_type);
                 if key(&desc.attr) != key(&event.attr) {
@@ -128,13 +135,21 @@ fn content(
             for group in groups.iter() {
                 if u64::from(group.leader_idx) + u64::from(group.nr_members) > events {
                     let end = u64::from(group.leader_idx) + u64::from(group.nr_members);
-                    wrong(Warning, format!("a group ends at event {end}, there are {events}"));
+                    let events = number_of(events, "event");
+                    wrong(Warning, format!("a group ends at event {end}, but the recording has {events}"));
                 }
             }
         }
         Feature::AuxtraceIndex(index) if container == ContainerKind::File => {
             if index.len() != seen.auxtrace.len() {
-                wrong(Error, format!("{} entries, there are {} AUXTRACE records", index.len(), seen.auxtrace.len()));
+                wrong(
+                    Error,
+                    format!(
+                        "the number of entries is {}, but the recording has {}",
+                        index.len(),
+                        number_of(seen.auxtrace.len() as u64, "AUXTRACE record")
+                    ),
+                );
             }
             for entry in index.iter() {
                 let (offset, size) = (entry.file_offset, entry.size);
@@ -158,7 +173,7 @@ fn content(
                 // that are overwritten, or read late, come after the others.
                 let severity = if found.first <= said.last && said.first <= found.last { Warning } else { Error };
                 let SampleTime { first, last } = said;
-                let others = format!("there are some from {} to {}", found.first, found.last);
+                let others = format!("but the recording has samples from {} to {}", found.first, found.last);
                 wrong(severity, format!("samples from {first} to {last} ns, {others}"));
             }
         }
@@ -176,6 +191,6 @@ fn check_cpus<'a>(lists: impl Iterator<Item = &'a [u8]>, available: u32, wrong: 
         && available > 0
         && highest >= available
     {
-        wrong(Severity::Error, format!("names CPU {highest}, NRCPUS says {available}"));
+        wrong(Severity::Error, format!("contains CPU {highest}, but NRCPUS has {available}"));
     }
 }

@@ -152,7 +152,10 @@ impl Report {
             report.add(Severity::Error, leftover.offset, leftover.meaning());
         }
         if undecoded > 0 {
-            let meaning = format!("{undecoded} bytes at the end of the compressed data make no whole record");
+            let meaning = format!(
+                "an incomplete record of {} at the end of the compressed data",
+                number_of(undecoded as u64, "byte")
+            );
             report.add(Severity::Error, records.last_compressed(), meaning);
         }
         records.finish(&mut report, reader.recording(), &container_layout);
@@ -206,7 +209,7 @@ impl Report {
             let _ = if *count > 1 { writeln!(out, " ({count} times)") } else { writeln!(out) };
         }
         if self.left_out > 0 {
-            let _ = writeln!(out, "{} more findings are left out", self.left_out);
+            let _ = writeln!(out, "{} not shown", number_of(self.left_out, "more finding"));
         }
         let found = Severity::ALL.map(|severity| number_of(self.count(severity), severity.name()));
         let _ = writeln!(out, "{}: {}", self.records, found.join(", "));
@@ -254,5 +257,5 @@ fn difference(was: &[u8], is: &[u8]) -> Option<String> {
     }
     let at = was.iter().zip(is).position(|(a, b)| a != b).unwrap_or(was.len().min(is.len()));
     let byte = |bytes: &[u8]| bytes.get(at).map_or("nothing".to_owned(), |byte| format!("{byte:#04x}"));
-    Some(format!("written again, byte {at} is {} in place of {}", byte(is), byte(was)))
+    Some(format!("reading and writing changes byte {at} from {} to {}", byte(was), byte(is)))
 }

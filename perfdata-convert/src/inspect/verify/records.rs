@@ -10,6 +10,7 @@ use perfdata_core::header::FileSection;
 use perfdata_core::record::{EventIds, RawRecord, Record, RecordHeader, RecordType, SampleView};
 
 use super::{MOST, Report, Severity, difference, features};
+use crate::count::number_of;
 use crate::leftover::without_place;
 
 /// Data of the records that feature sections also contain.
@@ -89,10 +90,14 @@ impl Records {
         if record.tail.iter().any(|&byte| byte != 0) {
             // `perf record --overwrite -o -` writes such records.
             let (severity, what) = match raw.kind.is_kernel() && recording.events.is_empty() {
-                true => (Severity::Warning, "that attributes explain, of which none stand in front of it"),
-                false => (Severity::Note, "behind the last known field"),
+                true => (Severity::Warning, "that require an attribute, but no attribute precedes the record"),
+                false => (Severity::Note, "after the last known field"),
             };
-            report.add(severity, raw.offset, format!("{} record: {} bytes {what}", raw.kind, record.tail.len()));
+            report.add(
+                severity,
+                raw.offset,
+                format!("{} record: {} {what}", raw.kind, number_of(record.tail.len() as u64, "byte")),
+            );
         }
         Self::check_ids(report, raw, record.event_ids(&recording.events));
         self.check_time(report, raw, recording);
@@ -109,7 +114,7 @@ impl Records {
             self.sample.get_or_insert(raw.offset);
         }
         if raw.kind.is_kernel() && !raw.bytes.len().is_multiple_of(8) {
-            report.add(Severity::Warning, raw.offset, format!("{} record: its size is no multiple of 8", raw.kind));
+            report.add(Severity::Warning, raw.offset, format!("{} record: its size is not a multiple of 8", raw.kind));
         }
         match raw.kind {
             RecordType::AUXTRACE if !inner => {
@@ -129,7 +134,7 @@ impl Records {
     /// recording have ID 0; attributes in a pipe contain their own IDs.
     fn check_ids(report: &mut Report, raw: &RawRecord<'_>, ids: EventIds) {
         if let Some(id) = ids.unknown {
-            report.add(Severity::Error, raw.offset, format!("{} record: no event has the id {id}", raw.kind));
+            report.add(Severity::Error, raw.offset, format!("{} record: no event has the ID {id}", raw.kind));
         }
     }
 
@@ -159,14 +164,16 @@ impl Records {
                 let known = self.seen.times.get_or_insert(SampleTime { first: time, last: time });
                 (known.first, known.last) = (known.first.min(time), known.last.max(time));
             }
-            _ => report.add(Severity::Warning, raw.offset, "SAMPLE record: has no time, though its event asks for it"),
+            _ => {
+                report.add(Severity::Warning, raw.offset, "SAMPLE record: has no time, although its event requests it")
+            }
         }
     }
 
     /// Checks everything that is known only at the end.
     pub(super) fn finish(self, report: &mut Report, recording: &Recording, container_layout: &ContainerLayout) {
         if let Some(offset) = self.of_event.filter(|_| recording.events.is_empty()) {
-            report.add(Severity::Error, offset, "there are no attributes, so no record can be understood");
+            report.add(Severity::Error, offset, "the recording has no attributes, so its records cannot be decoded");
         }
         let is_told = recording.features.contains_key(&FeatureId::COMPRESSED.0);
         if let Some(offset) = self.compressed.filter(|_| !is_told) {

@@ -84,7 +84,7 @@ fn all(decoder: impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn damaged(how: &str, error: &io::Error) -> String {
-    format!("compressed with {how}, and damaged: {error}")
+    format!("corrupt {how} data: {error}")
 }
 
 /// Returns whether the ELF file at `path` is of the 64-bit class; `None` if it is not an ELF file.

@@ -99,7 +99,7 @@ impl Hits {
 
     fn check_names(&self) -> Result<()> {
         let held = self.dsos.held() as u64;
-        Ok(self.limits.check_metadata("names of what is mapped", held).map_err(|e| e.at(self.last))?)
+        Ok(self.limits.check_metadata("names of mappings", held).map_err(|e| e.at(self.last))?)
     }
 
     fn sample(&mut self, record: &RawRecord<'_>, events: &Events) {

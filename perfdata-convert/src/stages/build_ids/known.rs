@@ -59,7 +59,7 @@ fn pair(text: &[u8]) -> Option<(Vec<u8>, Id)> {
 }
 
 fn bad(what: &str) -> Error {
-    Error::Usage(format!("known build ids: {what}: not a build id and a path"))
+    Error::Usage(format!("known build IDs: {what}: expected \"BUILD-ID PATH\""))
 }
 
 #[cfg(test)]

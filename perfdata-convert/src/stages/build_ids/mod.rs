@@ -35,6 +35,7 @@ use perfdata_core::wire::{Text, Wire};
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_session::{BuildId as Id, Dso, Machine, Mapped};
 
+use crate::count::number_of;
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::leftover::without_place;
@@ -105,12 +106,12 @@ impl BuildIds {
         match self.resolver.find(object) {
             Ok(id) => {
                 if let Some(change) = self.resolver.change(object) {
-                    self.notes.add(format!("{} is not the file recorded: {change}", shown(object)));
+                    self.notes.add(format!("{} has changed since the recording: {change}", shown(object)));
                 }
                 Some(id)
             }
             Err(why) => {
-                self.notes.add(format!("no build id for {}: {why}", shown(object)));
+                self.notes.add(format!("no build ID for {}: {why}", shown(object)));
                 None
             }
         }
@@ -157,7 +158,7 @@ fn entry(object: &Dso, id: Id) -> Result<BuildIdEntry> {
     let pid = Some(object.machine.0);
     let build_id = BuildId { pid, build_id, size, reserved_1: 0, reserved_2: 0, filename };
     BuildIdEntry::new(cpu_mode(object).0 | MISC_BUILD_ID_SIZE, build_id)
-        .ok_or_else(|| Error::Refused(format!("{}: a name too long for the BUILD_ID section", shown(object))))
+        .ok_or_else(|| Error::Refused(format!("{}: the name is too long for the BUILD_ID section", shown(object))))
 }
 
 /// Appends `entries` to those in the BUILD_ID section, which remain unchanged. If the existing entries have no process
@@ -173,7 +174,7 @@ fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
     };
     let has_pid = match recording.feature(FeatureId::BUILD_ID) {
         Some(Ok(Section { tail, .. })) if !tail.is_empty() => {
-            return unreadable(format!("{} bytes at its end are no build id", tail.len()));
+            return unreadable(format!("its last {} are not a build ID", number_of(tail.len() as u64, "byte")));
         }
         Some(Ok(Section { value: Feature::BuildIds(ids), .. })) => {
             ids.0.first().is_none_or(|entry| entry.build_id.pid.is_some())

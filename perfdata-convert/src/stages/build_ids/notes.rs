@@ -1,5 +1,6 @@
 //! Notes about objects without a suitable build ID.
 
+use crate::count::number_of;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
@@ -26,7 +27,7 @@ impl Notes {
     /// Returns the notes to show, and the number of further notes.
     pub fn all(&self) -> Vec<String> {
         let more = self.known.len() - self.list.len();
-        let rest = (more > 0).then(|| format!("{more} more objects have no build id, or one of another file"));
+        let rest = (more > 0).then(|| format!("{} about build IDs not shown", number_of(more as u64, "more note")));
         self.list.iter().cloned().chain(rest).collect()
     }
 }
@@ -45,6 +46,6 @@ mod tests {
         notes.add("1 more".into());
         let all = notes.all();
         assert_eq!(all.len(), Notes::MOST + 1);
-        assert!(all.last().is_some_and(|rest| rest.starts_with("3 more objects ")), "{all:?}");
+        assert!(all.last().is_some_and(|rest| rest.starts_with("3 more notes ")), "{all:?}");
     }
 }

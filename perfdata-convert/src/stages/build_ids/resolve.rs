@@ -90,7 +90,7 @@ impl Resolver {
             return Ok(id);
         }
         if object.machine.is_guest() {
-            return Err("it ran in a guest, whose files are not here".into());
+            return Err("it belongs to a guest, whose files are not available".into());
         }
         let key = (object.kind, object.name.clone());
         if let Some(answer) = self.files.get(&key) {
@@ -102,7 +102,7 @@ impl Resolver {
             DsoKind::Vdso => self.vdso(64),
             DsoKind::Vdso32 => self.vdso(32),
             DsoKind::File => self.file(&object.name),
-            _ => Err("it is no file".into()),
+            _ => Err("it is not a file".into()),
         };
         self.files.insert(key, answer.clone());
         answer
@@ -150,7 +150,7 @@ impl Resolver {
     fn module(&self, name: &[u8]) -> Result<Id, String> {
         let file = match name.starts_with(b"/") {
             true => self.file(name),
-            false => Err("the recording does not say which file it was".into()),
+            false => Err("the recording does not contain its path".into()),
         };
         file.or_else(|why| self.running_module(name).ok_or(why))
     }
@@ -170,9 +170,7 @@ impl Resolver {
             return own_vdso().and_then(|image| found(elf::parse(image.as_slice())?));
         }
         let is_meant = |path: &Path| elf::is_64_bit(path) == Some(bits == 64);
-        self.released(&VDSO, is_meant).ok_or_else(|| {
-            format!("it is that of processes of {bits} bits, a part of the kernel, of which no image is found")
-        })
+        self.released(&VDSO, is_meant).ok_or_else(|| format!("found no image of the kernel's {bits}-bit vDSO"))
     }
 
     fn file(&self, name: &[u8]) -> Result<Id, String> {
@@ -191,7 +189,7 @@ impl Resolver {
         let folder = path.parent().unwrap_or(Path::new("/"));
         let name = Path::new(std::ffi::OsStr::from_bytes(&link.name));
         let debug = Path::new("/").join(DEBUG_DIRECTORY).join(folder.strip_prefix("/").unwrap_or(folder));
-        let mut why = format!("it has no build id, and its debug file {} is not found", name.display());
+        let mut why = format!("it has no build ID, and its debug file {} was not found", name.display());
         for place in [folder.to_owned(), folder.join(".debug"), debug] {
             let place = self.sysroot.locate(&place.join(name));
             match crc32(&place) {
@@ -200,7 +198,7 @@ impl Resolver {
                 }
                 Some(crc32) => {
                     why = format!(
-                        "it has no build id, and {} is not its debug file: CRC-32 {crc32:08x}, not {:08x}",
+                        "it has no build ID, and {} is not its debug file: CRC-32 {crc32:08x}, not {:08x}",
                         place.display(),
                         link.crc32
                     );
@@ -219,7 +217,7 @@ fn in_elf(path: &Path) -> Result<Id, String> {
 fn found(found: Found) -> Result<Id, String> {
     match found {
         Found::Id(id) => Ok(id),
-        Found::Link(_) | Found::Nothing => Err("it has no build id".into()),
+        Found::Link(_) | Found::Nothing => Err("it has no build ID".into()),
     }
 }
 

@@ -76,7 +76,7 @@ impl Evidence {
         let events = &recording.events;
         let layout = events.layout_of(raw);
         if self.before.without_events && raw.kind.is_kernel() {
-            let what = "no attribute says what is in it";
+            let what = "no attribute describes its fields";
             let error = Error::new(format!("{} record", raw.kind), Problem::Unknown(what.into()));
             return Verdict::Bad(error.at(raw.offset)).into();
         }
@@ -91,7 +91,7 @@ impl Evidence {
         }
         let ids = record.event_ids(events);
         if let Some(id) = ids.unknown.filter(|_| self.knows_ids) {
-            let error = Error::invalid(format!("{} record", raw.kind), "id", id.to_string(), "the id of an event");
+            let error = Error::invalid(format!("{} record", raw.kind), "id", id.to_string(), "the ID of an event");
             return Verdict::Bad(error.at(raw.offset)).into();
         }
         let tail_is_odd = match raw.kind {

@@ -65,7 +65,7 @@ impl Zstd {
                 || !record.bytes.len().is_multiple_of(8)
                 || matches!(judgement.verdict, Verdict::Odd) && learned.is_regular(record.kind);
             if is_odd || learned.hides_others(&record, model) {
-                let what = format!("a {} record in its data is not as others are", record.kind);
+                let what = format!("it contains an implausible {} record", record.kind);
                 return Err(Error::new(format!("{} record", raw.kind), Problem::Unknown(what.into())).at(raw.offset));
             }
             if let Verdict::Bad(why) = judgement.verdict {

@@ -358,7 +358,7 @@ impl<S: Source> Salvaged<S> {
         let total = (raw.bytes.len() as u64).saturating_add(payload);
         let left = end.saturating_sub(at);
         if total > left {
-            let why = Error::truncated(format!("{} record and what follows it", raw.kind), total, left);
+            let why = Error::truncated(format!("{} record and its payload", raw.kind), total, left);
             return Ok(Err(NoRecord::Cut(why.at(at))));
         }
         *effort = effort.saturating_add(raw.bytes.len() as u64);
@@ -383,6 +383,6 @@ impl<S: Source> Read for Salvaged<S> {
 }
 
 fn leads_nowhere(look: &Look, at: u64) -> Error {
-    let expected = "one that leads to another record";
+    let expected = "a size after which another record starts";
     Error::invalid(format!("{} record", look.kind), "size", look.size.to_string(), expected).at(at)
 }

@@ -146,16 +146,16 @@ fn an_error_names_place_and_field() {
         |id, notation: &str| Section::decode(id, &bytes(notation), Endian::Little, &layout()).unwrap_err().to_string();
     assert_eq!(
         error(FeatureId::HOSTNAME, "40000000 'short' 00*3"),
-        "at offset 0x4: HOSTNAME: 64 bytes needed, 8 there"
+        "at offset 0x4: HOSTNAME: 64 bytes needed, 8 available"
     );
     assert_eq!(
         error(FeatureId::PMU_MAPPINGS, "01000000 01000000 40000000 'software'"),
-        "at offset 0xc: PMU_MAPPINGS, field name: 64 bytes needed, 8 there"
+        "at offset 0xc: PMU_MAPPINGS, field name: 64 bytes needed, 8 available"
     );
     // A size of 40 is too small for the fixed part of an attribute; the first attribute starts at offset 8.
     assert_eq!(
         error(FeatureId::EVENT_DESC, "01000000 28000000 01000000 28000000 00*64"),
-        "at offset 0x30: EVENT_DESC, field flags: 41 bytes needed, 40 there"
+        "at offset 0x30: EVENT_DESC, field flags: 41 bytes needed, 40 available"
     );
     assert_eq!(
         error(FeatureId::TRACING_DATA, "170844 'tracked0.6' 00 00*20"),

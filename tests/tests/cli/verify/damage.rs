@@ -1,7 +1,7 @@
 //! Each check of `perfconv verify` with a recording that is intact except for one error: the error is reported with its
 //! severity at its offset.
 //!
-//! Values that are encoded differently than they were read cannot be constructed: those findings ("written again, byte
+//! Values that are encoded differently than they were read cannot be constructed: those findings ("reading and writing changes byte
 //! …") would be errors of the library.
 
 use std::{io::Write, path::Path};
@@ -136,13 +136,13 @@ fn attributes_and_ids() {
 
     let mut bytes = file(|_| ());
     bytes[attrs + entry + 4] = 136;
-    find(&bytes, Warning, (attrs + entry) as u64, "attribute: says 136 bytes, the header gives it 144");
+    find(&bytes, Warning, (attrs + entry) as u64, "attribute: size 136, but 144 bytes according to the header");
 
     let bytes = file(|file| file.events.iter_mut().for_each(|event| event.attr = Attr::rich(FUTURE_SIZE)));
-    find(&bytes, Note, place(&bytes, Part::Attrs) as u64, "attribute: newer than what is known");
+    find(&bytes, Note, place(&bytes, Part::Attrs) as u64, "attribute: has newer fields");
 
     let bytes = file(|file| file.events[2].ids[1] = file.events[0].ids[0]);
-    find(&bytes, Error, place(&bytes, Part::Ids(2)) as u64, "event id 1001 belongs to two events");
+    find(&bytes, Error, place(&bytes, Part::Ids(2)) as u64, "event ID 1001 belongs to two events");
 }
 
 #[test]
@@ -153,20 +153,25 @@ fn places() {
         set(&mut bytes, at, number);
         bytes
     };
-    find(&with(DATA_SIZE, 0), Error, DATA_SIZE as u64, "the recording was not finished");
-    find(&with(DATA_SIZE, 1 << 40), Error, DATA_SIZE as u64, "the header gives the records 1099511627776 bytes");
+    find(&with(DATA_SIZE, 0), Error, DATA_SIZE as u64, "the recording is unfinished");
+    find(
+        &with(DATA_SIZE, 1 << 40),
+        Error,
+        DATA_SIZE as u64,
+        "the size of the records in the header (1099511627776 bytes)",
+    );
     let killed = file(|file| file.crashed = true);
-    find(&killed, Error, FEATURES as u64, "the header announces feature sections");
+    find(&killed, Error, FEATURES as u64, "the header declares feature sections");
     let mut lost = file(|file| file.event_types = vec![(1, "cpu-clock".into())]);
     set(&mut lost, EVENT_TYPES, 1 << 40);
-    find(&lost, Error, EVENT_TYPES as u64, "the names of events are not where the header says");
+    find(&lost, Error, EVENT_TYPES as u64, "the names of events are not at the offset in the header");
 
     // The second event's IDs start with those of the first.
     let attrs = place(&sound, Part::Attrs);
     let entry = usize::try_from(number(&sound, 16)).expect("a small file");
     let first = number(&sound, attrs + entry - 16);
     let overlapping = with(attrs + 2 * entry - 16, first + 8);
-    find(&overlapping, Error, first + 8, "the ids of event 0 and the ids of event 1 share bytes");
+    find(&overlapping, Error, first + 8, "the IDs of event 0 and the IDs of event 1 share bytes");
 
     let table = place(&sound, Part::FeatureTable);
     let second = table + 16;
@@ -175,11 +180,11 @@ fn places() {
     let table = container_layout(&sound).table;
     let (last, place_of_last) = table.last().expect("there are features");
     let size = second + 16 * (table.len() - 2) + 8;
-    let meaning = format!("feature {}: 1099511627776 bytes, more than the file has", FeatureId(*last));
+    let meaning = format!("feature {}: its 1099511627776 bytes are not inside the file", FeatureId(*last));
     find(&with(size, 1 << 40), Error, place_of_last.offset, &meaning);
 
     let gap = file(|file| file.gap = vec![0xa5; 32]);
-    find(&gap, Note, place(&gap, Part::Gap) as u64, "32 bytes that nothing points at");
+    find(&gap, Note, place(&gap, Part::Gap) as u64, "32 unreferenced bytes");
 }
 
 #[test]
@@ -187,7 +192,7 @@ fn features_by_themselves() {
     let (bytes, at) = feature(NRCPUS, le().u32(4));
     find(&bytes, Error, at + 4, "NRCPUS, field online: ");
     let (bytes, at) = feature(NRCPUS, le().u32(4).u32(4).u32(7));
-    find(&bytes, Note, at, "NRCPUS: 4 bytes behind the last known field");
+    find(&bytes, Note, at, "NRCPUS: 4 bytes after the last known field");
     let (bytes, at) = feature(60, le().u32(1));
     find(&bytes, Note, at, "feature 60 is not known");
 }
@@ -198,30 +203,40 @@ fn features_against_the_rest() {
     find(&bytes, Error, at, "NRCPUS: 4 CPUs are online, 3 available");
     let (bytes, _) = feature(NRCPUS, le().u32(1).u32(1));
     for (bit, name) in [(CPU_TOPOLOGY, "CPU_TOPOLOGY"), (NUMA_TOPOLOGY, "NUMA_TOPOLOGY")] {
-        find(&bytes, Error, place(&bytes, Part::Feature(bit)) as u64, &format!("{name}: names CPU "));
+        find(&bytes, Error, place(&bytes, Part::Feature(bit)) as u64, &format!("{name}: contains CPU "));
     }
 
     let events = sink::events();
     let (bytes, at) = feature(EVENT_DESC, feature_events::event_desc(le(), &events[1..]));
-    find(&bytes, Error, at, "EVENT_DESC: describes 4 events, there are 5");
+    find(&bytes, Error, at, "EVENT_DESC: describes 4 events, but the recording has 5");
     let changed = |change: fn(&mut feature_events::Event)| {
         let mut events = sink::events();
         change(&mut events[3]);
         feature(EVENT_DESC, feature_events::event_desc(le(), &events))
     };
     let (bytes, at) = changed(|event| event.ids[0] += 1);
-    find(&bytes, Error, at, "EVENT_DESC: event 3 has other ids than its attribute");
+    find(&bytes, Error, at, "EVENT_DESC: event 3 has other IDs than its attribute");
     let (bytes, at) = changed(|event| event.attr.config += 1);
     find(&bytes, Error, at, "EVENT_DESC: event 3 has another attribute");
     for count in [5, u32::MAX] {
         let (bytes, at) = feature(GROUP_DESC, feature_events::group_desc(le(), &[("group", 1, count)]));
         let end = 1 + u64::from(count);
-        find(&bytes, Warning, at, &format!("GROUP_DESC: a group ends at event {end}, there are 5"));
+        find(&bytes, Warning, at, &format!("GROUP_DESC: a group ends at event {end}, but the recording has 5 events"));
     }
     let (bytes, at) = feature(SAMPLE_TIME, le().u64(1).u64(2));
-    find(&bytes, Error, at, "SAMPLE_TIME: samples from 1 to 2 ns, there are some from 1000171007 to 1000182007");
+    find(
+        &bytes,
+        Error,
+        at,
+        "SAMPLE_TIME: samples from 1 to 2 ns, but the recording has samples from 1000171007 to 1000182007",
+    );
     let (bytes, at) = feature(SAMPLE_TIME, le().u64(1_000_180_000).u64(1_000_182_007));
-    find(&bytes, Warning, at, "SAMPLE_TIME: samples from 1000180000 to 1000182007 ns, there are some from 1000171007");
+    find(
+        &bytes,
+        Warning,
+        at,
+        "SAMPLE_TIME: samples from 1000180000 to 1000182007 ns, but the recording has samples from 1000171007",
+    );
 }
 
 /// Sections that perf needs in addition to the records, and that `--drop` removes.
@@ -250,7 +265,12 @@ fn records_in_front_of_the_attributes() {
     let exit = |pipe: Pipe| pipe.record(kind::EXIT, 0, Buf { big: false, bytes: exit.clone() });
     let start = || Pipe::new(false, Magic::V2);
     let bytes = exit(exit(start()).event(event)).bytes;
-    find(&bytes, Warning, 0x10, "EXIT record: 48 bytes that attributes explain, of which none stand in front of it");
+    find(
+        &bytes,
+        Warning,
+        0x10,
+        "EXIT record: 48 bytes that require an attribute, but no attribute precedes the record",
+    );
     assert_eq!(report_of(&bytes).findings.len(), 1);
 }
 
@@ -289,7 +309,7 @@ fn the_index_of_aux_data() {
     find(&bytes, Error, at, &format!("AUXTRACE: the AUXTRACE record at {first:#x} has 48 bytes, not 56"));
 
     let (bytes, at) = feature(AUXTRACE, feature_events::auxtrace_index(le(), &[first]));
-    find(&bytes, Error, at, "AUXTRACE: 1 entries, there are 2 AUXTRACE records");
+    find(&bytes, Error, at, "AUXTRACE: the number of entries is 1, but the recording has 2 AUXTRACE records");
 }
 
 #[test]
@@ -306,13 +326,13 @@ fn records_by_themselves() {
     let (bytes, at) = record(kind::TIME_CONV, le().u64(1));
     find(&bytes, Error, at + 16, "TIME_CONV record");
     let (bytes, at) = record(kind::STAT_ROUND, le().u64(1).u64(2).u64(3));
-    find(&bytes, Note, at, "STAT_ROUND record: 8 bytes behind the last known field");
+    find(&bytes, Note, at, "STAT_ROUND record: 8 bytes after the last known field");
     let (bytes, at) = record(99, le().u64(1));
     find(&bytes, Note, at, "type 99: records of a type that is not known");
     let (bytes, at) = record(40, le().zeros(52));
-    find(&bytes, Warning, at, "40 record: its size is no multiple of 8");
+    find(&bytes, Warning, at, "40 record: its size is not a multiple of 8");
     let (bytes, at) = record(kind::STAT, le().u64(77).zeros(32));
-    find(&bytes, Error, at, "STAT record: no event has the id 77");
+    find(&bytes, Error, at, "STAT record: no event has the ID 77");
     let (mut bytes, at) = record(kind::STAT, le().u64(1001).zeros(32));
     bytes[usize::try_from(at).expect("a small file") + 6] = 7;
     find(&bytes, Error, at, "STAT record, field size: found 7");
@@ -338,7 +358,7 @@ fn records_without_attributes() {
     let lost = kernel::lost(le(), 1, 2);
     file.data = frame(false, kind::LOST, 0, &lost.bytes);
     let at = file.data_offset();
-    find(&file.bytes(), Error, at, "there are no attributes");
+    find(&file.bytes(), Error, at, "the recording has no attributes");
 }
 
 #[test]

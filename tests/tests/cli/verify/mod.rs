@@ -21,11 +21,11 @@ use perfdata_tests::{
 type Damage = (&'static str, &'static [&'static str]);
 
 const UNFINISHED: &[&str] = &[
-    "the recording was not finished: the header gives the records no size",
-    "the header announces feature sections, but there is no table of them",
+    "the recording is unfinished: the size of the records in the header is 0",
+    "the header declares feature sections, but the feature table is missing",
 ];
 const CUT: &[&str] = &["SAMPLE record: "];
-const OVERWRITTEN: &[&str] = &["feature BUILD_ID and the ids of event 0 share bytes"];
+const OVERWRITTEN: &[&str] = &["feature BUILD_ID and the IDs of event 0 share bytes"];
 const NO_ATTRIBUTE: &[&str] = &["not read: "];
 
 /// The damaged recordings, and the reasons.
@@ -44,21 +44,26 @@ const DAMAGED: &[Damage] = &[
     // perf stat without counters reserved space for records, but wrote none.
     ("6.1-x86_64-hw-stat", &["0 record, field size: found 0"]),
     // One of the group's two events could not be opened.
-    ("7.2-x86_64-hw-group", &["GROUP_DESC: a group ends at event 2, there are 1"]),
+    ("7.2-x86_64-hw-group", &["GROUP_DESC: a group ends at event 2, but the recording has 1 event"]),
     // Damaged by the publishers: a test of their reader, and perf's messages after the stream.
     ("quipper/piped.corrupted.zero_size_sample-3.2", &["SAMPLE record, field size: found 0"]),
-    ("linux-perf-data/sleep.compressed2.pipe", &["143 bytes from here on are messages of perf record"]),
+    ("linux-perf-data/sleep.compressed2.pipe", &["143 bytes from here on: messages of perf record"]),
     // Results of a fuzzer: a file with impossible attributes is not a recording.
     ("crashers/crasher-2", NO_ATTRIBUTE),
-    ("crashers/crasher-4", &["MMAP record, field addr", "there are no attributes"]),
-    ("crashers/crasher-6", &["0 record: its size is no multiple of 8", "2459079314 record: 37522 bytes needed"]),
+    ("crashers/crasher-4", &["MMAP record, field addr", "the recording has no attributes"]),
+    ("crashers/crasher-6", &["0 record: its size is not a multiple of 8", "2459079314 record: 37522 bytes needed"]),
     (
         "crashers/crasher-8",
         &["HEADER_FEATURE record, field feat_id: 8 bytes needed", "5242880 record: 4096 bytes needed"],
     ),
     (
         "crashers/crasher-10",
-        &["EXIT record: its size", "EXIT record: 58 bytes", "0 record, field size: found 1", "there are no attributes"],
+        &[
+            "EXIT record: its size",
+            "EXIT record: 58 bytes",
+            "0 record, field size: found 1",
+            "the recording has no attributes",
+        ],
     ),
     ("crashers/crasher-12", &["268435470 record, field size: found 0"]),
     ("crashers/crasher-14", &["1166016512 record: 61952 bytes needed"]),
@@ -71,7 +76,7 @@ const DAMAGED: &[Damage] = &[
             "NAMESPACES record: its size",
             "NAMESPACES record, field namespaces: 10528927563350826796 bytes needed",
             "2009271333 record, field size: found 0",
-            "there are no attributes",
+            "the recording has no attributes",
         ],
     ),
     (
@@ -168,16 +173,16 @@ fn every_kind_of_damage_is_found() {
     };
     let nrcpus = Part::Feature(7);
     assert_eq!(found_after(Part::Header, 0, |_| {}), [""; 0]);
-    find(found_after(Part::Header, 48, number(1 << 40)), "more than the file has");
-    find(found_after(Part::Header, 48, number(0)), "was not finished");
-    find(found_after(Part::FeatureTable, 16, number(1 << 40)), "more than the file has");
+    find(found_after(Part::Header, 48, number(1 << 40)), "exceeds the file");
+    find(found_after(Part::Header, 48, number(0)), "is unfinished");
+    find(found_after(Part::FeatureTable, 16, number(1 << 40)), "are not inside the file");
     find(found_after(Part::FeatureTable, 32, number(0x100)), "share bytes");
-    find(found_after(Part::Ids(0), 0, number(1 << 40)), "no event has the id");
-    find(found_after(Part::Ids(0), 0, number(1 << 40)), "other ids than its attribute");
+    find(found_after(Part::Ids(0), 0, number(1 << 40)), "no event has the ID");
+    find(found_after(Part::Ids(0), 0, number(1 << 40)), "other IDs than its attribute");
     find(found_after(Part::Attrs, 8, number(77)), "another attribute");
-    find(found_after(Part::Attrs, 4, |bytes| bytes[0] = 136), "attribute: says 136 bytes");
+    find(found_after(Part::Attrs, 4, |bytes| bytes[0] = 136), "attribute: size 136, but");
     find(found_after(nrcpus, 4, |bytes| bytes[0] = 200), "200 CPUs are online, 2 available");
-    find(found_after(nrcpus, 0, |bytes| bytes[0] = 1), "names CPU 1, NRCPUS says 1");
+    find(found_after(nrcpus, 0, |bytes| bytes[0] = 1), "contains CPU 1, but NRCPUS has 1");
     find(found_after(Part::Feature(21), 0, number(u64::MAX)), "samples from 18446744073709551615");
     find(found_after(Part::Data, 6, |bytes| bytes[0] = 7), "field size: found 7");
 }

@@ -355,8 +355,9 @@ fn of_the_running_machine() {
         return skipped::note(format_args!("{} that may record here", perf.name));
     }
     let program = program.canonicalize().unwrap().display().to_string();
-    let changed =
-        |notes: &[String]| notes.iter().any(|note| note.starts_with(&format!("{program} is not the file recorded: ")));
+    let changed = |notes: &[String]| {
+        notes.iter().any(|note| note.starts_with(&format!("{program} has changed since the recording: ")))
+    };
     let made = with_build_ids(&input, None, Select::All, None);
     assert!(!changed(&made.summary.notes), "{:?}", made.summary.notes);
 

@@ -100,11 +100,11 @@ fn a_debug_file_must_be_the_right_one() {
     assert_eq!(table(&made.path()), expected(&[(LINKED_BIG32, "linked-big32")]));
     let notes = &made.summary.notes;
     let said = |name: &str, why: &str| {
-        let is_it = |note: &&String| note.starts_with(&format!("no build id for /opt/{name}: ")) && note.contains(why);
+        let is_it = |note: &&String| note.starts_with(&format!("no build ID for /opt/{name}: ")) && note.contains(why);
         assert!(notes.iter().any(|note| is_it(&note)), "{name}: {notes:?}");
     };
     said("linked-little64", "CRC-32");
-    said("plain-little64", "it has no build id");
+    said("plain-little64", "it has no build ID");
     said("gone", "No such file");
     assert_eq!(notes.len(), 3);
 }
@@ -270,7 +270,7 @@ fn compressed_objects() {
     assert_eq!(table(&made.path()), expected(&NAMES.map(|name| (LITTLE64, name))));
     let notes = made.summary.notes.join("\n");
     for (how, name) in ["gzip", "xz", "zstd"].iter().zip(&damaged) {
-        assert!(notes.contains(&format!("{name}: compressed with {how}, and damaged: ")), "{notes}");
+        assert!(notes.contains(&format!("{name}: corrupt {how} data: ")), "{notes}");
     }
 }
 
@@ -300,7 +300,7 @@ fn the_vdso_of_a_process() {
         fs::remove_file(places.join(missing)).unwrap();
         let made = with_build_ids(&path, None, Select::Hit, Some(&root));
         assert_eq!(table(&made.path()), Table::new());
-        let bits = if missing == "vdso32.so" { "32 bits" } else { "64 bits" };
+        let bits = if missing == "vdso32.so" { "32-bit vDSO" } else { "64-bit vDSO" };
         assert!(made.summary.notes[0].contains(bits), "{:?}", made.summary.notes);
     }
 }

@@ -60,7 +60,7 @@ fn inject_writes_files() {
             command.arg(format!("--known-build-ids=file://{}", list.display())).arg("--sysroot").arg(folder.path());
             let done = run(&mut command);
             assert!(done.status.success(), "{}", said(&done));
-            assert!(said(&done).contains("no build id for /usr/lib/"), "{}", said(&done));
+            assert!(said(&done).contains("no build ID for /usr/lib/"), "{}", said(&done));
             assert_eq!(table(&output), Table::from([row(ID, workload)]));
         }
     }
@@ -73,7 +73,7 @@ fn inject_refuses_by_name_what_it_does_not_do() {
     for word in words.into_iter().chain(others) {
         let done = run(perfconv().args(["inject", "-b", word, "-i", "/dev/null"]));
         assert_eq!(done.status.code(), Some(2), "{word}");
-        assert!(said(&done).contains("perfconv does not"), "{word}: {}", said(&done));
+        assert!(said(&done).contains("use perf inject"), "{word}: {}", said(&done));
     }
 }
 
