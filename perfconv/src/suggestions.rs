@@ -71,7 +71,7 @@ struct Facts {
 impl Facts {
     fn of(overview: &Overview, input: &Path) -> Self {
         let release = overview.perf_version().and_then(|text| text.parse::<Version>().ok());
-        let has = |id: FeatureId| overview.recording().features.contains_key(&id.0);
+        let has = |id: FeatureId| overview.recording().features.contains_key(&id);
         Facts {
             telling: has(FeatureId::HOSTNAME) || has(FeatureId::CMDLINE),
             compress: compress(release),

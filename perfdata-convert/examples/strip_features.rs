@@ -9,7 +9,6 @@ use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
-use perfdata_core::feature::FeatureId;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let usage = "usage: strip_features INPUT OUTPUT [FEATURE]…";
@@ -19,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let kept: Vec<String> = args.filter_map(|name| name.into_string().ok()).collect();
 
     let (reader, _) = Input::open(&input)?.reader()?;
-    let there = reader.recording().features.keys().map(|id| FeatureId(*id).to_string());
+    let there = reader.recording().features.keys().map(|id| id.to_string());
     let gone: Vec<String> = there.filter(|name| !kept.contains(name)).collect();
 
     let changes = gone.iter().map(|name| (name.clone(), Change::Drop));

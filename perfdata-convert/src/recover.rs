@@ -260,7 +260,7 @@ impl Plan {
                 CompressedData::Cut(at) => {
                     format!("it ends inside a record that starts in the compressed record at {at:#x}")
                 }
-                CompressedData::Whole if !is_split && !rest.features.contains_key(&FeatureId::COMPRESSED.0) => {
+                CompressedData::Whole if !is_split && !rest.features.contains_key(&FeatureId::COMPRESSED) => {
                     "feature COMPRESSED is missing".into()
                 }
                 _ => continue,
@@ -306,7 +306,7 @@ fn wrong_ones(
             return wrong;
         }
         // The check of other sections may depend on them.
-        more.iter().for_each(|id| drop(rest.features.remove(&id.0)));
+        more.iter().for_each(|id| drop(rest.features.remove(id)));
         wrong.extend(more);
     }
 }
@@ -350,7 +350,7 @@ impl Stage for Without {
     }
 
     fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
-        let is_without = |id: u32| self.sections.contains(&FeatureId(id));
+        let is_without = |id: FeatureId| self.sections.contains(&id);
         recording.features.retain(|&id, _| !is_without(id));
         if self.ids {
             recording.events = std::mem::take(&mut recording.events).without_ids();
@@ -361,7 +361,7 @@ impl Stage for Without {
                 SlotContent::Verbatim(bytes) => {
                     RawRecord::first(bytes, endian, 0).is_ok_and(|record| !self.is_without(&record))
                 }
-                _ => slot.feature().is_none_or(|id| !is_without(id.0)),
+                _ => slot.feature().is_none_or(|id| !is_without(id)),
             });
         }
         Ok(())
@@ -426,7 +426,7 @@ fn tell_missing(lines: &mut Vec<String>, recording: &Recording, container: Conta
     if lacks_tracing_data(recording) {
         lines.push("the tracing data is missing: perf shows no tracepoint events without it".into());
     }
-    if container == ContainerKind::File && !recording.features.contains_key(&FeatureId::EVENT_DESC.0) {
+    if container == ContainerKind::File && !recording.features.contains_key(&FeatureId::EVENT_DESC) {
         lines.push("the names of events are missing: perf derives them from the attributes".into());
     }
 }

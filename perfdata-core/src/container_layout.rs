@@ -20,8 +20,8 @@ pub enum Part {
     Data,
     /// The locations of the feature sections.
     FeatureTable,
-    /// One feature section, by its number.
-    Feature(u32),
+    /// One feature section.
+    Feature(FeatureId),
     /// Bytes to which no offset points.
     Gap,
 }
@@ -35,7 +35,7 @@ impl fmt::Display for Part {
             Part::EventTypes => f.write_str("the names of events"),
             Part::Data => f.write_str("the records"),
             Part::FeatureTable => f.write_str("the feature table"),
-            Part::Feature(id) => write!(f, "feature {}", FeatureId(*id)),
+            Part::Feature(id) => write!(f, "feature {id}"),
             Part::Gap => f.write_str("a gap"),
         }
     }
@@ -66,7 +66,7 @@ pub struct FileLayout {
     pub ids: Vec<FileSection>,
     /// The entries of the feature table as read, ascending by number. Empty if there is no table (an unfinished
     /// recording, a truncated file).
-    pub table: Vec<(u32, FileSection)>,
+    pub table: Vec<(FeatureId, FileSection)>,
     /// Whether the bitmap has bits set although no table was found.
     pub unexplained: bool,
 }
@@ -125,8 +125,8 @@ impl FileLayout {
 
     /// Returns the feature sections, by number, that have an entry in the table but cannot be read: they are outside
     /// the file, or their bytes belong to another part.
-    pub fn lost_sections(&self) -> impl Iterator<Item = (u32, FileSection)> + '_ {
-        let is_there = |id: u32| self.regions.iter().any(|region| region.part == Part::Feature(id));
+    pub fn lost_sections(&self) -> impl Iterator<Item = (FeatureId, FileSection)> + '_ {
+        let is_there = |id: FeatureId| self.regions.iter().any(|region| region.part == Part::Feature(id));
         self.table.iter().copied().filter(move |(id, place)| place.size > 0 && !is_there(*id))
     }
 
@@ -175,8 +175,8 @@ pub struct Slot {
 pub enum SlotContent {
     /// An attribute, by its index in the list.
     Attr(usize),
-    /// A feature section, by its number.
-    Feature(u32),
+    /// A feature section.
+    Feature(FeatureId),
     /// The empty last feature record, with its feature number.
     EndOfFeatures(u64),
     /// The tracing data (feature 1), and whether the record has the padding of perf 6.0.
@@ -210,7 +210,7 @@ impl Slot {
                 Slot { padding, ..Slot::new(SlotContent::TracingData { pad: Some(0), tail: Vec::new() }) }
             }
             FeatureId::BUILD_ID => Slot::new(SlotContent::BuildIds),
-            _ if id.info().is_none_or(|info| info.from_pipe) => Slot::new(SlotContent::Feature(id.0)),
+            _ if id.info().is_none_or(|info| info.from_pipe) => Slot::new(SlotContent::Feature(id)),
             _ => return None,
         };
         (!section.is_empty()).then_some(slot)
@@ -219,7 +219,7 @@ impl Slot {
     /// Returns the feature whose section the record contains.
     pub fn feature(&self) -> Option<FeatureId> {
         match self.content {
-            SlotContent::Feature(id) => Some(FeatureId(id)),
+            SlotContent::Feature(id) => Some(id),
             SlotContent::TracingData { .. } => Some(FeatureId::TRACING_DATA),
             SlotContent::BuildIds => Some(FeatureId::BUILD_ID),
             _ => None,
@@ -232,7 +232,7 @@ impl SlotContent {
     pub fn order(&self) -> impl Ord {
         match self {
             SlotContent::Attr(_) | SlotContent::EventType(_) | SlotContent::Verbatim(_) => (0, 0),
-            SlotContent::Feature(id) => (1, *id),
+            SlotContent::Feature(id) => (1, id.0),
             SlotContent::EndOfFeatures(_) => (2, 0),
             SlotContent::TracingData { .. } => (3, 0),
             SlotContent::BuildIds => (4, 0),

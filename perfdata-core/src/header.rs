@@ -6,6 +6,7 @@ use std::io::{Read, Seek, Write};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::feature::FeatureId;
 use crate::values::{FromValues, Values, list_of};
 use crate::wire::{elements, wire};
 
@@ -138,9 +139,9 @@ impl FeatureBitmap {
     pub const BITS: u32 = 256;
 
     /// Returns the bitmap of the given features.
-    pub fn of(features: impl IntoIterator<Item = u32>, words: WordSize) -> Self {
+    pub fn of(features: impl IntoIterator<Item = FeatureId>, words: WordSize) -> Self {
         let mut map = FeatureBitmap::default();
-        for feature in features {
+        for FeatureId(feature) in features {
             if let Some(word) = map.words.get_mut(feature as usize / 64) {
                 word.value |= 1 << (feature % 64);
             }
@@ -149,10 +150,11 @@ impl FeatureBitmap {
     }
 
     /// Returns the set bits, ascending.
-    pub fn features(&self, words: WordSize) -> impl Iterator<Item = u32> {
+    pub fn features(&self, words: WordSize) -> impl Iterator<Item = FeatureId> {
         let map = self.exchange(words);
         (0..Self::BITS)
             .filter(move |bit| map.words.get(*bit as usize / 64).is_some_and(|w| w.value >> (bit % 64) & 1 == 1))
+            .map(FeatureId)
     }
 
     /// Exchanges the halves of each word: two 32-bit words that are read as one big-endian 64-bit word are in the wrong
@@ -272,9 +274,9 @@ mod tests {
     fn bits_of_32_bit_big_endian_words() {
         // HOSTNAME (3) and NRCPUS (7) as a 32-bit big-endian machine writes them: byte 3 of the map.
         let map = FeatureBitmap { words: [0x0000_0088_0000_0000, 0, 0, 0].map(|value| Hex64 { value }) };
-        assert_eq!(map.features(WordSize::Bits32).collect::<Vec<_>>(), [3, 7]);
-        assert_eq!(FeatureBitmap::of([3, 7], WordSize::Bits32), map);
-        assert_eq!(map.features(WordSize::Bits64).collect::<Vec<_>>(), [35, 39]);
+        assert_eq!(map.features(WordSize::Bits32).collect::<Vec<_>>(), [FeatureId(3), FeatureId(7)]);
+        assert_eq!(FeatureBitmap::of([FeatureId(3), FeatureId(7)], WordSize::Bits32), map);
+        assert_eq!(map.features(WordSize::Bits64).collect::<Vec<_>>(), [FeatureId(35), FeatureId(39)]);
     }
 
     #[test]

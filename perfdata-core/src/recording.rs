@@ -34,9 +34,9 @@ pub struct Recording {
     pub events: Events,
     /// Event names (before 3.12).
     pub event_types: Vec<EventTypeName>,
-    /// Feature sections by number: their bytes in the recording's byte order. A map suffices, because a file orders
+    /// Feature sections: their bytes in the recording's byte order. A map suffices, because a file orders
     /// them by number.
-    pub features: BTreeMap<u32, Vec<u8>>,
+    pub features: BTreeMap<FeatureId, Vec<u8>>,
     /// Limits on what the recording may request from a reader; not part of the recording's content.
     pub limits: Limits,
 }
@@ -67,7 +67,7 @@ impl Recording {
     /// # Errors
     /// Fails if the section is corrupt. Offsets are relative to the section.
     pub fn feature(&self, id: FeatureId) -> Option<Result<Section>> {
-        let bytes = self.features.get(&id.0)?;
+        let bytes = self.features.get(&id)?;
         let nr_cpus_available = if id == FeatureId::NRCPUS { 0 } else { self.nr_cpus_available() };
         Some(Section::decode(id, bytes, self.endian, &Layout { nr_cpus_available, ..Layout::default() }))
     }
@@ -78,7 +78,7 @@ impl Recording {
     /// Fails if the value cannot be encoded.
     pub fn set_feature(&mut self, id: FeatureId, value: Feature) -> Result<()> {
         let bytes = Section { id, value, tail: Vec::new() }.encode(self.endian)?;
-        self.features.insert(id.0, bytes);
+        self.features.insert(id, bytes);
         Ok(())
     }
 }

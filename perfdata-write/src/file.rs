@@ -138,7 +138,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             None => !self.auxtrace.is_empty(),
             Some(found) => {
                 found.place(Part::Data).is_some_and(|place| place != data)
-                    && recording.features.contains_key(&FeatureId::AUXTRACE.0)
+                    && recording.features.contains_key(&FeatureId::AUXTRACE)
             }
         }
     }
@@ -209,7 +209,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(())
     }
 
-    fn header(&self, recording: &Recording, table: &[(u32, FileSection)]) -> Result<FileHeader> {
+    fn header(&self, recording: &Recording, table: &[(FeatureId, FileSection)]) -> Result<FileHeader> {
         let mut header = FileHeader { magic: recording.magic, ..self.plan.header(recording) };
         header.attr_size = self.attr_room(recording)?.saturating_add(FileSection::SIZE);
         if let Some(found) = &self.plan.found {
@@ -240,8 +240,8 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     }
 
     /// Returns the entries of the feature table in ascending order.
-    fn table(&self, recording: &Recording) -> Vec<(u32, FileSection)> {
-        let found = |id: u32| {
+    fn table(&self, recording: &Recording) -> Vec<(FeatureId, FileSection)> {
+        let found = |id: FeatureId| {
             let table = self.plan.found.as_ref().map(|found| found.table.as_slice()).unwrap_or_default();
             table.iter().find(|entry| entry.0 == id).map(|entry| entry.1)
         };
@@ -335,7 +335,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         let has_room = found.place(Part::FeatureTable).is_some()
             || !is_unfinished && !found.unexplained && found.header.features.is_some();
         match recording.features.keys().next() {
-            Some(&id) if !has_room => Err(Error::Unfinished { name: FeatureId(id).to_string() }),
+            Some(&id) if !has_room => Err(Error::Unfinished { name: id.to_string() }),
             _ => Ok(()),
         }
     }

@@ -144,9 +144,9 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
         }
         SlotContent::Feature(id) => match recording.features.get(id) {
             Some(section) => {
-                let body = HeaderFeature { feat_id: u64::from(*id), section: Rest(section.clone()) };
+                let body = HeaderFeature { feat_id: u64::from(id.0), section: Rest(section.clone()) };
                 record(RecordType::HEADER_FEATURE, Body::HeaderFeature(body)).map_err(|_| Error::TooLarge {
-                    name: FeatureId(*id).to_string(),
+                    name: id.to_string(),
                     size: section.len(),
                     max: usize::from(u16::MAX - 16),
                 })
@@ -156,7 +156,7 @@ fn encode_slot(slot: &Slot, recording: &Recording) -> Result<Vec<u8>> {
         SlotContent::BuildIds => {
             build_ids(recording).map_err(|source| Error::Section { name: FeatureId::BUILD_ID.to_string(), source })
         }
-        SlotContent::TracingData { pad, tail } => match recording.features.get(&FeatureId::TRACING_DATA.0) {
+        SlotContent::TracingData { pad, tail } => match recording.features.get(&FeatureId::TRACING_DATA) {
             Some(data) => tracing_data(data, *pad, tail, slot, recording.endian),
             None => Ok(Vec::new()),
         },

@@ -127,7 +127,7 @@ impl FilePlan {
     pub(crate) fn lost_entries<'a>(
         &'a self,
         recording: &'a Recording,
-    ) -> impl Iterator<Item = (u32, FileSection)> + 'a {
+    ) -> impl Iterator<Item = (FeatureId, FileSection)> + 'a {
         let lost = self.found.iter().flat_map(FileLayout::lost_sections);
         lost.filter(|(id, _)| !recording.features.contains_key(id))
     }
@@ -197,12 +197,12 @@ impl PipePlan {
     pub(crate) fn settle_features(&mut self, recording: &Recording) {
         let mut added = false;
         let slots = &mut self.head.slots;
-        slots.retain(|slot| slot.feature().is_none_or(|id| recording.features.contains_key(&id.0)));
+        slots.retain(|slot| slot.feature().is_none_or(|id| recording.features.contains_key(&id)));
         for (&id, section) in &recording.features {
-            if slots.iter().any(|slot| slot.feature() == Some(FeatureId(id))) {
+            if slots.iter().any(|slot| slot.feature() == Some(id)) {
                 continue;
             }
-            if let Some(slot) = Slot::of_feature(FeatureId(id), section) {
+            if let Some(slot) = Slot::of_feature(id, section) {
                 let at = slots.iter().rposition(|other| other.content.order() < slot.content.order());
                 slots.insert(at.map_or(0, |at| at.saturating_add(1)), slot);
                 added = true;

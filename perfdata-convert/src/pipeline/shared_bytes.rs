@@ -90,7 +90,7 @@ pub(super) fn check_kept(
     let ids = recording.features.keys().chain(again.recording().features.keys());
     for &id in ids {
         if recording.features.get(&id) != again.recording().features.get(&id) {
-            let what = format!("feature {} cannot be written to this file, whose parts share bytes", FeatureId(id));
+            let what = format!("feature {id} cannot be written to this file, whose parts share bytes");
             return Err(Error::Refused(what).with_step(Step::Recover));
         }
     }
@@ -99,20 +99,20 @@ pub(super) fn check_kept(
 
 /// Returns whether perf may read data from an unreadable section. perf reads most sections beyond their end. It reads
 /// build IDs one by one, up to the first unreadable one; perf inject overwrites this section with attributes.
-fn says_something(id: u32, bytes: &[u8], file: &FileLayout, recording: &Recording) -> bool {
+fn says_something(id: FeatureId, bytes: &[u8], file: &FileLayout, recording: &Recording) -> bool {
     let header = RecordHeader::parse(bytes, recording.endian);
     let is_void = header.is_none_or(|header| usize::from(header.size) < BuildIdEntry::FIXED);
-    !(id == FeatureId::BUILD_ID.0 && is_void && file.place(Part::Feature(id)).is_none())
+    !(id == FeatureId::BUILD_ID && is_void && file.place(Part::Feature(id)).is_none())
 }
 
-fn cannot_be_kept(id: u32, place: FileSection, bytes: &[u8], recording: &Recording) -> Error {
+fn cannot_be_kept(id: FeatureId, place: FileSection, bytes: &[u8], recording: &Recording) -> Error {
     let mut alone = Recording::new(recording.endian);
     alone.features.insert(id, bytes.to_vec());
-    let why = match alone.feature(FeatureId(id)) {
+    let why = match alone.feature(id) {
         Some(Err(error)) => without_place(&error),
         _ => "it shares its bytes with other parts".into(),
     };
-    let (id, FileSection { offset, size }) = (FeatureId(id), place);
+    let FileSection { offset, size } = place;
     let what = format!(
         "at offset {offset:#x}: feature {id} ({size} bytes) cannot be read and cannot be copied unchanged: {why}"
     );

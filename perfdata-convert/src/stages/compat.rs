@@ -455,17 +455,17 @@ impl Stage for Compat {
         self.endian = recording.endian;
         self.has_late_events = !recording.events.is_empty() && !has_attrs(container_layout);
         self.convert_events(recording)?;
-        let damaged: Vec<u32> = match container_layout {
+        let damaged: Vec<FeatureId> = match container_layout {
             ContainerLayout::File(file) => {
                 // Sections that another stage has removed still have a position in the layout.
                 let is_lost =
-                    |id: &u32| file.place(Part::Feature(*id)).is_none() && !recording.features.contains_key(id);
+                    |id: &FeatureId| file.place(Part::Feature(*id)).is_none() && !recording.features.contains_key(id);
                 file.table.iter().map(|(id, _)| *id).filter(is_lost).collect()
             }
             ContainerLayout::Pipe(_) => Vec::new(),
         };
         for (id, bytes) in std::mem::take(&mut recording.features) {
-            if let Some(section) = self.section(FeatureId(id), &bytes, recording.endian)? {
+            if let Some(section) = self.section(id, &bytes, recording.endian)? {
                 recording.features.insert(id, section);
             }
         }
@@ -486,7 +486,7 @@ impl Stage for Compat {
                     if recording.features.contains_key(&id) || !damaged.contains(&id) {
                         file.table.push((id, place));
                     } else {
-                        self.count("dropped features, because they are corrupt", FeatureId(id).to_string());
+                        self.count("dropped features, because they are corrupt", id.to_string());
                     }
                 }
             }

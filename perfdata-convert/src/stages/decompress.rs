@@ -81,7 +81,7 @@ impl Stage for Decompress {
 /// The header of the file could not contain the size of the new records.
 pub(crate) fn forget_compression(recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
     check_sized(container_layout, SIZE_UNKNOWN)?;
-    recording.features.remove(&FeatureId::COMPRESSED.0);
+    recording.features.remove(&FeatureId::COMPRESSED);
     if let ContainerLayout::Pipe(head) = container_layout {
         let endian = recording.endian;
         head.slots.retain(|slot| !is_section_slot(slot, endian));
@@ -127,7 +127,7 @@ pub(crate) fn is_section(record: &RawRecord<'_>) -> bool {
 /// Returns whether `slot` contains the COMPRESSED feature, even if a later one overwrites it.
 fn is_section_slot(slot: &Slot, endian: Endian) -> bool {
     match &slot.content {
-        SlotContent::Feature(id) => *id == FeatureId::COMPRESSED.0,
+        SlotContent::Feature(id) => *id == FeatureId::COMPRESSED,
         SlotContent::Verbatim(bytes) => RawRecord::first(bytes, endian, 0).is_ok_and(|record| is_section(&record)),
         _ => false,
     }

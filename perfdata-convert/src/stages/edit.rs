@@ -57,11 +57,11 @@ impl Edit {
                 Change::Set(value) => section(id, value, recording)?,
                 Change::Raw(bytes) => bytes.clone(),
                 Change::Drop => {
-                    recording.features.remove(&id.0);
+                    recording.features.remove(&id);
                     continue;
                 }
             };
-            recording.features.insert(id.0, bytes);
+            recording.features.insert(id, bytes);
         }
         Ok(())
     }
@@ -100,9 +100,9 @@ impl Stage for Edit {
         match container_layout {
             ContainerLayout::Pipe(head) => head.slots.retain(|slot| !self.replaces(slot, recording.endian)),
             // An unreadable section has an entry, but is not in the model.
-            ContainerLayout::File(file) => file
-                .table
-                .retain(|(id, _)| self.changes.get(&FeatureId(*id)).is_none_or(|change| *change != Change::Drop)),
+            ContainerLayout::File(file) => {
+                file.table.retain(|(id, _)| self.changes.get(id).is_none_or(|change| *change != Change::Drop))
+            }
         }
         self.apply(recording)
     }

@@ -31,9 +31,9 @@ impl Stage for FromDirectory {
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
-        recording.features.remove(&FeatureId::DIR_FORMAT.0);
+        recording.features.remove(&FeatureId::DIR_FORMAT);
         if self.is_split {
-            recording.features.remove(&FeatureId::COMPRESSED.0);
+            recording.features.remove(&FeatureId::COMPRESSED);
         }
         Ok(())
     }

@@ -242,7 +242,7 @@ impl Stage for MergeDeferred {
             event
         });
         recording.events = cleared.collect();
-        if let Some(bytes) = recording.features.get_mut(&FeatureId::EVENT_DESC.0) {
+        if let Some(bytes) = recording.features.get_mut(&FeatureId::EVENT_DESC) {
             *bytes = clear_descs(bytes, recording.endian)?;
         }
         Ok(())

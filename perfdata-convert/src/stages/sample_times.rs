@@ -102,7 +102,7 @@ impl Stage for UpdateTimes {
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
-        if !recording.features.contains_key(&FeatureId::SAMPLE_TIME.0) {
+        if !recording.features.contains_key(&FeatureId::SAMPLE_TIME) {
             return Ok(());
         }
         if let Place::Pipe = self.place {

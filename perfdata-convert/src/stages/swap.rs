@@ -208,7 +208,7 @@ impl Swap {
 
     fn convert_features(&mut self, recording: &mut Recording, from: &Recording) -> Result<()> {
         for (&id, bytes) in &from.features {
-            match self.section(FeatureId(id), bytes, from, None)? {
+            match self.section(id, bytes, from, None)? {
                 Some(bytes) => recording.features.insert(id, bytes),
                 None => recording.features.remove(&id),
             };
@@ -352,7 +352,7 @@ impl Stage for Swap {
 /// Returns a note about RAW data whose byte order is not known.
 fn note_of_raw_data(from: &Recording) -> Option<String> {
     let told = |event: &perfdata_core::Event| {
-        event.attr.kind == EventType::TRACEPOINT && from.features.contains_key(&FeatureId::TRACING_DATA.0)
+        event.attr.kind == EventType::TRACEPOINT && from.features.contains_key(&FeatureId::TRACING_DATA)
     };
     let untold = from.events.iter().filter(|e| e.attr.sample_type.has(SampleType::RAW) && !told(e)).count();
     let order = if from.endian == Endian::Little { "little" } else { "big" };

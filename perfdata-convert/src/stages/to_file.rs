@@ -58,7 +58,7 @@ impl Stage for ToFile {
         // A pipe's SAMPLE_TIME is written before the first sample, so it is 0.
         self.wants_times = recording
             .features
-            .get(&FeatureId::SAMPLE_TIME.0)
+            .get(&FeatureId::SAMPLE_TIME)
             .is_some_and(|section| section.iter().all(|&byte| byte == 0));
         self.described = Some(DescribedNames::of(recording));
         let mut before = recording.clone();
@@ -178,13 +178,13 @@ impl ToFile {
             recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?;
         }
         if self.has_stat {
-            recording.features.entry(FeatureId::STAT.0).or_default();
+            recording.features.entry(FeatureId::STAT).or_default();
         }
         if recording.events.iter().any(|event| samples_branches(&event.attr)) {
-            recording.features.entry(FeatureId::BRANCH_STACK.0).or_default();
+            recording.features.entry(FeatureId::BRANCH_STACK).or_default();
         }
         self.add_build_ids(recording)?;
-        if !recording.features.contains_key(&FeatureId::EVENT_DESC.0)
+        if !recording.features.contains_key(&FeatureId::EVENT_DESC)
             && let Some(section) = self.event_desc(recording)
         {
             recording.set_feature(FeatureId::EVENT_DESC, Feature::EventDescs(section))?;
@@ -208,7 +208,7 @@ impl ToFile {
         };
         let mut seen: HashSet<_> = known.iter().map(key).collect();
         for entry in self.build_ids.drain(..).filter(|entry| seen.insert(key(entry))) {
-            let section = recording.features.entry(FeatureId::BUILD_ID.0).or_default();
+            let section = recording.features.entry(FeatureId::BUILD_ID).or_default();
             entry.encode_into(section, recording.endian)?;
         }
         Ok(())

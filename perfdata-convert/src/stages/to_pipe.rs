@@ -47,10 +47,9 @@ impl Stage for ToPipe {
 
     fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
         if let ContainerLayout::File(file) = container_layout {
-            self.lost = file.lost_sections().map(|(id, _)| FeatureId(id)).collect();
+            self.lost = file.lost_sections().map(|(id, _)| id).collect();
         }
         for (&id, section) in &recording.features {
-            let id = FeatureId(id);
             if Slot::of_feature(id, section).is_none() && !FOUND_AGAIN.contains(&id) {
                 let why = if section.is_empty() { "its section is empty" } else { "perf does not read it from a pipe" };
                 self.notes.push(format!("dropped feature {id}: {why}"));
@@ -75,7 +74,7 @@ impl Stage for ToPipe {
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
-        let lost = self.lost.iter().filter(|id| !recording.features.contains_key(&id.0));
+        let lost = self.lost.iter().filter(|id| !recording.features.contains_key(id));
         self.notes.extend(lost.map(|id| format!("dropped feature {id}: its section cannot be read")));
         self.send_first(recording.endian, next)
     }

@@ -29,7 +29,7 @@ impl Stage for WithoutAux {
     }
 
     fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
-        recording.features.remove(&FeatureId::AUXTRACE.0);
+        recording.features.remove(&FeatureId::AUXTRACE);
         self.has_samples = recording.events.iter().any(|event| event.attr.sample_type.has(SampleType::AUX));
         if self.has_samples { forget_compression(recording, container_layout) } else { Ok(()) }
     }

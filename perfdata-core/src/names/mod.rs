@@ -208,7 +208,7 @@ mod tests {
         let mut recording = Recording::new(Endian::Little);
         let descs = EventDescs::new(vec![(Attr::default(), Str::new(name), vec![7])]).expect("one event");
         let section = descs.encode(Endian::Little).expect("it can be written");
-        recording.features.insert(FeatureId::EVENT_DESC.0, section);
+        recording.features.insert(FeatureId::EVENT_DESC, section);
         recording.events = [Event { attr: Attr::default(), ids: vec![7] }].into_iter().collect();
         recording
     }
@@ -234,7 +234,7 @@ mod tests {
         let entry = |name: &str, id| (attr.clone(), Str::new(name.as_bytes()), vec![id]);
         let descs = EventDescs::new(vec![entry("a", 1), entry("b", 3), entry("c", 2)]).expect("alike");
         let mut recording = Recording::new(Endian::Little);
-        recording.features.insert(FeatureId::EVENT_DESC.0, descs.encode(Endian::Little).expect("it can be written"));
+        recording.features.insert(FeatureId::EVENT_DESC, descs.encode(Endian::Little).expect("it can be written"));
         let mut names = EventNames::default();
         for id in 1..=3 {
             names.update(&recording);

@@ -18,7 +18,7 @@ use crate::recording::{Event, Events, Recording};
 use crate::wire::{Wire, decode_words};
 
 /// HOSTNAME, which every perf since 3.2 writes. Its bit indicates the word size of a bitmap.
-const HOSTNAME: u32 = 3;
+const HOSTNAME: FeatureId = FeatureId::HOSTNAME;
 
 /// Reads everything except the records.
 ///
@@ -169,21 +169,17 @@ fn keep_whole_features(
     announced: &FeatureBitmap,
     losses: &mut Losses,
 ) {
-    let mut readable: Vec<u32> = recording
-        .features
-        .keys()
-        .copied()
-        .filter(|&id| matches!(recording.feature(FeatureId(id)), Some(Ok(_))))
-        .collect();
+    let mut readable: Vec<FeatureId> =
+        recording.features.keys().copied().filter(|&id| matches!(recording.feature(id), Some(Ok(_)))).collect();
     // HOSTNAME indicates the word size of a big-endian bitmap. If it is lost, no other bit may be mistaken for it.
     if recording.endian == Endian::Big && !readable.contains(&HOSTNAME) {
-        readable.retain(|&id| id != HOSTNAME ^ 32);
+        readable.retain(|&id| id.0 != HOSTNAME.0 ^ 32);
     }
     recording.features.retain(|id, _| readable.contains(id));
     let has_table = file.place(Part::FeatureTable).is_some();
-    let has_bytes = |id: u32| file.table.iter().any(|(other, place)| *other == id && place.size > 0);
+    let has_bytes = |id: FeatureId| file.table.iter().any(|(other, place)| *other == id && place.size > 0);
     for id in announced.features(file.words).filter(|id| !readable.contains(id)) {
-        match FeatureId(id) {
+        match id {
             FeatureId::BRANCH_STACK | FeatureId::STAT if has_table && !has_bytes(id) => {
                 recording.features.insert(id, Vec::new());
             }
@@ -229,7 +225,7 @@ impl TableSearch {
         let first = entries.first().map(|(_, section)| section.offset);
         let spare = first.zip(table_end).and_then(|(first, end)| first.checked_sub(end));
         let most = u64::from(FeatureBitmap::BITS) * FileSection::SIZE;
-        let follows = |pair: &[(u32, FileSection)]| matches!(pair, [a, b] if a.1.end() == Some(b.1.offset));
+        let follows = |pair: &[(FeatureId, FileSection)]| matches!(pair, [a, b] if a.1.end() == Some(b.1.offset));
         Ok(spare.is_some_and(|spare| spare < most && spare.is_multiple_of(FileSection::SIZE))
             && entries.windows(2).all(follows))
     }
@@ -490,7 +486,7 @@ fn load(
     recording: &mut Recording,
     file: &mut FileLayout,
     budget: &mut Budget,
-    entries: &[(u32, FileSection)],
+    entries: &[(FeatureId, FileSection)],
 ) -> Result<()> {
     let mut shared = Vec::new();
     let mut read = |place: FileSection| {
@@ -517,7 +513,7 @@ fn load(
     for (id, place) in shared {
         let Some(bytes) = read(place)? else { continue };
         recording.features.insert(id, bytes);
-        match recording.feature(FeatureId(id)) {
+        match recording.feature(id) {
             Some(Ok(_)) => add_region(file, Part::Feature(id), place),
             _ => drop(recording.features.remove(&id)),
         }
@@ -525,7 +521,7 @@ fn load(
     Ok(())
 }
 
-type Table = (WordSize, Vec<(u32, FileSection)>);
+type Table = (WordSize, Vec<(FeatureId, FileSection)>);
 
 /// Returns the feature table at `offset`, or `None` if the bytes there cannot be a table. If `is_said` is true, the
 /// header states that the table is there.
@@ -541,7 +537,7 @@ fn find_table(
     len: u64,
 ) -> Result<Option<Table>> {
     let read = |words: WordSize| -> Result<Option<Table>> {
-        let ids: Vec<u32> = bitmap.features(words).collect();
+        let ids: Vec<FeatureId> = bitmap.features(words).collect();
         let place = FileSection { offset, size: (ids.len() as u64).saturating_mul(FileSection::SIZE) };
         let Some(bytes) = if_whole(read_section(source, place, "feature table"))? else { return Ok(None) };
         let entries = bytes

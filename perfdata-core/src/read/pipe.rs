@@ -110,12 +110,12 @@ impl Collector {
                     return slot(SlotContent::EndOfFeatures(body.feat_id), &|| raw.body().len());
                 }
                 self.highest = self.highest.max(body.feat_id);
-                let id = u32::try_from(body.feat_id).ok().filter(|&id| id < FeatureBitmap::BITS);
+                let id = u32::try_from(body.feat_id).ok().filter(|&id| id < FeatureBitmap::BITS).map(FeatureId);
                 let Some(id) = id else {
                     return slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| raw.body().len());
                 };
                 let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
-                let len = FeatureId(id).exact_len(&section, recording.endian, &layout).unwrap_or(section.len());
+                let len = id.exact_len(&section, recording.endian, &layout).unwrap_or(section.len());
                 let kept = section.get(..len).unwrap_or(&section);
                 recording.features.insert(id, kept.to_vec());
                 slot(SlotContent::Feature(id), &|| kept.len().saturating_add(8))
@@ -151,13 +151,13 @@ impl Collector {
     fn finish(&mut self, recording: &mut Recording) -> Option<Slot> {
         let Tracing { pad, tail, misc, mut record, size, mut payload, .. } = self.tracing.take()?;
         let len = tracing::len(&payload).unwrap_or(payload.len());
-        let is_first = !recording.features.contains_key(&FeatureId::TRACING_DATA.0);
+        let is_first = !recording.features.contains_key(&FeatureId::TRACING_DATA);
         if payload.len() < size || len > payload.len() || !is_first {
             record.append(&mut payload);
             return Some(Slot { content: SlotContent::Verbatim(record), misc, padding: Vec::new() });
         }
         let padding = payload.split_off(len);
-        recording.features.insert(FeatureId::TRACING_DATA.0, payload);
+        recording.features.insert(FeatureId::TRACING_DATA, payload);
         Some(Slot { content: SlotContent::TracingData { pad, tail }, misc, padding })
     }
 
@@ -209,7 +209,7 @@ pub(super) fn read_head<R: Read>(
 ) -> Result<PipeLayout> {
     let mut slots: Vec<Slot> = Vec::new();
     // Slot and record of each feature, because a later record of the same feature replaces it.
-    let mut made: BTreeMap<u32, (usize, Vec<u8>)> = BTreeMap::new();
+    let mut made: BTreeMap<FeatureId, (usize, Vec<u8>)> = BTreeMap::new();
     while collector.tracing.is_some() || stream.peek_kind()?.is_some_and(is_metadata) {
         let Some(item) = stream.next()? else { break };
         if let StreamItem::Unreadable(_) = item {

@@ -81,7 +81,7 @@ fn check_layouts(events: &Events) -> Result<()> {
 /// Updates the features that describe events and samples for all recordings. Removes those that describe the container.
 fn unite_features(united: &mut Recording, models: &[&Recording]) -> Result<()> {
     for id in [FeatureId::COMPRESSED, FeatureId::AUXTRACE, FeatureId::DIR_FORMAT] {
-        united.features.remove(&id.0);
+        united.features.remove(&id);
     }
     let times = models.iter().map(|model| match model.feature(FeatureId::SAMPLE_TIME) {
         // perf record does not know the times if it writes a pipe.
@@ -89,13 +89,13 @@ fn unite_features(united: &mut Recording, models: &[&Recording]) -> Result<()> {
         _ => None,
     });
     let times = times.collect::<Option<Vec<SampleTime>>>();
-    united.features.remove(&FeatureId::SAMPLE_TIME.0);
+    united.features.remove(&FeatureId::SAMPLE_TIME);
     if let Some(times) = times {
         let first = times.iter().map(|time| time.first).min().unwrap_or(0);
         let last = times.iter().map(|time| time.last).max().unwrap_or(0);
         united.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(SampleTime { first, last }))?;
     }
-    united.features.remove(&FeatureId::EVENT_DESC.0);
+    united.features.remove(&FeatureId::EVENT_DESC);
     let names = united.events.iter().map(|event| models.iter().find_map(|model| name(model, event)));
     let Some(names) = names.collect::<Option<Vec<Str>>>() else { return Ok(()) };
     let descs = united.events.iter().zip(names).map(|(event, name)| (event.attr.clone(), name, event.ids.clone()));

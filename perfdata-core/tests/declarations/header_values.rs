@@ -2,6 +2,7 @@
 //! x86-64 writes them, big-endian as on s390x.
 
 use perfdata_core::attr::{Attr, AttrFlags, AuxAction, EventType, ReadFormat, SIZES, SampleType};
+use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{FeatureBitmap, FileHeader, FileSection, Magic, PipeHeader, WordSize};
 use perfdata_core::record::{RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
@@ -54,7 +55,7 @@ fn file_header() {
         attrs: FileSection { offset: 168, size: 144 },
         data: FileSection { offset: 312, size: 0x3048 },
         event_types: FileSection::default(),
-        features: Some(FeatureBitmap::of([2, 3, 4, 13, 29], WordSize::Bits64)),
+        features: Some(FeatureBitmap::of([2, 3, 4, 13, 29].map(FeatureId), WordSize::Bits64)),
     };
     check(
         &header,

@@ -120,7 +120,7 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
         let Some(bytes) = recording.features.get(&id).cloned() else { break };
         match change {
             Change::Field { field, value } => {
-                if let Some(Ok(section)) = recording.feature(FeatureId(id)) {
+                if let Some(Ok(section)) = recording.feature(id) {
                     let bytes = with_field::<Section>(&section, bytes, 0, *field, value, endian);
                     recording.features.insert(id, bytes);
                 }
@@ -129,7 +129,7 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
             Change::Twice if bytes.len() > 1 << 20 => {}
             Change::Twice => drop(recording.features.insert(id, [bytes.clone(), bytes].concat())),
             Change::Gone => drop(recording.features.remove(&id)),
-            Change::Kind(other) => drop(recording.features.insert(u32::from(*other), bytes)),
+            Change::Kind(other) => drop(recording.features.insert(FeatureId(u32::from(*other)), bytes)),
         }
     }
     recording.events = events.into_iter().collect();

@@ -152,7 +152,7 @@ pub(super) fn model(mix: Mix, endian: Endian) -> Result<Recording> {
     }
     if mix == Mix::Tracepoints {
         let data = tracing::data(tracing::Version::V0_6, endian == Endian::Big);
-        recording.features.insert(FeatureId::TRACING_DATA.0, data);
+        recording.features.insert(FeatureId::TRACING_DATA, data);
     }
     Ok(recording)
 }

@@ -99,7 +99,7 @@ fn the_records_come_out_in_the_order_of_the_stream() {
             return Err(format!("a {kind} record is left"));
         }
         let mut features = old.recording.features.clone();
-        features.remove(&FeatureId::COMPRESSED.0);
+        features.remove(&FeatureId::COMPRESSED);
         if features != new.recording.features {
             return Err("other features than COMPRESSED changed".into());
         }

@@ -124,9 +124,9 @@ fn check_merge(path: &Path) -> Result<(), String> {
         }
     }
     let mut features = data.recording.features.clone();
-    features.remove(&FeatureId::DIR_FORMAT.0);
+    features.remove(&FeatureId::DIR_FORMAT);
     if parts.len() > 1 {
-        features.remove(&FeatureId::COMPRESSED.0);
+        features.remove(&FeatureId::COMPRESSED);
     }
     if new.recording.features != features { Err("other features changed".into()) } else { Ok(()) }
 }

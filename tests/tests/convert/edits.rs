@@ -48,14 +48,14 @@ fn only_the_section_changes(recording: &Recording) -> Result<(), String> {
 
     let features = &mut expected.recording.features;
     for id in [FeatureId::OSRELEASE, FeatureId::CMDLINE] {
-        features.remove(&id.0);
+        features.remove(&id);
     }
     let endian = found.recording.endian;
     let number = if endian == Endian::Little { 77u32.to_le_bytes() } else { 77u32.to_be_bytes() };
     let name = Str::new(b"elsewhere").encode(endian).map_err(|error| error.to_string())?;
-    features.insert(FeatureId::HOSTNAME.0, name);
-    features.insert(FeatureId::CLN_SIZE.0, number.to_vec());
-    features.insert(60, b"from the future".to_vec());
+    features.insert(FeatureId::HOSTNAME, name);
+    features.insert(FeatureId::CLN_SIZE, number.to_vec());
+    features.insert(FeatureId(60), b"from the future".to_vec());
     if found.recording.features != *features {
         return Err("the features are not those expected".into());
     }
@@ -75,14 +75,14 @@ fn in_order(whole: &Whole) -> Result<(), String> {
     let ids: Vec<u64> = match &whole.container_layout {
         ContainerLayout::File(file) => {
             let sections = file.regions.iter().filter_map(|region| match region.part {
-                Part::Feature(id) => Some(u64::from(id)),
+                Part::Feature(id) => Some(u64::from(id.0)),
                 _ => None,
             });
             sections.collect()
         }
         ContainerLayout::Pipe(head) => {
             let records = head.slots.iter().filter_map(|slot| match slot.content {
-                SlotContent::Feature(id) => Some(u64::from(id)),
+                SlotContent::Feature(id) => Some(u64::from(id.0)),
                 SlotContent::EndOfFeatures(id) => Some(id),
                 _ => None,
             });
@@ -99,9 +99,9 @@ fn every_feature_can_be_set_and_dropped() {
         let recording = fixture(name);
         for info in TABLE {
             let set = edited(&recording, None, &[(info.name, Change::Raw(vec![1; 24]))]).expect("a change");
-            assert_eq!(set.recording.features.get(&info.id.0), Some(&vec![1; 24]), "{name}: {}", info.name);
+            assert_eq!(set.recording.features.get(&info.id), Some(&vec![1; 24]), "{name}: {}", info.name);
             let dropped = edited(&recording, None, &[(info.name, Change::Drop)]).expect("a change");
-            assert_eq!(dropped.recording.features.get(&info.id.0), None, "{name}: {}", info.name);
+            assert_eq!(dropped.recording.features.get(&info.id), None, "{name}: {}", info.name);
         }
     }
 }
@@ -142,7 +142,6 @@ fn sections_come_back(bytes: Vec<u8>, seen: &Mutex<BTreeSet<FeatureId>>) -> Resu
     let recording = Whole::read(bytes).map_err(|error| error.to_string())?.recording;
     let mut faults = Vec::new();
     for (&id, bytes) in &recording.features {
-        let id = FeatureId(id);
         let Some(Ok(section)) = recording.feature(id) else { continue };
         if id == FeatureId::TRACING_DATA || !section.tail.is_empty() || id.info().is_none() {
             continue;
@@ -180,9 +179,9 @@ fn json_of(section: &Section) -> String {
 fn changes_come_behind_the_change_of_container() {
     let stat = fixture("6.1-i386-pipe-stat");
     let file = Some(ContainerKind::File);
-    assert!(edited(&stat, file, &[]).expect("a file").recording.features.contains_key(&FeatureId::STAT.0));
+    assert!(edited(&stat, file, &[]).expect("a file").recording.features.contains_key(&FeatureId::STAT));
     let found = edited(&stat, file, &[("STAT", Change::Drop), ("EVENT_DESC", Change::Drop)]).expect("a file");
-    assert!(found.recording.features.keys().all(|&id| id != FeatureId::STAT.0 && id != FeatureId::EVENT_DESC.0));
+    assert!(found.recording.features.keys().all(|&id| id != FeatureId::STAT && id != FeatureId::EVENT_DESC));
 }
 
 /// A section that is too large for a record of a pipe is named in the error, with a solution.

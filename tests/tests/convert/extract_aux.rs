@@ -12,6 +12,7 @@ use std::{
 };
 
 use perfdata_core::{
+    feature::FeatureId,
     header::ContainerKind,
     read::StreamItem,
     record::{Body, RawRecord, Record, RecordType},
@@ -192,7 +193,7 @@ fn check_sideband(recording: &Path, sideband: &Path) {
     let side = Whole::read_file(sideband).expect("a recording");
     assert!(side.stream == expected, "{}: other records", recording.display());
     let mut features = reader.recording().features.clone();
-    features.remove(&18);
+    features.remove(&FeatureId::AUXTRACE);
     assert_eq!(side.recording.features, features);
 }
 
@@ -473,7 +474,7 @@ fn check_emptied(side: &Path) {
     let whole = Whole::read_file(side).expect("a recording");
     let samples = whole.records.iter().filter(|(_, kind)| *kind == RecordType::SAMPLE);
     assert_eq!(samples.count(), 4);
-    assert!(!whole.recording.features.contains_key(&27), "COMPRESSED");
+    assert!(!whole.recording.features.contains_key(&FeatureId::COMPRESSED));
     let events = &whole.recording.events;
     for (at, _) in whole.records.iter().filter(|(_, kind)| *kind == RecordType::SAMPLE) {
         let raw = RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0).expect("a record");

@@ -68,7 +68,7 @@ const CHANGED: &[Changed] = &[
         id: FeatureId::SAMPLE_TIME,
         reason: "0 like in a recorded pipe, where perf record -B did not look at the samples: the file gets the times",
         applies: |before| {
-            let section = before.recording.features.get(&FeatureId::SAMPLE_TIME.0);
+            let section = before.recording.features.get(&FeatureId::SAMPLE_TIME);
             section.is_some_and(|section| section.iter().all(|&byte| byte == 0))
         },
     },
@@ -80,7 +80,7 @@ const CHANGED: &[Changed] = &[
     Changed {
         id: FeatureId::CPUDESC,
         reason: "in a pipe an empty section ends the features",
-        applies: |before| before.recording.features.get(&FeatureId::CPUDESC.0).is_some_and(Vec::is_empty),
+        applies: |before| before.recording.features.get(&FeatureId::CPUDESC).is_some_and(Vec::is_empty),
     },
     Changed {
         id: FeatureId::BUILD_ID,
@@ -160,9 +160,9 @@ fn pipe_comes_back(recording: &Recording) -> Result<(), String> {
     let (before, made, after) = (Whole::read_file(&recording.path)?, read(&file)?, read(&pipe)?);
     for (id, section) in &before.recording.features {
         // SAMPLE_TIME is 0 in a recorded pipe, and contains the times in a file.
-        let now = if FeatureId(*id) == FeatureId::SAMPLE_TIME { &made } else { &before };
+        let now = if *id == FeatureId::SAMPLE_TIME { &made } else { &before };
         if after.recording.features.get(id) != now.recording.features.get(id) && !section.is_empty() {
-            return Err(format!("feature {} differs", FeatureId(*id)));
+            return Err(format!("feature {} differs", *id));
         }
     }
     if after.recording.events[..] != before.recording.events[..] {
@@ -219,7 +219,7 @@ fn same_model(before: &Whole, after: &Whole) -> Result<(), String> {
     if old.events[..] != new.events[..] || old.event_types != new.event_types {
         return Err("the events differ".into());
     }
-    let ids: BTreeSet<u32> = old.features.keys().chain(new.features.keys()).copied().collect();
+    let ids: BTreeSet<FeatureId> = old.features.keys().chain(new.features.keys()).copied().collect();
     for id in ids {
         if old.features.get(&id) == new.features.get(&id) {
             continue;
@@ -228,13 +228,13 @@ fn same_model(before: &Whole, after: &Whole) -> Result<(), String> {
         if before.records.iter().any(|(_, kind)| *kind == RecordType::HEADER_FEATURE) {
             continue;
         }
-        let known = CHANGED.iter().find(|changed| changed.id.0 == id && (changed.applies)(before));
+        let known = CHANGED.iter().find(|changed| changed.id == id && (changed.applies)(before));
         let Some(Changed { reason, .. }) = known else {
-            let len = |features: &BTreeMap<u32, Vec<u8>>| features.get(&id).map(Vec::len);
+            let len = |features: &BTreeMap<FeatureId, Vec<u8>>| features.get(&id).map(Vec::len);
             let (old, new) = (len(&old.features), len(&new.features));
-            return Err(format!("feature {} differs: {old:?} bytes before, {new:?} after", FeatureId(id)));
+            return Err(format!("feature {id} differs: {old:?} bytes before, {new:?} after"));
         };
-        eprintln!("{} differs: {reason}", FeatureId(id));
+        eprintln!("{id} differs: {reason}");
     }
     Ok(())
 }

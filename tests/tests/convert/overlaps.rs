@@ -77,7 +77,7 @@ struct Usual {
     differs: BTreeMap<String, String>,
     errors: BTreeSet<String>,
     /// IDs of the sections whose bytes differ.
-    sections: BTreeSet<u32>,
+    sections: BTreeSet<FeatureId>,
 }
 
 /// A file to convert.
@@ -130,20 +130,20 @@ fn errors(path: &Path) -> Result<BTreeSet<String>, String> {
 }
 
 /// Returns the IDs of the sections of `a` that `b` does not have, or that have different bytes in `b`.
-fn changed_sections(a: &Whole, b: &Whole) -> BTreeSet<u32> {
+fn changed_sections(a: &Whole, b: &Whole) -> BTreeSet<FeatureId> {
     let (a, b) = (&a.recording.features, &b.recording.features);
     a.iter().filter(|(id, bytes)| b.get(id) != Some(*bytes)).map(|(id, _)| *id).collect()
 }
 
 /// Returns the IDs of the sections that cannot be read: their contents would depend on the byte order and on the
 /// following bytes.
-fn unreadable_sections(of: &Whole) -> BTreeSet<u32> {
+fn unreadable_sections(of: &Whole) -> BTreeSet<FeatureId> {
     let ids = of.recording.features.keys().copied();
-    ids.filter(|&id| matches!(of.recording.feature(FeatureId(id)), Some(Err(_)))).collect()
+    ids.filter(|&id| matches!(of.recording.feature(id), Some(Err(_)))).collect()
 }
 
 /// Returns the sections that a conversion is intended to change, regardless of their contents.
-fn meant(words: &str) -> BTreeSet<u32> {
+fn meant(words: &str) -> BTreeSet<FeatureId> {
     let words: Vec<&str> = words.split(' ').collect();
     let mut all = BTreeSet::new();
     for pair in words.windows(2) {
@@ -151,15 +151,15 @@ fn meant(words: &str) -> BTreeSet<u32> {
             ["--set" | "--set-raw" | "--drop", name] => {
                 let name = name.split('=').next().unwrap_or(name);
                 let named = feature::TABLE.iter().filter(|info| info.name == name || info.id.0.to_string() == name);
-                all.extend(named.map(|info| info.id.0));
+                all.extend(named.map(|info| info.id));
                 continue;
             }
             ["--compat", release] => release.parse::<Version>().expect("a release"),
             _ => continue,
         };
         // Information that is not valid for a recording with compressed records is removed, with a note.
-        all.insert(FeatureId::COMPRESSED.0);
-        all.extend(feature::TABLE.iter().filter(|info| !release.has(info.since)).map(|info| info.id.0));
+        all.insert(FeatureId::COMPRESSED);
+        all.extend(feature::TABLE.iter().filter(|info| !release.has(info.since)).map(|info| info.id));
     }
     all
 }
@@ -288,7 +288,7 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
         return Some("it cannot be read to its end".into());
     };
     let unreadable = unreadable_sections(&before);
-    let of_section = |text: &str, id: u32| text.contains(&FeatureId(id).to_string());
+    let of_section = |text: &str, id: FeatureId| text.contains(&id.to_string());
     let known = errors(input).unwrap_or_default();
     // Unreadable records are preserved unchanged.
     let keeps = words.contains("--unknown keep");
@@ -329,7 +329,7 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
                 // and of the records, if a warning reports them.
                 all.retain(|what, first| {
                     let is_behind = what.contains("end of the records") || first.contains(": tail only in A: ");
-                    !is_behind && !what.contains("EVENT_UPDATE") && !of_section(what, FeatureId::TRACING_DATA.0)
+                    !is_behind && !what.contains("EVENT_UPDATE") && !of_section(what, FeatureId::TRACING_DATA)
                 });
             }
             if keeps {

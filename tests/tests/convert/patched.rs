@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use perfdata_core::container_layout::{ContainerLayout, Part};
+use perfdata_core::feature::FeatureId;
 use perfdata_core::header::FileSection;
 use perfdata_tests::convert::Whole;
 
@@ -11,7 +12,7 @@ pub struct Patched {
     pub bytes: Vec<u8>,
     pub places: HashMap<Part, FileSection>,
     /// Offset in the file of the table entry of each feature.
-    pub entries: HashMap<u32, usize>,
+    pub entries: HashMap<FeatureId, usize>,
     /// Size of an entry of the attributes in bytes.
     attr_size: u64,
 }

@@ -106,14 +106,14 @@ fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
     let has = |kind: RecordType| pipe.records.iter().any(|record| record.1 == kind);
     let mut sent = pipe.recording.features.clone();
     let mut found = file.features.clone();
-    if sent.get(&FeatureId::SAMPLE_TIME.0).is_some_and(|section| section.iter().all(|&byte| byte == 0)) {
-        sent.remove(&FeatureId::SAMPLE_TIME.0);
-        found.remove(&FeatureId::SAMPLE_TIME.0).ok_or("SAMPLE_TIME is lost")?;
+    if sent.get(&FeatureId::SAMPLE_TIME).is_some_and(|section| section.iter().all(|&byte| byte == 0)) {
+        sent.remove(&FeatureId::SAMPLE_TIME);
+        found.remove(&FeatureId::SAMPLE_TIME).ok_or("SAMPLE_TIME is lost")?;
     }
     for (id, section) in sent {
-        let kept = found.remove(&id).ok_or_else(|| format!("feature {} is lost", FeatureId(id)))?;
+        let kept = found.remove(&id).ok_or_else(|| format!("feature {id} is lost"))?;
         if kept != section {
-            return Err(format!("feature {} is changed", FeatureId(id)));
+            return Err(format!("feature {id} is changed"));
         }
     }
     let branches = file.events.iter().any(|event| {
@@ -130,12 +130,12 @@ fn features_are_the_same(pipe: &Whole, file: &Model) -> Result<(), String> {
         // perf stat writes no features, but names.
         (FeatureId::EVENT_DESC, has(RecordType::STAT)),
     ]);
-    for id in found.into_keys().map(FeatureId) {
+    for id in found.into_keys() {
         if expected.get(&id) != Some(&true) {
             return Err(format!("feature {id} comes from nowhere"));
         }
     }
-    let lost = expected.iter().find(|(id, wanted)| **wanted && !file.features.contains_key(&id.0));
+    let lost = expected.iter().find(|(id, wanted)| **wanted && !file.features.contains_key(id));
     lost.map_or(Ok(()), |(id, _)| Err(format!("there is no feature {id}")))
 }
 
@@ -151,7 +151,7 @@ fn parts_stand_as_perf_writes_them(places: &FileLayout, events: usize) -> Result
         Part::EventTypes => Some((3, 0)),
         Part::Data => Some((4, 0)),
         Part::FeatureTable => Some((5, 0)),
-        Part::Feature(id) => Some((6, id as usize)),
+        Part::Feature(id) => Some((6, id.0 as usize)),
         Part::Gap => None,
     };
     let events_last =
@@ -208,7 +208,7 @@ fn index_names_the_aux_data(places: &FileLayout, file: &Whole) -> Result<(), Str
 
 /// Checks the times of the first and the last sample that perf showed on the recording machine.
 fn times_are_those_that_perf_showed(recording: &Recording, pipe: &Model, file: &Model) -> Result<(), String> {
-    let was_empty = pipe.features.get(&FeatureId::SAMPLE_TIME.0).is_some_and(|s| s.iter().all(|&byte| byte == 0));
+    let was_empty = pipe.features.get(&FeatureId::SAMPLE_TIME).is_some_and(|s| s.iter().all(|&byte| byte == 0));
     let Some(text) = recording.script_text().filter(|text| was_empty && !text.is_empty()) else { return Ok(()) };
     let text = String::from_utf8_lossy(&text);
     let times: Vec<u64> = text.lines().filter(|line| !line.contains(": PERF_RECORD_")).filter_map(time_of).collect();

@@ -145,7 +145,7 @@ fn check_cut(bench: &Bench, whole: &[u8], all: &[Item], first_attr: u64, cut: u6
         let left = open(recovered).map_err(|error| error.to_string())?;
         for (id, place) in file.table.iter().filter(|(_, place)| place.size > 0 && place.offset + place.size <= cut) {
             if left.recording().features.get(id) != original.recording().features.get(id) {
-                return Err(at(format!("feature {} at {:#x} is lost", FeatureId(*id), place.offset)));
+                return Err(at(format!("feature {} at {:#x} is lost", *id, place.offset)));
             }
         }
     }

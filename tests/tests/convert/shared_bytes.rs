@@ -95,7 +95,7 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
         return;
     };
     let base = Patched::new(whole());
-    let mut features = vec![2, 3, 5, 6, 7, 12];
+    let mut features = [2, 3, 5, 6, 7, 12].map(FeatureId).to_vec();
     if is_thorough() {
         features = base.entries.keys().copied().collect();
         features.sort_unstable();
@@ -128,7 +128,7 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
         });
         // perf reads a section that is too short beyond its end, and prints memory that it did not initialise.
         let is_unreadable = whole.is_some_and(|Whole { recording, .. }| {
-            recording.features.keys().any(|&id| matches!(recording.feature(FeatureId(id)), Some(Err(_))))
+            recording.features.keys().any(|&id| matches!(recording.feature(id), Some(Err(_))))
         });
         // Without the section that cannot be read, perf looks for the build IDs on its own machine.
         let all = [Question::Header, Question::Script, Question::BuildIds];
@@ -190,7 +190,7 @@ fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-fn features(path: &Path) -> Vec<(u32, Vec<u8>)> {
+fn features(path: &Path) -> Vec<(FeatureId, Vec<u8>)> {
     Whole::read_file(path).expect("a recording").recording.features.into_iter().collect()
 }
 
@@ -199,15 +199,15 @@ fn features(path: &Path) -> Vec<(u32, Vec<u8>)> {
 fn sections_that_share_bytes_are_both_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let base = Patched::new(whole());
-    let place = base.places[&Part::Feature(FeatureId::VERSION.0)];
-    let bytes = base.with(Part::Feature(FeatureId::VERSION.0), FileSection { size: place.size + 4, ..place });
+    let place = base.places[&Part::Feature(FeatureId::VERSION)];
+    let bytes = base.with(Part::Feature(FeatureId::VERSION), FileSection { size: place.size + 4, ..place });
     let input = placed(folder.path(), &bytes.expect("it has an entry"));
     let output = folder.path().join("out.data");
     let before = features(&fixture(FIXTURE).path);
     let found = features(&input);
     assert_eq!(found.len(), before.len());
-    let differ: Vec<u32> = found.iter().zip(&before).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
-    assert_eq!(differ, [FeatureId::VERSION.0]);
+    let differ: Vec<FeatureId> = found.iter().zip(&before).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
+    assert_eq!(differ, [FeatureId::VERSION]);
     for (args, changed) in [
         (&["--drop", "VERSION"] as &[&str], None),
         (&["--set", "VERSION=1"], Some(())),
@@ -216,9 +216,9 @@ fn sections_that_share_bytes_are_both_there() {
         let (status, said) = run(folder.path(), args);
         assert_eq!(status, Some(0), "{args:?}: {said}");
         let mut expected = before.clone();
-        expected.retain(|feature| feature.0 != FeatureId::VERSION.0);
+        expected.retain(|feature| feature.0 != FeatureId::VERSION);
         let mut found = features(&output);
-        let version = found.iter().position(|feature| feature.0 == FeatureId::VERSION.0);
+        let version = found.iter().position(|feature| feature.0 == FeatureId::VERSION);
         assert_eq!(version.is_some(), changed.is_some(), "{args:?}");
         version.map(|at| found.remove(at));
         if args[0] != "--to" {
@@ -245,7 +245,7 @@ fn sections_that_share_bytes_are_both_there() {
 fn a_section_that_is_not_there_is_repaired() {
     let folder = tempfile::tempdir().expect("a folder");
     let base = Patched::new(whole());
-    let id = FeatureId::CPUDESC.0;
+    let id = FeatureId::CPUDESC;
     let place = FileSection { offset: 1_000_000_000, ..base.places[&Part::Feature(id)] };
     let bytes = base.with(Part::Feature(id), place).expect("it has an entry");
     placed(folder.path(), &bytes);
@@ -292,13 +292,13 @@ fn a_lost_section_that_is_made_anew_has_one_entry() {
     let output = folder.path().join("out.data");
     let Whole { recording, container_layout, .. } = Whole::read_file(&output).expect("a recording");
     let ContainerLayout::File(file) = container_layout else { panic!("a file stays one") };
-    let mut entries: Vec<u32> = file.table.iter().map(|entry| entry.0).collect();
+    let mut entries: Vec<FeatureId> = file.table.iter().map(|entry| entry.0).collect();
     let count = entries.len();
     entries.dedup();
     assert_eq!(entries.len(), count, "each feature has one entry");
     let compressed = recording.feature(FeatureId::COMPRESSED).expect("it was compressed").expect("a section");
     assert_eq!(compressed.tail, Vec::<u8>::new());
-    assert!(file.place(Part::Feature(FeatureId::COMPRESSED.0)).is_some_and(|place| place.size == 20));
+    assert!(file.place(Part::Feature(FeatureId::COMPRESSED)).is_some_and(|place| place.size == 20));
 }
 
 #[test]
@@ -364,8 +364,8 @@ fn names_of_events_are_in_the_file_or_refused() {
 fn build_ids_are_not_added_behind_others_that_cannot_be_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let base = Patched::new(whole());
-    let place = FileSection { size: 4, ..base.places[&Part::Feature(FeatureId::BUILD_ID.0)] };
-    placed(folder.path(), &base.with(Part::Feature(FeatureId::BUILD_ID.0), place).expect("it has an entry"));
+    let place = FileSection { size: 4, ..base.places[&Part::Feature(FeatureId::BUILD_ID)] };
+    placed(folder.path(), &base.with(Part::Feature(FeatureId::BUILD_ID), place).expect("it has an entry"));
     let known = format!("{} /usr/local/bin/perf-workload", "ab".repeat(20));
     let (status, said) = run(folder.path(), &["--build-ids=all", "--sysroot", ".", "--known-build-ids", &known]);
     assert_eq!(status, Some(1), "{said}");

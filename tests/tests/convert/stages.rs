@@ -244,12 +244,12 @@ impl Stage for Rename {
     }
 
     fn begin(&mut self, recording: &mut Model, _: &mut perfdata_core::container_layout::ContainerLayout) -> Result<()> {
-        recording.features.remove(&FeatureId::CPUDESC.0);
+        recording.features.remove(&FeatureId::CPUDESC);
         Ok(recording.set_feature(FeatureId::OSRELEASE, Feature::OsRelease(Str::new(self.begin)))?)
     }
 
     fn finish(&mut self, recording: &mut Model, _: &mut Link<'_>) -> Result<()> {
-        recording.features.remove(&FeatureId::CPUID.0);
+        recording.features.remove(&FeatureId::CPUID);
         Ok(recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(Str::new(self.end)))?)
     }
 }
@@ -263,7 +263,7 @@ fn changes_of_the_model_survive() {
             let stage: Box<dyn Stage> = Box::new(Rename { begin: b"first", end: b"last", is_behind });
             let (made, whole) = made(&recording.path, Some(ContainerKind::File), vec![stage]);
             check_clean(&made, name);
-            let has = |id: FeatureId| whole.recording.features.contains_key(&id.0);
+            let has = |id: FeatureId| whole.recording.features.contains_key(&id);
             assert!(
                 !has(FeatureId::CPUDESC) && !has(FeatureId::CPUID) && has(FeatureId::CMDLINE),
                 "{name} {is_behind}"

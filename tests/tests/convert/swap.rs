@@ -87,7 +87,7 @@ fn same_inside(expected: Vec<u8>, found: Vec<u8>) -> Option<Result<(), String>> 
     let features = |whole: &Whole| {
         let mut features = whole.recording.features.clone();
         // The compression ratio may differ.
-        features.remove(&FeatureId::COMPRESSED.0);
+        features.remove(&FeatureId::COMPRESSED);
         features
     };
     if expected.recording.events[..] != found.recording.events[..] || features(&expected) != features(&found) {

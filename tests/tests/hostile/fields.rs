@@ -108,15 +108,15 @@ impl Found {
         }
         if let Some(table) = file.place(Part::FeatureTable) {
             for (number, (entry, (id, _))) in slice(bytes, table).chunks(16).zip(&file.table).enumerate() {
-                let name = format!("place of {}", FeatureId(*id));
+                let name = format!("place of {}", *id);
                 self.of_section(&name, start(table) + 16 * number, entry, endian);
             }
         }
         for region in &file.regions {
             if let Part::Feature(id) = region.part
-                && let Some(Ok(section)) = recording.feature(FeatureId(id))
+                && let Some(Ok(section)) = recording.feature(id)
             {
-                self.of_value(&format!("feature {}", FeatureId(id)), start(region.place), &section);
+                self.of_value(&format!("feature {id}"), start(region.place), &section);
             }
         }
     }

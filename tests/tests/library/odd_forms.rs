@@ -64,7 +64,7 @@ fn features_are_read() {
     check(|name, file, whole| {
         let mut written = if file.crashed { Vec::new() } else { file.features.clone() };
         written.sort_by_key(|feature| feature.0);
-        let read: Vec<_> = whole.recording.features.clone().into_iter().collect();
+        let read: Vec<_> = whole.recording.features.clone().into_iter().map(|(id, bytes)| (id.0, bytes)).collect();
         assert_eq!(read, written, "{name}");
         if let Some(section) = whole.recording.feature(FeatureId::HOSTNAME) {
             let section = section.unwrap_or_else(|error| panic!("{name}: {error}"));

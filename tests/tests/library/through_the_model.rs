@@ -90,7 +90,7 @@ const EDITS: &[Edit] = &[
         model: |model| {
             let section =
                 if model.endian == perfdata_core::Endian::Big { [0, 0, 0, 2, b'b', 0] } else { [2, 0, 0, 0, b'b', 0] };
-            model.features.insert(3, section.into());
+            model.features.insert(FeatureId::HOSTNAME, section.into());
         },
         shows: Some((Question::Header, "# hostname : b\n")),
     },
@@ -103,19 +103,19 @@ const EDITS: &[Edit] = &[
     Edit {
         name: "added unknown feature",
         file: |file| file.set_feature(200, island(13)),
-        model: |model| drop(model.features.insert(200, island(13))),
+        model: |model| drop(model.features.insert(FeatureId(200), island(13))),
         shows: None,
     },
     Edit {
         name: "removed feature",
         file: |file| file.features.retain(|feature| feature.0 != 6),
-        model: |model| drop(model.features.remove(&6)),
+        model: |model| drop(model.features.remove(&FeatureId::ARCH)),
         shows: None,
     },
     Edit {
         name: "removed last feature",
         file: |file| file.features.retain(|feature| feature.0 != 12),
-        model: |model| drop(model.features.remove(&12)),
+        model: |model| drop(model.features.remove(&FeatureId::EVENT_DESC)),
         shows: None,
     },
     Edit {

@@ -123,7 +123,7 @@ fn words(line: &str) -> String {
 }
 
 fn is_stat(recording: &Recording) -> bool {
-    has(recording, |whole| whole.recording.features.contains_key(&FeatureId::STAT.0))
+    has(recording, |whole| whole.recording.features.contains_key(&FeatureId::STAT))
 }
 
 fn any_attr(recording: &Recording, is: impl Fn(&Attr) -> bool) -> bool {

@@ -175,7 +175,7 @@ fn compress(_: &Recording, path: &Path) -> Result<Trip, Stop> {
 /// pipe, where build IDs are records, without any.
 fn inject(recording: &Recording, path: &Path) -> Result<Trip, Stop> {
     let model = Whole::read_file(path).map_err(Stop::Refused)?.recording;
-    let section = model.features.get(&FeatureId::BUILD_ID.0).filter(|_| !is_pipe(recording));
+    let section = model.features.get(&FeatureId::BUILD_ID).filter(|_| !is_pipe(recording));
     let back = || -> Result<Vec<Box<dyn Stage>>, Stop> {
         let change = section.map_or(Change::Drop, |section| Change::Raw(section.clone()));
         let edit = Edit::new([(FeatureId::BUILD_ID.to_string(), change)]);

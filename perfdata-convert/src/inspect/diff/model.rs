@@ -104,8 +104,8 @@ pub(super) fn compare(a: &Side, b: &Side, across: bool, found: &mut Found<'_>) -
     if across {
         compare_fields("build ids", &a.all_build_ids(model_a), &b.all_build_ids(model_b), found)?;
     }
-    let ids: BTreeSet<u32> = model_a.features.keys().chain(model_b.features.keys()).copied().collect();
-    for id in ids.into_iter().map(FeatureId).filter(|&id| !across || !is_derived(id, model_a, model_b)) {
+    let ids: BTreeSet<FeatureId> = model_a.features.keys().chain(model_b.features.keys()).copied().collect();
+    for id in ids.into_iter().filter(|&id| !across || !is_derived(id, model_a, model_b)) {
         compare_feature(id, model_a, model_b, found)?;
     }
     Ok(())
@@ -119,13 +119,13 @@ fn is_derived(id: FeatureId, a: &Recording, b: &Recording) -> bool {
         // Compared with the records of the pipe.
         FeatureId::BUILD_ID => true,
         // Names and attributes are compared with those of the events.
-        FeatureId::EVENT_DESC => !a.features.contains_key(&id.0) || !b.features.contains_key(&id.0),
+        FeatureId::EVENT_DESC => !a.features.contains_key(&id) || !b.features.contains_key(&id),
         _ => false,
     }
 }
 
 fn compare_feature(id: FeatureId, a: &Recording, b: &Recording, found: &mut Found<'_>) -> Result<()> {
-    let (bytes_a, bytes_b) = (a.features.get(&id.0), b.features.get(&id.0));
+    let (bytes_a, bytes_b) = (a.features.get(&id), b.features.get(&id));
     let read = |model: &Recording| model.feature(id).and_then(perfdata_core::Result::ok).map(without_places);
     if (a.endian == b.endian && bytes_a == bytes_b && a.nr_cpus_available() == b.nr_cpus_available())
         || says_nothing(&read(a))

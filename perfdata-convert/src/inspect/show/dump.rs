@@ -7,7 +7,6 @@ use std::ops::ControlFlow;
 use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, FileLayout, Part, Region};
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
-use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{FileSection, PipeHeader};
 use perfdata_core::read::Head;
 use perfdata_core::record::{RecordType, Registers, TABLE};
@@ -237,10 +236,10 @@ impl Printer<'_> {
             Part::EventTypes => model.event_types.describe("event_types", Style::Plain, v),
             Part::FeatureTable => {
                 for (id, place) in &file.table {
-                    place.describe(FeatureId(*id).name().unwrap_or("unknown"), Style::Plain, v);
+                    place.describe(id.name().unwrap_or("unknown"), Style::Plain, v);
                 }
             }
-            Part::Feature(id) => match model.feature(FeatureId(id)) {
+            Part::Feature(id) => match model.feature(id) {
                 Some(Ok(section)) => section.describe("", Style::Plain, v),
                 _ => opaque(v),
             },

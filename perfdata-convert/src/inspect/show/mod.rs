@@ -23,7 +23,6 @@ use std::path::Path;
 use perfdata_core::Endian;
 use perfdata_core::container_layout::Part;
 use perfdata_core::describe::{Leaf, Style};
-use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{CpuMode, RecordType};
 
 /// Returns `word` as a signed number if all its bits are set and its style is [`Style::Pid`]: -1 means "none".
@@ -74,7 +73,7 @@ pub fn part_name(part: Part) -> String {
         Part::EventTypes => "event types".into(),
         Part::Data => "records".into(),
         Part::FeatureTable => "feature table".into(),
-        Part::Feature(id) => format!("feature {}", FeatureId(id)),
+        Part::Feature(id) => format!("feature {id}"),
         Part::Gap => "gap".into(),
     }
 }

@@ -36,7 +36,7 @@ pub struct Overview {
     container_layout: ContainerLayout,
     names: EventNames,
     /// The offset of each feature section in a pipe.
-    sections: BTreeMap<u32, u64>,
+    sections: BTreeMap<FeatureId, u64>,
     counts: Counts,
     /// Records in the stream, by type.
     records: Tallies,
@@ -131,12 +131,12 @@ impl Overview {
             RecordType::HEADER_FEATURE => {
                 // Behind the feature's number.
                 self.sections.extend(
-                    record.feature().map(|id| (id.0, record.offset.saturating_add(RecordHeader::SIZE as u64 + 8))),
+                    record.feature().map(|id| (id, record.offset.saturating_add(RecordHeader::SIZE as u64 + 8))),
                 );
             }
             RecordType::HEADER_TRACING_DATA => {
                 let end = record.offset.saturating_add(record.bytes.len() as u64);
-                self.sections.insert(FeatureId::TRACING_DATA.0, end);
+                self.sections.insert(FeatureId::TRACING_DATA, end);
             }
             _ => {}
         }
@@ -221,16 +221,16 @@ impl Overview {
     }
 
     /// Returns the offset of the section of a feature.
-    fn offset(&self, id: u32) -> Option<u64> {
+    fn offset(&self, id: FeatureId) -> Option<u64> {
         match &self.container_layout {
             ContainerLayout::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
             ContainerLayout::Pipe(_) => self.sections.get(&id).copied(),
         }
     }
 
-    fn section(&self, id: u32) -> Option<perfdata_core::Result<Section>> {
+    fn section(&self, id: FeatureId) -> Option<perfdata_core::Result<Section>> {
         let offset = self.offset(id).unwrap_or(0);
-        self.recording.feature(FeatureId(id)).map(|section| section.map_err(|e| e.within(offset)))
+        self.recording.feature(id).map(|section| section.map_err(|e| e.within(offset)))
     }
 
     /// Returns the main facts about the recording as labels and texts.
@@ -277,7 +277,7 @@ impl Overview {
         }
         let _ = writeln!(out, "\nfeatures: {}", self.recording.features.len());
         for (&id, bytes) in &self.recording.features {
-            let _ = write!(out, "  {}, {} bytes", FeatureId(id), bytes.len());
+            let _ = write!(out, "  {id}, {} bytes", bytes.len());
             let _ = self.offset(id).map(|offset| write!(out, " at {offset:#x}"));
             out.push('\n');
             match self.section(id) {
@@ -329,8 +329,8 @@ impl Overview {
         json.list("features");
         for (&id, bytes) in &self.recording.features {
             json.object("");
-            json.number("id", u64::from(id));
-            if let Some(name) = FeatureId(id).name() {
+            json.number("id", u64::from(id.0));
+            if let Some(name) = id.name() {
                 json.text("name", name.as_bytes());
             }
             if let Some(offset) = self.offset(id) {
@@ -396,7 +396,7 @@ fn damage_of(file: &FileLayout) -> Vec<String> {
     damage.extend(file.lost_sections().map(|(id, place)| {
         let is_outside = || "it is not inside the file".to_owned();
         let other = file.part_at(&place).map_or_else(is_outside, |part| format!("it shares bytes with {part}"));
-        format!("the section of feature {} cannot be read: {other}", FeatureId(id))
+        format!("the section of feature {id} cannot be read: {other}")
     }));
     damage
 }

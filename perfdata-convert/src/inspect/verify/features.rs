@@ -18,7 +18,6 @@ pub(super) fn check(report: &mut Report, recording: &Recording, container_layout
             ContainerLayout::Pipe(_) => records.sections.get(&id).copied(),
         };
         let offset = offset.unwrap_or(0);
-        let id = FeatureId(id);
         let section = match recording.feature(id) {
             Some(Ok(section)) => section,
             Some(Err(error)) => {
@@ -45,13 +44,12 @@ pub(super) fn check(report: &mut Report, recording: &Recording, container_layout
 /// Returns whether there are tracepoint events without tracing data, which perf needs to show their samples.
 pub(crate) fn lacks_tracing_data(recording: &Recording) -> bool {
     let is_tracepoint = |event: &Event| event.attr.kind == EventType::TRACEPOINT;
-    !recording.features.contains_key(&FeatureId::TRACING_DATA.0) && recording.events.iter().any(is_tracepoint)
+    !recording.features.contains_key(&FeatureId::TRACING_DATA) && recording.events.iter().any(is_tracepoint)
 }
 
 /// Returns the sections that cannot be read, or are inconsistent with the rest of a recording in this container.
 pub(crate) fn wrong_sections(recording: &Recording, seen: &Seen, container: ContainerKind) -> Vec<FeatureId> {
-    let is_wrong = |(&id, bytes): (&u32, &Vec<u8>)| {
-        let id = FeatureId(id);
+    let is_wrong = |(&id, bytes): (&FeatureId, &Vec<u8>)| {
         let Some(Ok(section)) = recording.feature(id) else { return Some(id) };
         let mut is_wrong = false;
         faults(&section, bytes, recording, seen, container, &mut |fault| {

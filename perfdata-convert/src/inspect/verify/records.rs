@@ -28,7 +28,7 @@ pub(super) struct Records {
     scratch: Vec<u8>,
     pub(super) seen: Seen,
     /// The offset of each feature section in a pipe.
-    pub(super) sections: BTreeMap<u32, u64>,
+    pub(super) sections: BTreeMap<FeatureId, u64>,
     compressed: Option<u64>,
     /// The offset of the first record that requires an attribute.
     of_event: Option<u64>,
@@ -124,7 +124,7 @@ impl Records {
             RecordType::HEADER_FEATURE => {
                 // Behind the feature's number.
                 self.sections
-                    .extend(raw.feature().map(|id| (id.0, raw.offset.saturating_add(RecordHeader::SIZE as u64 + 8))));
+                    .extend(raw.feature().map(|id| (id, raw.offset.saturating_add(RecordHeader::SIZE as u64 + 8))));
             }
             _ => {}
         }
@@ -175,7 +175,7 @@ impl Records {
         if let Some(offset) = self.of_event.filter(|_| recording.events.is_empty()) {
             report.add(Severity::Error, offset, "the recording has no attributes, so its records cannot be decoded");
         }
-        let is_told = recording.features.contains_key(&FeatureId::COMPRESSED.0);
+        let is_told = recording.features.contains_key(&FeatureId::COMPRESSED);
         if let Some(offset) = self.compressed.filter(|_| !is_told) {
             let meaning = "compressed records without the feature COMPRESSED: perf does not decompress them";
             report.add(Severity::Warning, offset, meaning);

@@ -190,7 +190,7 @@ fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
             entry.encode_into(&mut bytes, recording.endian)?;
         }
     }
-    recording.features.entry(FeatureId::BUILD_ID.0).or_default().append(&mut bytes);
+    recording.features.entry(FeatureId::BUILD_ID).or_default().append(&mut bytes);
     Ok(())
 }
 

@@ -119,7 +119,7 @@ impl<S: Source> Salvaged<S> {
             blocks: Blocks::new(),
             base: place.offset,
             is_cut: false,
-            has_odd_sizes: model.features.contains_key(&FeatureId::COMPRESSED.0),
+            has_odd_sizes: model.features.contains_key(&FeatureId::COMPRESSED),
             end: place.end().unwrap_or(u64::MAX).min(len),
             here: place.offset,
             ready: 0,

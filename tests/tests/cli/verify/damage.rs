@@ -96,7 +96,7 @@ fn file(change: impl FnOnce(&mut File)) -> Vec<u8> {
 /// Returns the intact file with a replaced feature, and its offset.
 fn feature(bit: u32, section: Buf) -> (Vec<u8>, u64) {
     let bytes = file(|file| file.set_feature(bit, section.bytes));
-    let at = place(&bytes, Part::Feature(bit));
+    let at = place(&bytes, Part::Feature(FeatureId(bit)));
     (bytes, at as u64)
 }
 
@@ -180,7 +180,7 @@ fn places() {
     let table = container_layout(&sound).table;
     let (last, place_of_last) = table.last().expect("there are features");
     let size = second + 16 * (table.len() - 2) + 8;
-    let meaning = format!("feature {}: its 1099511627776 bytes are not inside the file", FeatureId(*last));
+    let meaning = format!("feature {}: its 1099511627776 bytes are not inside the file", last);
     find(&with(size, 1 << 40), Error, place_of_last.offset, &meaning);
 
     let gap = file(|file| file.gap = vec![0xa5; 32]);
@@ -203,7 +203,7 @@ fn features_against_the_rest() {
     find(&bytes, Error, at, "NRCPUS: 4 CPUs are online, 3 available");
     let (bytes, _) = feature(NRCPUS, le().u32(1).u32(1));
     for (bit, name) in [(CPU_TOPOLOGY, "CPU_TOPOLOGY"), (NUMA_TOPOLOGY, "NUMA_TOPOLOGY")] {
-        find(&bytes, Error, place(&bytes, Part::Feature(bit)) as u64, &format!("{name}: contains CPU "));
+        find(&bytes, Error, place(&bytes, Part::Feature(FeatureId(bit))) as u64, &format!("{name}: contains CPU "));
     }
 
     let events = sink::events();
@@ -297,7 +297,7 @@ fn times_of_samples_without_a_time() {
 #[test]
 fn the_index_of_aux_data() {
     let sound = file(|_| ());
-    let section = place(&sound, Part::Feature(AUXTRACE));
+    let section = place(&sound, Part::Feature(FeatureId(AUXTRACE)));
     let at = section as u64;
     let first = number(&sound, section + 8);
 

@@ -9,6 +9,7 @@ use perfdata_convert::io::Input;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::{
     container_layout::{ContainerLayout, FileLayout, Part},
+    feature::FeatureId,
     read::RecordingReader,
 };
 use perfdata_tests::{
@@ -171,7 +172,7 @@ fn every_kind_of_damage_is_found() {
     let find = |found: Vec<String>, expected: &str| {
         assert!(found.iter().any(|meaning| meaning.contains(expected)), "{expected}: {found:#?}");
     };
-    let nrcpus = Part::Feature(7);
+    let nrcpus = Part::Feature(FeatureId::NRCPUS);
     assert_eq!(found_after(Part::Header, 0, |_| {}), [""; 0]);
     find(found_after(Part::Header, 48, number(1 << 40)), "exceeds the file");
     find(found_after(Part::Header, 48, number(0)), "is unfinished");
@@ -183,7 +184,7 @@ fn every_kind_of_damage_is_found() {
     find(found_after(Part::Attrs, 4, |bytes| bytes[0] = 136), "attribute: size 136, but");
     find(found_after(nrcpus, 4, |bytes| bytes[0] = 200), "200 CPUs are online, 2 available");
     find(found_after(nrcpus, 0, |bytes| bytes[0] = 1), "contains CPU 1, but NRCPUS has 1");
-    find(found_after(Part::Feature(21), 0, number(u64::MAX)), "samples from 18446744073709551615");
+    find(found_after(Part::Feature(FeatureId::SAMPLE_TIME), 0, number(u64::MAX)), "samples from 18446744073709551615");
     find(found_after(Part::Data, 6, |bytes| bytes[0] = 7), "field size: found 7");
 }
 

@@ -167,7 +167,7 @@ struct Forget;
 
 impl Stage for Forget {
     fn begin(&mut self, recording: &mut Model, _: &mut ContainerLayout) -> Result<()> {
-        recording.features.remove(&FeatureId::BUILD_ID.0);
+        recording.features.remove(&FeatureId::BUILD_ID);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use perfdata_convert::stages::build_ids::{Place, Select};
 use perfdata_core::Endian;
+use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::wire::{Str, Wire};
 use perfdata_tests::convert::{Whole, convert};
@@ -151,7 +152,7 @@ fn nothing_told_is_lost() {
         let wanted = [(LITTLE64, "little64"), (&other, "big64"), (&other, "of another time")];
         assert_eq!(table(&made.path()), expected(&wanted));
         let whole = Whole::read_file(&made.path()).unwrap();
-        assert!(whole.recording.features[&2].starts_with(&section));
+        assert!(whole.recording.features[&FeatureId::BUILD_ID].starts_with(&section));
         let again = with_build_ids(&made.path(), None, Select::Hit, Some(&folder.path().join("root")));
         assert_eq!(again.bytes(), made.bytes(), "nothing is added twice");
     }
