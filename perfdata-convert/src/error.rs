@@ -72,7 +72,7 @@ pub enum Step {
     Overwrite,
     /// Drop a feature section: [`Change::Drop`](crate::stages::edit::Change::Drop).
     DropFeature(FeatureId),
-    /// Set a feature section from its bytes: [`Change::SetRaw`](crate::stages::edit::Change::SetRaw).
+    /// XX.
     SetBytes(FeatureId),
     /// Decide what happens to unknown content. The value preserves as much as possible.
     Decide(Unknown),

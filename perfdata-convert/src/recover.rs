@@ -16,11 +16,11 @@ use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::{ContainerKind, FileSection};
 use perfdata_core::read::{CompressedData, Ids, Losses, Skipped, Survey, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
-use perfdata_core::{Layout, Recording};
+use perfdata_core::{DecodeContext, Recording};
 
 use crate::count::number_of;
 use crate::error::{Error, Result};
-use crate::inspect::verify::{Finding, Report, Seen, Severity, lacks_tracing_data, wrong_end, wrong_sections};
+use crate::inspect::verify::{Finding, Report, SeenData, Severity, lacks_tracing_data, wrong_end, wrong_sections};
 use crate::io::{Input, Output, OutputDirectory, in_temporary, temporary_file};
 use crate::leftover::{CUT, without_place};
 use crate::pipeline::{CompressedRecords, Conversion, Link, Requirements, Stage, Summary, to_directory};
@@ -282,8 +282,8 @@ impl Plan {
 }
 
 /// Returns the data of the remaining records that feature sections also contain.
-fn seen(surveys: &[(Option<String>, Survey)]) -> Seen {
-    let mut seen = Seen::default();
+fn seen(surveys: &[(Option<String>, Survey)]) -> SeenData {
+    let mut seen = SeenData::default();
     for (_, Survey { samples, salvaging, .. }) in surveys {
         seen.auxtrace.extend(&salvaging.left.auxtrace);
         let times = [seen.times.take(), samples.clone()].into_iter().flatten();
@@ -295,7 +295,7 @@ fn seen(surveys: &[(Option<String>, Survey)]) -> Seen {
 /// Removes sections that contradict the rest of a recording, except those that are `exempt`.
 fn wrong_ones(
     rest: &mut Recording,
-    seen: &Seen,
+    seen: &SeenData,
     container: ContainerKind,
     exempt: impl Fn(FeatureId) -> bool,
 ) -> Vec<FeatureId> {
@@ -378,7 +378,7 @@ impl Stage for Without {
         if !self.ids || record.kind != RecordType::HEADER_ATTR {
             return next.record(record);
         }
-        let mut attr = Record::decode(record, &Layout::default())?;
+        let mut attr = Record::decode(record, &DecodeContext::default())?;
         if let Body::HeaderAttr(attr) = &mut attr.body {
             attr.ids.0.clear();
         }

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use binrw::Endian;
 
 use crate::codes::{bitfield, codes, flags};
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor, WireSize};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
 use crate::version::Version;
 use crate::wire::{Extent, Rest, Wire, wire};
 
@@ -405,7 +405,8 @@ impl Attr {
             let expected = format!("0: the field is after byte {size}");
             return Err(Error::invalid("attribute", field, "another value", expected));
         }
-        let (mut attr, _) = Attr::decode(start, Endian::Little, Layout { attr_room: size, ..Layout::default() })?;
+        let (mut attr, _) =
+            Attr::decode(start, Endian::Little, DecodeContext { attr_room: size, ..DecodeContext::default() })?;
         attr.size = size;
         Ok(attr)
     }
@@ -473,7 +474,7 @@ impl Visitor for FieldBeyond<'_> {
     }
 }
 
-impl Layout {
+impl DecodeContext {
     /// Returns the end of an attribute with `size`: the space provided by its container, otherwise its own size.
     fn attr_end(&self, size: u32) -> u64 {
         u64::from(match (self.attr_room, size) {

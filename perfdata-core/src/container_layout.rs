@@ -247,7 +247,7 @@ pub struct PipeLayout {
     pub slots: Vec<Slot>,
 }
 
-/// Layout of the recording in its container.
+/// DecodeContext of the recording in its container.
 #[derive(Debug, Clone)]
 pub enum ContainerLayout {
     /// In a file.

@@ -127,11 +127,11 @@
 pub mod attr;
 mod codes;
 pub mod container_layout;
+pub mod decode_context;
 pub mod describe;
 pub mod error;
 pub mod feature;
 pub mod header;
-pub mod layout;
 pub mod names;
 pub mod read;
 pub mod record;
@@ -141,8 +141,8 @@ pub mod version;
 pub mod wire;
 
 pub use binrw::Endian;
+pub use decode_context::DecodeContext;
 pub use error::{Error, Result};
-pub use layout::Layout;
 pub use recording::{Event, Events, Recording};
 pub use version::Version;
 

@@ -7,10 +7,10 @@ use binrw::Endian;
 use foldhash::fast::RandomState;
 
 use crate::attr::{Attr, SampleType};
+use crate::decode_context::DecodeContext;
 use crate::error::Result;
 use crate::feature::{Feature, FeatureId, Section};
 use crate::header::Magic;
-use crate::layout::Layout;
 use crate::read::Limits;
 use crate::record::{EventTypeName, RawRecord, RecordType, Sample, SampleId, SampleOffsets, SampleView};
 
@@ -69,7 +69,7 @@ impl Recording {
     pub fn feature(&self, id: FeatureId) -> Option<Result<Section>> {
         let bytes = self.features.get(&id)?;
         let nr_cpus_available = if id == FeatureId::NRCPUS { 0 } else { self.nr_cpus_available() };
-        Some(Section::decode(id, bytes, self.endian, &Layout { nr_cpus_available, ..Layout::default() }))
+        Some(Section::decode(id, bytes, self.endian, &DecodeContext { nr_cpus_available, ..DecodeContext::default() }))
     }
 
     /// Replaces or adds the section of a feature.
@@ -101,10 +101,10 @@ struct Table {
     position: IdPosition,
 }
 
-/// Layout of the records of an event.
+/// DecodeContext of the records of an event.
 #[derive(Debug, Clone)]
 struct Form {
-    layout: Layout,
+    layout: DecodeContext,
     offsets: SampleOffsets,
 }
 
@@ -149,7 +149,7 @@ impl Events {
         for &id in &event.ids {
             by_id.entry(id).or_insert(list.len());
         }
-        let layout = Layout::of_attr(&event.attr);
+        let layout = DecodeContext::of_attr(&event.attr);
         if forms.last().is_none_or(|form| form.layout != layout) {
             forms.push(Form { layout, offsets: SampleOffsets::of(&layout) });
         }
@@ -260,7 +260,7 @@ impl Events {
 
     /// Returns the layout of `record`: that of its event, or of the first event if the ID is unknown (the trailer of a
     /// record is the same for all events that perf records together).
-    pub fn layout_of(&self, record: &RawRecord<'_>) -> Layout {
+    pub fn layout_of(&self, record: &RawRecord<'_>) -> DecodeContext {
         let event = self.of_record(record).unwrap_or(0);
         self.0.form(event).map(|form| form.layout).unwrap_or_default()
     }

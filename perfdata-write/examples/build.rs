@@ -7,7 +7,7 @@ use std::{env, error::Error, fs::File};
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::record::{Body, Comm, CpuMode, Record, Sample, SampleId, Tid};
-use perfdata_core::wire::{Str, Text};
+use perfdata_core::wire::{HeaderString, Text};
 use perfdata_core::{Endian, Event, Recording};
 use perfdata_write::FileWriter;
 
@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Attr::default()
     };
     recording.events.push(Event { attr, ids: vec![1] });
-    recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(Str::new(b"nowhere")))?;
-    recording.set_feature(FeatureId::ARCH, Feature::Arch(Str::new(b"x86_64")))?;
+    recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(HeaderString::new(b"nowhere")))?;
+    recording.set_feature(FeatureId::ARCH, Feature::Arch(HeaderString::new(b"x86_64")))?;
 
     // The records.
     let mut writer = FileWriter::create(File::create(path)?, &recording)?;

@@ -8,7 +8,7 @@ use divan::{Bencher, black_box, counter::BytesCount};
 use perfdata_core::attr::Attr;
 use perfdata_core::record::{RawRecord, Record, RecordType, SampleOffsets};
 use perfdata_core::wire::Wire;
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 use perfdata_tests::synth::record::{Case, cases};
 
 fn main() {
@@ -18,7 +18,7 @@ fn main() {
 /// A record and the layout of its event.
 struct Subject {
     case: Case,
-    layout: Layout,
+    layout: DecodeContext,
 }
 
 impl fmt::Display for Subject {
@@ -51,8 +51,9 @@ fn subjects() -> Vec<Subject> {
         is_new || case.kind == RecordType::SAMPLE.0
     });
     let subject = |case: Case| {
-        let (attr, _) = Attr::decode(&case.attr.bytes(false), Endian::Little, Layout::default()).expect("an attribute");
-        Subject { layout: Layout::of_attr(&attr), case }
+        let (attr, _) =
+            Attr::decode(&case.attr.bytes(false), Endian::Little, DecodeContext::default()).expect("an attribute");
+        Subject { layout: DecodeContext::of_attr(&attr), case }
     };
     wanted.into_iter().map(subject).collect()
 }

@@ -17,7 +17,7 @@ use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::inspect::show::endian_name;
 use perfdata_convert::io::{Output, OutputDirectory, read_at_most};
 use perfdata_convert::pipeline::{Conversion, Form, Stage, Summary, to_directory};
-use perfdata_convert::stages::build_ids::{BuildIds, Known, Place, Resolver, Sysroot};
+use perfdata_convert::stages::build_ids::{BuildIds, KnownBuildIds, Resolver, Storage, Sysroot};
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
@@ -145,8 +145,8 @@ fn changes(args: &ConvertArgs, limits: Limits) -> Result<Vec<(String, Change)>> 
 
 /// Returns the stage that adds build IDs, if it is requested.
 fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
-    let place = if args.mmap2_build_ids { Place::Mmap2 } else { Place::Table };
-    if args.build_ids.is_none() && place == Place::Table {
+    let place = if args.mmap2_build_ids { Storage::Mmap2 } else { Storage::Table };
+    if args.build_ids.is_none() && place == Storage::Table {
         let sources = [
             ("--sysroot", args.sysroot.is_some()),
             ("--known-build-ids", args.known_build_ids.is_some()),
@@ -167,7 +167,7 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
 /// Returns the sources of build IDs. A named file or folder must exist: if its name is wrong, no build ID would be
 /// found.
 pub(super) fn resolver(known: Option<&str>, sysroot: Option<&Path>, vmlinux: Option<&Path>) -> Result<Resolver> {
-    let known = known.map(Known::parse).transpose()?.unwrap_or_default();
+    let known = known.map(KnownBuildIds::parse).transpose()?.unwrap_or_default();
     if let Some(folder) = sysroot {
         fs::read_dir(folder).map_err(Error::io(folder))?;
     }

@@ -12,7 +12,7 @@ use perfdata_core::read::Limits;
 use crate::cli::InfoArgs;
 use crate::messages::{Messages, Verbosity};
 use perfdata_convert::inspect::show::overview::Overview;
-use perfdata_convert::inspect::show::survey::Survey;
+use perfdata_convert::inspect::show::survey::ChartData;
 use perfdata_convert::inspect::show::{input_name, map, page};
 use perfdata_convert::io::Output;
 use perfdata_convert::{Error, Result};
@@ -40,7 +40,7 @@ pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, inputs: &Severa
         let input_of = || open(input, limits, inputs.messages);
         let text = if args.map {
             let width = terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH, |(width, _)| width.0);
-            colored(map::draw(&Survey::of(input_of()?)?, usize::from(width)))
+            colored(map::draw(&ChartData::of(input_of()?)?, usize::from(width)))
         } else {
             let overview = Overview::of(input_of()?)?;
             if args.json { overview.json_of(Some(input)) } else { overview.text(in_full) }
@@ -53,7 +53,7 @@ pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, inputs: &Severa
 /// Writes the page about `input` to `path`.
 fn write_page(input: &Path, path: &Path, args: &InfoArgs, limits: Limits, messages: Messages) -> Result<()> {
     let output = Output::create(path, input, args.force)?.synced(!args.no_sync);
-    let survey = Survey::of(open(input, limits, messages)?)?;
+    let survey = ChartData::of(open(input, limits, messages)?)?;
     let name = input.file_name().unwrap_or(input.as_os_str());
     let page = page::html(&survey, name.as_bytes());
     output.write_stream(|out| out.write_all(page.as_bytes()).map_err(Error::io(path)))

@@ -11,7 +11,7 @@ use crate::cli::InjectArgs;
 use crate::messages::Messages;
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
-use perfdata_convert::stages::build_ids::{BuildIds, Place, Select};
+use perfdata_convert::stages::build_ids::{BuildIds, Select, Storage};
 use perfdata_convert::{Error, Result};
 
 /// Copies the recording, with the build IDs that `args` select. Like perf, it writes a pipe to standard output, and
@@ -33,12 +33,12 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
 
 /// Returns which objects get a build ID, and where it is stored. Of several options, the one for more objects has
 /// precedence, and MMAP2 records have precedence over the BUILD_ID section.
-fn asked(args: &InjectArgs) -> Option<(Select, Place)> {
+fn asked(args: &InjectArgs) -> Option<(Select, Storage)> {
     let words = [
-        (args.mmap2_buildid_all, Select::All, Place::Mmap2),
-        (args.mmap2_buildids, Select::Hit, Place::Mmap2),
-        (args.buildid_all, Select::All, Place::Table),
-        (args.build_ids, Select::Hit, Place::Table),
+        (args.mmap2_buildid_all, Select::All, Storage::Mmap2),
+        (args.mmap2_buildids, Select::Hit, Storage::Mmap2),
+        (args.buildid_all, Select::All, Storage::Table),
+        (args.build_ids, Select::Hit, Storage::Table),
     ];
     words.into_iter().find(|(given, ..)| *given).map(|(_, select, place)| (select, place))
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::{Auxtrace, AuxtraceInfo, Body, IdIndex, RawRecord, Record, RecordType, TimeConv};
-use perfdata_core::{Layout, Recording};
+use perfdata_core::{DecodeContext, Recording};
 
 use crate::error::{Error, Result};
 use crate::inspect::walk::{Item, walk};
@@ -145,7 +145,7 @@ impl Extraction {
         self.payload = None;
         match record.kind {
             RecordType::AUXTRACE => {
-                let body: Auxtrace = record.decode_body(Layout::default())?;
+                let body: Auxtrace = record.decode_body(DecodeContext::default())?;
                 let queue = self.begin(
                     Key { idx: body.idx, cpu: body.cpu, tid: body.tid },
                     record.offset,
@@ -155,14 +155,14 @@ impl Extraction {
             }
             RecordType::SAMPLE => self.sample(record, recording)?,
             RecordType::AUXTRACE_INFO | RecordType::TIME_CONV => {
-                match Record::decode(record, &Layout::default())?.body {
+                match Record::decode(record, &DecodeContext::default())?.body {
                     Body::AuxtraceInfo(info) => self.info = Some(info),
                     Body::TimeConv(conversion) => self.time_conv = Some(conversion),
                     _ => {}
                 }
             }
             RecordType::ID_INDEX => {
-                let layout = Layout { len: record.body().len() as u64, ..Layout::default() };
+                let layout = DecodeContext { len: record.body().len() as u64, ..DecodeContext::default() };
                 let index: IdIndex = record.decode_body(layout)?;
                 // A number that needs more than 32 bits means "none", like -1.
                 let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);

@@ -20,13 +20,13 @@ const BYTES: usize = 128 << 10;
 /// Records of a recording.
 pub struct Batch {
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<RecordSpan>,
     endian: Endian,
     /// The error that prevented reading the compressed records after these.
     pub broken: Option<perfdata_core::Error>,
 }
 
-struct Place {
+struct RecordSpan {
     offset: u64,
     len: u16,
     inner: Option<usize>,
@@ -41,7 +41,7 @@ impl Batch {
     /// Adds a record. A record in a compressed record also has an index there.
     pub fn push(&mut self, record: &RawRecord<'_>, inner: Option<usize>) {
         let len = u16::try_from(record.bytes.len()).unwrap_or(u16::MAX);
-        self.places.push(Place { offset: record.offset, len, inner });
+        self.places.push(RecordSpan { offset: record.offset, len, inner });
         self.bytes.extend_from_slice(record.bytes);
     }
 
@@ -74,7 +74,7 @@ impl Batch {
 }
 
 /// The input of the batches.
-pub enum Intake<'a, J> {
+pub enum JobQueue<'a, J> {
     /// Threads process the batches.
     Threads {
         /// The channel to the threads, with the number of each batch.
@@ -88,16 +88,16 @@ pub enum Intake<'a, J> {
     Here(&'a mut dyn FnMut(J) -> bool),
 }
 
-impl<J> Intake<'_, J> {
+impl<J> JobQueue<'_, J> {
     /// Submits a batch. Returns false if no more results are taken.
     pub fn hand_in(&mut self, job: J) -> bool {
         match self {
-            Intake::Threads { jobs, permits, next } => {
+            JobQueue::Threads { jobs, permits, next } => {
                 let number = *next;
                 *next += 1;
                 permits.send(()).is_ok() && jobs.send((number, job)).is_ok()
             }
-            Intake::Here(work) => work(job),
+            JobQueue::Here(work) => work(job),
         }
     }
 }
@@ -108,7 +108,7 @@ impl<J> Intake<'_, J> {
 /// # Errors
 /// The errors of `take` and `feed`.
 pub fn in_order<J: Send, T: Send, R: Send>(
-    feed: impl FnOnce(&mut Intake<'_, J>) -> Result<R> + Send,
+    feed: impl FnOnce(&mut JobQueue<'_, J>) -> Result<R> + Send,
     work: impl Fn(J) -> T + Sync,
     take: impl FnMut(T) -> Result<()>,
 ) -> Result<R> {
@@ -119,7 +119,7 @@ pub fn in_order<J: Send, T: Send, R: Send>(
 /// Does the same with at most `workers` threads.
 fn in_order_on<J: Send, T: Send, R: Send>(
     workers: usize,
-    feed: impl FnOnce(&mut Intake<'_, J>) -> Result<R> + Send,
+    feed: impl FnOnce(&mut JobQueue<'_, J>) -> Result<R> + Send,
     work: impl Fn(J) -> T + Sync,
     mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<R> {
@@ -140,7 +140,7 @@ fn in_order_on<J: Send, T: Send, R: Send>(
         drop(done);
         let feeder = || {
             let feed = feed.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-            Some(feed(&mut Intake::Threads { jobs, permits, next: 0 }))
+            Some(feed(&mut JobQueue::Threads { jobs, permits, next: 0 }))
         };
         let feeder = thread::Builder::new().spawn_scoped(scope, feeder).ok()?;
         let outcome = take_in_order(&results, &taken, &mut take);
@@ -157,7 +157,7 @@ fn in_order_on<J: Send, T: Send, R: Send>(
                 outcome = take(work(job));
                 outcome.is_ok()
             };
-            let fed = feed(&mut Intake::Here(&mut here));
+            let fed = feed(&mut JobQueue::Here(&mut here));
             outcome.and(fed)
         }
         (Some(fed), _) => fed,
@@ -201,7 +201,7 @@ mod tests {
     fn results_come_in_order() {
         for workers in [0, 1, 4] {
             let mut taken = Vec::new();
-            let feed = |intake: &mut Intake<'_, u64>| Ok((0..1000).filter(|&number| intake.hand_in(number)).count());
+            let feed = |intake: &mut JobQueue<'_, u64>| Ok((0..1000).filter(|&number| intake.hand_in(number)).count());
             let work = |number: u64| {
                 if number.is_multiple_of(7) {
                     thread::yield_now();
@@ -220,13 +220,13 @@ mod tests {
     #[test]
     fn who_takes_no_more_ends_all() {
         for workers in [0, 1, 4] {
-            let feed = |intake: &mut Intake<'_, u64>| Ok((0..).find(|&number| !intake.hand_in(number)));
+            let feed = |intake: &mut JobQueue<'_, u64>| Ok((0..).find(|&number| !intake.hand_in(number)));
             let take = |number| match number {
                 10 => Err(Error::Refused("enough".into())),
                 _ => Ok(()),
             };
             assert!(matches!(in_order_on(workers, feed, |number| number, take), Err(Error::Refused(_))));
-            let feed = |_: &mut Intake<'_, u64>| Err::<(), _>(Error::Refused("nothing".into()));
+            let feed = |_: &mut JobQueue<'_, u64>| Err::<(), _>(Error::Refused("nothing".into()));
             assert!(in_order_on(workers, feed, |number| number, |_| Ok(())).is_err());
         }
     }

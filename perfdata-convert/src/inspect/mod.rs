@@ -2,7 +2,7 @@
 
 mod batch;
 pub mod diff;
-mod feed;
+mod dispatch;
 pub mod show;
 pub mod verify;
 pub mod walk;

@@ -18,7 +18,7 @@ use perfdata_core::record::{
     Record, RecordHeader, RecordType, TABLE,
 };
 use perfdata_core::wire::{Rest, Text};
-use perfdata_core::{Endian, Event, Events, Layout, Recording, Version};
+use perfdata_core::{DecodeContext, Endian, Event, Events, Recording, Version};
 
 use super::swap::Unknown;
 use super::to_file::has_attrs;
@@ -190,8 +190,10 @@ impl Compat {
             return Ok(None);
         }
         let section = match id {
-            FeatureId::EVENT_DESC | FeatureId::COMPRESSED => Section::decode(id, bytes, endian, &Layout::default()),
-            _ if bytes.is_empty() => Section::decode(id, bytes, endian, &Layout::default()),
+            FeatureId::EVENT_DESC | FeatureId::COMPRESSED => {
+                Section::decode(id, bytes, endian, &DecodeContext::default())
+            }
+            _ if bytes.is_empty() => Section::decode(id, bytes, endian, &DecodeContext::default()),
             _ => return Ok(Some(bytes.to_vec())),
         };
         let Ok(section) = section else { return Ok(Some(bytes.to_vec())) };
@@ -291,7 +293,7 @@ impl Compat {
     }
 
     fn attr_record(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let mut record = Record::decode(raw, &Layout::default())?;
+        let mut record = Record::decode(raw, &DecodeContext::default())?;
         if let Body::HeaderAttr(body) = &mut record.body {
             let new = self.attr(&body.attr, &|| format!("the attribute at offset {:#x}", raw.offset))?;
             self.count_flags(&body.attr, &new);
@@ -305,7 +307,7 @@ impl Compat {
     }
 
     fn feature_record(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let mut record = Record::decode(raw, &Layout::default())?;
+        let mut record = Record::decode(raw, &DecodeContext::default())?;
         if let Body::HeaderFeature(body) = &mut record.body {
             if body.section.0.is_empty() {
                 if !self.is_pipe {

@@ -9,7 +9,7 @@ use perfdata_core::header::FeatureBitmap;
 use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::values::Values;
-use perfdata_core::{Endian, Layout, Recording};
+use perfdata_core::{DecodeContext, Endian, Recording};
 use serde_json::Value;
 
 use super::from_json;
@@ -137,7 +137,7 @@ fn feature_called(name: &str) -> Result<FeatureId> {
 /// # Errors
 /// The value is not valid for this feature.
 pub fn section(id: FeatureId, value: &str, recording: &Recording) -> Result<Vec<u8>> {
-    let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
+    let layout = DecodeContext { nr_cpus_available: recording.nr_cpus_available(), ..DecodeContext::default() };
     let text = || Value::from(value);
     let json = match empty(id, &layout) {
         // A flag has no value.
@@ -154,7 +154,7 @@ pub fn section(id: FeatureId, value: &str, recording: &Recording) -> Result<Vec<
 }
 
 /// Returns the fields of the shortest section of feature `id`.
-fn empty(id: FeatureId, layout: &Layout) -> Option<Leaves> {
+fn empty(id: FeatureId, layout: &DecodeContext) -> Option<Leaves> {
     let mut leaves = Leaves::default();
     Section::from_values(id, &mut leaves, layout).map(|_| leaves)
 }

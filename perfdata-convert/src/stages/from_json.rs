@@ -9,7 +9,7 @@ use perfdata_core::describe::{Field, Leaf, Style};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::record::RecordHeader;
 use perfdata_core::values::Values;
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 use serde_json::{Map, Value};
 
 /// Returns the section of feature `id` with the values in `json`, in byte order `endian`. Uses only the number of CPUs
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// The reason why the section cannot be made.
-pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &Layout) -> Result<Vec<u8>, String> {
+pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &DecodeContext) -> Result<Vec<u8>, String> {
     if id == FeatureId::TRACING_DATA {
         return Err("its byte order may differ from the recording's".into());
     }

@@ -15,7 +15,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::{Chunk, Decompressor, Limits, is_compressed};
 use perfdata_core::record::{Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie};
 use perfdata_core::wire::Rest;
-use perfdata_core::{Endian, Event, Layout, Recording};
+use perfdata_core::{DecodeContext, Endian, Event, Recording};
 
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
@@ -168,7 +168,7 @@ fn clear(attr: &mut Attr) {
 
 /// Clears the flags in an EVENT_DESC section.
 fn clear_descs(bytes: &[u8], endian: Endian) -> Result<Vec<u8>> {
-    let mut section = match Section::decode(FeatureId::EVENT_DESC, bytes, endian, &Layout::default()) {
+    let mut section = match Section::decode(FeatureId::EVENT_DESC, bytes, endian, &DecodeContext::default()) {
         Ok(section) => section,
         // A damaged section remains unchanged.
         Err(_) => return Ok(bytes.to_vec()),
@@ -268,7 +268,7 @@ impl Stage for MergeDeferred {
                 None => next.record(raw),
             },
             _ => {
-                let mut record = Record::decode(raw, &Layout::default())?;
+                let mut record = Record::decode(raw, &DecodeContext::default())?;
                 match &mut record.body {
                     Body::HeaderAttr(body) => clear(&mut body.attr),
                     Body::HeaderFeature(body) if body.feat_id == u64::from(FeatureId::EVENT_DESC.0) => {

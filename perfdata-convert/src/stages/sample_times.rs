@@ -64,13 +64,13 @@ type Before = Rc<RefCell<Option<SampleTime>>>;
 
 /// Updates SAMPLE_TIME if stages may drop samples or change their times.
 pub(crate) struct UpdateTimes {
-    place: Place,
+    place: Position,
     times: SampleTimes,
     /// Whether the recording contains the times.
     is_wanted: bool,
 }
 
-enum Place {
+enum Position {
     /// Before these stages.
     Before(Before),
     /// After these stages.
@@ -88,11 +88,11 @@ impl UpdateTimes {
         let (Some(first), Some(last)) = (first, last) else { return };
         let new = |place| Box::new(UpdateTimes { place, times: SampleTimes::default(), is_wanted: false });
         if (from, to) != (ContainerKind::File, ContainerKind::File) {
-            return stages.insert(last.saturating_add(1), new(Place::Pipe));
+            return stages.insert(last.saturating_add(1), new(Position::Pipe));
         }
         let before = Before::default();
-        stages.insert(last.saturating_add(1), new(Place::After(before.clone())));
-        stages.insert(first, new(Place::Before(before)));
+        stages.insert(last.saturating_add(1), new(Position::After(before.clone())));
+        stages.insert(first, new(Position::Before(before)));
     }
 }
 
@@ -105,7 +105,7 @@ impl Stage for UpdateTimes {
         if !recording.features.contains_key(&FeatureId::SAMPLE_TIME) {
             return Ok(());
         }
-        if let Place::Pipe = self.place {
+        if let Position::Pipe = self.place {
             let unknown = Feature::SampleTime(SampleTime { first: 0, last: 0 });
             return Ok(recording.set_feature(FeatureId::SAMPLE_TIME, unknown)?);
         }
@@ -137,15 +137,15 @@ impl Stage for UpdateTimes {
         }
         let now = self.times.range();
         match &self.place {
-            Place::Before(before) => {
+            Position::Before(before) => {
                 before.replace(now);
                 Ok(())
             }
-            Place::After(before) if *before.borrow() != now => {
+            Position::After(before) if *before.borrow() != now => {
                 let times = now.unwrap_or(SampleTime { first: 0, last: 0 });
                 Ok(recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?)
             }
-            Place::After(_) | Place::Pipe => Ok(()),
+            Position::After(_) | Position::Pipe => Ok(()),
         }
     }
 }

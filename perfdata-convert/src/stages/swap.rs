@@ -10,7 +10,7 @@ use perfdata_core::header::WordSize;
 use perfdata_core::read::{Decompressor, RecordBatch, Tail, is_compressed};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
-use perfdata_core::{Endian, Events, Layout, Recording, describe};
+use perfdata_core::{DecodeContext, Endian, Events, Recording, describe};
 use perfdata_write::Compressor;
 
 use super::decompress::check_end;
@@ -89,7 +89,7 @@ impl Swap {
 
     /// Returns the bytes of a feature section in the other byte order; `None` to drop it.
     fn section(&self, id: FeatureId, bytes: &[u8], from: &Recording, offset: Option<u64>) -> Result<Option<Vec<u8>>> {
-        let layout = Layout { nr_cpus_available: from.nr_cpus_available(), ..Layout::default() };
+        let layout = DecodeContext { nr_cpus_available: from.nr_cpus_available(), ..DecodeContext::default() };
         let doubt = match Section::decode(id, bytes, from.endian, &layout) {
             Ok(section) => match describe::opaque(&section) {
                 None => return Ok(Some(section.encode(self.endian)?)),

@@ -8,7 +8,7 @@ use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, Featur
 use perfdata_core::names::{DescribedNames, NamesById, ids_of, name_in};
 use perfdata_core::read::{BatchPart, RecordBatch, is_metadata};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
-use perfdata_core::wire::{Str, Wire};
+use perfdata_core::wire::{HeaderString, Wire};
 use perfdata_core::{Event, Events, Recording};
 
 use super::sample_times::SampleTimes;
@@ -222,7 +222,7 @@ impl ToFile {
         }
         let entry = |(at, event): (usize, &Event)| {
             let name = ids_of(at, event).find_map(|id| self.names.get(id))?;
-            Some((event.attr.clone(), Str::new(name), event.ids.clone()))
+            Some((event.attr.clone(), HeaderString::new(name), event.ids.clone()))
         };
         EventDescs::new(recording.events.iter().enumerate().map(entry).collect::<Option<_>>()?)
     }

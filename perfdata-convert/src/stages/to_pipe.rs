@@ -8,7 +8,7 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::names::DescribedNames;
 use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, Record, RecordType};
-use perfdata_core::{Endian, Layout, Recording};
+use perfdata_core::{DecodeContext, Endian, Recording};
 
 use super::to_file::check_ids;
 use crate::error::{Error, Result, Step};
@@ -67,7 +67,7 @@ impl Stage for ToPipe {
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         // In a file, this is an ordinary record; a pipe cannot be read without it.
         if is_metadata(record.kind) {
-            Record::decode(record, &Layout::default())?;
+            Record::decode(record, &DecodeContext::default())?;
         }
         self.send_first(record.endian, next)?;
         next.record(record)

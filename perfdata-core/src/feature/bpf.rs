@@ -6,8 +6,8 @@ use std::io::{Read, Seek, Write};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::codes::{bitfield, flags};
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
-use crate::layout::Layout;
 use crate::values::{FromValues, Values};
 use crate::wire::{Bounded, Chars, Counted, Element, Extent, Rest, elements, read_list, wire};
 
@@ -192,7 +192,7 @@ impl BinRead for BpfInfo {
         if len < BpfProgInfo::MIN_SIZE {
             return read_list(reader, endian, u64::from(len)).map(BpfInfo::Opaque);
         }
-        Bounded::read_options(reader, endian, (u64::from(len), Layout::default()))
+        Bounded::read_options(reader, endian, (u64::from(len), DecodeContext::default()))
             .map(|Bounded(info)| BpfInfo::Known(Box::new(info)))
     }
 }
@@ -212,7 +212,7 @@ impl FromValues for BpfInfo {
         if len < BpfProgInfo::MIN_SIZE {
             return BpfInfo::Opaque(u8::many_from_values(values, name, style, Some(u64::from(len))));
         }
-        let Bounded(info) = FromValues::from_values(values, name, style, (u64::from(len), Layout::default()));
+        let Bounded(info) = FromValues::from_values(values, name, style, (u64::from(len), DecodeContext::default()));
         BpfInfo::Known(Box::new(info))
     }
 }

@@ -5,11 +5,11 @@ use std::io::{Cursor, Seek, Write};
 
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Style, Visitor, WireSize};
-use crate::layout::Layout;
 use crate::record::{Body, BuildId, CpuMode, Record, RecordHeader, RecordType};
 use crate::values::{FromValues, Values, list_of};
-use crate::wire::{Bounded, LayoutToEnd, Text, Wire, until_nul, wire};
+use crate::wire::{Bounded, ContextToEnd, Text, Wire, until_nul, wire};
 
 wire! {
     /// A file and its build ID, formatted as a record.
@@ -74,20 +74,20 @@ impl Wire for BuildIds {
 
     /// Before 2.6.35, entries had no process ID. Nothing marks this form, but if the kernel's entry is read as if it
     /// had a process ID, its name lacks the first four letters.
-    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: Layout) -> BinResult<Self> {
+    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: DecodeContext) -> BinResult<Self> {
         let start = reader.position();
         let mut read = |build_id_without_pid| {
             reader.set_position(start);
-            let layout = Layout { build_id_without_pid, ..layout };
-            LayoutToEnd::<BuildIdEntry>::read_options(reader, endian, (RecordHeader::SIZE as u64, layout))
+            let layout = DecodeContext { build_id_without_pid, ..layout };
+            ContextToEnd::<BuildIdEntry>::read_options(reader, endian, (RecordHeader::SIZE as u64, layout))
         };
         let entries = read(false)?;
         let shifted = entries.iter().any(|entry| entry.build_id.filename.text() == b"nel.kallsyms]");
-        let LayoutToEnd(entries) = if shifted { read(true)? } else { entries };
+        let ContextToEnd(entries) = if shifted { read(true)? } else { entries };
         Ok(BuildIds(entries))
     }
 
-    fn wire_from_values(values: &mut dyn Values, layout: Layout, name: &'static str) -> Self {
+    fn wire_from_values(values: &mut dyn Values, layout: DecodeContext, name: &'static str) -> Self {
         let entry = |values: &mut dyn Values| BuildIdEntry::from_values(values, "", Style::Plain, layout);
         BuildIds(list_of(values, name, None, entry))
     }

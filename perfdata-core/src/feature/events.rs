@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use crate::attr::Attr;
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Style, WireSize};
-use crate::layout::Layout;
 use crate::recording::Events;
-use crate::wire::{Bounded, LayoutList, List, Str, elements, wire};
+use crate::wire::{Bounded, ContextList, HeaderString, List, elements, wire};
 
 wire! {
     /// One event.
@@ -17,7 +17,7 @@ wire! {
         /// Number of IDs.
         pub nr_ids: u32,
         /// Name, as on the command line.
-        pub name: Str,
+        pub name: HeaderString,
         /// IDs, one for each CPU and task for which the event was opened.
         #[br(args(u64::from(nr_ids)))]
         pub ids: List<u64> as Id,
@@ -32,8 +32,8 @@ wire! {
         /// Size of each attribute in bytes.
         pub attr_size: u32,
         /// The events.
-        #[br(args(u64::from(nr), Layout { attr_room: attr_size, ..Layout::default() }))]
-        pub events: LayoutList<EventDesc>,
+        #[br(args(u64::from(nr), DecodeContext { attr_room: attr_size, ..DecodeContext::default() }))]
+        pub events: ContextList<EventDesc>,
     }
 }
 
@@ -67,7 +67,7 @@ impl EventDescs {
 
     /// Returns the section for events with these attributes, names and IDs; `None` if the attributes differ in size or
     /// there are too many.
-    pub fn new(events: Vec<(Attr, Str, Vec<u64>)>) -> Option<Self> {
+    pub fn new(events: Vec<(Attr, HeaderString, Vec<u64>)>) -> Option<Self> {
         let size = |attr: &Attr| {
             let mut size = WireSize::default();
             attr.describe("", Style::Plain, &mut size);
@@ -80,7 +80,7 @@ impl EventDescs {
             let nr_ids = u32::try_from(ids.len()).ok()?;
             same_size.then_some(EventDesc { attr: Bounded(attr), nr_ids, name, ids: List(ids) })
         });
-        Some(EventDescs { nr, attr_size, events: LayoutList(events.collect::<Option<_>>()?) })
+        Some(EventDescs { nr, attr_size, events: ContextList(events.collect::<Option<_>>()?) })
     }
 }
 
@@ -88,7 +88,7 @@ wire! {
     /// A group of events: the leader and the events that follow it.
     pub struct GroupDesc {
         /// Name, or `{anon_group}`.
-        pub name: Str,
+        pub name: HeaderString,
         /// Index of the leader in the recording's attributes, from 0.
         pub leader_idx: u32,
         /// Number of events including the leader.

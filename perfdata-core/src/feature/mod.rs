@@ -29,9 +29,9 @@ pub use tracing::TracingData;
 
 use binrw::Endian;
 
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::Result;
-use crate::layout::Layout;
 use crate::values::Values;
 use crate::version::Version;
 
@@ -53,8 +53,8 @@ impl Section {
     ///
     /// # Errors
     /// Fails if the section is too short for its fields or a count exceeds its end. Offsets are relative to `bytes`.
-    pub fn decode(id: FeatureId, bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Self> {
-        let layout = Layout { len: bytes.len() as u64, ..*layout };
+    pub fn decode(id: FeatureId, bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Self> {
+        let layout = DecodeContext { len: bytes.len() as u64, ..*layout };
         let (value, used) = Feature::decode(id, bytes, endian, layout)?;
         Ok(Section { id, value, tail: bytes.get(used..).unwrap_or_default().to_vec() })
     }
@@ -62,7 +62,7 @@ impl Section {
     /// Makes the section of feature `id` from the values of its fields; nothing for a feature that is not known.
     /// CPU_TOPOLOGY needs `nr_cpus_available` of `layout`. If the values do not make one whole section, `values` is told
     /// of it, or has noticed.
-    pub fn from_values(id: FeatureId, values: &mut dyn Values, layout: &Layout) -> Option<Self> {
+    pub fn from_values(id: FeatureId, values: &mut dyn Values, layout: &DecodeContext) -> Option<Self> {
         let value = Feature::from_values(id, values, *layout)?;
         let section = Section { id, value, tail: Vec::new() };
         // What a reader gets from these bytes.
@@ -133,7 +133,7 @@ impl FeatureId {
 
     /// Returns the length in bytes of this feature's section at the start of `bytes`, if the section's own counts
     /// determine it and only the zeros follow that pad a pipe record to a multiple of 8 bytes.
-    pub fn exact_len(self, bytes: &[u8], endian: Endian, layout: &Layout) -> Option<usize> {
+    pub fn exact_len(self, bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Option<usize> {
         if self == Self::BUILD_ID {
             return None;
         }

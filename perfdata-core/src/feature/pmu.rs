@@ -1,6 +1,6 @@
 //! PMUs: the sources of events.
 
-use crate::wire::{Counted, Str, elements, wire};
+use crate::wire::{Counted, HeaderString, elements, wire};
 
 wire! {
     /// Name of an event type.
@@ -8,7 +8,7 @@ wire! {
         /// Event type, as in attributes.
         pub kind: u32,
         /// PMU name in /sys/bus/event_source/devices.
-        pub name: Str,
+        pub name: HeaderString,
     }
 }
 
@@ -16,9 +16,9 @@ wire! {
     /// A capability of a PMU: a file in its `caps` directory in sysfs.
     pub struct PmuCap {
         /// File name.
-        pub name: Str,
+        pub name: HeaderString,
         /// File content.
-        pub value: Str,
+        pub value: HeaderString,
     }
 }
 
@@ -28,7 +28,7 @@ wire! {
         /// The capabilities.
         pub caps: Counted<u32, PmuCap>,
         /// PMU name.
-        pub pmu: Str,
+        pub pmu: HeaderString,
     }
 }
 
@@ -36,9 +36,9 @@ wire! {
     /// A core PMU of a hybrid processor.
     pub struct HybridPmu {
         /// PMU name: `cpu_core`, `cpu_atom`.
-        pub pmu: Str,
+        pub pmu: HeaderString,
         /// CPUs as a list: `0-15`.
-        pub cpus: Str,
+        pub cpus: HeaderString,
     }
 }
 

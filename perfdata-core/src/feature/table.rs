@@ -4,11 +4,11 @@ use binrw::Endian;
 
 use super::*;
 use crate::codes::codes;
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
 use crate::values::Values;
-use crate::wire::{Counted, Str, Wire};
+use crate::wire::{Counted, HeaderString, Wire};
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ macro_rules! features {
 
         impl Feature {
             /// Decodes the section of feature `id`; also returns the number of bytes used.
-            pub(super) fn decode(id: FeatureId, bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
+            pub(super) fn decode(id: FeatureId, bytes: &[u8], endian: Endian, layout: DecodeContext) -> Result<(Self, usize)> {
                 match id.0 {
                     $($number => <$value>::decode(bytes, endian, layout).map(|(value, used)| (Feature::$variant(value), used)),)*
                     _ => Ok((Feature::Unknown(bytes.to_vec()), bytes.len())),
@@ -71,7 +71,7 @@ macro_rules! features {
             }
 
             /// Makes the section of feature `id` from the values of its fields; nothing for a feature that is not known.
-            pub(super) fn from_values(id: FeatureId, values: &mut dyn Values, layout: Layout) -> Option<Self> {
+            pub(super) fn from_values(id: FeatureId, values: &mut dyn Values, layout: DecodeContext) -> Option<Self> {
                 match id.0 {
                     $($number => Some(Feature::$variant(<$value>::wire_from_values(values, layout, ""))),)*
                     _ => None,
@@ -106,23 +106,23 @@ features! {
     /// Build IDs of the files hit by samples (`write_build_id`).
     2 BUILD_ID BuildIds(BuildIds) since "2.6.33" pipe no,
     /// Host name (`write_hostname`).
-    3 HOSTNAME Hostname(Str) since "3.2" pipe yes,
+    3 HOSTNAME Hostname(HeaderString) since "3.2" pipe yes,
     /// Kernel release, as shown by `uname -r` (`write_osrelease`).
-    4 OSRELEASE OsRelease(Str) since "3.2" pipe yes,
+    4 OSRELEASE OsRelease(HeaderString) since "3.2" pipe yes,
     /// Version of perf (`write_version`).
-    5 VERSION Version(Str) since "3.2" pipe yes,
+    5 VERSION Version(HeaderString) since "3.2" pipe yes,
     /// Architecture, as shown by `uname -m` (`write_arch`).
-    6 ARCH Arch(Str) since "3.2" pipe yes,
+    6 ARCH Arch(HeaderString) since "3.2" pipe yes,
     /// Number of CPUs (`write_nrcpus`).
     7 NRCPUS NrCpus(NrCpus) since "3.2" pipe yes,
     /// Name of the processor for display (`write_cpudesc`).
-    8 CPUDESC CpuDesc(Str) since "3.2" pipe yes,
+    8 CPUDESC CpuDesc(HeaderString) since "3.2" pipe yes,
     /// Identifier of the processor that selects perf's event tables (`write_cpuid`).
-    9 CPUID CpuId(Str) since "3.2" pipe yes,
+    9 CPUID CpuId(HeaderString) since "3.2" pipe yes,
     /// Memory of the machine in kB (`write_total_mem`).
     10 TOTAL_MEM TotalMem(u64) since "3.2" pipe yes,
     /// Path of perf and its arguments, starting with the subcommand (`write_cmdline`).
-    11 CMDLINE CmdLine(Counted<u32, Str>) since "3.2" pipe yes,
+    11 CMDLINE CmdLine(Counted<u32, HeaderString>) since "3.2" pipe yes,
     /// Events with names and IDs (`write_event_desc`).
     12 EVENT_DESC EventDescs(EventDescs) since "3.2" pipe yes,
     /// Which CPUs share a package, a die or a core (`write_cpu_topology`).

@@ -6,7 +6,7 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::describe::{Describe, Style, Visitor};
 use crate::values::{FromValues, Values};
-use crate::wire::{Counted, LayoutList, LayoutToEnd, List, Str, elements, remaining, wire};
+use crate::wire::{ContextList, ContextToEnd, Counted, HeaderString, List, elements, remaining, wire};
 
 /// A part that only newer forms of the section contain. It is present if the section has at least as many further bytes
 /// as the part needs, which is more than padding takes.
@@ -61,7 +61,7 @@ wire! {
     /// Dies of a processor with several dies per package.
     pub struct Dies(layout) {
         /// List of CPUs of each die.
-        pub siblings: Counted<u32, Str>,
+        pub siblings: Counted<u32, HeaderString>,
         /// Die of each CPU; -1 for an offline CPU.
         #[br(args(u64::from(layout.nr_cpus_available)))]
         pub ids: List<u32> as Pid,
@@ -73,9 +73,9 @@ wire! {
     /// the number of CPUs from NRCPUS. Without that number, everything after the lists stays in the section's tail.
     pub struct CpuTopology(layout) {
         /// List of CPUs of each package: `0-3`.
-        pub package_siblings: Counted<u32, Str>,
+        pub package_siblings: Counted<u32, HeaderString>,
         /// List of threads of each core.
-        pub core_siblings: Counted<u32, Str>,
+        pub core_siblings: Counted<u32, HeaderString>,
         /// Core and package of each CPU (4.4).
         #[br(args(layout.per_cpu(0, 8), (u64::from(layout.nr_cpus_available),)))]
         pub cpus: Newer<List<CpuPlace>>,
@@ -85,7 +85,7 @@ wire! {
     }
 }
 
-impl crate::layout::Layout {
+impl crate::decode_context::DecodeContext {
     /// Returns the size in bytes of a part with `fixed` bytes and `each` bytes per CPU, if the number of CPUs is known.
     fn per_cpu(&self, fixed: u64, each: u64) -> Option<u64> {
         (self.nr_cpus_available > 0).then(|| each.saturating_mul(self.nr_cpus_available.into()).saturating_add(fixed))
@@ -102,7 +102,7 @@ wire! {
         /// Free memory in kB.
         pub mem_free: u64,
         /// CPUs as a list: `0-3`.
-        pub cpus: Str,
+        pub cpus: HeaderString,
     }
 }
 
@@ -118,11 +118,11 @@ wire! {
         /// Number of ways (lines per set).
         pub ways: u32,
         /// `Data`, `Instruction` or `Unified`.
-        pub kind: Str,
+        pub kind: HeaderString,
         /// Size for display: `32K`.
-        pub size: Str,
+        pub size: HeaderString,
         /// CPUs that share it, as a list: `0-3`.
-        pub cpus: Str,
+        pub cpus: HeaderString,
     }
 }
 
@@ -170,11 +170,11 @@ wire! {
         pub domain: u32,
         /// Name, if the schedstat version of the kernel is 17 or higher: `SMT`, `MC`, `PKG`.
         #[br(if(schedstat_version >= 17))]
-        pub name: Option<Str>,
+        pub name: Option<HeaderString>,
         /// CPUs as a mask: `ff`.
-        pub cpu_mask: Str,
+        pub cpu_mask: HeaderString,
         /// CPUs as a list: `0-7`.
-        pub cpu_list: Str,
+        pub cpu_list: HeaderString,
     }
 }
 
@@ -187,7 +187,7 @@ wire! {
         pub nr_domains: u32,
         /// The domains, from the smallest to the largest.
         #[br(args(u64::from(nr_domains), schedstat_version))]
-        pub domains: LayoutList<SchedDomain>,
+        pub domains: ContextList<SchedDomain>,
     }
 }
 
@@ -200,7 +200,7 @@ wire! {
         pub max_domains: u32,
         /// All CPUs of that file.
         #[br(args(8, schedstat_version))]
-        pub cpus: LayoutToEnd<CpuDomains>,
+        pub cpus: ContextToEnd<CpuDomains>,
     }
 }
 

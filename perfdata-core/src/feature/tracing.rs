@@ -10,9 +10,9 @@ use std::io::{Read, Seek, Write};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::codes::codes;
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::{Result, WireError};
-use crate::layout::Layout;
 use crate::values::{FromValues, Values};
 use crate::wire::{CStr, Count, Counted, Element, Wire, elements, until_nul, wire, wire_plain};
 
@@ -226,5 +226,5 @@ wire_plain!(TracingData);
 /// # Errors
 /// Fails if the tracing data is malformed or longer than `bytes`. Offsets are relative to `bytes`.
 pub fn len(bytes: &[u8]) -> Result<usize> {
-    TracingData::decode(bytes, Endian::Little, Layout::default()).map(|(_, len)| len)
+    TracingData::decode(bytes, Endian::Little, DecodeContext::default()).map(|(_, len)| len)
 }

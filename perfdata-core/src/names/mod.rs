@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::attr::{Attr, EventType, HardwareEvent, SoftwareEvent};
+use crate::decode_context::DecodeContext;
 use crate::feature::{EventDescs, Feature, FeatureId, Section};
-use crate::layout::Layout;
 use crate::record::{Body, EventUpdate, EventUpdateValue, RawRecord, Record, RecordType};
 use crate::recording::{Event, Recording};
 
@@ -188,7 +188,7 @@ pub fn name_in(record: &RawRecord<'_>) -> Option<(u64, Vec<u8>)> {
     if record.kind != RecordType::EVENT_UPDATE {
         return None;
     }
-    match Record::decode(record, &Layout::default()).ok()?.body {
+    match Record::decode(record, &DecodeContext::default()).ok()?.body {
         Body::EventUpdate(EventUpdate { id, update: EventUpdateValue::Name(name), .. }) => {
             Some((id, name.text().to_vec()))
         }
@@ -201,12 +201,12 @@ mod tests {
     use super::*;
     use crate::Endian;
     use crate::record::EventUpdateType;
-    use crate::wire::{Str, Text, Wire};
+    use crate::wire::{HeaderString, Text, Wire};
 
     /// Returns a recording with one event, which EVENT_DESC calls `name`.
     fn described(name: &[u8]) -> Recording {
         let mut recording = Recording::new(Endian::Little);
-        let descs = EventDescs::new(vec![(Attr::default(), Str::new(name), vec![7])]).expect("one event");
+        let descs = EventDescs::new(vec![(Attr::default(), HeaderString::new(name), vec![7])]).expect("one event");
         let section = descs.encode(Endian::Little).expect("it can be written");
         recording.features.insert(FeatureId::EVENT_DESC, section);
         recording.events = [Event { attr: Attr::default(), ids: vec![7] }].into_iter().collect();
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn names_of_events_that_come_later_are_found() {
         let attr = Attr::default();
-        let entry = |name: &str, id| (attr.clone(), Str::new(name.as_bytes()), vec![id]);
+        let entry = |name: &str, id| (attr.clone(), HeaderString::new(name.as_bytes()), vec![id]);
         let descs = EventDescs::new(vec![entry("a", 1), entry("b", 3), entry("c", 2)]).expect("alike");
         let mut recording = Recording::new(Endian::Little);
         recording.features.insert(FeatureId::EVENT_DESC, descs.encode(Endian::Little).expect("it can be written"));

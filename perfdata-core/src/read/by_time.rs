@@ -139,11 +139,11 @@ fn time(record: &RawRecord<'_>, events: &Events) -> u64 {
 #[derive(Debug, Default)]
 struct Kept {
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<KeptRecord>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct KeptRecord {
     /// Absolute offset in the input.
     offset: u64,
     /// Offset of the record in `bytes`.
@@ -156,7 +156,7 @@ impl Kept {
     fn push(&mut self, record: &RawRecord<'_>) -> usize {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record.bytes);
-        self.places.push(Place { offset: record.offset, start, len: record.bytes.len() });
+        self.places.push(KeptRecord { offset: record.offset, start, len: record.bytes.len() });
         self.places.len().saturating_sub(1)
     }
 
@@ -164,12 +164,12 @@ impl Kept {
     #[inline]
     fn note(&mut self, record: &RawRecord<'_>, batch: &RecordBatch<'_>) -> usize {
         let start = usize::try_from(record.offset.saturating_sub(batch.offset())).unwrap_or(usize::MAX);
-        self.places.push(Place { offset: record.offset, start, len: record.bytes.len() });
+        self.places.push(KeptRecord { offset: record.offset, start, len: record.bytes.len() });
         self.places.len().saturating_sub(1)
     }
 
     fn get(&self, at: usize, endian: Endian) -> Option<RawRecord<'_>> {
-        let &Place { offset, start, len } = self.places.get(at)?;
+        let &KeptRecord { offset, start, len } = self.places.get(at)?;
         RawRecord::first(self.bytes.get(start..)?.get(..len)?, endian, offset).ok()
     }
 }
@@ -180,13 +180,13 @@ impl Waiting for Kept {
     }
 
     fn weight(&self) -> usize {
-        self.places.len().saturating_mul(size_of::<Place>()).saturating_add(self.bytes.len())
+        self.places.len().saturating_mul(size_of::<KeptRecord>()).saturating_add(self.bytes.len())
     }
 
     fn push_from(&mut self, other: &Self, at: usize) {
         let Some(place) = other.places.get(at) else { return };
         let Some(bytes) = other.bytes.get(place.start..).and_then(|bytes| bytes.get(..place.len)) else { return };
-        self.places.push(Place { start: self.bytes.len(), ..*place });
+        self.places.push(KeptRecord { start: self.bytes.len(), ..*place });
         self.bytes.extend_from_slice(bytes);
     }
 

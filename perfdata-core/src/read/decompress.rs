@@ -11,9 +11,9 @@
 
 use binrw::Endian;
 
+use crate::decode_context::DecodeContext;
 use crate::error::{Error, Problem, Result};
 use crate::feature::{Feature, FeatureId, Section};
-use crate::layout::Layout;
 use crate::read::limits::Limits;
 use crate::read::tail::Tail;
 use crate::read::zstd::{Step, Stream};
@@ -67,7 +67,7 @@ pub fn is_compressed(kind: RecordType) -> bool {
 
 /// Returns the compressed data in a record.
 fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
-    let layout = Layout { len: raw.body().len() as u64, ..Layout::default() };
+    let layout = DecodeContext { len: raw.body().len() as u64, ..DecodeContext::default() };
     let data = match raw.kind {
         RecordType::COMPRESSED2 => raw.decode_body::<Compressed2>(layout)?.data,
         _ => raw.decode_body::<Compressed>(layout)?.data,

@@ -6,10 +6,10 @@ use binrw::Endian;
 
 use crate::attr::Attr;
 use crate::container_layout::{FileLayout, Part, Region};
+use crate::decode_context::DecodeContext;
 use crate::error::{Error, Result};
 use crate::feature::FeatureId;
 use crate::header::{FeatureBitmap, FileHeader, FileSection, WordSize};
-use crate::layout::Layout;
 use crate::read::limits::Limits;
 use crate::read::salvage::{Foreknown, Ids, Losses};
 use crate::read::source::{Source, read_section};
@@ -41,7 +41,7 @@ pub(super) fn read_metadata(
 #[derive(Debug)]
 pub(super) struct Rest {
     pub(super) recording: Recording,
-    /// Layout without the lost parts: a file written with it is intact.
+    /// DecodeContext without the lost parts: a file written with it is intact.
     pub(super) file: FileLayout,
     pub(super) losses: Losses,
     /// Search for the end of the records, if it is unknown.
@@ -291,8 +291,8 @@ impl Taken {
 fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> Result<FileHeader> {
     let place = FileSection { offset: 0, size: FileHeader::SIZE.min(len) };
     let bytes = read_section(source, place, "file header")?;
-    let (header, _) =
-        FileHeader::decode(&bytes, endian, Layout::default()).map_err(|e| e.structure("file header").within(0))?;
+    let (header, _) = FileHeader::decode(&bytes, endian, DecodeContext::default())
+        .map_err(|e| e.structure("file header").within(0))?;
     let entry = header.attr_size;
     if entry < u64::from(Attr::MIN_SIZE) + FileSection::SIZE || entry > u64::from(u16::MAX) {
         return Err(Error::invalid(
@@ -366,7 +366,7 @@ fn read_events(
     }
     let bytes = read_section(source, attrs, "attrs section")?;
     let room = attr_size.saturating_sub(FileSection::SIZE);
-    let layout = Layout { attr_room: u32::try_from(room).unwrap_or(u32::MAX), ..Layout::default() };
+    let layout = DecodeContext { attr_room: u32::try_from(room).unwrap_or(u32::MAX), ..DecodeContext::default() };
     let mut events: Vec<Event> = Vec::new();
     let mut owned: HashSet<u64> = HashSet::new();
     let mut at = attrs.offset;
@@ -433,7 +433,7 @@ fn read_event_types(source: &(impl Source + ?Sized), recording: &mut Recording, 
     }
     let entries = bytes
         .chunks_exact(EventTypeName::FILE_ENTRY)
-        .map(|e| EventTypeName::decode(e, recording.endian, Layout::default()));
+        .map(|e| EventTypeName::decode(e, recording.endian, DecodeContext::default()));
     if let Ok(list) = entries.map(|e| e.map(|(entry, _)| entry)).collect::<Result<Vec<_>>>() {
         recording.event_types = list;
         add_region(file, Part::EventTypes, place);
@@ -542,7 +542,7 @@ fn find_table(
         let Some(bytes) = if_whole(read_section(source, place, "feature table"))? else { return Ok(None) };
         let entries = bytes
             .chunks_exact(FileSection::SIZE as usize)
-            .map(|entry| FileSection::decode(entry, endian, Layout::default()).map(|(section, _)| section));
+            .map(|entry| FileSection::decode(entry, endian, DecodeContext::default()).map(|(section, _)| section));
         let Ok(entries) = entries.collect::<Result<Vec<_>>>() else { return Ok(None) };
         let behind = |s: &FileSection| s.offset >= offset && s.offset <= len;
         // One plausible entry suffices in a truncated or corrupt file; records mistaken for a table have none. An empty

@@ -174,7 +174,7 @@ fn no_header_of_a_file() -> Error {
 /// A truncated, unfinished or corrupt recording before its records are read.
 struct Opening<S> {
     recording: Recording,
-    /// Layout of a file; `None` for a pipe.
+    /// DecodeContext of a file; `None` for a pipe.
     file: Option<FileLayout>,
     magic: Magic,
     place: FileSection,

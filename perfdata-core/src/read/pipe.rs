@@ -9,10 +9,10 @@ use std::io::Read;
 
 use crate::attr::Attr;
 use crate::container_layout::{PipeLayout, Slot, SlotContent};
+use crate::decode_context::DecodeContext;
 use crate::error::{Error, Result};
 use crate::feature::{FeatureId, tracing};
 use crate::header::FeatureBitmap;
-use crate::layout::Layout;
 use crate::read::record_batch::Chunk;
 use crate::read::records::{RecordStream, StreamItem};
 use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
@@ -64,7 +64,7 @@ impl Collector {
 
     /// Adds a metadata record to the model. Returns the data outside the model, or `None` if the payload is incomplete.
     fn record(&mut self, recording: &mut Recording, raw: &RawRecord<'_>) -> Result<Option<Slot>> {
-        let layout = Layout { misc: raw.misc, len: raw.body().len() as u64, ..Layout::default() };
+        let layout = DecodeContext { misc: raw.misc, len: raw.body().len() as u64, ..DecodeContext::default() };
         let slot = |content, used: &dyn Fn() -> usize| {
             let padding = raw.body().get(used()..).unwrap_or_default().to_vec();
             Ok(Some(Slot { content, misc: raw.misc, padding }))
@@ -114,7 +114,8 @@ impl Collector {
                 let Some(id) = id else {
                     return slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| raw.body().len());
                 };
-                let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
+                let layout =
+                    DecodeContext { nr_cpus_available: recording.nr_cpus_available(), ..DecodeContext::default() };
                 let len = id.exact_len(&section, recording.endian, &layout).unwrap_or(section.len());
                 let kept = section.get(..len).unwrap_or(&section);
                 recording.features.insert(id, kept.to_vec());

@@ -54,7 +54,7 @@ pub struct RecordStream<R> {
 }
 
 /// Location of an item in the buffer.
-enum Place {
+enum ItemRange {
     Record { from: usize, to: usize, offset: u64 },
     Payload { from: usize, to: usize },
     Unreadable { from: usize, to: usize },
@@ -128,11 +128,11 @@ impl<R: Read> RecordStream<R> {
         let endian = self.endian;
         Ok(match self.advance()? {
             None => None,
-            Some(Place::Record { from, to, offset }) => {
+            Some(ItemRange::Record { from, to, offset }) => {
                 Some(StreamItem::Record(RawRecord::first(self.slice(from, to), endian, offset)?))
             }
-            Some(Place::Payload { from, to }) => Some(StreamItem::Payload(self.slice(from, to))),
-            Some(Place::Unreadable { from, to }) => Some(StreamItem::Unreadable(self.slice(from, to))),
+            Some(ItemRange::Payload { from, to }) => Some(StreamItem::Payload(self.slice(from, to))),
+            Some(ItemRange::Unreadable { from, to }) => Some(StreamItem::Unreadable(self.slice(from, to))),
         })
     }
 
@@ -144,22 +144,22 @@ impl<R: Read> RecordStream<R> {
         let endian = self.endian;
         Ok(match self.advance()? {
             None => None,
-            Some(Place::Record { from, to, offset }) => {
+            Some(ItemRange::Record { from, to, offset }) => {
                 let (len, count) = RecordBatch::measure(self.slice(from, self.end), endian);
                 self.consume(len.saturating_sub(to - from));
                 Some(Chunk::Records(RecordBatch::new(self.slice(from, from + len), count, endian, offset)))
             }
-            Some(Place::Payload { from, to }) => Some(Chunk::Payload(self.slice(from, to))),
-            Some(Place::Unreadable { from, to }) => Some(Chunk::Unreadable(self.slice(from, to))),
+            Some(ItemRange::Payload { from, to }) => Some(Chunk::Payload(self.slice(from, to))),
+            Some(ItemRange::Unreadable { from, to }) => Some(Chunk::Unreadable(self.slice(from, to))),
         })
     }
 
     /// Removes the next item from the buffer.
-    fn advance(&mut self) -> Result<Option<Place>> {
+    fn advance(&mut self) -> Result<Option<ItemRange>> {
         if self.damage.is_some() {
             let Some((from, to)) = self.take_block(u64::MAX)? else { return Ok(None) };
             self.remainder.unreadable(self.buffer.get(from..to).unwrap_or_default());
-            return Ok(Some(Place::Unreadable { from, to }));
+            return Ok(Some(ItemRange::Unreadable { from, to }));
         }
         if self.payload > 0 {
             let Some((from, to)) = self.take_block(self.payload)? else {
@@ -168,7 +168,7 @@ impl<R: Read> RecordStream<R> {
             };
             self.payload = self.payload.saturating_sub((to - from) as u64);
             self.remainder.payload(self.buffer.get(from..to).unwrap_or_default(), self.payload);
-            return Ok(Some(Place::Payload { from, to }));
+            return Ok(Some(ItemRange::Payload { from, to }));
         }
         match self.whole_record()? {
             None => Ok(None),
@@ -176,7 +176,7 @@ impl<R: Read> RecordStream<R> {
                 let (from, offset) = (self.start, self.offset);
                 self.consume(len);
                 self.payload = payload;
-                Ok(Some(Place::Record { from, to: from + len, offset }))
+                Ok(Some(ItemRange::Record { from, to: from + len, offset }))
             }
             Some(Err(damage)) => {
                 self.damage = Some(damage);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::error::{Error, Problem, Result};
 use crate::feature::{EventDescs, Feature, FeatureId, SampleTime, Section};
 use crate::recording::{Event, Events, Recording};
-use crate::wire::Str;
+use crate::wire::HeaderString;
 
 /// The IDs that change in a recording: old and new.
 pub(super) type Ids = HashMap<u64, u64>;
@@ -97,7 +97,7 @@ fn unite_features(united: &mut Recording, models: &[&Recording]) -> Result<()> {
     }
     united.features.remove(&FeatureId::EVENT_DESC);
     let names = united.events.iter().map(|event| models.iter().find_map(|model| name(model, event)));
-    let Some(names) = names.collect::<Option<Vec<Str>>>() else { return Ok(()) };
+    let Some(names) = names.collect::<Option<Vec<HeaderString>>>() else { return Ok(()) };
     let descs = united.events.iter().zip(names).map(|(event, name)| (event.attr.clone(), name, event.ids.clone()));
     if let Some(descs) = EventDescs::new(descs.collect()) {
         united.set_feature(FeatureId::EVENT_DESC, Feature::EventDescs(descs))?;
@@ -106,7 +106,7 @@ fn unite_features(united: &mut Recording, models: &[&Recording]) -> Result<()> {
 }
 
 /// Returns the name of an event, if it is an event of `model` and the recording contains its name.
-fn name(model: &Recording, event: &Event) -> Option<Str> {
+fn name(model: &Recording, event: &Event) -> Option<HeaderString> {
     let Some(Ok(Section { value: Feature::EventDescs(descs), .. })) = model.feature(FeatureId::EVENT_DESC) else {
         return None;
     };

@@ -5,10 +5,10 @@
 //! trace. New words are appended.
 
 use crate::codes::{bitfield, codes};
-use crate::layout::Layout;
+use crate::decode_context::DecodeContext;
 use crate::record::NoBody;
 use crate::record::choice::choice;
-use crate::wire::{Extent, LayoutList, List, Rest, ToEnd, wire};
+use crate::wire::{ContextList, Extent, List, Rest, ToEnd, wire};
 
 codes! {
     /// Type of an AUX trace, `enum auxtrace_type`.
@@ -37,10 +37,10 @@ wire! {
     }
 }
 
-impl Layout {
+impl DecodeContext {
     /// Returns this layout for a part of `len` bytes.
     fn part(self, len: u64) -> Self {
-        Layout { len, ..self }
+        DecodeContext { len, ..self }
     }
 
     /// Returns the number of whole words.
@@ -195,7 +195,7 @@ wire! {
         pub snapshot: u64,
         /// One unit for each CPU.
         #[br(args(pmu.nr_cpus(), layout))]
-        pub units: LayoutList<TraceUnit0>,
+        pub units: ContextList<TraceUnit0>,
     }
 }
 
@@ -208,7 +208,7 @@ wire! {
         pub snapshot: u64,
         /// One unit for each CPU.
         #[br(args(pmu.nr_cpus(), layout))]
-        pub units: LayoutList<TraceUnit>,
+        pub units: ContextList<TraceUnit>,
     }
 }
 
@@ -394,7 +394,7 @@ wire! {
         pub more: List<u64> as Hex,
         /// One unit for each CPU.
         #[br(args(nr_cpus, layout))]
-        pub units: LayoutList<TraceUnit>,
+        pub units: ContextList<TraceUnit>,
     }
 }
 

@@ -4,9 +4,9 @@ use binrw::Endian;
 
 use super::{Body, RawRecord, Record, RecordType, Sample, SampleId};
 use crate::attr::SampleType;
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::{Error, Problem, Result};
-use crate::layout::Layout;
 use crate::recording::Events;
 
 impl Record {
@@ -34,9 +34,9 @@ impl Record {
     /// record exceeds 65,535 bytes.
     pub fn encode_for(&self, events: &Events, endian: Endian) -> Result<Vec<u8>> {
         let layout = match self.event(events) {
-            Some(event) => events.get(event).map(|event| Layout::of_attr(&event.attr)).unwrap_or_default(),
+            Some(event) => events.get(event).map(|event| DecodeContext::of_attr(&event.attr)).unwrap_or_default(),
             None if events.have_one_layout() => {
-                events.first().map(|event| Layout::of_attr(&event.attr)).unwrap_or_default()
+                events.first().map(|event| DecodeContext::of_attr(&event.attr)).unwrap_or_default()
             }
             None => {
                 return Err(self.wrong(
@@ -65,7 +65,7 @@ impl Record {
         is_same_trailer && is_same_body && (self.kind, self.misc, &self.tail) == (back.kind, back.misc, &back.tail)
     }
 
-    fn check_parts(&self, layout: &Layout) -> Result<()> {
+    fn check_parts(&self, layout: &DecodeContext) -> Result<()> {
         let of_body = self.body.kind();
         if of_body.unwrap_or(self.kind) != self.kind || (of_body.is_none() && self.kind.info().is_some()) {
             let found = of_body.map_or("bytes of an unknown type".into(), |kind| format!("the fields of {kind}"));
@@ -171,8 +171,11 @@ mod tests {
     fn parts_are_called_as_their_bits() {
         for endian in [Endian::Little, Endian::Big] {
             for field in SampleType::FIELDS {
-                let layout =
-                    Layout { sample_type: SampleType(1 << field.bit), sample_id_all: true, ..Layout::default() };
+                let layout = DecodeContext {
+                    sample_type: SampleType(1 << field.bit),
+                    sample_id_all: true,
+                    ..DecodeContext::default()
+                };
                 let zeros = [0; 64];
                 let (sample, _) = Sample::decode(&zeros, endian, layout).unwrap();
                 let names = parts_of(&sample);

@@ -15,7 +15,7 @@ macro_rules! choice {
         }
 
         impl binrw::BinRead for $name {
-            type Args<'a> = ($by, $crate::layout::Layout);
+            type Args<'a> = ($by, $crate::decode_context::DecodeContext);
             fn read_options<R: std::io::Read + std::io::Seek>(
                 reader: &mut R,
                 endian: binrw::Endian,

@@ -38,10 +38,10 @@ pub use user::*;
 use binrw::Endian;
 
 use crate::attr::SampleType;
+use crate::decode_context::DecodeContext;
 use crate::describe::{self, Describe, Leaf, Opaque, Style, Visitor};
 use crate::error::{Error, Result};
 use crate::feature::FeatureId;
-use crate::layout::Layout;
 use crate::recording::Events;
 use crate::wire::{Wire, wire};
 
@@ -154,9 +154,9 @@ impl<'a> RawRecord<'a> {
     /// Fails if the record is too short to contain this number.
     pub fn payload_len(&self) -> Result<u64> {
         match self.kind {
-            RecordType::AUXTRACE => self.decode_body::<Auxtrace>(Layout::default()).map(|r| r.size),
+            RecordType::AUXTRACE => self.decode_body::<Auxtrace>(DecodeContext::default()).map(|r| r.size),
             RecordType::HEADER_TRACING_DATA => {
-                let layout = Layout { len: self.body().len() as u64, ..Layout::default() };
+                let layout = DecodeContext { len: self.body().len() as u64, ..DecodeContext::default() };
                 self.decode_body::<HeaderTracingData>(layout).map(|r| u64::from(r.size))
             }
             _ => Ok(0),
@@ -167,7 +167,7 @@ impl<'a> RawRecord<'a> {
     ///
     /// # Errors
     /// Fails if the body is too short, or a count exceeds it.
-    pub fn decode_body<T: Wire>(&self, layout: Layout) -> Result<T> {
+    pub fn decode_body<T: Wire>(&self, layout: DecodeContext) -> Result<T> {
         T::decode(self.body(), self.endian, layout).map(|(body, _)| body).map_err(|e| self.blame(e))
     }
 
@@ -236,10 +236,10 @@ impl Record {
     ///
     /// # Errors
     /// Fails if the body is too short for its fields, or a count exceeds it.
-    pub fn decode(raw: &RawRecord<'_>, layout: &Layout) -> Result<Self> {
+    pub fn decode(raw: &RawRecord<'_>, layout: &DecodeContext) -> Result<Self> {
         let whole = raw.body();
         let (body_len, trailer_len) = extents(raw, layout)?;
-        let layout = Layout { misc: raw.misc, len: body_len as u64, ..*layout };
+        let layout = DecodeContext { misc: raw.misc, len: body_len as u64, ..*layout };
         let (body, used) = decode_body(raw, whole.get(..body_len).unwrap_or(whole), layout)?;
         let trailer_at = whole.len().saturating_sub(trailer_len);
         let tail = whole.get(used..trailer_at).unwrap_or_default().to_vec();
@@ -350,7 +350,7 @@ impl Visitor for IdsOf<'_> {
 /// kernel record except SAMPLE has a trailer if its attribute requires it. The build IDs that perf inject writes since
 /// 6.12 always have one: their size, a multiple of 8, distinguishes them from older ones, and the values of the trailer
 /// distinguish it from zeros after the name.
-fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
+fn extents(raw: &RawRecord<'_>, layout: &DecodeContext) -> Result<(usize, usize)> {
     let len = raw.body().len();
     let trailer = match raw.kind {
         RecordType::SAMPLE => 0,
@@ -372,7 +372,7 @@ fn extents(raw: &RawRecord<'_>, layout: &Layout) -> Result<(usize, usize)> {
 
 /// Decodes a body and returns the number of bytes used. Only a SAMPLE whose branch stack does not have the announced
 /// form can be decoded in several ways; the one that uses all bytes is correct.
-fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: Layout) -> Result<(Body, usize)> {
+fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: DecodeContext) -> Result<(Body, usize)> {
     if raw.kind != RecordType::SAMPLE {
         return Body::decode(raw.kind, bytes, raw.endian, layout).map_err(|e| raw.blame(e));
     }
@@ -384,7 +384,7 @@ fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: Layout) -> Result<(Bod
     if let Some(sample) = Sample::of_words(bytes, raw.endian, sample_type) {
         return Ok((Body::Sample(sample), bytes.len()));
     }
-    let layout = Layout { sample_type, ..layout };
+    let layout = DecodeContext { sample_type, ..layout };
     if !sample_type.has(SampleType::BRANCH_STACK) {
         return decode(layout);
     }
@@ -394,7 +394,7 @@ fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: Layout) -> Result<(Bod
         return first;
     }
     let others = layout.branch_form.candidates().into_iter().skip(1);
-    others.map(|branch_form| decode(Layout { branch_form, ..layout })).find(exact).unwrap_or(first)
+    others.map(|branch_form| decode(DecodeContext { branch_form, ..layout })).find(exact).unwrap_or(first)
 }
 
 impl Describe for Record {

@@ -5,11 +5,11 @@ use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};
 use crate::codes::{bitfield, codes};
-use crate::layout::Layout;
+use crate::decode_context::DecodeContext;
 use crate::record::RecordHeader;
 use crate::record::parts::{WORD, all, parts, place};
 use crate::record::sample_view::halves;
-use crate::wire::{Counted, Extent, LayoutList, List, Rest, decode_words, elements, wire};
+use crate::wire::{ContextList, Counted, Extent, List, Rest, decode_words, elements, wire};
 
 wire! {
     /// Process and thread.
@@ -108,7 +108,7 @@ wire! {
         pub lost: Option<u64>,
         /// The counters of the group, leader first.
         #[br(args(nr.unwrap_or(0), layout))]
-        pub values: LayoutList<GroupValue>,
+        pub values: ContextList<GroupValue>,
     }
 }
 
@@ -277,7 +277,7 @@ bitfield! {
     }
 }
 
-impl Layout {
+impl DecodeContext {
     /// Returns the parts of a SAMPLE whose position is certain. New parts are inserted before AUX, and new words of a
     /// read value before all parts that follow it; the data after the certain parts remains bytes.
     pub(super) fn placed_parts(&self) -> SampleType {
@@ -436,7 +436,7 @@ mod tests {
                 for len in 0..bytes.len() + 8 {
                     let mut bytes = bytes.clone();
                     bytes.resize(len, 7);
-                    let layout = Layout { sample_type, len: len as u64, ..Layout::default() };
+                    let layout = DecodeContext { sample_type, len: len as u64, ..DecodeContext::default() };
                     let declared = Sample::decode(&bytes, endian, layout);
                     let declared = declared.ok().filter(|(_, used)| *used == len).map(|(sample, _)| sample);
                     assert_eq!(Sample::of_words(&bytes, endian, sample_type), declared, "{sample_type:?}, {len} bytes");

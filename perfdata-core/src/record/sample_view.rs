@@ -9,7 +9,7 @@
 use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};
-use crate::layout::{BranchForm, Layout};
+use crate::decode_context::{BranchForm, DecodeContext};
 use crate::record::{BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, Sample, Tid};
 use crate::recording::Events;
 
@@ -38,7 +38,7 @@ pub struct SampleOffsets {
 
 impl SampleOffsets {
     /// Returns the offsets in samples with `layout`.
-    pub fn of(layout: &Layout) -> Self {
+    pub fn of(layout: &DecodeContext) -> Self {
         let parts = layout.placed_parts();
         let mut behind = RecordHeader::SIZE;
         let words = WORDS.map(|part| {

@@ -4,9 +4,9 @@ use binrw::Endian;
 
 use super::{auxtrace::*, auxtrace_info::*, kernel::*, maps::*, sample::*, schedstat::*, stat::*, user::*};
 use crate::codes::codes;
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
 use crate::error::Result;
-use crate::layout::Layout;
 use crate::values::Values;
 use crate::wire::Wire;
 
@@ -138,7 +138,7 @@ macro_rules! records {
 
             /// Decodes the body of a record of type `kind`; also returns the bytes used.
             #[inline]
-            pub(super) fn decode(kind: RecordType, bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
+            pub(super) fn decode(kind: RecordType, bytes: &[u8], endian: Endian, layout: DecodeContext) -> Result<(Self, usize)> {
                 match kind.0 {
                     $($number => <$body>::decode(bytes, endian, layout).map(|(body, used)| (Body::$variant(body), used)),)*
                     _ => Ok((Body::Unknown(bytes.to_vec()), bytes.len())),
@@ -147,7 +147,7 @@ macro_rules! records {
 
             /// Makes the body of a record of type `kind` from the values of its fields; returns `None` for an unknown
             /// type.
-            pub fn from_values(kind: RecordType, values: &mut dyn Values, layout: Layout) -> Option<Self> {
+            pub fn from_values(kind: RecordType, values: &mut dyn Values, layout: DecodeContext) -> Option<Self> {
                 match kind.0 {
                     $($number => Some(Body::$variant(<$body>::wire_from_values(values, layout, ""))),)*
                     _ => None,

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
-use super::{CStr, Str, read_exact, remaining, short};
+use super::{CStr, HeaderString, read_exact, remaining, short};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::values::{FromValues, Values, list_of};
 
@@ -46,7 +46,7 @@ macro_rules! elements {
     ($($name:ty),*) => { $(impl $crate::wire::Element for $name {})* };
 }
 pub(crate) use elements;
-elements!(u16, u32, Str, CStr);
+elements!(u16, u32, HeaderString, CStr);
 
 impl<C: Count, T: Element> Element for Counted<C, T> {}
 
@@ -265,10 +265,10 @@ lists! {
     /// Elements whose count is elsewhere in the structure: the argument.
     List,
     /// Elements that themselves need the layout (or other arguments). Their count is elsewhere in the structure.
-    LayoutList,
+    ContextList,
     /// Such elements up to the end of the structure's bytes, each at least as long as a given number of bytes; fewer
     /// bytes remain after the list.
-    LayoutToEnd,
+    ContextToEnd,
     /// Elements up to the end of the structure's bytes, of the given wire size; the bytes of an incomplete element
     /// remain after the list.
     ToEnd
@@ -300,7 +300,7 @@ impl<T: Element> Describe for List<T> {
     }
 }
 
-impl<T: BinRead> BinRead for LayoutList<T>
+impl<T: BinRead> BinRead for ContextList<T>
 where
     for<'a> T::Args<'a>: Clone,
 {
@@ -310,29 +310,29 @@ where
         if count > remaining {
             return Err(short(reader, count, remaining));
         }
-        (0..count).map(|_| T::read_options(reader, endian, args.clone())).collect::<BinResult<_>>().map(LayoutList)
+        (0..count).map(|_| T::read_options(reader, endian, args.clone())).collect::<BinResult<_>>().map(ContextList)
     }
 }
 
-impl<T: FromValues> FromValues for LayoutList<T>
+impl<T: FromValues> FromValues for ContextList<T>
 where
     for<'a> T::Args<'a>: Clone,
 {
     fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (count, args): Self::Args<'_>) -> Self {
-        LayoutList(list_of(values, name, Some(count), |values| T::from_values(values, "", style, args.clone())))
+        ContextList(list_of(values, name, Some(count), |values| T::from_values(values, "", style, args.clone())))
     }
 }
 
-impl<T: FromValues> FromValues for LayoutToEnd<T>
+impl<T: FromValues> FromValues for ContextToEnd<T>
 where
     for<'a> T::Args<'a>: Clone,
 {
     fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (_, args): Self::Args<'_>) -> Self {
-        LayoutToEnd(list_of(values, name, None, |values| T::from_values(values, "", style, args.clone())))
+        ContextToEnd(list_of(values, name, None, |values| T::from_values(values, "", style, args.clone())))
     }
 }
 
-impl<T: BinRead> BinRead for LayoutToEnd<T>
+impl<T: BinRead> BinRead for ContextToEnd<T>
 where
     for<'a> T::Args<'a>: Clone,
 {
@@ -343,7 +343,7 @@ where
         while remaining(reader)? >= least.max(1) {
             list.push(T::read_options(reader, endian, args.clone())?);
         }
-        Ok(LayoutToEnd(list))
+        Ok(ContextToEnd(list))
     }
 }
 
@@ -364,7 +364,7 @@ macro_rules! layout_lists {
         }
     )* };
 }
-layout_lists!(LayoutList, LayoutToEnd);
+layout_lists!(ContextList, ContextToEnd);
 
 impl<T: Element> BinRead for ToEnd<T> {
     /// Wire size of one element in bytes.

@@ -15,13 +15,13 @@ use std::ops::{Deref, DerefMut};
 use binrw::io::NoSeek;
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
+use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Style, Visitor};
 use crate::error::{Error, Result, WireError};
-use crate::layout::Layout;
 use crate::values::{FromValues, Values};
 
 /// Declares a structure of the format: `pub struct Name { pub field: Type as Style, … }`, or
-/// `pub struct Name(layout) { … }` if conditions depend on the [`Layout`]. One declaration generates the reader and
+/// `pub struct Name(layout) { … }` if conditions depend on the [`DecodeContext`]. One declaration generates the reader and
 /// the writer (binrw), the visit of the fields (`Describe`) and its inverse (`FromValues`). A structure that is always
 /// part of another may depend on something else: `pub struct Name(version: u32) { … }`.
 ///
@@ -31,15 +31,15 @@ macro_rules! wire {
     ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
         $crate::wire::wire! {
             $(#[$meta])*
-            pub struct $name ($layout: $crate::layout::Layout) { $($(#[$($fmeta)*])* pub $field: $type $(as $style)?),* }
+            pub struct $name ($layout: $crate::decode_context::DecodeContext) { $($(#[$($fmeta)*])* pub $field: $type $(as $style)?),* }
         }
 
         impl $crate::wire::Wire for $name {
             const NAME: &'static str = stringify!($name);
-            fn read_wire(reader: &mut std::io::Cursor<&[u8]>, endian: binrw::Endian, layout: $crate::layout::Layout) -> binrw::BinResult<Self> {
+            fn read_wire(reader: &mut std::io::Cursor<&[u8]>, endian: binrw::Endian, layout: $crate::decode_context::DecodeContext) -> binrw::BinResult<Self> {
                 <Self as binrw::BinRead>::read_options(reader, endian, layout)
             }
-            fn wire_from_values(values: &mut dyn $crate::values::Values, layout: $crate::layout::Layout, name: &'static str) -> Self {
+            fn wire_from_values(values: &mut dyn $crate::values::Values, layout: $crate::decode_context::DecodeContext, name: &'static str) -> Self {
                 $crate::values::FromValues::from_values(values, name, $crate::describe::Style::Plain, layout)
             }
         }
@@ -102,17 +102,17 @@ macro_rules! wire_plain {
     ($($name:ident),*) => { $(
         impl $crate::wire::Wire for $name {
             const NAME: &'static str = stringify!($name);
-            fn read_wire(reader: &mut std::io::Cursor<&[u8]>, endian: binrw::Endian, _: $crate::layout::Layout) -> binrw::BinResult<Self> {
+            fn read_wire(reader: &mut std::io::Cursor<&[u8]>, endian: binrw::Endian, _: $crate::decode_context::DecodeContext) -> binrw::BinResult<Self> {
                 <Self as binrw::BinRead>::read_options(reader, endian, ())
             }
-            fn wire_from_values(values: &mut dyn $crate::values::Values, _: $crate::layout::Layout, name: &'static str) -> Self {
+            fn wire_from_values(values: &mut dyn $crate::values::Values, _: $crate::decode_context::DecodeContext, name: &'static str) -> Self {
                 $crate::values::FromValues::from_values(values, name, $crate::describe::Style::Plain, ())
             }
         }
     )* };
 }
 pub(crate) use wire_plain;
-wire_plain!(u32, u64, Str);
+wire_plain!(u32, u64, HeaderString);
 
 /// Exceeds the size of every structure with a fixed space.
 const MOST_FILLED: u64 = 1 << 20;
@@ -123,10 +123,10 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     const NAME: &'static str;
 
     /// Reads the structure from the position of `reader`.
-    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: Layout) -> BinResult<Self>;
+    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: DecodeContext) -> BinResult<Self>;
 
     /// Makes the structure from the values of its fields, as [`FromValues`] does.
-    fn wire_from_values(values: &mut dyn Values, layout: Layout, name: &'static str) -> Self;
+    fn wire_from_values(values: &mut dyn Values, layout: DecodeContext, name: &'static str) -> Self;
 
     /// Reads the structure from the start of `bytes`, and returns it with the number of bytes read.
     ///
@@ -134,7 +134,7 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     /// Offsets are relative to `bytes`.
     // Values are large, and would be copied from function to function.
     #[inline(always)]
-    fn decode(bytes: &[u8], endian: Endian, layout: Layout) -> Result<(Self, usize)> {
+    fn decode(bytes: &[u8], endian: Endian, layout: DecodeContext) -> Result<(Self, usize)> {
         let mut reader = Cursor::new(bytes);
         let value = Self::read_wire(&mut reader, endian, layout)
             .map_err(|e| Error::from_binrw(Self::NAME, bytes.len() as u64, e))?;
@@ -164,7 +164,7 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     ///
     /// # Errors
     /// The structure's content exceeds the space, or cannot fill it.
-    fn filled(&self, layout: Layout) -> Result<Self> {
+    fn filled(&self, layout: DecodeContext) -> Result<Self> {
         let endian = Endian::Little;
         let mut bytes = self.encode(endian)?;
         let room = usize::try_from(layout.len).unwrap_or(usize::MAX);
@@ -182,10 +182,10 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
 
 impl<C: Count, T: Element> Wire for Counted<C, T> {
     const NAME: &'static str = "list";
-    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, _: Layout) -> BinResult<Self> {
+    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, _: DecodeContext) -> BinResult<Self> {
         Self::read_options(reader, endian, ())
     }
-    fn wire_from_values(values: &mut dyn Values, _: Layout, name: &'static str) -> Self {
+    fn wire_from_values(values: &mut dyn Values, _: DecodeContext, name: &'static str) -> Self {
         Self::from_values(values, name, Style::Plain, ())
     }
 }
@@ -231,13 +231,17 @@ impl<T> DerefMut for Bounded<T> {
 
 impl<T: Wire> BinRead for Bounded<T> {
     /// Size of the space in bytes, and the structure's layout.
-    type Args<'a> = (u64, Layout);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, layout): (u64, Layout)) -> BinResult<Self> {
+    type Args<'a> = (u64, DecodeContext);
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (len, layout): (u64, DecodeContext),
+    ) -> BinResult<Self> {
         let pos = reader.stream_position()?;
         let remaining = remaining(reader)?;
         let bytes = read_exact(reader, len, remaining)?;
         let invalid = |err| binrw::Error::Custom { pos, err: Box::new(err) };
-        match T::decode(&bytes, endian, Layout { len, ..layout }) {
+        match T::decode(&bytes, endian, DecodeContext { len, ..layout }) {
             Ok((value, used)) if used == bytes.len() => Ok(Bounded(value)),
             Ok((_, used)) => {
                 Err(invalid(Error::invalid(T::NAME, "size", len.to_string(), format!("{used}, its content")).at(0)))
@@ -262,8 +266,8 @@ impl<T: Describe> Describe for Bounded<T> {
 
 /// Fills the rest of the space with zeros.
 impl<T: Wire> FromValues for Bounded<T> {
-    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (len, layout): (u64, Layout)) -> Self {
-        let layout = Layout { len, ..layout };
+    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (len, layout): (u64, DecodeContext)) -> Self {
+        let layout = DecodeContext { len, ..layout };
         let value = T::wire_from_values(values, layout, name);
         match value.filled(layout) {
             Ok(value) => Bounded(value),

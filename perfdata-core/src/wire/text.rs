@@ -41,7 +41,7 @@ texts! {
     Text,
     /// A string preceded by its length as a `u32`: text, NUL and padding (perf rounds the length up to a multiple of
     /// 64).
-    Str,
+    HeaderString,
     /// A NUL-terminated string without padding; the value includes the NUL.
     CStr,
 }
@@ -55,10 +55,10 @@ impl Text {
     }
 }
 
-impl Str {
+impl HeaderString {
     /// Returns `text` with the padding of perf: text and NUL are rounded up to a multiple of 64 bytes.
     pub fn new(text: &[u8]) -> Self {
-        Str(Text::padded(text, 64).0)
+        HeaderString(Text::padded(text, 64).0)
     }
 }
 
@@ -95,14 +95,14 @@ impl Describe for Text {
     }
 }
 
-impl BinRead for Str {
+impl BinRead for HeaderString {
     type Args<'a> = ();
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
-        Counted::<u32, u8>::read_options(reader, endian, ()).map(|room| Str(room.into_inner()))
+        Counted::<u32, u8>::read_options(reader, endian, ()).map(|room| HeaderString(room.into_inner()))
     }
 }
 
-impl BinWrite for Str {
+impl BinWrite for HeaderString {
     type Args<'a> = ();
     fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
         let Ok(len) = u32::try_from(self.0.len()) else {
@@ -113,13 +113,13 @@ impl BinWrite for Str {
     }
 }
 
-impl FromValues for Str {
+impl FromValues for HeaderString {
     fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (): ()) -> Self {
-        Str::new(&values.text(name, usize::MAX))
+        HeaderString::new(&values.text(name, usize::MAX))
     }
 }
 
-impl Describe for Str {
+impl Describe for HeaderString {
     fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
         v.leaf(name, 4, Leaf::Count(self.0.len() as u64));
         v.leaf(name, self.0.len(), Leaf::Text(&self.0));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use perfdata_core::describe::{Describe, Style, WireSize, opaque};
 use perfdata_core::feature::{Feature, FeatureId, Section, tracing};
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 
 /// One section as stored in a recording.
 struct Raw {
@@ -15,7 +15,7 @@ struct Raw {
     id: FeatureId,
     bytes: Vec<u8>,
     endian: Endian,
-    layout: Layout,
+    layout: DecodeContext,
     /// Whether it comes from a pipe, whose records some tools pad.
     pipe: bool,
 }
@@ -115,7 +115,7 @@ fn sections(folder: &str) -> Vec<Raw> {
     for path in paths {
         let bytes = fs::read(&path).expect("the file was listed a moment ago");
         let name = path.strip_prefix(&dir).unwrap_or(&path).display().to_string();
-        let mut layout = Layout::default();
+        let mut layout = DecodeContext::default();
         walk(&bytes, &mut |id, bytes, endian, pipe| {
             if id == 7 {
                 layout.nr_cpus_available = number(bytes, 0, 4, endian).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);

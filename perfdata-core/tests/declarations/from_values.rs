@@ -1,9 +1,9 @@
 //! What a value tells a visitor makes the same value again: `FromValues` is the inverse of `Describe`.
 
-use perfdata_core::Layout;
+use perfdata_core::DecodeContext;
+use perfdata_core::decode_context::BranchForm;
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{Feature, Section};
-use perfdata_core::layout::BranchForm;
 use perfdata_core::record::{Body, Sample};
 use perfdata_core::values::Values;
 use perfdata_core::wire::until_nul;
@@ -136,7 +136,7 @@ fn every_feature_is_made_from_what_it_tells() {
         // What the section does not say itself.
         let is_old =
             matches!(&case.value, Feature::BuildIds(ids) if ids.0.iter().any(|entry| entry.build_id.pid.is_none()));
-        let layout = Layout { build_id_without_pid: is_old, ..feature_values::layout() };
+        let layout = DecodeContext { build_id_without_pid: is_old, ..feature_values::layout() };
         let made = Section::from_values(case.id, &mut replay, &layout).expect("a known feature");
         assert_eq!(replay.0.next(), None, "{}", case.id);
         assert_eq!(Steps::of(&made.value), Steps::of(&case.value), "{}", case.id);
@@ -153,11 +153,11 @@ fn every_record_is_made_from_what_it_tells() {
         }
         let trailer = case.record.sample_id.as_ref().map_or(0, |_| case.layout.trailer_len());
         let len = (case.little.len() - 8 - trailer) as u64;
-        let layout = Layout { misc: case.record.misc, len, ..case.layout };
+        let layout = DecodeContext { misc: case.record.misc, len, ..case.layout };
         let layout = match &case.record.body {
             Body::Sample(Sample { branch_stack: Some(stack), .. }) => {
                 let branch_form = BranchForm { hw_idx: stack.hw_idx.is_some(), counters: !stack.counters.is_empty() };
-                Layout { branch_form, ..layout }
+                DecodeContext { branch_form, ..layout }
             }
             _ => layout,
         };

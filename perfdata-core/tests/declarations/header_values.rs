@@ -6,7 +6,7 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::header::{FeatureBitmap, FileHeader, FileSection, Magic, PipeHeader, WordSize};
 use perfdata_core::record::{RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -18,7 +18,8 @@ fn check<T: Wire + PartialEq + std::fmt::Debug>(value: &T, little: &str, big: &s
     for (endian, text) in [(Endian::Little, little), (Endian::Big, big)] {
         let bytes = hex(text);
         assert_eq!(value.encode(endian).unwrap(), bytes, "{endian:?}");
-        let (read, used) = T::decode(&bytes, endian, Layout { len: bytes.len() as u64, ..Layout::default() }).unwrap();
+        let (read, used) =
+            T::decode(&bytes, endian, DecodeContext { len: bytes.len() as u64, ..DecodeContext::default() }).unwrap();
         assert_eq!((&read, used), (value, bytes.len()), "{endian:?}");
     }
 }
@@ -116,7 +117,7 @@ fn attribute_of_the_last_size() {
          0300000000000000 01000000 02000000 1100000000000000 2200000000000000 0100020000000000
          ff00000000000000 00200000 01000000 0f00000000000000 00100000 7f00 0000 00080000 05000000
          3300000000000000 4400000000000000 5500000000000000";
-    let (attr, used) = Attr::decode(&hex(little), Endian::Little, Layout::default()).unwrap();
+    let (attr, used) = Attr::decode(&hex(little), Endian::Little, DecodeContext::default()).unwrap();
     assert_eq!(used, 144);
     assert_eq!((attr.clockid, attr.sample_max_stack, attr.config4), (Some(1), Some(127), Some(0x55)));
     let action = attr.aux_action.unwrap();
@@ -161,7 +162,7 @@ fn attribute_of_every_size() {
         "0000000000000044",
         "0000000000000055",
     ];
-    let (whole, _) = Attr::decode(&hex(&fields.concat()), Endian::Little, Layout::default()).unwrap();
+    let (whole, _) = Attr::decode(&hex(&fields.concat()), Endian::Little, DecodeContext::default()).unwrap();
     for (at, (size, _)) in SIZES.iter().enumerate() {
         let with_size = |bytes: &[&str], size_bytes: &[u8]| {
             let mut bytes = hex(&bytes[..at + 2].concat());
@@ -172,7 +173,7 @@ fn attribute_of_every_size() {
         let little = with_size(&fields, &size.to_le_bytes());
         let big = with_size(&words, &size.to_be_bytes());
         let from = |bytes: u32, value: bool| assert_eq!(value, *size >= bytes, "{size}");
-        let (attr, _) = Attr::decode(&hex(&little), Endian::Little, Layout::default()).unwrap();
+        let (attr, _) = Attr::decode(&hex(&little), Endian::Little, DecodeContext::default()).unwrap();
         from(72, attr.config2 == Some(0x22));
         from(80, attr.branch_sample_type.is_some() && attr.branch_sample_type == whole.branch_sample_type);
         from(96, (attr.sample_regs_user, attr.sample_stack_user, attr.clockid) == (Some(0xff), Some(0x2000), Some(1)));

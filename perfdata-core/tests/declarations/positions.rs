@@ -4,7 +4,7 @@
 use perfdata_core::attr::{Attr, AttrFlags, SampleType};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType, SampleId};
 use perfdata_core::wire::{Wire, encode_words};
-use perfdata_core::{Endian, Event, Events, Layout};
+use perfdata_core::{DecodeContext, Endian, Event, Events};
 
 /// The parts of a SAMPLE that are one word, in no special order.
 const WORDS: [SampleType; 9] = [
@@ -50,7 +50,7 @@ fn record(kind: RecordType, words: usize, zeros: usize, endian: Endian) -> Vec<u
 }
 
 fn decode(raw: &RawRecord<'_>, events: &Events) -> Record {
-    Record::decode(raw, &Layout::of_attr(&events[0].attr)).expect("all parts are there")
+    Record::decode(raw, &DecodeContext::of_attr(&events[0].attr)).expect("all parts are there")
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn headers() {
         number = number.wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(17);
         let bytes = number.to_le_bytes();
         for endian in [Endian::Little, Endian::Big] {
-            let (declared, _) = RecordHeader::decode(&bytes, endian, Layout::default()).expect("8 bytes");
+            let (declared, _) = RecordHeader::decode(&bytes, endian, DecodeContext::default()).expect("8 bytes");
             assert_eq!(RecordHeader::parse(&bytes, endian), Some(declared));
         }
     }

@@ -8,7 +8,7 @@ use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::recover;
-use perfdata_convert::stages::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
+use perfdata_convert::stages::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
@@ -73,7 +73,7 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
     let swap = |unknown| Box::new(Swap::new(Target::Other, unknown)) as Box<dyn Stage>;
     let compat = |version: &str| Box::new(Compat::new(version.parse().expect("a release"))) as Box<dyn Stage>;
     let build_ids = |select, place| {
-        let known = Known::parse("0123456789abcdef0123456789abcdef01234567 /bin/true").expect("a list");
+        let known = KnownBuildIds::parse("0123456789abcdef0123456789abcdef01234567 /bin/true").expect("a list");
         let nowhere = Sysroot::new(Some(PathBuf::from("/nonexistent")));
         Box::new(BuildIds::new(select, place, Resolver::new(known, nowhere, None))) as Box<dyn Stage>
     };
@@ -87,8 +87,8 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
         }
         5 => vec![compat("5.1")],
         6 => vec![compat("6.1"), swap(Unknown::Error)],
-        7 => vec![build_ids(Select::Hit, Place::Table)],
-        8 => vec![build_ids(Select::All, Place::Mmap2)],
+        7 => vec![build_ids(Select::Hit, Storage::Table)],
+        8 => vec![build_ids(Select::All, Storage::Mmap2)],
         _ => vec![Box::new(Decompress::default()) as Box<dyn Stage>, swap(Unknown::Error)],
     };
     let to = match choice / 10 % 3 {

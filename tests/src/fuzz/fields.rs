@@ -11,7 +11,7 @@ use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::read::{RecordingReader, StreamItem};
 use perfdata_core::record::{RawRecord, RecordHeader};
 use perfdata_core::wire::Wire;
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
 use super::{conversions, copy, recordings};
@@ -100,7 +100,7 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
             Change::Field { field, value } => {
                 let bytes = event.attr.encode(endian).map_err(|e| e.to_string())?;
                 let bytes = with_field(&event.attr, bytes, 0, *field, value, endian);
-                let layout = Layout { attr_room: bytes.len() as u32, ..Layout::default() };
+                let layout = DecodeContext { attr_room: bytes.len() as u32, ..DecodeContext::default() };
                 if let Ok((attr, _)) = Attr::decode(&bytes, endian, layout) {
                     event.attr = attr;
                 }

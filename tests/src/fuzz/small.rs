@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::{Conversion, Stage};
-use perfdata_convert::stages::build_ids::{Known, elf};
+use perfdata_convert::stages::build_ids::{KnownBuildIds, elf};
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_core::Endian;
 use perfdata_core::read::{Decompressor, Limits};
@@ -66,11 +66,11 @@ pub(super) fn elf_seeds() -> Vec<Vec<u8>> {
 pub(super) fn known(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if !text.starts_with("file://") {
-        let _ = Known::parse(&text);
+        let _ = KnownBuildIds::parse(&text);
     }
     let file = tempfile::NamedTempFile::new().expect("files can be made");
     fs::write(file.path(), data).expect("files can be written");
-    let _ = Known::parse(&format!("file://{}", file.path().display()));
+    let _ = KnownBuildIds::parse(&format!("file://{}", file.path().display()));
 }
 
 /// Returns lists as users and perf write them.

@@ -2,7 +2,7 @@
 
 use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, EventType, ReadFormat, SampleType};
 use perfdata_core::feature::{Compression, CompressionType, EventDescs, Feature, FeatureId, NrCpus, SampleTime};
-use perfdata_core::wire::Str;
+use perfdata_core::wire::HeaderString;
 use perfdata_core::{Endian, Event, Recording, Result};
 
 use crate::synth::tracing;
@@ -128,16 +128,16 @@ pub(super) fn model(mix: Mix, endian: Endian) -> Result<Recording> {
     let mut descs = Vec::new();
     for (at, &(kind, config, name)) in mix.events().iter().enumerate() {
         let attr = attr(mix, at, kind, config);
-        descs.push((attr.clone(), Str::new(name.as_bytes()), ids(at)));
+        descs.push((attr.clone(), HeaderString::new(name.as_bytes()), ids(at)));
         recording.events.push(Event { attr, ids: ids(at) });
     }
     let arch = if endian == Endian::Big { "s390x" } else { "x86_64" };
-    let words = ["/usr/bin/perf", "record", mix.name()].map(|word| Str::new(word.as_bytes()));
+    let words = ["/usr/bin/perf", "record", mix.name()].map(|word| HeaderString::new(word.as_bytes()));
     let mut features = vec![
-        (FeatureId::HOSTNAME, Feature::Hostname(Str::new(b"generated"))),
-        (FeatureId::OSRELEASE, Feature::OsRelease(Str::new(b"6.1.0-generated"))),
-        (FeatureId::VERSION, Feature::Version(Str::new(b"6.1.187"))),
-        (FeatureId::ARCH, Feature::Arch(Str::new(arch.as_bytes()))),
+        (FeatureId::HOSTNAME, Feature::Hostname(HeaderString::new(b"generated"))),
+        (FeatureId::OSRELEASE, Feature::OsRelease(HeaderString::new(b"6.1.0-generated"))),
+        (FeatureId::VERSION, Feature::Version(HeaderString::new(b"6.1.187"))),
+        (FeatureId::ARCH, Feature::Arch(HeaderString::new(arch.as_bytes()))),
         (FeatureId::NRCPUS, Feature::NrCpus(NrCpus { available: CPUS, online: CPUS })),
         (FeatureId::CMDLINE, Feature::CmdLine(words.to_vec().into())),
         (FeatureId::SAMPLE_TIME, Feature::SampleTime(SampleTime { first: 0, last: 0 })),

@@ -9,7 +9,7 @@ use perfdata_core::record::{
     Body, Comm, Cpu, Inode, MISC_COMM_EXEC, Mmap, Mmap2, NoBody, RawRecord, ReadValue, Record, RecordType, Regs,
     RegsAbi, Sample, SampleId, StackUser, SwitchCpuWide, Task, Tid,
 };
-use perfdata_core::wire::{LayoutList, List, Rest, Text};
+use perfdata_core::wire::{ContextList, List, Rest, Text};
 use perfdata_write::{Compressor, RecordSink};
 
 use super::Generator;
@@ -211,7 +211,7 @@ impl<'a> Stream<'a> {
                 time_running: None,
                 id: Some(id),
                 lost: None,
-                values: LayoutList(Vec::new()),
+                values: ContextList(Vec::new()),
             }),
             callchain: has(SampleType::CALLCHAIN).then(|| chain.clone().into()),
             raw: has(SampleType::RAW).then(|| self.raw(pid).into()),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, fs::File, io::BufReader, path::Path, process::Command, time::Duration};
 
-use perfdata_convert::inspect::show::{map, page, survey::Survey};
+use perfdata_convert::inspect::show::{map, page, survey::ChartData};
 use perfdata_convert::io::Input;
 use perfdata_tests::skipped;
 use perfdata_tests::{
@@ -14,8 +14,8 @@ use serde_json::Value;
 
 const TEMPLATE: &str = include_str!("../../../perfdata-convert/src/inspect/show/page.html");
 
-fn survey(recording: &Recording) -> Result<Survey, String> {
-    Input::open(&recording.path).and_then(Survey::of).map_err(|error| error.to_string())
+fn survey(recording: &Recording) -> Result<ChartData, String> {
+    Input::open(&recording.path).and_then(ChartData::of).map_err(|error| error.to_string())
 }
 
 /// Returns the numbers in a page.

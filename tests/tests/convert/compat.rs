@@ -20,7 +20,7 @@ use perfdata_core::record::{
     self, Body, BranchEntry, BranchFlags, BranchStack, CallchainContext, Comm, Cpu, CpuMapType, CpuSet, GroupValue,
     MISC_COMM_EXEC, MISC_MMAP_DATA, Mmap2, RawRecord, ReadValue, Record, RecordType, Sample, SampleId, Tid, Weights,
 };
-use perfdata_core::wire::{LayoutList, List, Str, Text};
+use perfdata_core::wire::{ContextList, HeaderString, List, Text};
 use perfdata_core::{Endian as Order, Event, Events, Version};
 use perfdata_tests::convert::{Whole, convert, perfconv};
 use perfdata_tests::is_thorough;
@@ -301,10 +301,10 @@ fn made(folder: &Path) -> PathBuf {
     recording.events.push(Event { attr: attr(BranchSampleType::COUNTERS | BranchSampleType::HW_INDEX), ids: vec![11] });
     recording.events.push(Event { attr: attr(BranchSampleType::HW_INDEX), ids: vec![12] });
     let described = recording.events.iter().zip([b"first", &b"other"[..]]);
-    let described = described.map(|(event, name)| (event.attr.clone(), Str::new(name), event.ids.clone()));
+    let described = described.map(|(event, name)| (event.attr.clone(), HeaderString::new(name), event.ids.clone()));
     let section = Feature::EventDescs(EventDescs::new(described.collect()).expect("of one size"));
     recording.set_feature(FeatureId::EVENT_DESC, section).expect("a section");
-    recording.set_feature(FeatureId::ARCH, Feature::Arch(Str::new(b"x86_64"))).expect("a section");
+    recording.set_feature(FeatureId::ARCH, Feature::Arch(HeaderString::new(b"x86_64"))).expect("a section");
 
     let path = folder.join("made.data");
     let gaps: Vec<u8> = Vec::new();
@@ -340,7 +340,7 @@ fn made(folder: &Path) -> PathBuf {
         time_running: None,
         id: None,
         lost: None,
-        values: LayoutList(vec![value(time, 11), value(time + 1, 12)]),
+        values: ContextList(vec![value(time, 11), value(time + 1, 12)]),
     };
     let branch = |from, to| {
         let flags = BranchFlags::default().with("predicted", 1).and_then(|flags| flags.with("privilege", 1));

@@ -9,8 +9,8 @@ use perfdata_convert::stages::edit::{self, Change, Edit};
 use perfdata_core::container_layout::{ContainerLayout, Part, SlotContent};
 use perfdata_core::feature::{FeatureId, Section, TABLE};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::wire::{Str, Wire};
-use perfdata_core::{Endian, Layout, Recording as Model};
+use perfdata_core::wire::{HeaderString, Wire};
+use perfdata_core::{DecodeContext, Endian, Recording as Model};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::recordings::{self, Container, Form, Recording, fixture};
 use perfdata_tests::{is_thorough, per_fixture, synth};
@@ -52,7 +52,7 @@ fn only_the_section_changes(recording: &Recording) -> Result<(), String> {
     }
     let endian = found.recording.endian;
     let number = if endian == Endian::Little { 77u32.to_le_bytes() } else { 77u32.to_be_bytes() };
-    let name = Str::new(b"elsewhere").encode(endian).map_err(|error| error.to_string())?;
+    let name = HeaderString::new(b"elsewhere").encode(endian).map_err(|error| error.to_string())?;
     features.insert(FeatureId::HOSTNAME, name);
     features.insert(FeatureId::CLN_SIZE, number.to_vec());
     features.insert(FeatureId(60), b"from the future".to_vec());
@@ -160,7 +160,7 @@ fn sections_come_back(bytes: Vec<u8>, seen: &Mutex<BTreeSet<FeatureId>>) -> Resu
 }
 
 fn shows_as(id: FeatureId, bytes: &[u8], recording: &Model, value: &str) -> bool {
-    let section = Section::decode(id, bytes, recording.endian, &Layout::default());
+    let section = Section::decode(id, bytes, recording.endian, &DecodeContext::default());
     section.is_ok_and(|section| json_of(&section) == value)
 }
 

@@ -14,7 +14,7 @@ use perfdata_core::feature::{Compression, Feature, FeatureId, SampleTime, Sectio
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::is_compressed;
 use perfdata_core::record::{RawRecord, RecordType};
-use perfdata_core::wire::Str;
+use perfdata_core::wire::HeaderString;
 use perfdata_tests::convert::{Converted, Whole, convert};
 use perfdata_tests::recordings::{self, Container, Form, Recording};
 use perfdata_tests::synth;
@@ -245,12 +245,12 @@ impl Stage for Rename {
 
     fn begin(&mut self, recording: &mut Model, _: &mut perfdata_core::container_layout::ContainerLayout) -> Result<()> {
         recording.features.remove(&FeatureId::CPUDESC);
-        Ok(recording.set_feature(FeatureId::OSRELEASE, Feature::OsRelease(Str::new(self.begin)))?)
+        Ok(recording.set_feature(FeatureId::OSRELEASE, Feature::OsRelease(HeaderString::new(self.begin)))?)
     }
 
     fn finish(&mut self, recording: &mut Model, _: &mut Link<'_>) -> Result<()> {
         recording.features.remove(&FeatureId::CPUID);
-        Ok(recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(Str::new(self.end)))?)
+        Ok(recording.set_feature(FeatureId::HOSTNAME, Feature::Hostname(HeaderString::new(self.end)))?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use perfdata_core::header::{ContainerKind, FileHeader, FileSection};
 use perfdata_core::wire::Wire;
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 use perfdata_tests::synth::{self, Buf, file::Magic, pipe::Pipe, record::frame};
 
 use crate::fields::{Spot, spots};
@@ -155,10 +155,10 @@ impl Sections {
         let endian = if bytes.starts_with(b"2ELIFREP") { Endian::Big } else { Endian::Little };
         let section = |at: usize| {
             let bytes = bytes.get(at..)?;
-            FileSection::decode(bytes, endian, Layout::default()).ok().map(|(section, _)| (at, section))
+            FileSection::decode(bytes, endian, DecodeContext::default()).ok().map(|(section, _)| (at, section))
         };
         if ContainerKind::recognise(bytes).is_some_and(|(kind, _)| kind == ContainerKind::File)
-            && let Ok((header, _)) = FileHeader::decode(bytes, endian, Layout::default())
+            && let Ok((header, _)) = FileHeader::decode(bytes, endian, DecodeContext::default())
         {
             let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             let entry = whole(header.attr_size);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use perfdata_convert::inspect::show::paths::Paths;
 use perfdata_core::{
-    Endian, Layout, Recording,
+    DecodeContext, Endian, Recording,
     attr::Attr,
     container_layout::{ContainerLayout, FileLayout, Part},
     describe::{Describe, Leaf, Style},
@@ -91,13 +91,13 @@ impl Found {
 
     fn of_file(&mut self, bytes: &[u8], file: &FileLayout, recording: &Recording) {
         let endian = recording.endian;
-        if let Ok((header, _)) = FileHeader::decode(bytes, endian, Layout::default()) {
+        if let Ok((header, _)) = FileHeader::decode(bytes, endian, DecodeContext::default()) {
             self.of_value("file header", 0, &header);
         }
         let entry = usize::try_from(file.header.attr_size).unwrap_or(usize::MAX);
         let attrs = slice(bytes, file.header.attrs);
         let room = u32::try_from(file.header.attr_size - FileSection::SIZE).unwrap_or(u32::MAX);
-        let layout = Layout { attr_room: room, ..Layout::default() };
+        let layout = DecodeContext { attr_room: room, ..DecodeContext::default() };
         let mut at = start(file.header.attrs);
         for attr in attrs.chunks_exact(entry) {
             if let Ok((value, used)) = Attr::decode(attr, endian, layout) {
@@ -122,7 +122,7 @@ impl Found {
     }
 
     fn of_section(&mut self, name: &str, at: usize, bytes: &[u8], endian: Endian) {
-        if let Ok((section, _)) = FileSection::decode(bytes, endian, Layout::default()) {
+        if let Ok((section, _)) = FileSection::decode(bytes, endian, DecodeContext::default()) {
             self.of_value(name, at, &section);
         }
     }
@@ -139,7 +139,7 @@ impl Found {
             && let Some(id) = raw.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok())
             && let Some(section) = raw.bytes.get(RecordHeader::SIZE + 8..)
         {
-            let layout = Layout { nr_cpus_available: model.nr_cpus_available(), ..Layout::default() };
+            let layout = DecodeContext { nr_cpus_available: model.nr_cpus_available(), ..DecodeContext::default() };
             if let Ok(section) = Section::decode(FeatureId(id), section, raw.endian, &layout) {
                 self.of_value(&format!("feature {}", FeatureId(id)), body + 8, &section);
             }

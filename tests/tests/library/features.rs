@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use perfdata_core::describe::{Describe, Style, WireSize, opaque};
 use perfdata_core::feature::{Feature, FeatureId, Section, TABLE};
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 use perfdata_tests::synth::{FeatureCase, feature};
 
 fn decode(case: &FeatureCase, endian: Endian) -> Section {
-    let layout = Layout { nr_cpus_available: case.cpus.0, ..Layout::default() };
+    let layout = DecodeContext { nr_cpus_available: case.cpus.0, ..DecodeContext::default() };
     Section::decode(FeatureId(case.bit), &case.section, endian, &layout)
         .unwrap_or_else(|error| panic!("{}: {error}", case.name))
 }

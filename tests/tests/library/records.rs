@@ -6,7 +6,7 @@ use perfdata_core::attr::Attr;
 use perfdata_core::describe::{Describe, Style, WireSize};
 use perfdata_core::record::{RawRecord, Record, RecordHeader, RecordType, TABLE};
 use perfdata_core::wire::Wire;
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 use perfdata_tests::synth::record::{Case, cases, unknown_cases};
 
 const ORDERS: [Endian; 2] = [Endian::Little, Endian::Big];
@@ -17,9 +17,9 @@ fn all(endian: Endian) -> Vec<Case> {
 }
 
 /// Returns the layout of a record according to the case's attribute.
-fn layout(case: &Case, endian: Endian) -> Layout {
+fn layout(case: &Case, endian: Endian) -> DecodeContext {
     let bytes = case.attr.bytes(endian == Endian::Big);
-    Layout::of_attr(&Attr::decode(&bytes, endian, Layout::default()).expect("the attribute is read").0)
+    DecodeContext::of_attr(&Attr::decode(&bytes, endian, DecodeContext::default()).expect("the attribute is read").0)
 }
 
 fn read(case: &Case, endian: Endian) -> Record {

@@ -11,7 +11,7 @@ use perfdata_core::{
     container_layout::ContainerLayout,
     feature::{Feature, FeatureId},
     header,
-    wire::Str,
+    wire::HeaderString,
 };
 use perfdata_tests::{
     convert::{Whole, convert},
@@ -81,7 +81,7 @@ const EDITS: &[Edit] = &[
     Edit {
         name: "longer feature",
         file: |file| file.set_feature(3, Buf::new(file.big).str(LONG_NAME).bytes),
-        model: |model| set(model, FeatureId::HOSTNAME, Feature::Hostname(Str::new(LONG_NAME.as_bytes()))),
+        model: |model| set(model, FeatureId::HOSTNAME, Feature::Hostname(HeaderString::new(LONG_NAME.as_bytes()))),
         shows: Some((Question::Header, "# hostname : a name that is so much longer than the one before")),
     },
     Edit {

@@ -7,7 +7,7 @@ use perfdata_core::record::{
     Auxtrace, Body, Comm, RawRecord, Record, RecordType, Sample, SampleId, Task, Throttle, Tid,
 };
 use perfdata_core::wire::{Text, Wire};
-use perfdata_core::{Endian, Event, Events, Layout, Recording};
+use perfdata_core::{DecodeContext, Endian, Event, Events, Recording};
 use perfdata_tests::convert::Whole;
 use perfdata_tests::recordings;
 use perfdata_tests::synth::record::cases;
@@ -145,7 +145,7 @@ fn what_is_read_is_encoded() {
     for endian in ORDERS {
         for case in cases(endian == Endian::Big) {
             let bytes = case.attr.bytes(endian == Endian::Big);
-            let attr = Attr::decode(&bytes, endian, Layout::default()).expect("an attribute").0;
+            let attr = Attr::decode(&bytes, endian, DecodeContext::default()).expect("an attribute").0;
             let events: Events = [Event { attr, ids: vec![1] }].into_iter().collect();
             let raw = RawRecord::first(&case.record, endian, 0).expect("a record");
             let record = Record::decode(&raw, &events.layout_of(&raw)).expect("a record");

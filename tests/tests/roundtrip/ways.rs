@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
+use perfdata_convert::stages::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
@@ -181,9 +181,9 @@ fn inject(recording: &Recording, path: &Path) -> Result<Trip, Stop> {
         let edit = Edit::new([(FeatureId::BUILD_ID.to_string(), change)]);
         Ok(vec![Box::new(edit.map_err(|error| Stop::Refused(error.to_string()))?)])
     };
-    let known = Known::parse(&made_up_ids(path)?).map_err(|error| Stop::Refused(error.to_string()))?;
+    let known = KnownBuildIds::parse(&made_up_ids(path)?).map_err(|error| Stop::Refused(error.to_string()))?;
     let nowhere = Sysroot::new(Some(PathBuf::from("/nowhere")));
-    let add = BuildIds::new(Select::All, Place::Table, Resolver::new(known, nowhere, None));
+    let add = BuildIds::new(Select::All, Storage::Table, Resolver::new(known, nowhere, None));
     let with = step(path, None, vec![Box::new(add)])?;
     let without = step(&with.path(), None, back()?)?;
     Ok(Trip { made: vec![with, without], expected: Expected::Other(step(path, None, back()?)?) })

@@ -14,7 +14,7 @@ use crate::count::Counts;
 use crate::error::Result;
 use crate::inspect::show::paths::fields;
 use crate::inspect::show::tallies::Tallies;
-use crate::inspect::show::text::{Limits, Line, push_hex, quoted};
+use crate::inspect::show::text::{Line, TextLimits, push_hex, quoted};
 use perfdata_session::EventNames;
 
 /// The result of reading a whole recording.
@@ -152,7 +152,7 @@ fn compare_feature(id: FeatureId, a: &Recording, b: &Recording, found: &mut Foun
             let text = |bytes: Option<&Vec<u8>>, section: Option<Section>| {
                 let bytes = bytes?;
                 let Some(section) = section else { return Some(format!("{} bytes, damaged", bytes.len())) };
-                let mut line = Line::new(Limits::BRIEF);
+                let mut line = Line::new(TextLimits::BRIEF);
                 section.value.describe("", Style::Plain, &mut line);
                 Some(line.out)
             };

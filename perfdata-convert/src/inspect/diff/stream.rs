@@ -11,14 +11,14 @@ use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::describe::{Describe, Style};
 use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, Record, RecordType};
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 
 use super::model::Side;
 use super::{Difference, Found, compare_fields};
 use crate::error::Result;
 use crate::inspect::show::misc_names;
 use crate::inspect::show::paths::fields;
-use crate::inspect::show::text::{Limits, Line, push_hex};
+use crate::inspect::show::text::{Line, TextLimits, push_hex};
 use crate::inspect::walk::{Item, walk};
 use crate::io::BoxedSource;
 use crate::leftover::without_place;
@@ -29,7 +29,7 @@ pub(super) struct Entry {
     offset: u64,
     inner: Option<usize>,
     endian: Endian,
-    layout: Layout,
+    layout: DecodeContext,
     /// The whole record, or bytes that are not a record.
     bytes: Vec<u8>,
     /// Size in bytes, and hash, of data that follow the record and are not part of its size.
@@ -40,7 +40,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    fn new(raw: &RawRecord<'_>, inner: Option<usize>, layout: Layout) -> Self {
+    fn new(raw: &RawRecord<'_>, inner: Option<usize>, layout: DecodeContext) -> Self {
         Entry {
             offset: raw.offset,
             inner,
@@ -92,7 +92,7 @@ impl Entry {
         match (&self.end, self.record()) {
             (Some(why), _) => why.clone(),
             (None, Some(record)) => {
-                let mut line = Line::new(Limits::BRIEF);
+                let mut line = Line::new(TextLimits::BRIEF);
                 record.describe("", Style::Plain, &mut line);
                 format!("at {}: {}", self.place(), line.out)
             }
@@ -179,7 +179,7 @@ pub(super) fn read(mut reader: BoxedSource, across: bool, mut send: impl FnMut(E
     }
     if let Some(end) = end {
         let last = RawRecord { offset: 0, kind: RecordType(0), misc: 0, bytes: &[], endian: Endian::Little };
-        send(Entry { end: Some(end), ..Entry::new(&last, None, Layout::default()) });
+        send(Entry { end: Some(end), ..Entry::new(&last, None, DecodeContext::default()) });
     }
     side.compared.settle();
     if let ContainerLayout::Pipe(head) = reader.container_layout() {

@@ -289,7 +289,7 @@ mod tests {
     use perfdata_core::attr::{Attr, AttrFlags, SampleType};
     use perfdata_core::record::{Body, Comm, Record, SampleId};
     use perfdata_core::wire::Text;
-    use perfdata_core::{Endian, Event, Layout};
+    use perfdata_core::{DecodeContext, Endian, Event};
 
     fn at(comms: &mut Comms, time: u64, tid: u32) {
         comms.youngest = comms.youngest.max(time);
@@ -315,7 +315,7 @@ mod tests {
     fn records_say_what_decoding_says() {
         let flags = AttrFlags::default().with_sample_id_all(true);
         let attr = Attr { sample_type: SampleType::TIME, flags, ..Attr::default() };
-        let layout = Layout::of_attr(&attr);
+        let layout = DecodeContext::of_attr(&attr);
         let events: Events = [Event { attr, ids: vec![] }].into_iter().collect();
         let task = Task { pid: 1, ppid: 2, tid: 3, ptid: 4, time: 0 };
         let comm = Comm { pid: 5, tid: 6, comm: Text::padded(b"name", 8) };

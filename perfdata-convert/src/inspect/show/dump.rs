@@ -18,8 +18,8 @@ use super::part_name;
 use super::record::Shown;
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::inspect::batch::{Batch, Intake, in_order};
-use crate::inspect::feed::{Feed, Job, Known};
+use crate::inspect::batch::{Batch, JobQueue, in_order};
+use crate::inspect::dispatch::{Dispatcher, Job, StateAt};
 use crate::inspect::walk::{Item, walk};
 use crate::io::{BoxedSource, Input, InputSource};
 use crate::leftover::Leftover;
@@ -69,7 +69,7 @@ impl Dump {
             _ => {}
         }
         let take = |text: String| printer.out.write_all(text.as_bytes()).map_err(Error::io("standard output"));
-        let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
+        let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known);
         let work = |job: Job<_>| job.finish(text_of);
         let Fed { counts, shown, mut damage, unreadable } =
             in_order(|intake| self.feed(&mut reader, intake), work, take)?;
@@ -106,9 +106,9 @@ struct Fed {
 
 impl Dump {
     /// Submits all selected records.
-    fn feed(&self, reader: &mut BoxedSource, intake: &mut Intake<'_, Job<String>>) -> Result<Fed> {
-        let text_of = |batch: &Batch, known: Known<'_>| self.text_of(batch, known);
-        let mut feed = Feed::new(reader.recording().endian, intake, text_of);
+    fn feed(&self, reader: &mut BoxedSource, intake: &mut JobQueue<'_, Job<String>>) -> Result<Fed> {
+        let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known);
+        let mut feed = Dispatcher::new(reader.recording().endian, intake, text_of);
         let (mut counts, mut shown) = (Counts::default(), 0_u64);
         let (mut damage, mut unreadable) = (Vec::new(), 0);
         let mut left = self.limit;
@@ -148,7 +148,7 @@ impl Dump {
     }
 
     /// Returns the output for a batch of records.
-    fn text_of(&self, batch: &Batch, Known { recording, names }: Known<'_>) -> String {
+    fn text_of(&self, batch: &Batch, StateAt { recording, names }: StateAt<'_>) -> String {
         let mut text = String::new();
         let registers = Registers::of(recording);
         for (raw, inner) in batch.records() {

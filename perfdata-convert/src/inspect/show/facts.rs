@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use perfdata_core::feature::{ClockData, Feature, FeatureId, SampleTime};
 use perfdata_core::record::{Aux, AuxFlags, Lost, LostSamples, MISC_LOST_SAMPLES_BPF, RawRecord, RecordType};
-use perfdata_core::{Layout, Recording};
+use perfdata_core::{DecodeContext, Recording};
 
 use super::comms::Comms;
 use super::date::Date;
@@ -92,7 +92,7 @@ impl Facts {
 
     fn other(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         self.kernel_records = self.kernel_records.saturating_add(u64::from(record.kind.is_kernel()));
-        let layout = Layout::default();
+        let layout = DecodeContext::default();
         match record.kind {
             RecordType::LOST => {
                 let lost = record.decode_body::<Lost>(layout).map_or(0, |body| body.lost);

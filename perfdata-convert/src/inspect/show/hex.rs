@@ -6,7 +6,7 @@ use perfdata_core::describe::{Leaf, Visitor};
 
 use super::json::Json;
 use super::paths::Paths;
-use super::text::{Limits, push_hex, push_leaf};
+use super::text::{TextLimits, push_hex, push_leaf};
 
 /// The bytes of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn each_span(describe: impl FnOnce(&mut dyn Visitor), mut see: impl FnMut(Sp
                     let _ = write!(shown, "{count}");
                 }
                 Leaf::Bytes(_) | Leaf::Opaque(_) | Leaf::Pad(_) => {}
-                value => push_leaf(&mut shown, size, value, Limits::NONE),
+                value => push_leaf(&mut shown, size, value, TextLimits::NONE),
             }
             see(Span { at, size, field, value: shown });
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 
 use super::seconds;
-use super::survey::{Room, Survey};
+use super::survey::{ChartData, Room};
 use super::tallies::Tally;
 use super::text::escaped;
 
@@ -20,7 +20,7 @@ const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 const NARROWEST: usize = 40;
 
 /// Draws the recording in lines of at most `width` characters, with terminal colours.
-pub fn draw(survey: &Survey, width: usize) -> String {
+pub fn draw(survey: &ChartData, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
     let size = survey.size();
@@ -87,7 +87,7 @@ fn draw_legend(out: &mut String, rooms: &[Room], size: u64) {
 }
 
 /// Draws a row for each type of record: the number of its bytes along the stream.
-fn draw_types(out: &mut String, survey: &Survey, width: usize) {
+fn draw_types(out: &mut String, survey: &ChartData, width: usize) {
     let mut tallies: Vec<_> = survey.overview.tallies().iter().collect();
     tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.bytes));
     let name = tallies.iter().map(|(kind, _)| kind.to_string().len()).max().unwrap_or(0);

@@ -19,7 +19,7 @@ use super::endian_name;
 use super::facts::Facts;
 use super::json::Json;
 use super::tallies::Tallies;
-use super::text::{Limits, Tree, escaped};
+use super::text::{TextLimits, Tree, escaped};
 use crate::count::Counts;
 use crate::error::Result;
 use crate::inspect::verify::wrong_end;
@@ -269,7 +269,7 @@ impl Overview {
                 (None, period) => format!("a sample every {}", period.unwrap_or(0)),
             };
             let _ = writeln!(out, "  {name}: {rate}");
-            let mut tree = Tree::new(2, Limits::BRIEF);
+            let mut tree = Tree::new(2, TextLimits::BRIEF);
             tree.zeros = in_full;
             event.attr.describe("", Style::Plain, &mut tree);
             event.ids.describe("ids", Style::Id, &mut tree);
@@ -282,7 +282,7 @@ impl Overview {
             out.push('\n');
             match self.section(id) {
                 Some(Ok(section)) => {
-                    let mut tree = Tree::new(2, Limits::BRIEF);
+                    let mut tree = Tree::new(2, TextLimits::BRIEF);
                     describe_section(&section, "", &mut tree);
                     out.push_str(&tree.out);
                 }

@@ -5,7 +5,7 @@
 
 use super::bins::Bins;
 use super::json::Json;
-use super::survey::Survey;
+use super::survey::ChartData;
 
 /// The page without the data.
 const TEMPLATE: &str = include_str!("page.html");
@@ -15,7 +15,7 @@ const PLACE: &str = "{{data}}";
 const MAPPINGS: usize = 100;
 
 /// Returns the page about the recording called `name`.
-pub fn html(survey: &Survey, name: &[u8]) -> String {
+pub fn html(survey: &ChartData, name: &[u8]) -> String {
     let mut json = Json::compact();
     json.object("");
     json.text("name", name);

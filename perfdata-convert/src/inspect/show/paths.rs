@@ -6,7 +6,7 @@ use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::wire::until_nul;
 
 use super::is_filling;
-use super::text::{Limits, push_leaf};
+use super::text::{TextLimits, push_leaf};
 
 /// Calls `see` with the path, size and value of every field. A path consists of the names of the enclosing structures,
 /// outermost first, the indexes in lists, and the name of the field. The path of a value that is a single field is
@@ -78,7 +78,7 @@ pub fn fields(value: &(impl Describe + ?Sized)) -> Vec<(String, String)> {
             let mut text = String::new();
             // Bytes after the terminating NUL of a text are padding.
             let leaf = if let Leaf::Text(bytes) = leaf { Leaf::Text(until_nul(bytes)) } else { leaf };
-            push_leaf(&mut text, size, leaf, Limits::NONE);
+            push_leaf(&mut text, size, leaf, TextLimits::NONE);
             fields.push((path.to_owned(), text));
         }
     });
@@ -89,11 +89,11 @@ pub fn fields(value: &(impl Describe + ?Sized)) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perfdata_core::wire::{Counted, Str};
+    use perfdata_core::wire::{Counted, HeaderString};
 
     #[test]
     fn the_length_of_an_element_is_no_element() {
-        let list: Counted<u32, Str> = vec![Str::new(b"a"), Str::new(b"b")].into();
+        let list: Counted<u32, HeaderString> = vec![HeaderString::new(b"a"), HeaderString::new(b"b")].into();
         let expected = [("[0]", "\"a\""), ("[1]", "\"b\"")];
         assert_eq!(fields(&list), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
     }

@@ -7,7 +7,7 @@ use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, Registers, Regs, RegsAbi};
 use perfdata_core::wire::Wire;
-use perfdata_core::{Layout, Recording};
+use perfdata_core::{DecodeContext, Recording};
 
 use super::hex;
 use super::json::Json;
@@ -202,7 +202,7 @@ impl<'a> Shown<'a> {
     /// Describes all fields to `visitor`.
     fn describe_all(&self, names: NamesAt, visitor: &mut dyn Visitor) {
         let header = self.raw.bytes.get(..RecordHeader::SIZE).unwrap_or_default();
-        if let Ok((header, _)) = RecordHeader::decode(header, self.raw.endian, Layout::default()) {
+        if let Ok((header, _)) = RecordHeader::decode(header, self.raw.endian, DecodeContext::default()) {
             header.describe("header", Style::Plain, visitor);
         }
         match &self.record {
@@ -293,7 +293,7 @@ fn section_of(record: &Record, raw: &RawRecord<'_>, recording: &Recording) -> Op
     let Body::HeaderFeature(feature) = &record.body else { return None };
     let id = FeatureId(u32::try_from(feature.feat_id).ok()?);
     id.info()?;
-    let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
+    let layout = DecodeContext { nr_cpus_available: recording.nr_cpus_available(), ..DecodeContext::default() };
     Section::decode(id, &feature.section.0, raw.endian, &layout).ok()
 }
 

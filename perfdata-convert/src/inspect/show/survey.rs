@@ -52,7 +52,7 @@ const MAPPINGS: usize = 4096;
 /// The result of one pass over a recording, with charts.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Survey {
+pub struct ChartData {
     /// The result without charts.
     pub overview: Overview,
     /// Bytes of records by type, by position in the stream.
@@ -66,7 +66,7 @@ pub struct Survey {
     mappings: BTreeMap<Vec<u8>, Mapping>,
 }
 
-impl Survey {
+impl ChartData {
     /// Reads `input` from start to end.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Survey {
         let mut survey = Charts::default();
         let overview = Overview::observed(input, &mut |record, inner, recording| survey.see(record, inner, recording))?;
         let Charts { space, events, cpus, timeless, mappings } = survey;
-        Ok(Survey { overview, space, events, cpus, timeless, mappings })
+        Ok(ChartData { overview, space, events, cpus, timeless, mappings })
     }
 
     /// Returns the size of the recording in bytes.

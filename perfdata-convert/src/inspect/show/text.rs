@@ -76,24 +76,24 @@ pub fn push_hex_number(out: &mut String, number: u64) {
     out.push_str(std::str::from_utf8(digits.get(zeros..).unwrap_or_default()).unwrap_or_default());
 }
 
-/// Limits for long values.
+/// TextLimits for long values.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct TextLimits {
     /// Maximum number of bytes of a text or blob.
     pub bytes: usize,
     /// Maximum number of elements of a list of numbers.
     pub items: usize,
 }
 
-impl Limits {
+impl TextLimits {
     /// No limits.
-    pub const NONE: Limits = Limits { bytes: usize::MAX, items: usize::MAX };
+    pub const NONE: TextLimits = TextLimits { bytes: usize::MAX, items: usize::MAX };
     /// The limits in an overview.
-    pub const BRIEF: Limits = Limits { bytes: 72, items: 64 };
+    pub const BRIEF: TextLimits = TextLimits { bytes: 72, items: 64 };
 }
 
 /// Appends a value that has a size of `size` bytes in the recording.
-pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: Limits) {
+pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: TextLimits) {
     let cut = |bytes: usize| bytes > limits.bytes;
     let head = |bytes: &'_ [u8]| bytes.get(..limits.bytes.min(bytes.len())).unwrap_or_default().to_vec();
     let _ = match leaf {
@@ -171,20 +171,20 @@ pub type EventOfId<'a> = &'a dyn Fn(u64) -> Option<Cow<'a, [u8]>>;
 pub struct Line<'a> {
     /// The line so far.
     pub out: String,
-    limits: Limits,
+    limits: TextLimits,
     frames: Vec<Frame>,
     event: Option<EventOfId<'a>>,
 }
 
 impl<'a> Line<'a> {
     /// Returns an empty line.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: TextLimits) -> Self {
         Line { out: String::new(), limits, frames: Vec::new(), event: None }
     }
 
     /// Returns a line that continues `out` and shows the name of the event after each ID.
     pub fn with_events(out: String, event: EventOfId<'a>) -> Self {
-        Line { out, limits: Limits::NONE, frames: Vec::new(), event: Some(event) }
+        Line { out, limits: TextLimits::NONE, frames: Vec::new(), event: Some(event) }
     }
 
     /// Counts an element of a list and writes the separator before it. Returns whether to show the element.
@@ -260,7 +260,7 @@ pub struct Tree {
     /// The lines so far.
     pub out: String,
     indent: usize,
-    limits: Limits,
+    limits: TextLimits,
     /// Whether to show fields with the value 0. Fields in lists are always shown.
     pub zeros: bool,
     /// The enclosing structures; `true` if their fields are indented.
@@ -281,13 +281,13 @@ struct List {
 
 impl Tree {
     /// Returns a tree whose lines are indented by `indent` steps.
-    pub fn new(indent: usize, limits: Limits) -> Self {
+    pub fn new(indent: usize, limits: TextLimits) -> Self {
         Tree { out: String::new(), indent, limits, zeros: true, frames: Vec::new(), list: None }
     }
 
     /// Returns `value` as lines.
     pub fn of(value: &(impl Describe + ?Sized), name: &'static str, indent: usize) -> String {
-        let mut tree = Tree::new(indent, Limits::BRIEF);
+        let mut tree = Tree::new(indent, TextLimits::BRIEF);
         value.describe(name, Style::Plain, &mut tree);
         tree.out
     }
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn on_one_line() {
-        let mut line = Line::new(Limits::NONE);
+        let mut line = Line::new(TextLimits::NONE);
         walk(&mut line);
         let parts = r#"[{a=3 b=[3] c={text="x"}} {a=4 b=[4] c={text="x"}}]"#;
         assert_eq!(line.out, format!("outer={{numbers=[1 2] empty=[] parts={parts}}}"));
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn as_a_tree() {
-        let mut tree = Tree::new(1, Limits { bytes: 9, items: 1 });
+        let mut tree = Tree::new(1, TextLimits { bytes: 9, items: 1 });
         walk(&mut tree);
         let lines = [
             "  outer:",

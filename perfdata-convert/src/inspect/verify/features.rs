@@ -7,7 +7,7 @@ use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::{Event, Recording};
 
-use super::records::{Records, Seen};
+use super::records::{Records, SeenData};
 use super::{Report, Severity, difference};
 
 /// Checks all sections.
@@ -48,7 +48,7 @@ pub(crate) fn lacks_tracing_data(recording: &Recording) -> bool {
 }
 
 /// Returns the sections that cannot be read, or are inconsistent with the rest of a recording in this container.
-pub(crate) fn wrong_sections(recording: &Recording, seen: &Seen, container: ContainerKind) -> Vec<FeatureId> {
+pub(crate) fn wrong_sections(recording: &Recording, seen: &SeenData, container: ContainerKind) -> Vec<FeatureId> {
     let is_wrong = |(&id, bytes): (&FeatureId, &Vec<u8>)| {
         let Some(Ok(section)) = recording.feature(id) else { return Some(id) };
         let mut is_wrong = false;
@@ -76,7 +76,7 @@ fn faults(
     section: &Section,
     bytes: &[u8],
     recording: &Recording,
-    seen: &Seen,
+    seen: &SeenData,
     container: ContainerKind,
     wrong: &mut dyn FnMut(Fault),
 ) {
@@ -91,7 +91,7 @@ fn faults(
 fn content(
     section: &Section,
     recording: &Recording,
-    seen: &Seen,
+    seen: &SeenData,
     container: ContainerKind,
     wrong: &mut dyn FnMut(Severity, String),
 ) {

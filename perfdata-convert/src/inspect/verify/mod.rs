@@ -16,8 +16,8 @@ use perfdata_core::read::Head;
 
 use crate::count::{Counts, number_of};
 use crate::error::Result;
-use crate::inspect::batch::{Batch, Intake, in_order};
-use crate::inspect::feed::{Feed, Job, Known};
+use crate::inspect::batch::{Batch, JobQueue, in_order};
+use crate::inspect::dispatch::{Dispatcher, Job, StateAt};
 use crate::inspect::show::json::Json;
 use crate::inspect::walk::{Item, walk};
 use crate::io::{BoxedSource, Input};
@@ -25,7 +25,7 @@ use crate::leftover::{Leftover, without_place};
 
 pub(crate) use container::wrong_end;
 pub(crate) use features::{lacks_tracing_data, wrong_sections};
-pub(crate) use records::Seen;
+pub(crate) use records::SeenData;
 
 use records::Records;
 
@@ -88,8 +88,8 @@ pub struct Report {
 
 /// Submits all records. Returns the number of bytes of compressed data that do not form a complete record, and the
 /// number of bytes that are not records.
-fn feed(reader: &mut BoxedSource, intake: &mut Intake<'_, Job<(Report, Records)>>) -> Result<(usize, u64)> {
-    let mut feed = Feed::new(reader.recording().endian, intake, check_batch);
+fn feed(reader: &mut BoxedSource, intake: &mut JobQueue<'_, Job<(Report, Records)>>) -> Result<(usize, u64)> {
+    let mut feed = Dispatcher::new(reader.recording().endian, intake, check_batch);
     let mut unreadable = 0_u64;
     let undecoded = walk(reader, |item, recording| {
         let (record, inner) = match item {
@@ -116,7 +116,7 @@ fn feed(reader: &mut BoxedSource, intake: &mut Intake<'_, Job<(Report, Records)>
 }
 
 /// Checks each record of a batch separately.
-fn check_batch(batch: &Batch, known: Known<'_>) -> (Report, Records) {
+fn check_batch(batch: &Batch, known: StateAt<'_>) -> (Report, Records) {
     let mut report = Report { is_part: true, ..Report::default() };
     let mut records = Records::default();
     for (record, inner) in batch.records() {

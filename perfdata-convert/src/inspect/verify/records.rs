@@ -15,7 +15,7 @@ use crate::leftover::without_place;
 
 /// Data of the records that feature sections also contain.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenData {
     /// The offsets and sizes of the AUXTRACE records, ascending, without the AUX data after them.
     pub(crate) auxtrace: Vec<FileSection>,
     /// The earliest and the latest time of a SAMPLE record.
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Records {
     scratch: Vec<u8>,
-    pub(super) seen: Seen,
+    pub(super) seen: SeenData,
     /// The offset of each feature section in a pipe.
     pub(super) sections: BTreeMap<FeatureId, u64>,
     compressed: Option<u64>,
@@ -46,7 +46,7 @@ impl Records {
 
     /// Adds the data of later records. Returns their findings without those that are reported only once.
     pub(super) fn append(&mut self, later: Records, mut found: Report) -> Report {
-        let Records { seen: Seen { auxtrace, times }, sections, compressed, of_event, sample, unknown, .. } = later;
+        let Records { seen: SeenData { auxtrace, times }, sections, compressed, of_event, sample, unknown, .. } = later;
         self.seen.auxtrace.extend(auxtrace);
         self.sections.extend(sections);
         self.compressed = compressed.or(self.compressed);

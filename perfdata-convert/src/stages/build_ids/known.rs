@@ -14,9 +14,9 @@ const FILE: &str = "file://";
 
 /// Build IDs by the name of their object.
 #[derive(Debug, Default)]
-pub struct Known(HashMap<Vec<u8>, Id>);
+pub struct KnownBuildIds(HashMap<Vec<u8>, Id>);
 
-impl Known {
+impl KnownBuildIds {
     /// Parses the pairs in `list`, separated by commas, or in the file that it names. A line of the file without a
     /// build ID is an object without one, as `perf buildid-list` prints it.
     ///
@@ -45,9 +45,9 @@ impl Known {
     }
 }
 
-impl FromIterator<(Vec<u8>, Id)> for Known {
+impl FromIterator<(Vec<u8>, Id)> for KnownBuildIds {
     fn from_iter<I: IntoIterator<Item = (Vec<u8>, Id)>>(pairs: I) -> Self {
-        Known(pairs.into_iter().collect())
+        KnownBuildIds(pairs.into_iter().collect())
     }
 }
 
@@ -68,12 +68,13 @@ mod tests {
 
     #[test]
     fn pairs_between_commas() {
-        let known = Known::parse("0123456789abcdef0123456789abcdef01234567 /bin/a b, aaBB [kernel.kallsyms]").unwrap();
+        let known =
+            KnownBuildIds::parse("0123456789abcdef0123456789abcdef01234567 /bin/a b, aaBB [kernel.kallsyms]").unwrap();
         assert_eq!(known.get(b"/bin/a b").unwrap().bytes().len(), 20);
         assert_eq!(known.get(b"[kernel.kallsyms]").unwrap().to_string(), "aabb");
         assert!(known.get(b"/bin/a").is_none());
         for bad in ["abc /bin/a", "xy /bin/a", "abcd", "abcd ", "/bin/a", "é /bin/a"] {
-            assert!(!Known::parse(bad).unwrap_err().is_refusal(), "{bad}");
+            assert!(!KnownBuildIds::parse(bad).unwrap_err().is_refusal(), "{bad}");
         }
     }
 
@@ -81,7 +82,7 @@ mod tests {
     fn lines_of_a_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abcd /bin/a\n                    /bin/none\n\n1234 [vdso]\n").unwrap();
-        let known = Known::parse(&format!("file://{}", file.path().display())).unwrap();
+        let known = KnownBuildIds::parse(&format!("file://{}", file.path().display())).unwrap();
         assert_eq!(known.get(b"/bin/a").unwrap().to_string(), "abcd");
         assert!(known.get(b"/bin/none").is_none() && known.get(b"[vdso]").is_some());
     }

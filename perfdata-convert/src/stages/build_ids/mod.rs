@@ -19,7 +19,7 @@ mod unhit;
 mod watch;
 
 pub use hits::Select;
-pub use known::Known;
+pub use known::KnownBuildIds;
 pub use resolve::Resolver;
 pub use sysroot::Sysroot;
 
@@ -42,12 +42,12 @@ use crate::leftover::without_place;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage, each_part};
 use notes::Notes;
 use objects::{cpu_mode, is_object, shown};
-use watch::{Seen, Watch};
+use watch::{BuildIdWatch, SeenObjects};
 
 /// Where to store the build IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum Storage {
     /// In the BUILD_ID section, or in separate records of a pipe.
     Table,
     /// In the MMAP2 records of the objects, instead of their inodes.
@@ -58,11 +58,11 @@ pub enum Place {
 #[derive(Debug)]
 pub struct BuildIds {
     select: Select,
-    place: Place,
+    place: Storage,
     resolver: Resolver,
-    watch: Option<Watch>,
+    watch: Option<BuildIdWatch>,
     /// The result of reading ahead.
-    ahead: Option<Seen>,
+    ahead: Option<SeenObjects>,
     /// The objects whose MMAP2 records are rewritten; `None` for all.
     names: Option<HashSet<(Machine, Vec<u8>)>>,
     /// Entries to insert before the first record of a pipe.
@@ -75,7 +75,7 @@ pub struct BuildIds {
 
 impl BuildIds {
     /// Returns a stage that adds the build IDs that `resolver` finds for the objects in `select`.
-    pub fn new(select: Select, place: Place, resolver: Resolver) -> Self {
+    pub fn new(select: Select, place: Storage, resolver: Resolver) -> Self {
         BuildIds {
             select,
             place,
@@ -91,7 +91,7 @@ impl BuildIds {
     }
 
     /// Returns the entries for the objects in `seen`, and adds a note for each object without a build ID.
-    fn entries(&mut self, seen: &Seen) -> Result<Vec<BuildIdEntry>> {
+    fn entries(&mut self, seen: &SeenObjects) -> Result<Vec<BuildIdEntry>> {
         let mut entries = Vec::new();
         for object in seen.wanted() {
             if let Some(id) = self.find(object) {
@@ -201,16 +201,16 @@ impl Stage for BuildIds {
 
     fn requirements(&self) -> Requirements {
         let reads_ahead = match self.place {
-            Place::Table => ReadsAhead::IntoPipe,
-            Place::Mmap2 if self.select == Select::Hit => ReadsAhead::Always,
-            Place::Mmap2 => ReadsAhead::Never,
+            Storage::Table => ReadsAhead::IntoPipe,
+            Storage::Mmap2 if self.select == Select::Hit => ReadsAhead::Always,
+            Storage::Mmap2 => ReadsAhead::Never,
         };
         Requirements { events_first: true, all_records: true, reads_ahead, ..Requirements::none() }
     }
 
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
         let Some(mut reader) = source.reopen()? else { return Ok(()) };
-        let mut watch = Watch::new(self.select, recording, reader.container_layout())?;
+        let mut watch = BuildIdWatch::new(self.select, recording, reader.container_layout())?;
         while let Some((chunk, _)) = reader.next_chunk()? {
             watch.chunk(&chunk)?;
         }
@@ -224,7 +224,7 @@ impl Stage for BuildIds {
         self.is_pipe = matches!(container_layout, ContainerLayout::Pipe(_));
         self.endian = recording.endian;
         match (self.place, self.ahead.take()) {
-            (Place::Table, Some(seen)) => {
+            (Storage::Table, Some(seen)) => {
                 let entries = self.entries(&seen)?;
                 match self.is_pipe {
                     true => self.first = entries,
@@ -232,23 +232,23 @@ impl Stage for BuildIds {
                 }
             }
             (_, ahead) => {
-                self.names = ahead.as_ref().map(Seen::names);
+                self.names = ahead.as_ref().map(SeenObjects::names);
                 if self.names.is_none() {
                     self.resolver.learn(recording);
                 }
-                self.watch = Some(Watch::new(self.select, recording, container_layout)?);
+                self.watch = Some(BuildIdWatch::new(self.select, recording, container_layout)?);
             }
         }
         Ok(())
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        let is_rewritten = self.place == Place::Mmap2 && (kind == RecordType::MMAP2 || is_compressed(kind));
+        let is_rewritten = self.place == Storage::Mmap2 && (kind == RecordType::MMAP2 || is_compressed(kind));
         !self.first.is_empty() || (is_rewritten && self.watch.is_some())
     }
 
     fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
-        if let Some(watch) = self.watch.as_mut().filter(|_| self.place == Place::Table) {
+        if let Some(watch) = self.watch.as_mut().filter(|_| self.place == Storage::Table) {
             watch.chunk(&Chunk::Records(*batch))?;
             if self.first.is_empty() {
                 return next.records(batch);
@@ -265,15 +265,15 @@ impl Stage for BuildIds {
         // After reading ahead, the records need not be processed again.
         let Some(mut watch) = self.watch.take() else { return next.record(record) };
         let rewritten = match self.place {
-            Place::Table => {
+            Storage::Table => {
                 watch.chunk(&Chunk::Records(RecordBatch::of(record)))?;
                 None
             }
-            Place::Mmap2 if is_compressed(record.kind) => {
+            Storage::Mmap2 if is_compressed(record.kind) => {
                 let what = "the MMAP2 records are compressed: build IDs cannot be added to them";
                 return Err(Error::refused_without(what, Step::Decompress));
             }
-            Place::Mmap2 => self.rewrite(record, watch.events())?,
+            Storage::Mmap2 => self.rewrite(record, watch.events())?,
         };
         self.watch = Some(watch);
         match rewritten {
@@ -294,7 +294,7 @@ impl Stage for BuildIds {
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         let first = std::mem::take(&mut self.first);
         self.send(first, next)?;
-        let Some(watch) = self.watch.take().filter(|_| self.place == Place::Table) else { return Ok(()) };
+        let Some(watch) = self.watch.take().filter(|_| self.place == Storage::Table) else { return Ok(()) };
         self.resolver.learn(watch.model());
         let entries = self.entries(&watch.finish()?)?;
         // The stage that converts a pipe to a file moves the records to the section.

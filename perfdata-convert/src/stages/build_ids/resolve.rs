@@ -12,7 +12,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_session::{BuildId as Id, Dso, DsoKind};
 
 use super::elf::{self, DebugLink, Found};
-use super::known::Known;
+use super::known::KnownBuildIds;
 use super::sysroot::Sysroot;
 use crate::io::open_regular;
 
@@ -37,7 +37,7 @@ type FileKey = (DsoKind, Box<[u8]>);
 /// Finds build IDs.
 #[derive(Debug)]
 pub struct Resolver {
-    known: Known,
+    known: KnownBuildIds,
     sysroot: Sysroot,
     vmlinux: Option<PathBuf>,
     /// The release of the recording's kernel.
@@ -51,7 +51,7 @@ pub struct Resolver {
 
 impl Resolver {
     /// Returns a resolver that searches `sysroot`, and uses the user's build IDs and kernel image.
-    pub fn new(known: Known, sysroot: Sysroot, vmlinux: Option<PathBuf>) -> Self {
+    pub fn new(known: KnownBuildIds, sysroot: Sysroot, vmlinux: Option<PathBuf>) -> Self {
         Resolver {
             known,
             sysroot,

@@ -13,12 +13,12 @@ const MOST_MAPPINGS: usize = 4096;
 /// The mappings without a hit in recently used address spaces.
 #[derive(Debug)]
 pub struct Unhit {
-    spaces: Vec<Known>,
+    spaces: Vec<KnownSpace>,
 }
 
 /// The cache entry for one version of an address space.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownSpace {
     version: u64,
     /// First address and end address, sorted by address; `None` if there are too many.
     unhit: Option<Vec<(u64, u64, ObjectId)>>,
@@ -26,7 +26,7 @@ struct Known {
 
 impl Default for Unhit {
     fn default() -> Self {
-        Unhit { spaces: vec![Known::default(); SPACES] }
+        Unhit { spaces: vec![KnownSpace::default(); SPACES] }
     }
 }
 
@@ -36,7 +36,7 @@ impl Unhit {
         let slot = usize::try_from(space.version()).unwrap_or(0) % SPACES;
         let Some(known) = self.spaces.get_mut(slot) else { return };
         if known.version != space.version() {
-            *known = Known { version: space.version(), unhit: unhit(space, wanted) };
+            *known = KnownSpace { version: space.version(), unhit: unhit(space, wanted) };
         }
         let Some(unhit) = &mut known.unhit else {
             let found = addresses.iter().filter_map(|&address| space.find(address)?.1);

@@ -15,7 +15,7 @@ use crate::error::Result;
 
 /// Reads a recording in a single pass.
 #[derive(Debug)]
-pub struct Watch {
+pub struct BuildIdWatch {
     hits: Hits,
     /// The model, with the metadata so far.
     model: Recording,
@@ -26,12 +26,12 @@ pub struct Watch {
 
 /// The result of the pass.
 #[derive(Debug)]
-pub struct Seen {
+pub struct SeenObjects {
     objects: Vec<Dso>,
     told: HashSet<(Machine, bool, Vec<u8>)>,
 }
 
-impl Watch {
+impl BuildIdWatch {
     /// Returns a pass over `recording`, in the container `container_layout`, that searches the objects in `select`.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Watch {
             told.extend(ids.0.iter().map(|entry| told_by(entry.header.misc, &entry.build_id)));
         }
         let collector = matches!(container_layout, ContainerLayout::Pipe(_)).then(Collector::behind_head);
-        Ok(Watch { hits: Hits::new(select, recording.limits), model: recording.clone(), collector, told })
+        Ok(BuildIdWatch { hits: Hits::new(select, recording.limits), model: recording.clone(), collector, told })
     }
 
     /// Processes a chunk of the stream.
@@ -80,12 +80,12 @@ impl Watch {
     ///
     /// # Errors
     /// The mappings exceed the limits.
-    pub fn finish(self) -> Result<Seen> {
-        Ok(Seen { objects: self.hits.finish()?, told: self.told })
+    pub fn finish(self) -> Result<SeenObjects> {
+        Ok(SeenObjects { objects: self.hits.finish()?, told: self.told })
     }
 }
 
-impl Seen {
+impl SeenObjects {
     /// Returns the wanted objects without an entry in the recording's BUILD_ID section, the kernels first.
     pub fn wanted(&self) -> Vec<&Dso> {
         let is_told = |dso: &Dso| self.told.contains(&(dso.machine, is_kernel(dso.kind), dso.name.to_vec()));

@@ -6,7 +6,7 @@ use perfdata_core::record::{
     Mmap, Mmap2, RawRecord, ReadValue, Record, RecordType, Sample, SampleId, TABLE, deferred_cookie,
 };
 use perfdata_core::wire::Text;
-use perfdata_core::{Event, Events, Layout, Version};
+use perfdata_core::{DecodeContext, Event, Events, Version};
 
 /// Since this release, sets of CPUs may be ranges, and AUX data errors contain the machine of a guest.
 const RANGES_AND_GUESTS: &str = "6.0";
@@ -75,15 +75,15 @@ impl Forms {
     fn compare(&mut self) {
         let layouts = || {
             let pairs = self.from.iter().zip(self.to.iter());
-            pairs.map(|(from, to)| (Layout::of_attr(&from.attr), Layout::of_attr(&to.attr)))
+            pairs.map(|(from, to)| (DecodeContext::of_attr(&from.attr), DecodeContext::of_attr(&to.attr)))
         };
-        let lost = |kinds: fn(&Layout) -> bool| layouts().any(|(from, to)| kinds(&from) && !kinds(&to));
+        let lost = |kinds: fn(&DecodeContext) -> bool| layouts().any(|(from, to)| kinds(&from) && !kinds(&to));
         // Samples of every event of the group may contain them.
         let loses_counters = lost(|layout| layout.branch_form.counters);
         let flags = BranchFlags(u64::MAX).known_in(self.version) != BranchFlags(!BranchFlags(u64::MAX).unknown());
         let sources = DataSource(u64::MAX).known_in(self.version) != DataSource(!DataSource(u64::MAX).unknown());
         let knows_deferred = RecordType::CALLCHAIN_DEFERRED.info().is_none_or(|info| self.version.has(info.since));
-        let changes = |(event, (from, to)): (&Event, (Layout, Layout))| {
+        let changes = |(event, (from, to)): (&Event, (DecodeContext, DecodeContext))| {
             let has = |part| to.sample_type.has(part);
             let is_deferred = !knows_deferred && event.attr.flags.defer_callchain() != 0 && has(SampleType::CALLCHAIN);
             from != to
@@ -130,17 +130,17 @@ impl Forms {
     }
 
     /// Returns the original and the converted layout of `raw`; `None` if its event is not known.
-    pub(super) fn layouts(&self, raw: &RawRecord<'_>) -> Option<(Layout, Layout)> {
+    pub(super) fn layouts(&self, raw: &RawRecord<'_>) -> Option<(DecodeContext, DecodeContext)> {
         let event = self.from.of_record(raw);
         if event.is_none() && raw.kind == RecordType::SAMPLE && !self.from.have_one_layout() {
             return None;
         }
-        let to = self.to.get(event.unwrap_or(0)).map(|event| Layout::of_attr(&event.attr)).unwrap_or_default();
+        let to = self.to.get(event.unwrap_or(0)).map(|event| DecodeContext::of_attr(&event.attr)).unwrap_or_default();
         Some((self.from.layout_of(raw), to))
     }
 
     /// Converts a record to the form for this perf, in which its event has the layout `to`.
-    pub(super) fn rewrite(&self, record: &mut Record, to: &Layout) {
+    pub(super) fn rewrite(&self, record: &mut Record, to: &DecodeContext) {
         match &mut record.body {
             Body::Sample(sample) => self.sample(sample, to),
             Body::Read(read) => self.read(&mut read.values),
@@ -164,7 +164,7 @@ impl Forms {
         }
     }
 
-    fn sample(&self, sample: &mut Sample, to: &Layout) {
+    fn sample(&self, sample: &mut Sample, to: &DecodeContext) {
         let parts = to.sample_type;
         if parts.has(SampleType::ID) {
             sample.id = sample.id.or(sample.identifier);
@@ -243,7 +243,7 @@ impl Forms {
 }
 
 /// Converts a trailer to the fields of `to`.
-fn trailer_parts(trailer: &mut SampleId, to: &Layout) {
+fn trailer_parts(trailer: &mut SampleId, to: &DecodeContext) {
     if to.sample_type.has(SampleType::ID) {
         trailer.id = trailer.id.or(trailer.identifier);
     }

@@ -1,9 +1,9 @@
 //! Plausibility of bytes as a record of a recording: by type, size, alignment, fields, event ID and time.
 
 use crate::attr::SampleType;
+use crate::decode_context::DecodeContext;
 use crate::error::{Error, Problem};
 use crate::feature::{FeatureId, SampleTime, Section};
-use crate::layout::Layout;
 use crate::read::salvage::report::{Foreknown, Ids};
 use crate::record::{
     Body, CpuMode, EventIds, HeaderFeature, RawRecord, Record, RecordHeader, RecordType, SampleView, TABLE,
@@ -246,7 +246,7 @@ fn section(record: &HeaderFeature, recording: &Recording) -> Result<(), Error> {
     if record.section.0.is_empty() || id > FeatureId::END.0 {
         return Ok(());
     }
-    let layout = Layout { nr_cpus_available: recording.nr_cpus_available(), ..Layout::default() };
+    let layout = DecodeContext { nr_cpus_available: recording.nr_cpus_available(), ..DecodeContext::default() };
     Section::decode(FeatureId(id), &record.section.0, recording.endian, &layout).map(drop)
 }
 
@@ -343,7 +343,7 @@ mod tests {
             let bytes: Vec<u8> = (0..40).map(|_| random.one_of([0, 0, 0, 1, 9, 22, 23, 64, 86, 87, 255])).collect();
             for endian in [Endian::Little, Endian::Big] {
                 let is_header = |bytes: &[u8]| {
-                    let (header, _) = RecordHeader::decode(bytes, endian, Layout::default()).unwrap();
+                    let (header, _) = RecordHeader::decode(bytes, endian, DecodeContext::default()).unwrap();
                     usize::from(header.size) >= RecordHeader::SIZE && TABLE.iter().any(|info| info.kind == header.kind)
                 };
                 let declared = (0..=bytes.len() - RecordHeader::SIZE).find(|&at| is_header(&bytes[at..]));

@@ -14,10 +14,10 @@ pub use report::{CompressedData, Foreknown, Ids, Left, Losses, Salvaging, Skippe
 
 use std::io::{self, Read};
 
+use crate::decode_context::DecodeContext;
 use crate::error::{Error, Problem, Result};
 use crate::feature::FeatureId;
 use crate::header::FileSection;
-use crate::layout::Layout;
 use crate::read::decompress::is_compressed;
 use crate::read::file::TableSearch;
 use crate::read::pipe::{Collector, is_metadata};
@@ -66,7 +66,7 @@ pub struct Salvaged<S> {
 
 /// Returns an attribute's record without the IDs in it; `None` if it cannot be decoded.
 fn attr_without_ids(raw: &RawRecord<'_>) -> Option<Vec<u8>> {
-    let mut record = Record::decode(raw, &Layout::default()).ok()?;
+    let mut record = Record::decode(raw, &DecodeContext::default()).ok()?;
     let Body::HeaderAttr(attr) = &mut record.body else { return None };
     attr.ids.0.clear();
     record.encode(raw.endian).ok()

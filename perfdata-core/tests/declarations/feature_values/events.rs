@@ -4,7 +4,7 @@ use perfdata_core::attr::{Attr, AttrFlags, EventType, ReadFormat, SampleType};
 use perfdata_core::feature::tracing::{ByteOrder, EventSystem, File, TracingBody, TracingHeader, Word};
 use perfdata_core::feature::*;
 use perfdata_core::record::{BuildId, MISC_BUILD_ID_SIZE};
-use perfdata_core::wire::{CStr, Rest, Str, Text};
+use perfdata_core::wire::{CStr, HeaderString, Rest, Text};
 
 use super::{Case, case};
 
@@ -40,7 +40,7 @@ pub fn cpu_clock() -> Attr {
 }
 
 pub fn events() -> Vec<Case> {
-    let descs = EventDescs::new(vec![(cpu_clock(), Str::new(b"cpu-clock"), vec![0x27c])]).expect("one event");
+    let descs = EventDescs::new(vec![(cpu_clock(), HeaderString::new(b"cpu-clock"), vec![0x27c])]).expect("one event");
     vec![
         case(
             FeatureId::EVENT_DESC,
@@ -55,7 +55,7 @@ pub fn events() -> Vec<Case> {
         case(
             FeatureId::GROUP_DESC,
             Feature::GroupDescs(
-                vec![GroupDesc { name: Str::new(b"{anon_group}"), leader_idx: 1, nr_members: 2 }].into(),
+                vec![GroupDesc { name: HeaderString::new(b"{anon_group}"), leader_idx: 1, nr_members: 2 }].into(),
             ),
             "01000000 40000000 '{anon_group}' 00*52 01000000 02000000",
             "00000001 00000040 '{anon_group}' 00*52 00000001 00000002",

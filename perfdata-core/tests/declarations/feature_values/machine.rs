@@ -1,14 +1,14 @@
 //! The machine: names, clocks, PMUs, CPUs and memory.
 
 use perfdata_core::feature::*;
-use perfdata_core::wire::{LayoutList, LayoutToEnd, List, Str};
+use perfdata_core::wire::{ContextList, ContextToEnd, HeaderString, List};
 
 use super::{Case, case, tight};
 
 pub fn system() -> Vec<Case> {
-    let text = |id, variant: fn(Str) -> Feature, text: &str| {
+    let text = |id, variant: fn(HeaderString) -> Feature, text: &str| {
         let room = format!("'{text}' 00*{}", 64 - text.len());
-        case(id, variant(Str::new(text.as_bytes())), &format!("40000000 {room}"), &format!("00000040 {room}"))
+        case(id, variant(HeaderString::new(text.as_bytes())), &format!("40000000 {room}"), &format!("00000040 {room}"))
     };
     vec![
         text(FeatureId::HOSTNAME, Feature::Hostname, "s390guest"),
@@ -26,7 +26,7 @@ pub fn system() -> Vec<Case> {
         case(FeatureId::TOTAL_MEM, Feature::TotalMem(0x2e_b368), "68b32e 00*5", "00*5 2eb368"),
         case(
             FeatureId::CMDLINE,
-            Feature::CmdLine(vec![Str::new(b"/usr/bin/perf"), tight("record")].into()),
+            Feature::CmdLine(vec![HeaderString::new(b"/usr/bin/perf"), tight("record")].into()),
             "02000000 40000000 '/usr/bin/perf' 00*51 08000000 'record' 0000",
             "00000002 00000040 '/usr/bin/perf' 00*51 00000008 'record' 0000",
         ),
@@ -85,8 +85,8 @@ pub fn pmus() -> Vec<Case> {
             FeatureId::PMU_MAPPINGS,
             Feature::PmuMappings(
                 vec![
-                    PmuMapping { kind: 1, name: Str::new(b"software") },
-                    PmuMapping { kind: 7, name: Str::new(b"uprobe") },
+                    PmuMapping { kind: 1, name: HeaderString::new(b"software") },
+                    PmuMapping { kind: 7, name: HeaderString::new(b"uprobe") },
                 ]
                 .into(),
             ),
@@ -115,7 +115,9 @@ pub fn pmus() -> Vec<Case> {
         ),
         case(
             FeatureId::HYBRID_TOPOLOGY,
-            Feature::HybridTopology(vec![HybridPmu { pmu: Str::new(b"cpu_core"), cpus: Str::new(b"0-3") }].into()),
+            Feature::HybridTopology(
+                vec![HybridPmu { pmu: HeaderString::new(b"cpu_core"), cpus: HeaderString::new(b"0-3") }].into(),
+            ),
             "01000000 40000000 'cpu_core' 00*56 40000000 '0-3' 00*61",
             "00000001 00000040 'cpu_core' 00*56 00000040 '0-3' 00*61",
         ),
@@ -125,7 +127,7 @@ pub fn pmus() -> Vec<Case> {
 pub fn topologies() -> Vec<Case> {
     let topology = |cpus: Option<[(u32, u32); 2]>, dies| {
         Feature::CpuTopology(CpuTopology {
-            package_siblings: vec![Str::new(b"0-1")].into(),
+            package_siblings: vec![HeaderString::new(b"0-1")].into(),
             core_siblings: vec![tight("0"), tight("1")].into(),
             cpus: Newer(
                 cpus.map(|cpus| List(cpus.map(|(core_id, socket_id)| CpuPlace { core_id, socket_id }).to_vec())),
@@ -148,9 +150,9 @@ pub fn topologies() -> Vec<Case> {
         Feature::CpuDomainInfo(CpuDomainInfo {
             schedstat_version,
             max_domains: 2,
-            cpus: LayoutToEnd(vec![
-                CpuDomains { cpu: 0, nr_domains: 1, domains: LayoutList(vec![domain]) },
-                CpuDomains { cpu: 1, nr_domains: 0, domains: LayoutList(vec![]) },
+            cpus: ContextToEnd(vec![
+                CpuDomains { cpu: 0, nr_domains: 1, domains: ContextList(vec![domain]) },
+                CpuDomains { cpu: 1, nr_domains: 0, domains: ContextList(vec![]) },
             ]),
         })
     };
@@ -171,7 +173,8 @@ pub fn topologies() -> Vec<Case> {
         case(
             FeatureId::NUMA_TOPOLOGY,
             Feature::NumaTopology(
-                vec![NumaNode { node: 1, mem_total: 0x27_29d4, mem_free: 0x24_e354, cpus: Str::new(b"0-1") }].into(),
+                vec![NumaNode { node: 1, mem_total: 0x27_29d4, mem_free: 0x24_e354, cpus: HeaderString::new(b"0-1") }]
+                    .into(),
             ),
             "01000000 01000000 d42927 00*5 54e324 00*5 40000000 '0-1' 00*61",
             "00000001 00000001 00*5 2729d4 00*5 24e354 00000040 '0-1' 00*61",
@@ -185,9 +188,9 @@ pub fn topologies() -> Vec<Case> {
                     line_size: 64,
                     sets: 0x4000,
                     ways: 16,
-                    kind: Str::new(b"Unified"),
-                    size: Str::new(b"16384K"),
-                    cpus: Str::new(b"0-1"),
+                    kind: HeaderString::new(b"Unified"),
+                    size: HeaderString::new(b"16384K"),
+                    cpus: HeaderString::new(b"0-1"),
                 }]
                 .into(),
             }),

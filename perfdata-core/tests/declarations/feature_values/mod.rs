@@ -5,8 +5,8 @@ use perfdata_core::attr::Attr;
 use perfdata_core::describe::{Describe, Style, WireSize};
 use perfdata_core::feature::*;
 use perfdata_core::record::{Body, BuildId};
-use perfdata_core::wire::{Str, Text};
-use perfdata_core::{Endian, Layout};
+use perfdata_core::wire::{HeaderString, Text};
+use perfdata_core::{DecodeContext, Endian};
 
 use bpf::bpf;
 use events::{build_ids, cpu_clock, events, tracing_data};
@@ -49,13 +49,13 @@ fn case(id: FeatureId, value: Feature, little: &str, big: &str) -> Case {
 }
 
 /// Returns a string padded only to a multiple of 4 bytes, including its NUL.
-fn tight(text: &str) -> Str {
-    Str(Text::padded(text.as_bytes(), 4).0)
+fn tight(text: &str) -> HeaderString {
+    HeaderString(Text::padded(text.as_bytes(), 4).0)
 }
 
 /// The machine of the cases has two CPUs.
-pub fn layout() -> Layout {
-    Layout { nr_cpus_available: 2, ..Layout::default() }
+pub fn layout() -> DecodeContext {
+    DecodeContext { nr_cpus_available: 2, ..DecodeContext::default() }
 }
 
 pub fn cases() -> Vec<Case> {
@@ -170,7 +170,7 @@ fn an_error_names_place_and_field() {
 #[test]
 fn events_of_one_section_have_attributes_of_one_size() {
     let longer = Attr { size: 144, config4: Some(0), ..cpu_clock() };
-    let event = |attr| (attr, Str::new(b"cycles"), vec![]);
+    let event = |attr| (attr, HeaderString::new(b"cycles"), vec![]);
     assert_eq!(EventDescs::new(vec![event(cpu_clock()), event(longer)]), None);
     assert_eq!(EventDescs::new(vec![]).map(|descs| (descs.nr, descs.attr_size)), Some((0, 0)));
 }

@@ -2,7 +2,7 @@
 
 use perfdata_core::describe::{Describe, Leaf, Opaque, Style, Visitor, WireSize};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets, SampleView};
-use perfdata_core::{Endian, Error, Layout};
+use perfdata_core::{DecodeContext, Endian, Error};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of samples converted to the other byte order without decoding.
@@ -15,7 +15,7 @@ pub fn other(endian: Endian) -> Endian {
 
 /// Decodes the record in `bytes` and checks that it is encoded as the same bytes, that its fields cover all bytes, and
 /// that its meaning is the same in the other byte order.
-pub fn record(bytes: &[u8], endian: Endian, layout: &Layout) -> Result<Record, Error> {
+pub fn record(bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Record, Error> {
     let raw = RawRecord::first(bytes, endian, 0)?;
     let mut swapped = b"before".to_vec();
     let offsets = SampleOffsets::of(layout);
@@ -86,7 +86,7 @@ fn opaque_one_by_one(record: &Record) -> Option<Opaque> {
 }
 
 /// Checks that a look at a sample sees what decoding gives. Behind parts that are not known it sees nothing.
-fn seen_as_decoded(sample: &Sample, sample_view: &SampleView<'_>, layout: &Layout) {
+fn seen_as_decoded(sample: &Sample, sample_view: &SampleView<'_>, layout: &DecodeContext) {
     let words = |sample: &Sample| {
         let Sample { identifier, ip, time, addr, id, stream_id, period, .. } = sample;
         [*identifier, *ip, *time, *addr, *id, *stream_id, *period]

@@ -5,9 +5,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use perfdata_core::attr::{ReadFormat, SampleType};
-use perfdata_core::layout::BranchForm;
+use perfdata_core::decode_context::BranchForm;
 use perfdata_core::record::{RecordHeader, RecordType, TABLE};
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 
 use crate::records::{check, values};
 
@@ -57,17 +57,17 @@ impl Random {
         }
     }
 
-    fn layout(&mut self) -> Layout {
+    fn layout(&mut self) -> DecodeContext {
         let parts = if self.once_in(8) { u64::MAX } else { SampleType::KNOWN.0 };
         let words = if self.once_in(8) { u64::MAX } else { ReadFormat::KNOWN.0 };
-        Layout {
+        DecodeContext {
             sample_type: SampleType(self.bits() & parts),
             read_format: ReadFormat(self.bits() & words),
             sample_regs_user: self.bits() & 0xff,
             sample_regs_intr: self.bits() & 0xff,
             sample_id_all: self.once_in(2),
             branch_form: BranchForm { hw_idx: self.once_in(2), counters: self.once_in(2) },
-            ..Layout::default()
+            ..DecodeContext::default()
         }
     }
 

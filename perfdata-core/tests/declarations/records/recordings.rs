@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use perfdata_core::attr::{Attr, SampleType};
 use perfdata_core::record::{Body, RawRecord, RecordType, TABLE};
 use perfdata_core::wire::Wire;
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 
 use crate::records::check;
 
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
             data => data,
         };
         for (index, entry) in attrs.chunks_exact(room).enumerate() {
-            let layout = Layout { attr_room: u32::try_from(room - 16).ok()?, ..Layout::default() };
+            let layout = DecodeContext { attr_room: u32::try_from(room - 16).ok()?, ..DecodeContext::default() };
             let (attr, _) = Attr::decode(entry, endian, layout).ok()?;
             let ids = walk.section(walk.size(24)? + index * room + room - 16)?;
             let ids = ids.as_chunks::<8>().0;
@@ -76,8 +76,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the layout of `raw` by its event ID, whose offset follows from the first attribute.
-    fn layout(&self, raw: &RawRecord<'_>) -> Layout {
-        let Some((first, _)) = self.attrs.first() else { return Layout::default() };
+    fn layout(&self, raw: &RawRecord<'_>) -> DecodeContext {
+        let Some((first, _)) = self.attrs.first() else { return DecodeContext::default() };
         let has = |part| first.sample_type.has(part);
         let before = |parts: &[SampleType]| parts.iter().filter(|&&part| has(part)).count();
         let id = if raw.kind == RecordType::SAMPLE {
@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
         };
         let known = has(SampleType::IDENTIFIER) || has(SampleType::ID);
         let owner = self.attrs.iter().find(|(_, ids)| known && id.is_some_and(|id| ids.contains(&id)));
-        Layout::of_attr(owner.map_or(first, |(attr, _)| attr))
+        DecodeContext::of_attr(owner.map_or(first, |(attr, _)| attr))
     }
 
     /// Checks all `records`; returns the bytes after the last complete one.

@@ -8,8 +8,8 @@ mod words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use perfdata_convert::stages::build_ids::{BuildIds, Known, Place, Resolver, Select, Sysroot};
-use perfdata_core::Layout;
+use perfdata_convert::stages::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
+use perfdata_core::DecodeContext;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, BuildId, RawRecord, Record, RecordType};
@@ -19,14 +19,14 @@ use perfdata_tests::convert::{Converted, Whole, convert};
 type Table = BTreeSet<(String, String)>;
 
 /// Returns the stage for the options.
-fn stage(select: Select, place: Place, root: Option<&Path>, known: &str) -> BuildIds {
-    let known = Known::parse(known).expect("the list is right");
+fn stage(select: Select, place: Storage, root: Option<&Path>, known: &str) -> BuildIds {
+    let known = KnownBuildIds::parse(known).expect("the list is right");
     BuildIds::new(select, place, Resolver::new(known, Sysroot::new(root.map(PathBuf::from)), None))
 }
 
 /// Converts `input` to the container `to`, and adds build IDs from files under `root`.
 fn with_build_ids(input: &Path, to: Option<ContainerKind>, select: Select, root: Option<&Path>) -> Converted {
-    convert(input, to, vec![Box::new(stage(select, Place::Table, root, ""))])
+    convert(input, to, vec![Box::new(stage(select, Storage::Table, root, ""))])
         .unwrap_or_else(|error| panic!("{}: {error}", input.display()))
 }
 
@@ -45,7 +45,9 @@ fn table(path: &Path) -> Table {
     }
     for (at, _) in whole.records.iter().filter(|(_, kind)| *kind == RecordType::HEADER_BUILD_ID) {
         let raw = RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0).expect("it was read before");
-        if let Body::HeaderBuildId(entry) = Record::decode(&raw, &Layout::default()).expect("it can be decoded").body {
+        if let Body::HeaderBuildId(entry) =
+            Record::decode(&raw, &DecodeContext::default()).expect("it can be decoded").body
+        {
             rows.insert(row(raw.misc, &entry));
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use perfdata_convert::stages::build_ids::{Place, Select};
+use perfdata_convert::stages::build_ids::{Select, Storage};
 use perfdata_tests::convert::{Converted, convert};
 use perfdata_tests::synth::attr::sample_type::{CALLCHAIN, CPU, IDENTIFIER, IP, TID, TIME};
 use perfdata_tests::synth::feature_events::Event;
@@ -70,7 +70,7 @@ impl Story {
         // A build ID for every name, so that the table contains exactly the DSOs that were hit.
         let known: Vec<String> = NAMES.iter().map(|name| format!("{} {name}", "ab".repeat(20))).collect();
         let root: &Path = folder.path();
-        let stage = stage(select, Place::Table, Some(root), &known.join(","));
+        let stage = stage(select, Storage::Table, Some(root), &known.join(","));
         convert(&path, None, vec![Box::new(stage)]).unwrap()
     }
 

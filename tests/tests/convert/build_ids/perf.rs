@@ -7,7 +7,7 @@ use std::process::Command;
 
 use perfdata_convert::error::Result;
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::build_ids::{Place, Select};
+use perfdata_convert::stages::build_ids::{Select, Storage};
 use perfdata_core::Recording as Model;
 use perfdata_core::attr::SampleType;
 use perfdata_core::container_layout::ContainerLayout;
@@ -118,7 +118,7 @@ fn mappings_as_perf_on_the_recorded_machine() {
     for recording in machines() {
         let told = told_of_mappings(&recording);
         let root = sysroot(&recording);
-        let stage = stage(Select::All, Place::Mmap2, root.as_deref(), "");
+        let stage = stage(Select::All, Storage::Mmap2, root.as_deref(), "");
         let made = convert(&recording.path, None, vec![Box::new(stage)]);
         let Ok(made) = made else { continue };
         let whole = Whole::read_file(&made.path()).expect("a recording");
@@ -194,7 +194,7 @@ fn as_recorded() {
         compared += 1;
         directories += usize::from(form.container == Container::Directory);
         let stages: Vec<Box<dyn Stage>> =
-            vec![Box::new(Forget), Box::new(stage(Select::Hit, Place::Table, Some(&root), ""))];
+            vec![Box::new(Forget), Box::new(stage(Select::Hit, Storage::Table, Some(&root), ""))];
         let made = table(&convert(&recording.path, None, stages).expect("it can be converted").path());
         let made = of_root(made, &root);
         let is_old = recording.recorder.as_ref().is_some_and(|recorder| recorder.perf < CALLCHAINS);
@@ -219,7 +219,7 @@ fn other_forms_as_the_plain_one() {
             let recording = machines.iter().find(|recording| recording.name == name)?;
             let root = sysroot(recording).expect("machines have objects");
             let stages: Vec<Box<dyn Stage>> =
-                vec![Box::new(Forget), Box::new(stage(Select::Hit, Place::Table, Some(&root), ""))];
+                vec![Box::new(Forget), Box::new(stage(Select::Hit, Storage::Table, Some(&root), ""))];
             let made = convert(&recording.path, Some(ContainerKind::File), stages).expect("it can be converted");
             Some(of_root(table(&made.path()), &root))
         };
@@ -244,7 +244,7 @@ fn compressed_as_plain() {
         }
         let root = sysroot(&recording);
         let of = |stages: Vec<Box<dyn Stage>>| {
-            let add: Box<dyn Stage> = Box::new(stage(Select::Hit, Place::Table, root.as_deref(), ""));
+            let add: Box<dyn Stage> = Box::new(stage(Select::Hit, Storage::Table, root.as_deref(), ""));
             let stages = std::iter::once(Box::new(Forget) as Box<dyn Stage>).chain(stages).chain([add]).collect();
             table(&convert(&recording.path, None, stages).expect("it can be converted").path())
         };
@@ -317,7 +317,7 @@ fn mappings_as_perf_on_this_machine() {
         return skipped::note(format_args!("{} that may record here", recorder.name));
     }
     let ours = |select| {
-        let stage = stage(select, Place::Mmap2, None, "");
+        let stage = stage(select, Storage::Mmap2, None, "");
         let made = convert(&input, None, vec![Box::new(stage)]).expect("it can be converted");
         mappings(&Whole::read_file(&made.path()).expect("a recording"))
     };

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use perfdata_convert::stages::build_ids::{Place, Select};
+use perfdata_convert::stages::build_ids::{Select, Storage};
 use perfdata_core::Endian;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::wire::{Str, Wire};
+use perfdata_core::wire::{HeaderString, Wire};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::recordings::fixtures_dir;
 use perfdata_tests::synth::attr::sample_type::{CALLCHAIN, IP, TID, TIME};
@@ -128,7 +128,7 @@ fn the_user_knows_better_than_files() {
     let (folder, path) = machine(&["little64", "gone"]);
     let root = folder.path().join("root");
     let known = "00112233445566778899aabbccddeeff00112233 /opt/little64, abcdef /opt/gone,12 /opt/unmapped";
-    let stage = stage(Select::Hit, Place::Table, Some(&root), known);
+    let stage = stage(Select::Hit, Storage::Table, Some(&root), known);
     let made = convert(&path, None, vec![Box::new(stage)]).unwrap();
     let wanted = [("00112233445566778899aabbccddeeff00112233", "little64"), ("abcdef", "gone")];
     assert_eq!(table(&made.path()), expected(&wanted));
@@ -186,7 +186,7 @@ fn build_ids_in_mappings() {
     let root = folder.path().join("root");
     let before = Whole::read_file(&path).unwrap();
     for select in [Select::Hit, Select::All] {
-        let made = convert(&path, None, vec![Box::new(stage(select, Place::Mmap2, Some(&root), ""))]).unwrap();
+        let made = convert(&path, None, vec![Box::new(stage(select, Storage::Mmap2, Some(&root), ""))]).unwrap();
         let after = Whole::read_file(&made.path()).unwrap();
         let mut wanted = before.stream.clone();
         for (index, id) in [(0, LITTLE64), (4, LITTLE32)] {
@@ -288,7 +288,7 @@ fn the_vdso_of_a_process() {
         let (folder, path) = machine(&[]);
         let mut file = File::new(false, vec![event.clone()]);
         file.data = stream(&s.cases);
-        file.set_feature(4, Str::new(b"6.1.0-old").encode(Endian::Little).unwrap());
+        file.set_feature(4, HeaderString::new(b"6.1.0-old").encode(Endian::Little).unwrap());
         fs::write(&path, file.bytes()).unwrap();
         let root = folder.path().join("root");
         let places = root.join("lib/modules/6.1.0-old/vdso");

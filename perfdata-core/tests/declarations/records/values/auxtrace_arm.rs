@@ -1,8 +1,8 @@
 //! AUXTRACE_INFO of Arm traces.
 
-use perfdata_core::Layout;
+use perfdata_core::DecodeContext;
 use perfdata_core::record::*;
-use perfdata_core::wire::{LayoutList, List, ToEnd};
+use perfdata_core::wire::{ContextList, List, ToEnd};
 
 use super::{Case, cases};
 
@@ -20,7 +20,7 @@ cases! {
                     content: CsEtmContent::V0(CsEtm0 {
                         pmu: CsEtmPmu(0x8_0000_0002),
                         snapshot: 0,
-                        units: LayoutList(vec![
+                        units: ContextList(vec![
                             TraceUnit0 {
                                 magic: TraceUnitMagic::ETMV3,
                                 cpu: 0,
@@ -54,7 +54,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "46000000 0000 a000 03000000 00000000 0000000000000000 0200000008000000 0000000000000000
          3030303030303030 0000000000000000 0010000000000000 1000000000000000 d208000000000000 00f31c4100000000
          4040404040404040 0100000000000000 0100000000000000 1200000000000000 a10e002800000000 03f4004100000000
@@ -78,7 +78,7 @@ cases! {
                     content: CsEtmContent::V0(CsEtm0 {
                         pmu: CsEtmPmu(0x8_0000_0001),
                         snapshot: 0,
-                        units: LayoutList(vec![
+                        units: ContextList(vec![
                             TraceUnit0 {
                                 magic: TraceUnitMagic(6_944_656_592_455_360_608),
                                 cpu: 0,
@@ -91,7 +91,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "46000000 0000 4800 03000000 00000000 0000000000000000 0100000008000000 0000000000000000
          6060606060606060 0000000000000000 0100000000000000 0200000000000000",
         "00000046 0000 0048 00000003 00000000 0000000000000000 0000000800000001 0000000000000000
@@ -111,7 +111,7 @@ cases! {
                     content: CsEtmContent::V1(CsEtm1 {
                         pmu: CsEtmPmu(0x8_0000_0005),
                         snapshot: 1,
-                        units: LayoutList(vec![
+                        units: ContextList(vec![
                             TraceUnit {
                                 magic: TraceUnitMagic::ETMV3,
                                 cpu: 0,
@@ -186,7 +186,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "46000000 0000 9801 03000000 00000000 0100000000000000 0500000008000000 0100000000000000
          3030303030303030 0000000000000000 0400000000000000 0010000000000000 1000000000000000 d208000000000000
          00f31c4100000000 4040404040404040 0100000000000000 0700000000000000 0100000000000000 1200000000000000
@@ -220,7 +220,7 @@ cases! {
                     content: CsEtmContent::V1(CsEtm1 {
                         pmu: CsEtmPmu(0x8_0000_0001),
                         snapshot: 0,
-                        units: LayoutList(vec![
+                        units: ContextList(vec![
                             TraceUnit {
                                 magic: TraceUnitMagic::ETE,
                                 cpu: 0,
@@ -245,7 +245,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "46000000 0000 8000 03000000 00000000 0200000000000000 0100000008000000 0000000000000000
          5050505050505050 0000000000000000 0800000000000000 0100000000000000 1400000000000000 a10e002800000000
          f3ff004100000000 8804000000000000 0000000000000000 cc00000000000000 135a704700000000",
@@ -267,7 +267,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "46000000 0000 2800 03000000 00000000 0300000000000000 0100000000000000 0200000000000000",
         "00000046 0000 0028 00000003 00000000 0000000000000003 0000000000000001 0000000000000002",
     }
@@ -285,7 +285,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "46000000 0000 2000 04000000 00000000 0800000000000000 0100000000000000",
         "00000046 0000 0020 00000004 00000000 0000000000000008 0000000000000001",
     }
@@ -305,7 +305,7 @@ cases! {
                         pmu_type: 8,
                         nr_cpus: 2,
                         more: List(vec![]),
-                        units: LayoutList(vec![
+                        units: ContextList(vec![
                             TraceUnit {
                                 magic: TraceUnitMagic::ARM_SPE,
                                 cpu: 0,
@@ -337,7 +337,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "46000000 0000 a000 04000000 00000000 0200000000000000 0400000000000000 0800000000000000
          0200000000000000 1010101010101010 0000000000000000 0300000000000000 c1d00f4100000000 ffffffffffffffff
          0004000000000000 1010101010101010 0100000000000000 0500000000000000 c1d00f4100000000 ffffffffffffffff
@@ -361,7 +361,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "46000000 0000 2800 04000000 00000000 0300000000000000 0100000000000000 0200000000000000",
         "00000046 0000 0028 00000004 00000000 0000000000000003 0000000000000001 0000000000000002",
     }

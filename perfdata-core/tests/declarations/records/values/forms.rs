@@ -8,8 +8,8 @@ use perfdata_core::record::{
     AuxtraceType, Body, CpuMapType, EventUpdateType, GroupValue, Lost, Read, ReadValue, Record, RecordType, Sample,
     SampleId, StatConfigTag,
 };
-use perfdata_core::wire::LayoutList;
-use perfdata_core::{Endian, Layout};
+use perfdata_core::wire::ContextList;
+use perfdata_core::{DecodeContext, Endian};
 
 use super::{Case, cases, sample, sample_id};
 
@@ -28,7 +28,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout { sample_type: T::IDENTIFIER | T::IP | T::STREAM_ID, ..Layout::default() },
+        DecodeContext { sample_type: T::IDENTIFIER | T::IP | T::STREAM_ID, ..DecodeContext::default() },
         "09000000 0200 2000 0807060504030201 1817161514131211 2827262524232221",
         "00000009 0002 0020 0102030405060708 1112131415161718 2122232425262728",
     }
@@ -46,7 +46,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        Layout { sample_type: T::TIME | T::STREAM_ID, sample_id_all: true, ..Layout::default() },
+        DecodeContext { sample_type: T::TIME | T::STREAM_ID, sample_id_all: true, ..DecodeContext::default() },
         "02000000 0000 2800 0807060504030201 1100000000000000 1817161514131211 2827262524232221",
         "00000002 0000 0028 0102030405060708 0000000000000011 1112131415161718 2122232425262728",
     }
@@ -150,7 +150,7 @@ fn words(format: ReadFormat) -> (ReadValue, Vec<u64>) {
         time_running,
         id: alone(ReadFormat::ID, 0x6162_6364_6566_6768),
         lost: alone(ReadFormat::LOST, 0x7172_7374_7576_7778),
-        values: LayoutList(group.clone()),
+        values: ContextList(group.clone()),
     };
     let mut words = vec![first];
     words.extend(time_enabled);
@@ -186,7 +186,7 @@ fn every_read_format() {
         };
         let body = Body::Read(Read { pid: 0x0a0b_0c0d, tid: 0x0e0f_1011, values });
         let record = Record { kind: RecordType::READ, misc: 0, body, tail: vec![], sample_id: None };
-        let layout = Layout { read_format: format, ..Layout::default() };
+        let layout = DecodeContext { read_format: format, ..DecodeContext::default() };
         Case { record, layout, little: bytes(Endian::Little), big: bytes(Endian::Big) }.check();
     }
 }

@@ -16,7 +16,7 @@ mod user;
 
 use perfdata_core::record::{RawRecord, Record, Sample, SampleId, TABLE};
 use perfdata_core::wire::Chars;
-use perfdata_core::{Endian, Layout};
+use perfdata_core::{DecodeContext, Endian};
 
 use crate::records::check;
 
@@ -25,7 +25,7 @@ pub struct Case {
     /// Its value.
     pub record: Record,
     /// The layout for decoding.
-    pub layout: Layout,
+    pub layout: DecodeContext,
     /// Its bytes on a little-endian machine.
     pub little: Vec<u8>,
     /// Its bytes on a big-endian machine.

@@ -1,9 +1,9 @@
 //! SAMPLE records written by real kernels.
 
-use perfdata_core::Layout;
+use perfdata_core::DecodeContext;
 use perfdata_core::attr::{ReadFormat as R, SampleType as T};
 use perfdata_core::record::*;
-use perfdata_core::wire::{LayoutList, List};
+use perfdata_core::wire::{ContextList, List};
 
 use super::{Case, bytes, cases, sample};
 
@@ -23,10 +23,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
             read_format: R::ID | R::LOST,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0200 2800 14acf6beff030000 8e000000 8e000000 0d8b680f02000000 28941e0000000000",
         "00000009 0002 0028 000003ffbef6ac14 0000008e 0000008e 000000020f688b0d 00000000001e9428",
@@ -51,10 +51,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::CALLCHAIN | T::PERIOD,
             read_format: R::ID | R::LOST,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0100 8000 52821a0000000000 a6000000 a6000000 2ba7c61a03000000 65ad4c0000000000
          0a00000000000000 80ffffffffffffff 52821a0000000000 10821a0000000000 6a461d0000000000 e04d1d0000000000
@@ -82,7 +82,7 @@ cases! {
                     time_running: None,
                     id: None,
                     lost: None,
-                    values: LayoutList(vec![
+                    values: ContextList(vec![
                         GroupValue { value: 7_025_665, id: Some(201), lost: Some(0) },
                         GroupValue { value: 7_232_646, id: Some(203), lost: Some(0) },
                     ]),
@@ -92,10 +92,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::READ | T::ID | T::PERIOD,
             read_format: R::ID | R::GROUP | R::LOST,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0100 6800 29f12489ffffffff e3000000 e3000000 0e8c97e107000000 c900000000000000
          65ad4c0000000000 0200000000000000 01346b0000000000 c900000000000000 0000000000000000 865c6e0000000000
@@ -121,10 +121,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::ID | T::PERIOD,
             read_format: R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::LOST,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0200 3000 679fe7e51d7f0000 ca030000 ca030000 9bb6b81333000000 6003000000000000
          65ad4c0000000000",
@@ -150,10 +150,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD | T::RAW,
             read_format: R::ID | R::LOST,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0100 8000 e80e1e0000000000 0e010000 0e010000 93ee38e307000000 c500000000000000 00000000
          00000000 0100000000000000 44000000 011000000000010e000000000000002d 0000000000000000000003ffb94ac350
@@ -179,10 +179,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC,
             read_format: R::ID | R::LOST,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0100 3000 b2a9180000000000 f6000000 f6000000 8e3a2ec706000000 0070dfbdff030000
          2100080500000000",
@@ -209,11 +209,11 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::REGS_INTR,
             read_format: R::ID | R::LOST,
             sample_regs_intr: 0x20000800c,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0100 5000 1cd89afeff030000 ab020000 ab020000 26b6428329000000 12219a0000000000
          0200000000000000 00000000ff030000 e83d78fe7f030000 28fd80bf00000000 1cd89afeff030000",
@@ -240,11 +240,11 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::REGS_USER,
             read_format: R::ID | R::LOST,
             sample_regs_user: 0x20000800c,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0200 5000 ea0e8826aa020000 c5020000 c5020000 b810e4b439000000 12219a0000000000
          0200000000000000 003007b1ff030000 00000000ffffffff 4896aff7ff030000 ea0e8826aa020000",
@@ -270,10 +270,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC | T::DATA_PAGE_SIZE | T::CODE_PAGE_SIZE,
             read_format: R::ID | R::LOST,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0100 4000 52f11e89ffffffff 63010000 63010000 fc6a3e7810000000 68101d870e7f0000
          2100080500000000 0010000000000000 0000200000000000",

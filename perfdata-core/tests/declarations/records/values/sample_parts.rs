@@ -1,7 +1,7 @@
 //! Parts of SAMPLE that no recording contains.
 
 use perfdata_core::attr::SampleType as T;
-use perfdata_core::layout::{BranchForm, Layout};
+use perfdata_core::decode_context::{BranchForm, DecodeContext};
 use perfdata_core::record::*;
 use perfdata_core::wire::{List, Rest};
 
@@ -37,7 +37,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout { sample_type: T::BRANCH_STACK | T::WEIGHT, ..Layout::default() },
+        DecodeContext { sample_type: T::BRANCH_STACK | T::WEIGHT, ..DecodeContext::default() },
         "09000000 0000 4800 0200000000000000 23010081ffffffff 56040081ffffffff 4123314001000000
          0010400000000000 0020400000000000 0200002500000000 0700000000000000",
         "00000009 0000 0048 0000000000000002 ffffffff81000123 ffffffff81000456 8123430280000000
@@ -73,10 +73,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::BRANCH_STACK | T::WEIGHT,
             branch_form: BranchForm { hw_idx: true, counters: false },
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0000 5000 0200000000000000 bc0a000000000000 23010081ffffffff 56040081ffffffff
          4123314001000000 0010400000000000 0020400000000000 0200002500000000 0700000000000000",
@@ -113,10 +113,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::BRANCH_STACK | T::WEIGHT,
             branch_form: BranchForm { hw_idx: true, counters: true },
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0000 6000 0200000000000000 bc0a000000000000 23010081ffffffff 56040081ffffffff
          4123314001000000 0010400000000000 0020400000000000 0200002500000000 2211000000000000 4433000000000000
@@ -155,10 +155,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::BRANCH_STACK | T::WEIGHT,
             branch_form: BranchForm { hw_idx: true, counters: false },
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0000 6000 0200000000000000 bc0a000000000000 23010081ffffffff 56040081ffffffff
          4123314001000000 0010400000000000 0020400000000000 0200002500000000 2211000000000000 4433000000000000
@@ -181,10 +181,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::BRANCH_STACK | T::WEIGHT,
             branch_form: BranchForm { hw_idx: true, counters: false },
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0000 1800 0000000000000000 0700000000000000",
         "00000009 0000 0018 0000000000000000 0000000000000007",
@@ -208,10 +208,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::REGS_USER | T::STACK_USER | T::CGROUP,
             sample_regs_user: 0x101,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0000 4800 0200000000000000 3412000000000000 efcdab0000000000 1000000000000000
          101112131415161718191a1b1c1d1e1f 0800000000000000 0900000000000000",
@@ -233,10 +233,10 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::REGS_USER | T::STACK_USER | T::CGROUP,
             sample_regs_user: 0x101,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0000 2000 0000000000000000 0000000000000000 0900000000000000",
         "00000009 0000 0020 0000000000000000 0000000000000000 0000000000000009",
@@ -258,9 +258,9 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout {
+        DecodeContext {
             sample_type: T::DATA_SRC | T::TRANSACTION | T::PHYS_ADDR | T::CODE_PAGE_SIZE | T::WEIGHT_STRUCT,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "09000000 0000 3000 0100000002000300 42080802350a0200 21000000ff000000 8967452301000000
          0010000000000000",
@@ -281,7 +281,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout { sample_type: T::IP | T::AUX, ..Layout::default() },
+        DecodeContext { sample_type: T::IP | T::AUX, ..DecodeContext::default() },
         "09000000 0000 2800 0010400000000000 1000000000000000 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf",
         "00000009 0000 0028 0000000000401000 0000000000000010 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf",
     }
@@ -295,7 +295,7 @@ cases! {
             tail: bytes("c0c1c2c3c4c5c6c7c8c9cacbcccdcecf"),
             sample_id: None,
         },
-        Layout { sample_type: T::IP | T::AUX | T(1 << 40), ..Layout::default() },
+        DecodeContext { sample_type: T::IP | T::AUX | T(1 << 40), ..DecodeContext::default() },
         "09000000 0000 2000 0010400000000000 c0c1c2c3c4c5c6c7c8c9cacbcccdcecf",
         "00000009 0000 0020 0000000000401000 c0c1c2c3c4c5c6c7c8c9cacbcccdcecf",
     }

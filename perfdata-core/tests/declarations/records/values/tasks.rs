@@ -1,9 +1,9 @@
 //! Records of the kernel about tasks, their mappings and their counts.
 
-use perfdata_core::Layout;
+use perfdata_core::DecodeContext;
 use perfdata_core::attr::{ReadFormat as R, SampleType as T};
 use perfdata_core::record::*;
-use perfdata_core::wire::{LayoutList, Text};
+use perfdata_core::wire::{ContextList, Text};
 
 use super::{Case, array, cases, sample_id};
 
@@ -24,10 +24,10 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 0, tid: 0 }), time: Some(0), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "01000000 0100 5000 ffffffff 00000000 0000100000000000 00109e0000000000 0000100000000000
          5b6b65726e656c2e6b616c6c73796d73 5d5f746578740000 00000000 00000000 0000000000000000",
@@ -44,10 +44,10 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 140, tid: 140 }), time: Some(8_806_638_109), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "03000000 0020 3000 8c000000 8c000000 776f726b2d7333393078000000000000 8c000000 8c000000
          1da2ea0c02000000",
@@ -64,10 +64,10 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 196, tid: 196 }), time: Some(59_496_937_821), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "04000000 0000 3000 c4000000 c2000000 c4000000 c2000000 b2494bda0d000000 c4000000 c4000000
          5d394bda0d000000",
@@ -84,10 +84,10 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 163, tid: 163 }), time: Some(7_237_896_608), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "07000000 0000 3000 a5000000 a3000000 a5000000 a3000000 52b26aaf01000000 a3000000 a3000000
          a08969af01000000",
@@ -110,7 +110,7 @@ cases! {
                     time_running: Some(112_399_122),
                     id: Some(808),
                     lost: Some(0),
-                    values: LayoutList(vec![]),
+                    values: ContextList(vec![]),
                 },
             }),
             tail: vec![],
@@ -121,11 +121,11 @@ cases! {
                 ..sample_id()
             }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::ID | T::PERIOD,
             read_format: R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::LOST,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "08000000 0000 5000 84030000 87030000 1ac5aa0600000000 c49de90a00000000 1213b30600000000
          2803000000000000 0000000000000000 84030000 87030000 9ba85fa22d000000 2803000000000000",
@@ -153,10 +153,10 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 244, tid: 244 }), time: Some(29_057_419_809), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "0a000000 0200 6800 f4000000 f4000000 0000d02eaa020000 0040000000000000 0000000000000000 fe000000
          10000000 c900000000000000 0000000000000000 05000000 02000000 2f6c61622f776f726b2d733339307800 f4000000
@@ -191,10 +191,10 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 0, tid: 0 }), time: Some(0), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "0a000000 0140 7000 ffffffff 00000000 0000100000000000 00109e0000000000 0000100000000000 14 00 0000
          64191809e7272da77af306133aa6c566 be0be242 00000000 00000000 5b6b65726e656c2e6b616c6c73796d73
@@ -225,10 +225,10 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 0, tid: 0 }), time: Some(0), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::CGROUP,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "10000000 0000 9800 41010000 41010000 0700000000000000 0400000000000000 000000f000000000
          0400000000000000 feffffef00000000 0400000000000000 ffffffef00000000 0400000000000000 fcffffef00000000
@@ -249,10 +249,10 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 0, tid: 0 }), time: Some(0), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::CGROUP,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "13000000 0000 2800 0100000000000000 2f00000000000000 00000000 00000000 0000000000000000",
         "00000013 0000 0028 0000000000000001 2f00000000000000 00000000 00000000 0000000000000000",
@@ -276,10 +276,10 @@ cases! {
                 ..sample_id()
             }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME | T::CALLCHAIN | T::PERIOD,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "16000000 0200 5000 0100000003000000 0500000000000000 77bdb419a57f0000 1765bc5cb8550000
          9867bc5cb8550000 ba5fa619a57f0000 716ee7acff7f0000 4d060000 4d060000 4661c13368000000",
@@ -302,7 +302,7 @@ cases! {
                     time_running: Some(500),
                     id: None,
                     lost: None,
-                    values: LayoutList(vec![
+                    values: ContextList(vec![
                         GroupValue { value: 11, id: Some(21), lost: Some(0) },
                         GroupValue { value: 12, id: Some(22), lost: Some(1) },
                     ]),
@@ -311,11 +311,11 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(4_294_967_298), ..sample_id() }),
         },
-        Layout {
+        DecodeContext {
             sample_type: T::IP | T::TID | T::TIME,
             read_format: R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::GROUP | R::LOST,
             sample_id_all: true,
-            ..Layout::default()
+            ..DecodeContext::default()
         },
         "08000000 0000 6800 07000000 08000000 0200000000000000 e803000000000000 f401000000000000
          0b00000000000000 1500000000000000 0000000000000000 0c00000000000000 1600000000000000 0100000000000000
@@ -340,13 +340,13 @@ cases! {
                     time_running: None,
                     id: None,
                     lost: None,
-                    values: LayoutList(vec![]),
+                    values: ContextList(vec![]),
                 },
             }),
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(4_294_967_298), ..sample_id() }),
         },
-        Layout { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..Layout::default() },
+        DecodeContext { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..DecodeContext::default() },
         "08000000 0000 2800 07000000 08000000 0b00000000000000 07000000 08000000 0200000001000000",
         "00000008 0000 0028 00000007 00000008 000000000000000b 00000007 00000008 0000000100000002",
     }

@@ -1,6 +1,6 @@
 //! Records of the perf tool that contain metadata.
 
-use perfdata_core::Layout;
+use perfdata_core::DecodeContext;
 use perfdata_core::attr::{Attr, AttrFlags, AuxAction, BranchSampleType, EventType, ReadFormat as R, SampleType as T};
 use perfdata_core::record::*;
 use perfdata_core::wire::{Rest, Text, ToEnd};
@@ -46,7 +46,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "40000000 0000 9800 01000000 80000000 0000000000000000 f301000000000000 4701000000000000
          1400000000000000 0337946100000000 00000000 00000000 0000000000000000 0000000000000000 0000000000000000
          0000000000000000 00000000 00000000 0000000000000000 00000000 0000 0000 00000000 00000000
@@ -95,7 +95,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "40000000 0000 5800 02000000 00000000 2301000000000000 0100000000000000 0300000000000000
          0400000000000000 00c4010000010000 00100000 02000000 8877665544332211 0300000000000000 0400000000000000",
         "00000040 0000 0058 00000002 00000000 0000000000000123 0000000000000001 0000000000000003
@@ -140,7 +140,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "40000000 0000 a800 00000000 98000000 0100000000000000 a00f000000000000 0100000000000000
          0000000000000000 0180000080000000 01000000 00000000 0100000000000000 0200000000000000 0100020000000000
          ff00000000000000 00200000 ffffffff f00f000000000000 03000000 7f00 0000 00100000 03000000
@@ -160,7 +160,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "41000000 0000 1800 0101000000000000 6379636c65730000",
         "00000041 0000 0018 0000000000000101 6379636c65730000",
     }
@@ -174,7 +174,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "42000000 0000 1000 b8120000 00000000",
         "00000042 0000 0010 000012b8 00000000",
     }
@@ -188,7 +188,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "42000000 0000 0c00 f81f0000",
         "00000042 0000 000c 00001ff8",
     }
@@ -209,7 +209,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "43000000 0200 6400 ffffffff 2c81ab976e99052dffdcc8249ca37206 dd6b99ac 00 00 0000
          2f7573722f6c69622f73333930782d6c 696e75782d676e752f6c6436342e736f 2e310000000000000000000000000000
          00000000000000000000000000000000",
@@ -239,7 +239,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        Layout { sample_type: T::IP | T::TID | T::TIME | T::ID | T::PERIOD, ..Layout::default() },
+        DecodeContext { sample_type: T::IP | T::TID | T::TIME | T::ID | T::PERIOD, ..DecodeContext::default() },
         "43000000 0280 7000 ffffffff 86f7eb4ff495ed3f2831c6d3d662e432 1762a2a3 14 00 0000
          2f7573722f6c69622f7838365f36342d 6c696e75782d676e752f6c642d6c696e 75782d7838362d36342e736f2e320000
          00000000 79080000 79080000 fb3ed8c08a000000 6407000000000000",
@@ -257,7 +257,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "44000000 0000 0800",
         "00000044 0000 0008",
     }
@@ -271,7 +271,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "52000000 0000 0800",
         "00000052 0000 0008",
     }
@@ -285,7 +285,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "50000000 0000 1800 0700000000000000 0000000200000002",
         "00000050 0000 0018 0000000000000007 0000000200000002",
     }
@@ -299,7 +299,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "51000000 0000 0e00 28b52ffd0458",
         "00000051 0000 000e 28b52ffd0458",
     }
@@ -317,7 +317,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "53000000 0000 1800 0600000000000000 28b52ffd0458 0000",
         "00000053 0000 0018 0000000000000006 28b52ffd0458 0000",
     }
@@ -342,7 +342,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "4f000000 0000 3800 1f00000000000000 c02d3b3100000000 a00aa6fcfeffffff 0000000000000000
          0000000000000000 01 00 000000000000",
         "0000004f 0000 0038 000000000000001f 00000000313b2dc0 fffffffefca60aa0 0000000000000000
@@ -363,7 +363,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "4f000000 0000 2000 1f00000000000000 7856341200000000 11110000ffffffff",
         "0000004f 0000 0020 000000000000001f 0000000012345678 ffffffff00001111",
     }
@@ -385,7 +385,7 @@ cases! {
             tail: bytes("00*32"),
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "54000000 0000 3007 6270665f70726f675f30643636303933 3931353639656366345f64656d6f5f6d
          65746100000000000000000000000000 00*464 0400000000000000 617574686f7200000000000000000000 00*48
          22746865207265636f72646572220000 00*240 707572706f7365000000000000000000 00*48
@@ -409,7 +409,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        Layout::default(),
+        DecodeContext::default(),
         "63000000 0000 1400 000102030405060708090a0b",
         "00000063 0000 0014 000102030405060708090a0b",
     }

@@ -5,10 +5,10 @@ use crate::attr::{Attr, BranchSampleType, ReadFormat, SampleType};
 /// The conditions under which a structure is read. Every structure with optional parts imports it, so that the tables
 /// of records and features need no arguments of their own.
 ///
-/// For a record, it follows from the record's attribute ([`Layout::of_attr`]) and header; for a feature section, from
+/// For a record, it follows from the record's attribute ([`DecodeContext::of_attr`]) and header; for a feature section, from
 /// its length and from the sections before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Layout {
+pub struct DecodeContext {
     /// The parts of a SAMPLE, and the words of the `sample_id` trailer.
     pub sample_type: SampleType,
     /// The words of a read value.
@@ -54,10 +54,10 @@ impl BranchForm {
     }
 }
 
-impl Layout {
+impl DecodeContext {
     /// Returns the layout of records that belong to `attr`.
     pub fn of_attr(attr: &Attr) -> Self {
-        Layout {
+        DecodeContext {
             sample_type: attr.sample_type,
             read_format: attr.read_format,
             branch_form: BranchForm {
@@ -67,13 +67,13 @@ impl Layout {
             sample_regs_user: attr.sample_regs_user.unwrap_or(0),
             sample_regs_intr: attr.sample_regs_intr.unwrap_or(0),
             sample_id_all: attr.flags.sample_id_all() != 0,
-            ..Layout::default()
+            ..DecodeContext::default()
         }
     }
 
     /// Returns this layout for registers with `mask`.
     pub(crate) fn with_regs(self, mask: u64) -> Self {
-        Layout { regs: mask, ..self }
+        DecodeContext { regs: mask, ..self }
     }
 
     /// Returns the size in bytes of the `sample_id` trailer at the end of a kernel record other than SAMPLE.

@@ -14,12 +14,12 @@ use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Error, Recording};
 
-use crate::inspect::batch::{Batch, Intake};
+use crate::inspect::batch::{Batch, JobQueue};
 use perfdata_session::EventNames;
 
 /// The state of a recording at some position.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct StateAt<'a> {
     /// The model.
     pub recording: &'a Recording,
     /// The names of its events.
@@ -36,18 +36,18 @@ pub enum Job<T> {
 
 impl<T> Job<T> {
     /// Returns the result of `look` for the records.
-    pub fn finish(self, look: impl FnOnce(&Batch, Known<'_>) -> T) -> T {
+    pub fn finish(self, look: impl FnOnce(&Batch, StateAt<'_>) -> T) -> T {
         match self {
-            Job::Open(batch, known) => look(&batch, Known { recording: &known.0, names: &known.1 }),
+            Job::Open(batch, known) => look(&batch, StateAt { recording: &known.0, names: &known.1 }),
             Job::Done(seen) => seen,
         }
     }
 }
 
 /// Collects and submits records.
-pub struct Feed<'a, 'b, T, L> {
+pub struct Dispatcher<'a, 'b, T, L> {
     look: L,
-    intake: &'a mut Intake<'b, Job<T>>,
+    intake: &'a mut JobQueue<'b, Job<T>>,
     names: EventNames,
     batch: Batch,
     /// The last copy of the state, and whether it is up to date.
@@ -60,10 +60,10 @@ pub struct Feed<'a, 'b, T, L> {
     passed: u64,
 }
 
-impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
+impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
     /// Returns a feed that submits records in byte order `endian` to `intake`, or processes them with `look`.
-    pub fn new(endian: Endian, intake: &'a mut Intake<'b, Job<T>>, look: L) -> Self {
-        Feed {
+    pub fn new(endian: Endian, intake: &'a mut JobQueue<'b, Job<T>>, look: L) -> Self {
+        Dispatcher {
             look,
             intake,
             names: EventNames::default(),
@@ -154,7 +154,7 @@ impl<'a, 'b, T, L: Fn(&Batch, Known<'_>) -> T> Feed<'a, 'b, T, L> {
             }
             _ => {
                 self.names.update(recording);
-                let seen = (self.look)(&self.batch, Known { recording, names: &self.names });
+                let seen = (self.look)(&self.batch, StateAt { recording, names: &self.names });
                 self.batch.clear();
                 Job::Done(seen)
             }
