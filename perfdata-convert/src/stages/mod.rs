@@ -8,7 +8,7 @@ pub mod edit;
 pub(crate) mod from_directory;
 mod from_json;
 pub mod merge_deferred;
-pub mod sample_times;
+pub(crate) mod sample_times;
 pub mod swap;
 pub mod tally;
 pub(crate) mod to_file;

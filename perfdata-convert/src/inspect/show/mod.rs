@@ -1,20 +1,20 @@
 //! Reports about recordings, for people and for programs: visitors of the declarations in `perfdata-core`.
 
-pub mod bins;
-pub mod comms;
-pub mod date;
+mod bins;
+mod comms;
+mod date;
 pub mod dump;
-pub mod facts;
-pub mod hex;
+mod facts;
+mod hex;
 pub mod json;
 pub mod map;
 pub mod overview;
 pub mod page;
 pub mod paths;
-pub mod record;
+pub(crate) mod record;
 pub mod resolved;
 pub mod survey;
-pub mod tallies;
+pub(crate) mod tallies;
 pub mod text;
 
 use std::os::unix::ffi::OsStrExt;
