@@ -107,9 +107,9 @@
 //! # Features and versions
 //!
 //! The cargo feature `zstd`, on by default, decompresses the records of `perf record -z`. Without it a compressed record is
-//! an error, and nothing of this crate is written in C. Nothing needs Unix. The interface contains only [`Endian`] and the traits `BinRead` and `BinWrite` of other
-//! crates (binrw): the structures implement them and can therefore be fields of other binrw structures. An incompatible
-//! release of binrw is a breaking change of this crate. Enums that grow with perf are `#[non_exhaustive]`. A new field
+//! an error, and nothing of this crate is written in C. Nothing needs Unix. Of other crates, the interface contains only
+//! [`Endian`] and the traits `BinRead` and `BinWrite` (binrw): the structures implement them and can therefore be fields
+//! of other binrw structures. An incompatible release of binrw is a breaking change of this crate. Enums that grow with perf are `#[non_exhaustive]`. A new field
 //! in a structure is a breaking change, unless `..Default::default()` initialises it.
 
 #![forbid(unsafe_code)]
