@@ -18,7 +18,9 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
+};
 
 use perfdata_core::Version;
 
@@ -27,7 +29,12 @@ use perfdata_convert::stages::compress::Compress;
 
 /// Read, write and convert Linux perf.data recordings without losing a byte.
 #[derive(Debug, Parser)]
-#[command(name = "perfconv", version, max_term_width = 100, subcommand_negates_reqs = true)]
+#[command(
+    name = "perfconv",
+    version,
+    max_term_width = 100,
+    subcommand_negates_reqs = true
+)]
 #[command(disable_version_flag = true)]
 #[command(override_usage = "\
     perfconv FILE                        show what it contains and how to convert it\n       \
@@ -39,8 +46,8 @@ pub struct Cli {
     /// The command; without it, `convert`, or `about` if there are only names.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Whether arguments of `convert` request a conversion. This field precedes them, because reading an argument
-    /// removes it.
+    /// Whether arguments of `convert` request a conversion. This field precedes them, because
+    /// reading an argument removes it.
     #[command(flatten)]
     pub asked: Asked,
     /// Arguments of `convert`.
@@ -67,9 +74,15 @@ pub struct Asked(pub bool);
 impl FromArgMatches for Asked {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let all = ConvertArgs::augment_args(clap::Command::new("convert"));
-        let of_conversions = |arg: &&Arg| is_conversion(arg) || matches!(arg.get_id().as_str(), "output" | "force");
-        let mut ids = all.get_arguments().filter(of_conversions).map(|arg| arg.get_id().as_str());
-        Ok(Asked(ids.any(|id| matches.value_source(id) == Some(ValueSource::CommandLine))))
+        let of_conversions =
+            |arg: &&Arg| is_conversion(arg) || matches!(arg.get_id().as_str(), "output" | "force");
+        let mut ids = all
+            .get_arguments()
+            .filter(of_conversions)
+            .map(|arg| arg.get_id().as_str());
+        Ok(Asked(ids.any(|id| {
+            matches.value_source(id) == Some(ValueSource::CommandLine)
+        })))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -91,7 +104,10 @@ impl Args for Asked {
 /// Returns the end of `perfconv -h`: the names of the options that do not fit on one screen.
 fn after_short_help() -> String {
     let all = ConvertArgs::augment_args(clap::Command::new("convert"));
-    let longs = all.get_arguments().filter(|arg| is_conversion(arg)).filter_map(Arg::get_long);
+    let longs = all
+        .get_arguments()
+        .filter(|arg| is_conversion(arg))
+        .filter_map(Arg::get_long);
     let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
     format!("Conversions (perfconv convert -h): {}", longs.join(" "))
 }
@@ -101,13 +117,22 @@ fn is_conversion(arg: &Arg) -> bool {
     arg.get_help_heading().is_some()
 }
 
-/// Returns an argument of `convert` for command lines without the word `convert`, which may have several inputs.
+/// Returns an argument of `convert` for command lines without the word `convert`, which may have
+/// several inputs.
 fn at_top(arg: Arg) -> Arg {
     let is_input = input::IDS.contains(&arg.get_id().as_str());
     let hidden = is_input || is_conversion(&arg);
     let arg = if is_input { input::several(arg) } else { arg };
-    let arg = if arg.get_id() == "no_sync" { arg.requires("output") } else { arg };
-    if hidden { arg.hide_short_help(true) } else { arg }
+    let arg = if arg.get_id() == "no_sync" {
+        arg.requires("output")
+    } else {
+        arg
+    };
+    if hidden {
+        arg.hide_short_help(true)
+    } else {
+        arg
+    }
 }
 
 /// How much to say, for all commands.
@@ -141,15 +166,23 @@ impl Cli {
     ///
     /// # Errors
     /// The command line is invalid; or it requests help, which clap also handles as an error.
-    pub fn from_args<A: Into<OsString> + Clone>(args: impl IntoIterator<Item = A>) -> Result<Self, clap::Error> {
+    pub fn from_args<A: Into<OsString> + Clone>(
+        args: impl IntoIterator<Item = A>,
+    ) -> Result<Self, clap::Error> {
         let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
         let mut command = Self::command();
         let joined = words::with_values(&mut command, &args)?;
         let matches = command.try_get_matches_from_mut(&joined);
         let matches = matches.map_err(|error| words::explained(&mut command, &args, error))?;
         if let Some(name) = matches.subcommand_name() {
-            let given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-            let stray = command.get_arguments().filter(|arg| !arg.is_global_set()).find(given).map(Arg::to_string);
+            let given = |arg: &&Arg| {
+                matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+            };
+            let stray = command
+                .get_arguments()
+                .filter(|arg| !arg.is_global_set())
+                .find(given)
+                .map(Arg::to_string);
             if let Some(stray) = stray {
                 let what = format!("'{stray}' precedes the command '{name}' and must follow it");
                 return Err(command.error(ErrorKind::ArgumentConflict, what));
@@ -157,14 +190,24 @@ impl Cli {
         }
         let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         if cli.command.is_none() {
-            words::check(&mut command, cli.convert.input.all(), cli.asked.0, cli.convert.output.is_some())?;
+            words::check(
+                &mut command,
+                cli.convert.input.all(),
+                cli.asked.0,
+                cli.convert.output.is_some(),
+            )?;
         }
-        Ok(Cli { words: args.into_iter().skip(1).collect(), ..cli })
+        Ok(Cli {
+            words: args.into_iter().skip(1).collect(),
+            ..cli
+        })
     }
 
     /// Returns whether the command writes a report that may be long, and the user permits a pager.
     pub fn is_paged(&self) -> bool {
-        let Some(command) = &self.command else { return false };
+        let Some(command) = &self.command else {
+            return false;
+        };
         let is_long = match command {
             Command::Info(args) => args.html.is_none(),
             Command::Dump(_) | Command::Verify(_) | Command::Diff(_) => true,
@@ -173,12 +216,14 @@ impl Cli {
         is_long && !self.messages.no_pager
     }
 
-    /// Returns the recordings that are read one after the other; `None` if the command reads none, or several at a
-    /// time.
+    /// Returns the recordings that are read one after the other; `None` if the command reads none,
+    /// or several at a time.
     pub fn inputs(&self) -> Option<&[PathBuf]> {
         Some(match &self.command {
             None => self.convert.input.all(),
-            Some(Command::Convert(args) | Command::Pipe2file(args) | Command::File2pipe(args)) => args.input.all(),
+            Some(Command::Convert(args) | Command::Pipe2file(args) | Command::File2pipe(args)) => {
+                args.input.all()
+            }
             Some(Command::Inject(args)) => args.input.all(),
             Some(Command::Info(args)) => &args.input,
             Some(Command::Dump(args)) => args.input.all(),
@@ -198,7 +243,8 @@ pub enum Command {
     Convert(ConvertArgs),
     /// Convert a pipe stream (perf record -o -) to a seekable file
     ///
-    /// On a live stream, the first Ctrl-C ends the recording and completes OUTPUT; the second one aborts.
+    /// On a live stream, the first Ctrl-C ends the recording and completes OUTPUT; the second one
+    /// aborts.
     #[command(after_long_help = examples::PIPE2FILE, mut_arg("to", |arg| arg.hide(true)))]
     Pipe2file(ConvertArgs),
     /// Convert a file to a pipe stream
@@ -211,8 +257,9 @@ pub enum Command {
     Inject(InjectArgs),
     /// Show what a recording contains
     ///
-    /// Shows the command line and date, samples by event, CPU and comm, lost records, events with their attributes, feature
-    /// sections, and the number of records by type. -v adds the raw header fields and fields that are 0.
+    /// Shows the command line and date, samples by event, CPU and comm, lost records, events with
+    /// their attributes, feature sections, and the number of records by type. -v adds the raw
+    /// header fields and fields that are 0.
     #[command(after_long_help = examples::INFO)]
     Info(InfoArgs),
     /// Show every record with all its fields
@@ -228,8 +275,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Repair a truncated, unfinished or corrupt recording
     ///
-    /// For recordings of a killed perf, after a crash, or from a full disk. Keeps all intact records and reports what is
-    /// lost.
+    /// For recordings of a killed perf, after a crash, or from a full disk. Keeps all intact
+    /// records and reports what is lost.
     #[command(after_long_help = examples::RECOVER)]
     Recover(RecoverArgs),
     /// Show the differences between two recordings
@@ -312,8 +359,8 @@ pub struct ConvertArgs {
     pub no_sync: bool,
     /// Container of OUTPUT [default: as INPUT; a file if INPUT is a directory]
     ///
-    /// A stream stays a stream: pipe2file converts it to a file. A file has no kernel image: dir keeps the one of
-    /// `perf record --kcore`.
+    /// A stream stays a stream: pipe2file converts it to a file. A file has no kernel image: dir
+    /// keeps the one of `perf record --kcore`.
     #[arg(long, value_name = "CONTAINER", help_heading = CONVERSIONS)]
     pub to: Option<Container>,
     /// Write the opposite byte order of INPUT
@@ -327,8 +374,8 @@ pub struct ConvertArgs {
     pub decompress: bool,
     /// Compress the records as `perf record -z` does
     ///
-    /// Records that are compressed at another level are compressed again. perf 6.15 and newer read the result; with
-    /// --compat, the named release does.
+    /// Records that are compressed at another level are compressed again. perf 6.15 and newer read
+    /// the result; with --compat, the named release does.
     #[arg(
         long,
         value_name = "LEVEL",
@@ -342,18 +389,20 @@ pub struct ConvertArgs {
     pub compress: Option<i32>,
     /// Merge deferred callchains into their samples
     ///
-    /// Applies to `perf record --call-graph fp,defer`. A stream is stored until it ends. For files, --compat below 6.19
-    /// does this by itself.
+    /// Applies to `perf record --call-graph fp,defer`. A stream is stored until it ends. For files,
+    /// --compat below 6.19 does this by itself.
     #[arg(long, help_heading = CONVERSIONS)]
     pub merge_deferred: bool,
     /// How to handle unknown content that must be converted
     ///
-    /// Applies to records, features and fields that perfconv does not know, if the conversion depends on their meaning.
+    /// Applies to records, features and fields that perfconv does not know, if the conversion
+    /// depends on their meaning.
     #[arg(long, value_name = "WHAT", default_value = "error", help_heading = CONVERSIONS)]
     pub unknown: UnknownContent,
     /// Write a recording that perf VERSION can read, such as 6.1
     ///
-    /// An older perf refuses a recording of a newer one ("incompatible file format", "wrong feature ID").
+    /// An older perf refuses a recording of a newer one ("incompatible file format", "wrong feature
+    /// ID").
     #[arg(long, value_name = "VERSION", value_parser = release, help_heading = CONVERSIONS)]
     pub compat: Option<Version>,
     /// Set a feature section (repeatable) to text, a number, or JSON as printed by info --json
@@ -375,7 +424,8 @@ pub struct ConvertArgs {
     /// Search this directory for objects and debug files instead of this machine
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = BUILD_IDS)]
     pub sysroot: Option<PathBuf>,
-    /// Known build IDs: "ID PATH" pairs separated by commas, or file://PATH with the output of perf buildid-list
+    /// Known build IDs: "ID PATH" pairs separated by commas, or file://PATH with the output of perf
+    /// buildid-list
     #[arg(long, value_name = "LIST", help_heading = BUILD_IDS)]
     pub known_build_ids: Option<String>,
     /// The kernel image of the recording
@@ -397,7 +447,8 @@ pub struct DumpArgs {
     pub hex: bool,
     /// Show only samples, with the comm at that time and the mapped file of each callchain address
     ///
-    /// Function names are not looked up: each address is shown as the offset in its file, as addr2line expects it.
+    /// Function names are not looked up: each address is shown as the offset in its file, as
+    /// addr2line expects it.
     #[arg(long, conflicts_with_all = ["hex", "types"])]
     pub resolved: bool,
     /// Show only records of these types (repeatable), such as MMAP2 or sample,comm
@@ -446,7 +497,8 @@ pub struct DiffArgs {
     /// Show only numbers: differences in features and events, records by type
     #[arg(long, conflicts_with = "limit")]
     pub stat: bool,
-    /// Show up to N differences of features, events and records each; 0 for all [default: 100; all with --json]
+    /// Show up to N differences of features, events and records each; 0 for all
+    /// [default: 100; all with --json]
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
 }

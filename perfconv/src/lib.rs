@@ -1,7 +1,8 @@
-//! The `perfconv` command: options, subcommands, messages, progress bar, manual pages and completions.
+//! The `perfconv` command: options, subcommands, messages, progress bar, manual pages and
+//! completions.
 //!
-//! This library exists for the binary and its tests, and has no stable interface. Programs use [`perfdata_convert`],
-//! which contains the conversions and reports.
+//! This library exists for the binary and its tests, and has no stable interface. Programs use
+//! [`perfdata_convert`], which contains the conversions and reports.
 
 pub mod cli;
 pub mod cmd;

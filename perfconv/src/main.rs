@@ -38,11 +38,16 @@ fn main() -> ExitCode {
 /// Calls `write` with standard output, and checks that the complete report was written.
 fn report<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let failed = || Error::io("standard output");
-    // The standard library's own standard output hides an error if the descriptor cannot be written.
-    let out = io::stdout().as_fd().try_clone_to_owned().map_err(failed())?;
+    // The standard library's own standard output hides an error if the descriptor cannot be
+    // written.
+    let out = io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(failed())?;
     let mut out = BufWriter::with_capacity(BLOCK, File::from(out));
     let result = write(&mut out);
-    // Output before an error is useful. The error is more important than a failure to write the report.
+    // Output before an error is useful. The error is more important than a failure to write the
+    // report.
     let flushed = out.flush().map_err(failed());
     let result = result?;
     flushed?;
@@ -59,7 +64,10 @@ fn explain(said: &clap::Error) -> ExitCode {
         ColorChoice::Never => said.render().to_string(),
         _ => said.render().ansi().to_string(),
     };
-    match report(|out| out.write_all(text.as_bytes()).map_err(Error::io("standard output"))) {
+    match report(|out| {
+        out.write_all(text.as_bytes())
+            .map_err(Error::io("standard output"))
+    }) {
         Err(e) if !e.is_broken_pipe() => {
             Messages::default().error(&e);
             ExitCode::from(exit_code(&e))
@@ -71,8 +79,9 @@ fn explain(said: &clap::Error) -> ExitCode {
 /// The standard descriptors that were closed at the start of the process, one bit each.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// Replaces standard input by an unreadable descriptor, and standard output by an unwritable one, if they were closed.
-/// Otherwise, the standard library opens `/dev/null` for them, and a recording would be lost there.
+/// Replaces standard input by an unreadable descriptor, and standard output by an unwritable one,
+/// if they were closed. Otherwise, the standard library opens `/dev/null` for them, and a recording
+/// would be lost there.
 fn close_what_was_closed() {
     let closed = CLOSED.load(Ordering::Relaxed);
     // If /dev/null cannot be opened, the standard library has already aborted.

@@ -109,22 +109,29 @@ fn write(line: &str) {
 }
 
 fn write_now(line: &str) {
-    // If standard error cannot be written, for instance on a closed terminal, the message is lost and the work
-    // continues.
+    // If standard error cannot be written, for instance on a closed terminal, the message is lost
+    // and the work continues.
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
 fn say(word: &str, color: AnsiColor, text: &dyn Display) {
     let style = Style::new().bold().fg_color(Some(color.into()));
-    write(&format!("perfconv: {style}{word}:{style:#} {}", harmless(text)));
+    write(&format!(
+        "perfconv: {style}{word}:{style:#} {}",
+        harmless(text)
+    ));
 }
 
-/// Escapes control characters, and characters that change the position of text. Messages contain names of files, and
-/// recordings in directories bring their own file names.
+/// Escapes control characters, and characters that change the position of text. Messages contain
+/// names of files, and recordings in directories bring their own file names.
 fn harmless(text: &dyn Display) -> String {
     let mut shown = String::new();
     for c in text.to_string().chars() {
-        if c == '\n' || c == ' ' || c.is_ascii_graphic() { shown.push(c) } else { shown.extend(c.escape_debug()) }
+        if c == '\n' || c == ' ' || c.is_ascii_graphic() {
+            shown.push(c)
+        } else {
+            shown.extend(c.escape_debug())
+        }
     }
     shown
 }

@@ -17,7 +17,8 @@ const TICK: Duration = Duration::from_millis(250);
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left";
 const WITHOUT_TOTAL: &str = "{spinner} {bytes}  {bytes_per_sec}  {elapsed}";
 
-/// The visible bar, if any. Other messages on the terminal, and the end of the process, must hide it.
+/// The visible bar, if any. Other messages on the terminal, and the end of the process, must hide
+/// it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// Calls `write`, which writes to standard error, while the bar is hidden.
@@ -35,8 +36,8 @@ pub fn clear() {
     }
 }
 
-/// Shows how much of an input was read on standard error, if that is a terminal. The bar disappears with the last
-/// reader of the input.
+/// Shows how much of an input was read on standard error, if that is a terminal. The bar disappears
+/// with the last reader of the input.
 pub struct Progress {
     bar: ProgressBar,
     /// The bar moves until this is dropped.
@@ -58,7 +59,10 @@ impl Progress {
         };
         // If no thread can be started, there is no bar.
         drop(thread::Builder::new().spawn(move_bar));
-        Arc::new(Progress { bar, alive: Some(alive) })
+        Arc::new(Progress {
+            bar,
+            alive: Some(alive),
+        })
     }
 }
 
@@ -94,7 +98,11 @@ impl Watch for Progress {
             None => self.bar.unset_length(),
         }
         // The templates are constants. A test checks them.
-        if let Ok(style) = ProgressStyle::with_template(if total.is_some() { WITH_TOTAL } else { WITHOUT_TOTAL }) {
+        if let Ok(style) = ProgressStyle::with_template(if total.is_some() {
+            WITH_TOTAL
+        } else {
+            WITHOUT_TOTAL
+        }) {
             self.bar.set_style(style);
         }
         self.bar.set_position(0);

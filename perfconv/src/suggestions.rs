@@ -35,20 +35,45 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
         return Vec::new();
     }
     let facts = Facts::of(overview, input);
-    let step = |what, before: &str, kind: &str| Step { what, command: command(before, input, kind) };
-    let traces = || Step { what: "Extract the AUX data for decoders", command: extract_aux(input) };
+    let step = |what, before: &str, kind: &str| Step {
+        what,
+        command: command(before, input, kind),
+    };
+    let traces = || Step {
+        what: "Extract the AUX data for decoders",
+        command: extract_aux(input),
+    };
     let all = [
-        (facts.damaged).then(|| Step { what: "Recover the intact records", command: recover(input) }),
+        (facts.damaged).then(|| Step {
+            what: "Recover the intact records",
+            command: recover(input),
+        }),
         (facts.directory).then(|| step("Merge the directory into one file", "--to file", "file")),
         (facts.pipe).then(|| step("Convert it to a seekable file", "pipe2file", "file")),
         (facts.aux).then(traces),
-        (facts.foreign).then(|| step("Convert it to this machine's byte order", "--swap-endian", "native")),
+        (facts.foreign).then(|| {
+            step(
+                "Convert it to this machine's byte order",
+                "--swap-endian",
+                "native",
+            )
+        }),
         (facts.compressed).then(|| step("Decompress it for other tools", "--decompress", "plain")),
         (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
-        (facts.telling)
-            .then(|| step("Remove the host name and the command line", "--drop CMDLINE --drop HOSTNAME", "nameless")),
-        (!facts.compressed && !facts.damaged)
-            .then(|| step("Compress it, as perf record -z does", &facts.compress, "compressed")),
+        (facts.telling).then(|| {
+            step(
+                "Remove the host name and the command line",
+                "--drop CMDLINE --drop HOSTNAME",
+                "nameless",
+            )
+        }),
+        (!facts.compressed && !facts.damaged).then(|| {
+            step(
+                "Compress it, as perf record -z does",
+                &facts.compress,
+                "compressed",
+            )
+        }),
     ];
     all.into_iter().flatten().take(STEPS).collect()
 }
@@ -70,7 +95,9 @@ struct Facts {
 
 impl Facts {
     fn of(overview: &Overview, input: &Path) -> Self {
-        let release = overview.perf_version().and_then(|text| text.parse::<Version>().ok());
+        let release = overview
+            .perf_version()
+            .and_then(|text| text.parse::<Version>().ok());
         let has = |id: FeatureId| overview.recording().features.contains_key(&id);
         Facts {
             telling: has(FeatureId::HOSTNAME) || has(FeatureId::CMDLINE),
@@ -89,7 +116,9 @@ impl Facts {
 /// Returns the options to compress a recording of perf `release`.
 fn compress(release: Option<Version>) -> String {
     match release {
-        Some(old) if Compress::kind_for(old) == Some(RecordType::COMPRESSED) => format!("--compress --compat {old}"),
+        Some(old) if Compress::kind_for(old) == Some(RecordType::COMPRESSED) => {
+            format!("--compress --compat {old}")
+        }
         _ => "--compress".into(),
     }
 }
@@ -115,12 +144,19 @@ fn command(words: &str, input: &Path, kind: &str) -> String {
 }
 
 fn to_output(words: &str, input: &Path, output: &Path) -> String {
-    format!("perfconv {words} {} -o {}", shell::word(input), shell::word(output))
+    format!(
+        "perfconv {words} {} -o {}",
+        shell::word(input),
+        shell::word(output)
+    )
 }
 
 /// Returns a name for the output that no existing file has.
 fn output(input: &Path, kind: &str, extension: &str) -> PathBuf {
-    let stem = input.file_stem().filter(|stem| *stem != "-").unwrap_or("perf".as_ref());
+    let stem = input
+        .file_stem()
+        .filter(|stem| *stem != "-")
+        .unwrap_or("perf".as_ref());
     let name = |number: Option<u32>| {
         let mut name = stem.to_owned();
         name.push(format!(".{kind}"));
@@ -130,27 +166,55 @@ fn output(input: &Path, kind: &str, extension: &str) -> PathBuf {
         name.push(extension);
         PathBuf::from(name)
     };
-    [None].into_iter().chain((2..100).map(Some)).map(name).find(|name| !name.exists()).unwrap_or_else(|| name(None))
+    [None]
+        .into_iter()
+        .chain((2..100).map(Some))
+        .map(name)
+        .find(|name| !name.exists())
+        .unwrap_or_else(|| name(None))
 }
 
 fn is_compressed(overview: &Overview) -> bool {
-    TABLE.iter().any(|info| info.kind.is_compressed() && overview.count(info.kind) > 0)
+    TABLE
+        .iter()
+        .any(|info| info.kind.is_compressed() && overview.count(info.kind) > 0)
 }
 
 /// Returns a description of the recording at `input` in a few lines, and the suggested steps.
 pub fn text(overview: &Overview, input: &Path) -> String {
     let mut out = String::new();
-    let name = if input == Path::new("-") { "standard input".into() } else { shell::word(input) };
-    let container = if input.is_dir() { "directory".into() } else { overview.container().to_string() };
-    let compressed = if is_compressed(overview) { ", compressed" } else { "" };
+    let name = if input == Path::new("-") {
+        "standard input".into()
+    } else {
+        shell::word(input)
+    };
+    let container = if input.is_dir() {
+        "directory".into()
+    } else {
+        overview.container().to_string()
+    };
+    let compressed = if is_compressed(overview) {
+        ", compressed"
+    } else {
+        ""
+    };
     let _ = writeln!(out, "{name}: a recording of Linux perf");
-    let _ = writeln!(out, "  {}, {container}{compressed}", endian_name(overview.recording().endian));
+    let _ = writeln!(
+        out,
+        "  {}, {container}{compressed}",
+        endian_name(overview.recording().endian)
+    );
     let origin = overview.origin();
     if !origin.is_empty() {
         let _ = writeln!(out, "  made {origin}");
     }
     let names: Vec<String> = overview.event_names().map(|name| escaped(&name)).collect();
-    let _ = writeln!(out, "  {}: {}", count(names.len() as u64, "event"), names.join(", "));
+    let _ = writeln!(
+        out,
+        "  {}: {}",
+        count(names.len() as u64, "event"),
+        names.join(", ")
+    );
     let _ = writeln!(out, "  {}", overview.counts());
     for (what, text) in overview.facts() {
         let _ = writeln!(out, "  {what}: {text}");
@@ -162,7 +226,11 @@ pub fn text(overview: &Overview, input: &Path) -> String {
         let _ = writeln!(out, "\n{}:\n  {}", step.what, step.command);
     }
     if input != Path::new("-") {
-        let _ = writeln!(out, "\nMore: perfconv info {}; perfconv --help", shell::word(input));
+        let _ = writeln!(
+            out,
+            "\nMore: perfconv info {}; perfconv --help",
+            shell::word(input)
+        );
     }
     out
 }

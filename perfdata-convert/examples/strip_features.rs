@@ -1,5 +1,5 @@
-//! Leaves out all feature sections but those that are named, and says which went. Compressed records become plain, since
-//! they could not be read without their section:
+//! Leaves out all feature sections but those that are named, and says which went. Compressed
+//! records become plain, since they could not be read without their section:
 //!
 //!     cargo run -p perfdata-convert --example strip_features -- perf.data bare.data ARCH EVENT_DESC
 
@@ -22,7 +22,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gone: Vec<String> = there.filter(|name| !kept.contains(name)).collect();
 
     let changes = gone.iter().map(|name| (name.clone(), Change::Drop));
-    let stages: Vec<Box<dyn Stage>> = vec![Box::new(Decompress::default()), Box::new(Edit::new(changes)?)];
+    let stages: Vec<Box<dyn Stage>> = vec![
+        Box::new(Decompress::default()),
+        Box::new(Edit::new(changes)?),
+    ];
     Conversion::new(stages).run(&input, Output::create(&output, &input, false)?)?;
     println!("{}", gone.join(" "));
     Ok(())

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// A thread that consumes items of type `T` and returns `R` at the end. Consumed items come back, so that their memory
-/// is used again.
+/// A thread that consumes items of type `T` and returns `R` at the end. Consumed items come back,
+/// so that their memory is used again.
 #[derive(Debug)]
 pub(crate) struct Background<T, R> {
     items: SyncSender<T>,
@@ -14,15 +14,23 @@ pub(crate) struct Background<T, R> {
 }
 
 impl<T: Default + Send + 'static, R: Send + 'static> Background<T, R> {
-    /// Starts `work` with the items, of which at most `waiting` wait, and the channel for consumed ones.
+    /// Starts `work` with the items, of which at most `waiting` wait, and the channel for consumed
+    /// ones.
     ///
     /// # Errors
     /// The system starts no thread.
-    pub fn start(waiting: usize, work: impl FnOnce(Receiver<T>, Sender<T>) -> R + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        waiting: usize,
+        work: impl FnOnce(Receiver<T>, Sender<T>) -> R + Send + 'static,
+    ) -> io::Result<Self> {
         let (items, queue) = sync_channel(waiting);
         let (done, spare) = channel();
         let handle = thread::Builder::new().spawn(move || work(queue, done))?;
-        Ok(Background { items, spare, handle })
+        Ok(Background {
+            items,
+            spare,
+            handle,
+        })
     }
 
     /// Returns a consumed item, or a new one.

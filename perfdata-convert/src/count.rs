@@ -1,8 +1,9 @@
 //! The number of records of a recording, with one definition for all commands.
 //!
-//! Counts the records of the data section. In a pipe, metadata are records of the stream, too; a file has them in
-//! separate sections. So metadata records are counted separately. Records inside compressed records are also counted
-//! separately: a compressed record counts as one record of the data section, regardless of its content.
+//! Counts the records of the data section. In a pipe, metadata are records of the stream, too; a
+//! file has them in separate sections. So metadata records are counted separately. Records inside
+//! compressed records are also counted separately: a compressed record counts as one record of the
+//! data section, regardless of its content.
 
 use std::fmt;
 
@@ -26,7 +27,11 @@ pub struct Counts {
 impl Counts {
     /// Counts a record of the stream.
     pub fn add(&mut self, kind: RecordType) {
-        let count = if is_header(kind) { &mut self.metadata } else { &mut self.records };
+        let count = if is_header(kind) {
+            &mut self.metadata
+        } else {
+            &mut self.records
+        };
         *count = count.saturating_add(1);
     }
 
@@ -35,7 +40,8 @@ impl Counts {
         self.compressed = self.compressed.saturating_add(1);
     }
 
-    /// Counts a record, which is inside a compressed record if it has an index there, and otherwise in the stream.
+    /// Counts a record, which is inside a compressed record if it has an index there, and otherwise
+    /// in the stream.
     pub fn add_at(&mut self, kind: RecordType, inner: Option<usize>) {
         match inner {
             Some(_) => self.add_compressed(),
@@ -107,7 +113,12 @@ mod tests {
     #[test]
     fn metadata_are_what_the_kernel_calls_headers() {
         for info in TABLE {
-            assert_eq!(is_header(info.kind), info.name.starts_with("HEADER_"), "{}", info.name);
+            assert_eq!(
+                is_header(info.kind),
+                info.name.starts_with("HEADER_"),
+                "{}",
+                info.name
+            );
         }
     }
 
@@ -116,7 +127,13 @@ mod tests {
         for info in TABLE {
             let mut bytes = Vec::new();
             for kind in [RecordType::COMM, info.kind, RecordType::SAMPLE] {
-                RecordHeader { kind, misc: 0, size: 8 }.encode_into(&mut bytes, Endian::Little).expect("a header");
+                RecordHeader {
+                    kind,
+                    misc: 0,
+                    size: 8,
+                }
+                .encode_into(&mut bytes, Endian::Little)
+                .expect("a header");
             }
             let (mut by_batch, mut by_record) = (Counts::default(), Counts::default());
             let mut rest = bytes.as_slice();
@@ -133,8 +150,18 @@ mod tests {
 
     #[test]
     fn what_is_counted_apart_is_said_where_there_is_any() {
-        let text = |records, compressed, metadata| Counts { records, compressed, metadata }.to_string();
+        let text = |records, compressed, metadata| {
+            Counts {
+                records,
+                compressed,
+                metadata,
+            }
+            .to_string()
+        };
         assert_eq!(text(1, 0, 0), "1 record");
-        assert_eq!(text(12, 8000, 1), "12 records, 8000 inside compressed records, 1 metadata record");
+        assert_eq!(
+            text(12, 8000, 1),
+            "12 records, 8000 inside compressed records, 1 metadata record"
+        );
     }
 }

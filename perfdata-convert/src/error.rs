@@ -94,7 +94,10 @@ impl Error {
     /// Adds the solution to the error.
     #[must_use]
     pub fn with_step(self, step: Step) -> Error {
-        Error::Avoidable { source: Box::new(self), step }
+        Error::Avoidable {
+            source: Box::new(self),
+            step,
+        }
     }
 
     /// Returns a refusal and its solution.
@@ -106,7 +109,9 @@ impl Error {
     #[must_use]
     pub(crate) fn of_records(self) -> Error {
         match self {
-            Error::Read(error) if !error.is_io() && !matches!(error.problem(), Problem::Limit { .. }) => {
+            Error::Read(error)
+                if !error.is_io() && !matches!(error.problem(), Problem::Limit { .. }) =>
+            {
                 Error::Read(error).with_step(Step::Recover)
             }
             other => other,
@@ -126,27 +131,34 @@ impl Error {
     pub fn of_input(&self) -> Option<&perfdata_core::Error> {
         match self {
             Error::Read(error) => Some(error),
-            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => source.of_input(),
+            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => {
+                source.of_input()
+            }
             _ => None,
         }
     }
 
-    /// Returns whether the content of the input is the reason: it is corrupt, or the conversion refuses it. Otherwise
-    /// the arguments or the operating system are.
+    /// Returns whether the content of the input is the reason: it is corrupt, or the conversion
+    /// refuses it. Otherwise the arguments or the operating system are.
     pub fn is_refusal(&self) -> bool {
         match self {
             Error::Read(error) => !error.is_io(),
             Error::Write(error) => !matches!(error, perfdata_write::Error::Io { .. }),
             Error::Refused(_) => true,
             Error::Usage(_) | Error::Compared { .. } | Error::Io { .. } => false,
-            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => source.is_refusal(),
+            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => {
+                source.is_refusal()
+            }
         }
     }
 
-    /// Returns whether the reader of the output has quit, which is not an error of a command in a pipeline.
+    /// Returns whether the reader of the output has quit, which is not an error of a command in a
+    /// pipeline.
     pub fn is_broken_pipe(&self) -> bool {
         let source = match self {
-            Error::Write(perfdata_write::Error::Io { source, .. }) | Error::Io { source, .. } => source,
+            Error::Write(perfdata_write::Error::Io { source, .. }) | Error::Io { source, .. } => {
+                source
+            }
             _ => return false,
         };
         source.kind() == io::ErrorKind::BrokenPipe

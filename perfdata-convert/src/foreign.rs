@@ -30,10 +30,22 @@ const PACKED: &[(&[u8], &str)] = &[
 /// First bytes of other files.
 const OTHERS: &[(&[u8], &str)] = &[
     (b"\x7fELF", "an ELF file: a program, library or core"),
-    (b"\x17\x08\x44tracing", "a recording of trace-cmd (trace.dat), which trace-cmd report reads"),
-    (b"SIMPLEPERF", "output of simpleperf report-sample; perfconv reads files of simpleperf record"),
-    (b"{\"meta\":{", "a profile for the Firefox Profiler; perfconv reads files of perf record"),
-    (b"{\"linux-perf-json-version\"", "JSON of perf data convert; perfconv reads files of perf record"),
+    (
+        b"\x17\x08\x44tracing",
+        "a recording of trace-cmd (trace.dat), which trace-cmd report reads",
+    ),
+    (
+        b"SIMPLEPERF",
+        "output of simpleperf report-sample; perfconv reads files of simpleperf record",
+    ),
+    (
+        b"{\"meta\":{",
+        "a profile for the Firefox Profiler; perfconv reads files of perf record",
+    ),
+    (
+        b"{\"linux-perf-json-version\"",
+        "JSON of perf data convert; perfconv reads files of perf record",
+    ),
     (b"{", "text in JSON; perfconv reads files of perf record"),
     (b"PK\x03\x04", "a ZIP archive; it may contain a recording"),
 ];
@@ -43,10 +55,16 @@ const TAR: (usize, &[u8]) = (257, b"ustar");
 
 /// Returns the type of a file that starts with `first`; `None` if it is not known.
 pub fn recognise(first: &[u8]) -> Option<Foreign> {
-    if let Some(unpack) = PACKED.iter().find(|(start, _)| first.starts_with(start)).map(|(_, program)| *program) {
+    if let Some(unpack) = PACKED
+        .iter()
+        .find(|(start, _)| first.starts_with(start))
+        .map(|(_, program)| *program)
+    {
         return Some(packed(&unpacked(first), unpack));
     }
-    let is_tar = first.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1));
+    let is_tar = first
+        .get(TAR.0..)
+        .is_some_and(|rest| rest.starts_with(TAR.1));
     let what = if is_tar {
         "a tar archive; it may contain a recording"
     } else if is_pprof(first) {
@@ -63,7 +81,9 @@ pub fn recognise(first: &[u8]) -> Option<Foreign> {
 
 /// Returns the type of a compressed file whose decompressed content starts with `first`.
 fn packed(first: &[u8], unpack: &'static str) -> Foreign {
-    let is_tar = first.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1));
+    let is_tar = first
+        .get(TAR.0..)
+        .is_some_and(|rest| rest.starts_with(TAR.1));
     let what = if is_tar {
         "a compressed tar archive; it may contain a recording"
     } else if is_pprof(first) {
@@ -71,21 +91,30 @@ fn packed(first: &[u8], unpack: &'static str) -> Foreign {
     } else if first.starts_with(b"{\"meta\":{") {
         "a compressed profile for the Firefox Profiler; perfconv reads files of perf record"
     } else {
-        return Foreign { what: "a compressed file", unpack: Some(unpack) };
+        return Foreign {
+            what: "a compressed file",
+            unpack: Some(unpack),
+        };
     };
     Foreign { what, unpack: None }
 }
 
-/// Returns the start of the decompressed content of a compressed file, as far as its first bytes contain it.
+/// Returns the start of the decompressed content of a compressed file, as far as its first bytes
+/// contain it.
 fn unpacked(first: &[u8]) -> Vec<u8> {
     if first.starts_with(b"\x1f\x8b") {
         start_of(flate2::read::GzDecoder::new(first))
     } else if first.starts_with(b"\x28\xb5\x2f\xfd") {
         let decoder = zstd::stream::read::Decoder::with_buffer(BufReader::new(first));
-        let bounded = decoder.and_then(|mut decoder| decoder.window_log_max(WINDOW_LOG).map(|()| decoder));
+        let bounded =
+            decoder.and_then(|mut decoder| decoder.window_log_max(WINDOW_LOG).map(|()| decoder));
         bounded.map(start_of).unwrap_or_default()
     } else if first.starts_with(b"\xfd7zXZ\0") {
-        start_of(lzma_rust2::XzReader::new_mem_limit(first, false, 1 << (WINDOW_LOG - 10)))
+        start_of(lzma_rust2::XzReader::new_mem_limit(
+            first,
+            false,
+            1 << (WINDOW_LOG - 10),
+        ))
     } else {
         Vec::new()
     }
@@ -105,7 +134,8 @@ fn start_of(mut reader: impl Read) -> Vec<u8> {
     bytes
 }
 
-/// A Profile in protocol buffers starts with a ValueType: field 1, a few bytes, and in it field 1, a number.
+/// A Profile in protocol buffers starts with a ValueType: field 1, a few bytes, and in it field 1,
+/// a number.
 fn is_pprof(first: &[u8]) -> bool {
     matches!(first, [0x0a, 2..=12, 0x08, ..])
 }
@@ -114,9 +144,10 @@ fn is_text(first: &[u8]) -> bool {
     let whole = match std::str::from_utf8(first) {
         Ok(text) => text,
         // The last character may be truncated.
-        Err(error) if error.error_len().is_none() => {
-            first.get(..error.valid_up_to()).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default()
-        }
+        Err(error) if error.error_len().is_none() => first
+            .get(..error.valid_up_to())
+            .and_then(|text| std::str::from_utf8(text).ok())
+            .unwrap_or_default(),
         Err(_) => return false,
     };
     // Programs with coloured output write escape sequences.
@@ -131,7 +162,10 @@ mod tests {
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory")
+        encoder
+            .write_all(bytes)
+            .and_then(|()| encoder.finish())
+            .expect("memory")
     }
 
     #[test]
@@ -143,23 +177,60 @@ mod tests {
         for (bytes, what, unpack) in [
             (tar.clone(), "a tar archive", None),
             (gzip(&tar), "a compressed tar archive", None),
-            (zstd::encode_all(&tar[..], 1).expect("memory"), "a compressed tar archive", None),
+            (
+                zstd::encode_all(&tar[..], 1).expect("memory"),
+                "a compressed tar archive",
+                None,
+            ),
             (pprof.to_vec(), "a profile for pprof", None),
             (gzip(&pprof), "a compressed profile for pprof", None),
-            (gzip(b"{\"meta\":{\"version\":24}}"), "a compressed profile for the Firefox", None),
-            (b"{\"meta\":{\"version\":24}}".to_vec(), "a profile for the Firefox", None),
+            (
+                gzip(b"{\"meta\":{\"version\":24}}"),
+                "a compressed profile for the Firefox",
+                None,
+            ),
+            (
+                b"{\"meta\":{\"version\":24}}".to_vec(),
+                "a profile for the Firefox",
+                None,
+            ),
             (gzip(b"PERFILE2"), "a compressed file", Some("zcat")),
-            (b"\xfd7zXZ\0\0\x04".to_vec(), "a compressed file", Some("xzcat")),
-            (b"\x17\x08\x44tracing6\0".to_vec(), "a recording of trace-cmd", None),
-            (b"SIMPLEPERF\x01\0".to_vec(), "output of simpleperf report-sample", None),
-            (b"{\"linux-perf-json-version\": 1}".to_vec(), "JSON of perf data convert", None),
+            (
+                b"\xfd7zXZ\0\0\x04".to_vec(),
+                "a compressed file",
+                Some("xzcat"),
+            ),
+            (
+                b"\x17\x08\x44tracing6\0".to_vec(),
+                "a recording of trace-cmd",
+                None,
+            ),
+            (
+                b"SIMPLEPERF\x01\0".to_vec(),
+                "output of simpleperf report-sample",
+                None,
+            ),
+            (
+                b"{\"linux-perf-json-version\": 1}".to_vec(),
+                "JSON of perf data convert",
+                None,
+            ),
             (b"{}".to_vec(), "text in JSON", None),
             ("grün".as_bytes()[..3].to_vec(), "text; ", None),
         ] {
             let found = recognise(&bytes).unwrap_or_else(|| panic!("{what}"));
-            assert!(found.what.starts_with(what) && found.unpack == unpack, "{what}: {found:?}");
+            assert!(
+                found.what.starts_with(what) && found.unpack == unpack,
+                "{what}: {found:?}"
+            );
         }
-        for bytes in [&b""[..], b"\0\0\0\0", b"PERFILE2\x68\0", b"\x0a\x01\x08", b"\xff\xfe"] {
+        for bytes in [
+            &b""[..],
+            b"\0\0\0\0",
+            b"PERFILE2\x68\0",
+            b"\x0a\x01\x08",
+            b"\xff\xfe",
+        ] {
             assert_eq!(recognise(bytes), None, "{bytes:?}");
         }
     }

@@ -1,7 +1,8 @@
 //! Temporary files with names, which must be removed when a signal ends the process.
 //!
-//! The library does not catch signals. A program that does calls [`end`] when a signal should end the process. It uses
-//! a separate thread for this: other threads may be blocked by input that never arrives.
+//! The library does not catch signals. A program that does calls [`end`] when a signal should end
+//! the process. It uses a separate thread for this: other threads may be blocked by input that
+//! never arrives.
 
 use std::cell::Cell;
 use std::fs;
@@ -19,18 +20,21 @@ thread_local! {
     static IS_UNDISTURBED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A file or directory that is removed if a signal ends the process while this value exists. Otherwise, the code that
-/// created the file removes or renames it.
+/// A file or directory that is removed if a signal ends the process while this value exists.
+/// Otherwise, the code that created the file removes or renames it.
 #[derive(Debug)]
 pub struct Temporary(PathBuf);
 
 impl Temporary {
-    /// Creates a file or directory with `make`, at the path that `path` returns. No signal ends the process between
-    /// creation and registration.
+    /// Creates a file or directory with `make`, at the path that `path` returns. No signal ends the
+    /// process between creation and registration.
     ///
     /// # Errors
     /// The errors of `make`.
-    pub fn make<T, E>(make: impl FnOnce() -> Result<T, E>, path: impl FnOnce(&T) -> &Path) -> Result<(T, Self), E> {
+    pub fn make<T, E>(
+        make: impl FnOnce() -> Result<T, E>,
+        path: impl FnOnce(&T) -> &Path,
+    ) -> Result<(T, Self), E> {
         undisturbed(|| {
             let made = make()?;
             let path = path(&made).to_owned();
@@ -64,13 +68,18 @@ pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Removes all temporary files, and then calls `die` to end the process. No new ones can be created anymore.
+/// Removes all temporary files, and then calls `die` to end the process. No new ones can be created
+/// anymore.
 pub fn end(die: impl FnOnce()) {
     undisturbed(|| {
         list(|all| {
             for path in all.iter() {
                 // If a file cannot be removed, there is nothing else to do.
-                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+                let _ = if path.is_dir() {
+                    fs::remove_dir_all(path)
+                } else {
+                    fs::remove_file(path)
+                };
             }
         });
         die();

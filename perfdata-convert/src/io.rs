@@ -1,7 +1,7 @@
 //! Inputs and outputs of a command: files, directories, standard input and output.
 //!
-//! An output file appears complete or not at all: it receives its name when it is complete. An input either has the
-//! bytes that it had when it was opened, or reading it fails.
+//! An output file appears complete or not at all: it receives its name when it is complete. An
+//! input either has the bytes that it had when it was opened, or reading it fails.
 
 mod background_writer;
 mod directory;
@@ -35,10 +35,14 @@ use crate::error::{Error, Result};
 /// The name for standard input or output.
 const STANDARD: &str = "-";
 
-/// Opens a file whose name comes from a recording. Refuses everything except regular files before opening it: opening a
-/// FIFO would wait for a writer.
+/// Opens a file whose name comes from a recording. Refuses everything except regular files before
+/// opening it: opening a FIFO would wait for a writer.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    if fs::metadata(path)?.is_file() { File::open(path) } else { Err(io::Error::other("not a regular file")) }
+    if fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::other("not a regular file"))
+    }
 }
 
 /// Reads the bytes of a file that an option names. The file may be a pipe or an endless device.
@@ -50,16 +54,27 @@ pub fn read_at_most(most: u64, path: &Path) -> Result<Vec<u8>> {
     let read = |file: File| file.take(most.saturating_add(1)).read_to_end(&mut bytes);
     File::open(path).and_then(read).map_err(Error::io(path))?;
     if bytes.len() as u64 > most {
-        return Err(Error::Usage(format!("{}: there are more than {most} bytes", path.display())));
+        return Err(Error::Usage(format!(
+            "{}: there are more than {most} bytes",
+            path.display()
+        )));
     }
     Ok(bytes)
 }
 
 /// Creates a temporary file or directory beside `path`, in the same folder.
-fn temporary<T>(path: &Path, make: impl FnOnce(&mut tempfile::Builder, &Path) -> io::Result<T>) -> Result<T> {
+fn temporary<T>(
+    path: &Path,
+    make: impl FnOnce(&mut tempfile::Builder, &Path) -> io::Result<T>,
+) -> Result<T> {
     let folder = new_file::folder_of(path);
     fs::metadata(folder).map_err(Error::io(folder))?;
-    let made = make(tempfile::Builder::new().prefix(new_file::PREFIX).suffix(new_file::SUFFIX), folder);
+    let made = make(
+        tempfile::Builder::new()
+            .prefix(new_file::PREFIX)
+            .suffix(new_file::SUFFIX),
+        folder,
+    );
     // The error does not contain the temporary name.
     made.map_err(|error| Error::io(folder)(error.kind().into()))
 }

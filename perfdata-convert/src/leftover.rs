@@ -29,11 +29,16 @@ impl Leftover {
     /// Returns the `bytes` that `reader`, which is at its end, could not read as records.
     pub fn of(reader: &(impl RecordSource + ?Sized), bytes: u64) -> Option<Self> {
         let (damage, tail) = (reader.damage()?, reader.tail()?);
-        Some(Leftover { bytes, tail, offset: damage.offset().unwrap_or(0), why: without_place(damage) })
+        Some(Leftover {
+            bytes,
+            tail,
+            offset: damage.offset().unwrap_or(0),
+            why: without_place(damage),
+        })
     }
 
-    /// Refuses a conversion that would drop these bytes, unless they are the start of the last record, messages of
-    /// perf, or zeros.
+    /// Refuses a conversion that would drop these bytes, unless they are the start of the last
+    /// record, messages of perf, or zeros.
     ///
     /// # Errors
     /// The bytes are corrupt.
@@ -45,8 +50,8 @@ impl Leftover {
         }
     }
 
-    /// Refuses a conversion to a file if the data after a record are incomplete: readers would interpret the
-    /// bytes that follow as these data.
+    /// Refuses a conversion to a file if the data after a record are incomplete: readers would
+    /// interpret the bytes that follow as these data.
     ///
     /// # Errors
     /// The data after the last record are truncated.
@@ -54,20 +59,34 @@ impl Leftover {
         if self.bytes > 0 {
             return Ok(());
         }
-        let what = format!("at offset {:#x}: {}: a file cannot contain it", self.offset, self.meaning());
+        let what = format!(
+            "at offset {:#x}: {}: a file cannot contain it",
+            self.offset,
+            self.meaning()
+        );
         Err(error::Error::Refused(what).with_step(Step::Recover))
     }
 
     /// Returns the description for a report that already contains the offset.
     pub(crate) fn meaning(&self) -> String {
-        let Leftover { bytes, tail, why, .. } = self;
+        let Leftover {
+            bytes, tail, why, ..
+        } = self;
         match tail {
             Tail::Cut => format!("{why}: {CUT}"),
-            Tail::Text => format!("{} from here on: messages of perf record, not records", number_of(*bytes, "byte")),
+            Tail::Text => format!(
+                "{} from here on: messages of perf record, not records",
+                number_of(*bytes, "byte")
+            ),
             Tail::Zeros => {
-                format!("{why}: {} from here on, space for records that were never written", number_of(*bytes, "zero"))
+                format!(
+                    "{why}: {} from here on, space for records that were never written",
+                    number_of(*bytes, "zero")
+                )
             }
-            Tail::Damage if *bytes == 0 => format!("{why}: there are records in it, so its size is wrong"),
+            Tail::Damage if *bytes == 0 => {
+                format!("{why}: there are records in it, so its size is wrong")
+            }
             _ => match bytes {
                 1 => format!("{why}: corrupt; the last byte is not a record"),
                 _ => format!("{why}: corrupt; the {bytes} bytes from here on are not records"),
@@ -78,16 +97,33 @@ impl Leftover {
 
 impl fmt::Display for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Leftover { bytes, tail, offset, why } = self;
+        let Leftover {
+            bytes,
+            tail,
+            offset,
+            why,
+        } = self;
         match tail {
             Tail::Cut if *bytes == 1 => {
-                write!(f, "the last byte is an incomplete record: at offset {offset:#x}: {why}")
+                write!(
+                    f,
+                    "the last byte is an incomplete record: at offset {offset:#x}: {why}"
+                )
             }
             Tail::Cut if *bytes > 0 => {
-                write!(f, "the last {bytes} bytes are an incomplete record: at offset {offset:#x}: {why}")
+                write!(
+                    f,
+                    "the last {bytes} bytes are an incomplete record: at offset {offset:#x}: {why}"
+                )
             }
-            Tail::Text => write!(f, "the last {bytes} bytes are messages of perf record, not records"),
-            Tail::Zeros => write!(f, "the last {bytes} bytes are zeros, space for records that were never written"),
+            Tail::Text => write!(
+                f,
+                "the last {bytes} bytes are messages of perf record, not records"
+            ),
+            Tail::Zeros => write!(
+                f,
+                "the last {bytes} bytes are zeros, space for records that were never written"
+            ),
             _ => write!(f, "at offset {offset:#x}: {}", self.meaning()),
         }
     }
@@ -95,7 +131,9 @@ impl fmt::Display for Leftover {
 
 /// Returns the error of a conversion that would drop records after a corrupt part at `offset`.
 pub(crate) fn damaged(offset: u64, why: impl fmt::Display) -> error::Error {
-    let what = format!("at offset {offset:#x}: {why}: the records are corrupt here, and all later ones would be lost");
+    let what = format!(
+        "at offset {offset:#x}: {why}: the records are corrupt here, and all later ones would be lost"
+    );
     error::Error::Refused(what).with_step(Step::Recover)
 }
 

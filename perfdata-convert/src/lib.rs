@@ -5,10 +5,11 @@
 //!               file or pipe        one conversion each                               appears when complete
 //! ```
 //!
-//! A [`Conversion`](pipeline::Conversion) consists of stages and the container to write. A custom conversion implements
-//! [`Stage`](pipeline::Stage): it receives the model before the first record, then each record, and the model again at the
-//! end, and forwards unchanged records. The driver decompresses records before the stage and compresses them again after
-//! it, drops the payload of a dropped record, and updates the AUXTRACE index and the sample times.
+//! A [`Conversion`](pipeline::Conversion) consists of stages and the container to write. A custom
+//! conversion implements [`Stage`](pipeline::Stage): it receives the model before the first record,
+//! then each record, and the model again at the end, and forwards unchanged records. The driver
+//! decompresses records before the stage and compresses them again after it, drops the payload of a
+//! dropped record, and updates the AUXTRACE index and the sample times.
 //!
 //! ```
 //! use perfdata_convert::pipeline::{Conversion, Link, Stage};

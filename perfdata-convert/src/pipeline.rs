@@ -1,7 +1,7 @@
 //! Conversions: a reader, any number of stages, a writer.
 //!
-//! Every command that converts a recording to another one is a [`Conversion`]: a selection of stages, and the container
-//! to write. This module contains the only loop over the records.
+//! Every command that converts a recording to another one is a [`Conversion`]: a selection of
+//! stages, and the container to write. This module contains the only loop over the records.
 
 mod chain;
 mod link;
@@ -42,7 +42,10 @@ pub struct Form {
 
 impl Form {
     fn of(recording: &Recording, container_layout: &ContainerLayout) -> Self {
-        Form { container: container_layout.container(), endian: recording.endian }
+        Form {
+            container: container_layout.container(),
+            endian: recording.endian,
+        }
     }
 }
 
@@ -90,13 +93,17 @@ impl Conversion {
     /// Returns the conversion with another container; with that of the input if `to` is `None`.
     #[must_use]
     pub fn to(self, to: impl Into<Option<ContainerKind>>) -> Self {
-        Conversion { to: to.into(), ..self }
+        Conversion {
+            to: to.into(),
+            ..self
+        }
     }
 
     /// Converts `input` to `output`.
     ///
     /// # Errors
-    /// The input cannot be read or converted, or the output cannot be written. In these cases, there is no output.
+    /// The input cannot be read or converted, or the output cannot be written. In these cases,
+    /// there is no output.
     pub fn run(self, input: &Path, output: Output) -> Result<Summary> {
         self.run_on(Input::open(input)?, output)
     }
@@ -110,13 +117,22 @@ impl Conversion {
         let (ready, size) = self.prepare(input)?;
         let to = ready.to;
         // Bytes that were written to a stream cannot be removed again.
-        if to == ContainerKind::Pipe && output.is_direct() && !self.is_copy(ready.reader.container_layout(), to) {
+        if to == ContainerKind::Pipe
+            && output.is_direct()
+            && !self.is_copy(ready.reader.container_layout(), to)
+        {
             check_ahead(&ready.source).map_err(Error::of_records)?;
         }
         let mut summary = match to {
             ContainerKind::File => output.write_seekable(|file| self.write_file(ready, file)),
-            // A stage refuses a recording before anything is written, even if the output cannot be removed again.
-            ContainerKind::Pipe if self.stages.iter().any(|stage| stage.requirements().may_refuse) => {
+            // A stage refuses a recording before anything is written, even if the output cannot be
+            // removed again.
+            ContainerKind::Pipe
+                if self
+                    .stages
+                    .iter()
+                    .any(|stage| stage.requirements().may_refuse) =>
+            {
                 output.write_seekable(|file| self.write_pipe(ready, file))
             }
             ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(ready, out)),
@@ -125,13 +141,15 @@ impl Conversion {
         Ok(summary)
     }
 
-    /// Converts an open input to a file that is checked before it becomes an output. Does not count the bytes of the
-    /// input and the time.
+    /// Converts an open input to a file that is checked before it becomes an output. Does not count
+    /// the bytes of the input and the time.
     pub(crate) fn run_into(mut self, input: Input, file: &mut File) -> Result<Summary> {
         let (ready, _) = self.prepare(input)?;
         match ready.to {
             ContainerKind::File => self.write_file(ready, file),
-            ContainerKind::Pipe => BackgroundWriter::write_all(file, |out| self.write_pipe(ready, out)),
+            ContainerKind::Pipe => {
+                BackgroundWriter::write_all(file, |out| self.write_pipe(ready, out))
+            }
         }
     }
 
@@ -139,39 +157,74 @@ impl Conversion {
     fn prepare(&mut self, mut input: Input) -> Result<(Ready, Size)> {
         // A stream is converted to a pipe by default.
         let expected = self.to.unwrap_or(ContainerKind::Pipe);
-        if self.stages.iter().any(|stage| stage.requirements().needs_seekable_for(expected)) {
+        if self
+            .stages
+            .iter()
+            .any(|stage| stage.requirements().needs_seekable_for(expected))
+        {
             input = input.into_seekable()?;
         }
         let size = input.size();
         let (reader, source) = input.reader()?;
         let mut recording = reader.recording().clone();
-        let has_late_events =
-            recording.events.is_empty() && self.stages.iter().any(|stage| stage.requirements().events_first);
+        let has_late_events = recording.events.is_empty()
+            && self
+                .stages
+                .iter()
+                .any(|stage| stage.requirements().events_first);
         if has_late_events {
             recording.events = late_events(&source).map_err(Error::of_records)?;
         }
         if let Some(directory) = source.directory() {
-            self.stages.insert(0, Box::new(from_directory::FromDirectory::new(directory)));
+            self.stages
+                .insert(0, Box::new(from_directory::FromDirectory::new(directory)));
         }
         let found = Form::of(reader.recording(), reader.container_layout()).container;
         let to = self.to.unwrap_or(found);
-        let mut ahead = self.stages.iter_mut().filter(|stage| stage.requirements().reads_ahead_for(to));
-        ahead.try_for_each(|stage| stage.look_ahead(&source, &recording)).map_err(Error::of_records)?;
+        let mut ahead = self
+            .stages
+            .iter_mut()
+            .filter(|stage| stage.requirements().reads_ahead_for(to));
+        ahead
+            .try_for_each(|stage| stage.look_ahead(&source, &recording))
+            .map_err(Error::of_records)?;
         sample_times::UpdateTimes::around(&mut self.stages, found, to);
         let change: Option<Box<dyn Stage>> = match (found, to) {
-            (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
-            (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
+            (ContainerKind::Pipe, ContainerKind::File) => {
+                Some(Box::new(to_file::ToFile::default()))
+            }
+            (ContainerKind::File, ContainerKind::Pipe) => {
+                Some(Box::new(to_pipe::ToPipe::default()))
+            }
             _ => None,
         };
-        let at = self.stages.iter().position(|stage| stage.requirements().after_container).unwrap_or(self.stages.len());
+        let at = self
+            .stages
+            .iter()
+            .position(|stage| stage.requirements().after_container)
+            .unwrap_or(self.stages.len());
         self.stages.splice(at..at, change);
-        Ok((Ready { reader, source, to, recording, has_late_events }, size))
+        Ok((
+            Ready {
+                reader,
+                source,
+                to,
+                recording,
+                has_late_events,
+            },
+            size,
+        ))
     }
 
     fn write_file(&mut self, ready: Ready, file: &mut File) -> Result<Summary> {
         let is_copy = self.is_copy(ready.reader.container_layout(), ContainerKind::File);
-        let Begun { mut reader, source, mut recording, container_layout, mut steps } =
-            self.begin(ready, ContainerKind::File)?;
+        let Begun {
+            mut reader,
+            source,
+            mut recording,
+            container_layout,
+            mut steps,
+        } = self.begin(ready, ContainerKind::File)?;
         let source = &source;
         let plan = match &container_layout {
             ContainerLayout::File(found) if is_copy => FilePlan::exact(found),
@@ -185,8 +238,17 @@ impl Conversion {
             shared_bytes::check_lost(found, &recording, source)?;
         }
         let mut writer = FileWriter::begin(BackgroundWriter::new(file), plan, &recording, source)?;
-        let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::File)?;
-        writer.finish(&recording)?.flush().map_err(Error::io("output"))?;
+        let mut summary = pump(
+            &mut reader,
+            &mut steps,
+            &mut recording,
+            &mut writer,
+            ContainerKind::File,
+        )?;
+        writer
+            .finish(&recording)?
+            .flush()
+            .map_err(Error::io("output"))?;
         if let ContainerLayout::File(found) = &container_layout
             && !is_copy
         {
@@ -197,21 +259,35 @@ impl Conversion {
     }
 
     fn write_pipe(&mut self, ready: Ready, out: &mut dyn Write) -> Result<Summary> {
-        let Begun { mut reader, source, mut recording, container_layout, mut steps } =
-            self.begin(ready, ContainerKind::Pipe)?;
+        let Begun {
+            mut reader,
+            source,
+            mut recording,
+            container_layout,
+            mut steps,
+        } = self.begin(ready, ContainerKind::Pipe)?;
         if let ContainerLayout::File(found) = &container_layout {
             shared_bytes::check_lost(found, &recording, &source)?;
         }
         let plan = match &container_layout {
             ContainerLayout::Pipe(found) => PipePlan::exact(found),
             ContainerLayout::File(_) => {
-                let wanted = steps.iter().find_map(|step| step.stage.requirements().end_of_features);
+                let wanted = steps
+                    .iter()
+                    .find_map(|step| step.stage.requirements().end_of_features);
                 PipePlan::standard(&recording, wanted.unwrap_or(PipePlan::END))
             }
         };
         let mut counted = Counted { out, bytes: 0 };
-        let mut writer = PipeWriter::begin(&mut counted, plan, &recording).map_err(to_pipe::with_way_out)?;
-        let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::Pipe)?;
+        let mut writer =
+            PipeWriter::begin(&mut counted, plan, &recording).map_err(to_pipe::with_way_out)?;
+        let mut summary = pump(
+            &mut reader,
+            &mut steps,
+            &mut recording,
+            &mut writer,
+            ContainerKind::Pipe,
+        )?;
         writer.finish()?;
         summary.bytes_out = counted.bytes;
         Ok(summary)
@@ -219,12 +295,22 @@ impl Conversion {
 
     /// Returns whether an input with this layout is copied byte for byte.
     fn is_copy(&self, container_layout: &ContainerLayout, to: ContainerKind) -> bool {
-        container_layout.container() == to && self.stages.iter().all(|stage| stage.requirements().is_neutral)
+        container_layout.container() == to
+            && self
+                .stages
+                .iter()
+                .all(|stage| stage.requirements().is_neutral)
     }
 
     /// Passes the model to all stages, which have their positions in the pipeline afterwards.
     fn begin(&mut self, ready: Ready, to: ContainerKind) -> Result<Begun> {
-        let Ready { reader, source, mut recording, has_late_events, .. } = ready;
+        let Ready {
+            reader,
+            source,
+            mut recording,
+            has_late_events,
+            ..
+        } = ready;
         if !self.is_copy(reader.container_layout(), to) {
             shared_bytes::check_parts(reader.container_layout())?;
         }
@@ -240,7 +326,13 @@ impl Conversion {
         if has_late_events {
             recording.events = Events::default();
         }
-        Ok(Begun { reader, source, recording, container_layout, steps })
+        Ok(Begun {
+            reader,
+            source,
+            recording,
+            container_layout,
+            steps,
+        })
     }
 }
 
@@ -263,7 +355,10 @@ fn pump_all(
     container: ContainerKind,
 ) -> Result<Summary> {
     let from = Form::of(reader.recording(), reader.container_layout());
-    let is_copy = from.container == container && steps.iter().all(|step| step.stage.requirements().is_neutral);
+    let is_copy = from.container == container
+        && steps
+            .iter()
+            .all(|step| step.stage.requirements().is_neutral);
     let mut counts = Counts::default();
     if let ContainerLayout::Pipe(head) = reader.container_layout() {
         counts.metadata = head.slots.len() as u64;
@@ -290,7 +385,9 @@ fn pump_all(
         }
     }
     for at in 0..steps.len() {
-        writer.chain(steps.get_mut(at..).unwrap_or_default()).close()?;
+        writer
+            .chain(steps.get_mut(at..).unwrap_or_default())
+            .close()?;
         if let Some((step, rest)) = steps.get_mut(at..).and_then(<[_]>::split_first_mut) {
             step.finish(recording, &mut writer, rest)?;
             step.update_ratio(recording)?;
@@ -298,7 +395,10 @@ fn pump_all(
     }
     Ok(Summary {
         from,
-        to: Form { container, endian: recording.endian },
+        to: Form {
+            container,
+            endian: recording.endian,
+        },
         counts,
         features: recording.features.len(),
         bytes_in: 0,
@@ -306,7 +406,10 @@ fn pump_all(
         elapsed: Duration::ZERO,
         unfinished: container == ContainerKind::File && !reader.container_layout().is_finished(),
         unreadable,
-        notes: steps.iter().flat_map(|step| step.note().into_iter().chain(step.stage.notes())).collect(),
+        notes: steps
+            .iter()
+            .flat_map(|step| step.note().into_iter().chain(step.stage.notes()))
+            .collect(),
     })
 }
 
@@ -350,7 +453,9 @@ impl Write for Counted<'_> {
 
 /// Refuses corrupt records before anything is written, if the input can be read twice.
 fn check_ahead(source: &InputSource) -> Result<()> {
-    let Some(mut reader) = source.reopen()? else { return Ok(()) };
+    let Some(mut reader) = source.reopen()? else {
+        return Ok(());
+    };
     let mut unreadable = 0;
     while let Some((chunk, _)) = reader.next_chunk()?.filter(|_| unreadable <= Tail::MOST) {
         if let Chunk::Unreadable(bytes) = chunk {

@@ -1,9 +1,10 @@
 //! Recovery: writes the intact data of a damaged recording as a valid recording.
 //!
 //! The reader does most of the work ([`Survey`],
-//! [`RecordingReader::salvaged`](perfdata_core::read::RecordingReader::salvaged)): it returns intact records, and a
-//! layout without the lost parts. The input is first surveyed, so that nothing is written if nothing is left, or if
-//! everything is required. An undamaged input is copied.
+//! [`RecordingReader::salvaged`](perfdata_core::read::RecordingReader::salvaged)): it returns
+//! intact records, and a layout without the lost parts. The input is first surveyed, so that
+//! nothing is written if nothing is left, or if everything is required. An undamaged input is
+//! copied.
 
 use std::fmt;
 use std::fs::File;
@@ -20,10 +21,14 @@ use perfdata_core::{DecodeContext, Recording};
 
 use crate::count::number_of;
 use crate::error::{Error, Result};
-use crate::inspect::verify::{Finding, Report, SeenData, Severity, lacks_tracing_data, wrong_end, wrong_sections};
+use crate::inspect::verify::{
+    Finding, Report, SeenData, Severity, lacks_tracing_data, wrong_end, wrong_sections,
+};
 use crate::io::{Input, Output, OutputDirectory, in_temporary, temporary_file};
 use crate::leftover::{CUT, without_place};
-use crate::pipeline::{CompressedRecords, Conversion, Link, Requirements, Stage, Summary, to_directory};
+use crate::pipeline::{
+    CompressedRecords, Conversion, Link, Requirements, Stage, Summary, to_directory,
+};
 use crate::stages::decompress::Decompress;
 
 /// The result of recovering a damaged recording.
@@ -56,31 +61,45 @@ impl Gap {
         let why = without_place(&skipped.why);
         let is_cut = is_last && matches!(skipped.why.problem(), Problem::Truncated { .. });
         let why = if is_cut { format!("{why}: {CUT}") } else { why };
-        Gap { file: file.clone(), place: skipped.place, why }
+        Gap {
+            file: file.clone(),
+            place: skipped.place,
+            why,
+        }
     }
 }
 
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Gap { file, place: FileSection { offset, size }, why } = self;
+        let Gap {
+            file,
+            place: FileSection { offset, size },
+            why,
+        } = self;
         if let Some(file) = file {
             write!(f, "{file}: ")?;
         }
-        write!(f, "{offset:#x} to {:#x} ({size} bytes): {why}", offset.saturating_add(*size))
+        write!(
+            f,
+            "{offset:#x} to {:#x} ({size} bytes): {why}",
+            offset.saturating_add(*size)
+        )
     }
 }
 
 /// Maximum number of rounds in which the remaining data are checked again.
 const ROUNDS: usize = 16;
 
-/// Writes the intact data of `input` to `output`. The output of an undamaged recording is byte-identical. With
-/// `strict`, a recording with records after damaged bytes is refused.
+/// Writes the intact data of `input` to `output`. The output of an undamaged recording is
+/// byte-identical. With `strict`, a recording with records after damaged bytes is refused.
 ///
-/// When damaged bytes are removed, other records become adjacent, and one of them may then no longer be plausible. So
-/// the remaining data are checked again until nothing else must be removed: a recovered recording needs no recovery.
+/// When damaged bytes are removed, other records become adjacent, and one of them may then no
+/// longer be plausible. So the remaining data are checked again until nothing else must be removed:
+/// a recovered recording needs no recovery.
 ///
 /// # Errors
-/// The input cannot be read, has no attribute left, or is refused. In these cases, there is no output.
+/// The input cannot be read, has no attribute left, or is refused. In these cases, there is no
+/// output.
 pub fn recover(input: Input, output: Output, strict: bool) -> Result<Recovery> {
     let input = input.into_seekable()?;
     output.write_seekable(|file| {
@@ -94,29 +113,54 @@ pub fn recover(input: Input, output: Output, strict: bool) -> Result<Recovery> {
 ///
 /// # Errors
 /// As [`recover`], and the errors of `to_output`.
-pub fn recover_and(input: Input, strict: bool, to_output: impl FnOnce(Input) -> Result<Summary>) -> Result<Recovery> {
+pub fn recover_and(
+    input: Input,
+    strict: bool,
+    to_output: impl FnOnce(Input) -> Result<Summary>,
+) -> Result<Recovery> {
     let input = input.into_seekable()?;
     let mut plain = temporary_file()?;
     let recovery = recover_into(&input, &mut plain, strict).map_err(in_temporary)?;
     let plain = input.in_file(&plain)?;
     check(&plain)?;
     let summary = to_output(plain)?;
-    let Summary { bytes_in, from, elapsed, .. } = recovery.summary;
+    let Summary {
+        bytes_in,
+        from,
+        elapsed,
+        ..
+    } = recovery.summary;
     let elapsed = summary.elapsed.saturating_add(elapsed);
-    Ok(Recovery { summary: Summary { bytes_in, from, elapsed, ..summary }, ..recovery })
+    Ok(Recovery {
+        summary: Summary {
+            bytes_in,
+            from,
+            elapsed,
+            ..summary
+        },
+        ..recovery
+    })
 }
 
-/// Converts the recovered recording to `output`, which only becomes visible if it contains no errors.
+/// Converts the recovered recording to `output`, which only becomes visible if it contains no
+/// errors.
 ///
 /// # Errors
 /// The errors of the conversion; or [`Report`] finds an error in the output.
-pub fn convert_recovered(conversion: Conversion, recovered: Input, output: Output) -> Result<Summary> {
+pub fn convert_recovered(
+    conversion: Conversion,
+    recovered: Input,
+    output: Output,
+) -> Result<Summary> {
     let start = Instant::now();
     output.write_seekable(|file| {
         let as_file = recovered.again().ok_or_else(unsalvaged)?;
         let summary = conversion.run_into(recovered, file)?;
         check(&as_file.in_file(file)?)?;
-        Ok(Summary { elapsed: start.elapsed(), ..summary })
+        Ok(Summary {
+            elapsed: start.elapsed(),
+            ..summary
+        })
     })
 }
 
@@ -131,26 +175,48 @@ pub fn convert_recovered_to_directory(
 ) -> Result<Summary> {
     let start = Instant::now();
     let there = recovered.again().ok_or_else(unsalvaged)?;
-    let summary = to_directory::convert_and(recovered, output, stages, |folder| check(&there.in_folder(folder)?))?;
-    Ok(Summary { elapsed: start.elapsed(), ..summary })
+    let summary = to_directory::convert_and(recovered, output, stages, |folder| {
+        check(&there.in_folder(folder)?)
+    })?;
+    Ok(Summary {
+        elapsed: start.elapsed(),
+        ..summary
+    })
 }
 
-/// Recovers what was recovered: discarded bytes may have hidden others. Returns whether anything changed.
-fn recover_again(input: &Input, file: &mut File, summary: &mut Summary, losses: &mut Vec<String>) -> Result<bool> {
+/// Recovers what was recovered: discarded bytes may have hidden others. Returns whether anything
+/// changed.
+fn recover_again(
+    input: &Input,
+    file: &mut File,
+    summary: &mut Summary,
+    losses: &mut Vec<String>,
+) -> Result<bool> {
     let again = Plan::of(&input.in_file(file)?, false)?;
-    let Some((stages, damaged)) = again.conversion else { return Ok(false) };
-    let gone = again
-        .skipped
-        .iter()
-        .map(|gap| format!("dropped {} of the remaining data: {}", number_of(gap.place.size, "more byte"), gap.why));
+    let Some((stages, damaged)) = again.conversion else {
+        return Ok(false);
+    };
+    let gone = again.skipped.iter().map(|gap| {
+        format!(
+            "dropped {} of the remaining data: {}",
+            number_of(gap.place.size, "more byte"),
+            gap.why
+        )
+    });
     for line in gone.chain(again.losses) {
         if !losses.contains(&line) {
             losses.push(line);
         }
     }
     let mut rest = temporary_file()?;
-    let Summary { counts, bytes_out, features, .. } =
-        Conversion { stages, to: None }.run_into(damaged, &mut rest).map_err(in_temporary)?;
+    let Summary {
+        counts,
+        bytes_out,
+        features,
+        ..
+    } = Conversion { stages, to: None }
+        .run_into(damaged, &mut rest)
+        .map_err(in_temporary)?;
     (summary.counts, summary.bytes_out, summary.features) = (counts, bytes_out, features);
     replace(file, &mut rest).map_err(Error::io("output"))?;
     Ok(true)
@@ -159,7 +225,11 @@ fn recover_again(input: &Input, file: &mut File, summary: &mut Summary, losses: 
 /// Writes the intact data of `input` to `file`.
 fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery> {
     let start = Instant::now();
-    let Plan { skipped, mut losses, conversion } = Plan::of(input, strict)?;
+    let Plan {
+        skipped,
+        mut losses,
+        conversion,
+    } = Plan::of(input, strict)?;
     let is_whole = conversion.is_none();
     let (stages, readable) = match conversion {
         Some(conversion) => conversion,
@@ -171,16 +241,30 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
     while rounds > 0 && recover_again(input, file, &mut summary, &mut losses)? {
         rounds -= 1;
     }
-    let summary = Summary { bytes_in: input.size().bytes(), elapsed: start.elapsed(), ..summary };
-    Ok(Recovery { summary, skipped, losses })
+    let summary = Summary {
+        bytes_in: input.size().bytes(),
+        elapsed: start.elapsed(),
+        ..summary
+    };
+    Ok(Recovery {
+        summary,
+        skipped,
+        losses,
+    })
 }
 
 /// Refuses a recording in which `perfconv verify` finds an error.
 fn check(recovered: &Input) -> Result<()> {
     let report = Report::of(recovered.again().ok_or_else(unsalvaged)?)?;
-    match report.findings.iter().find(|finding| finding.severity == Severity::Error) {
+    match report
+        .findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error)
+    {
         None => Ok(()),
-        Some(Finding { offset, meaning, .. }) => {
+        Some(Finding {
+            offset, meaning, ..
+        }) => {
             let errors = number_of(report.count(Severity::Error), "error");
             let what = format!(
                 "nothing is written: the recovered recording has {errors}, the first at its offset {offset:#x}: {meaning}"
@@ -209,36 +293,57 @@ struct Plan {
 impl Plan {
     fn of(input: &Input, strict: bool) -> Result<Self> {
         let surveys = input.survey().map_err(hopeless)?;
-        let Some((_, main)) = surveys.first() else { return Err(unsalvaged()) };
-        let all = || surveys.iter().map(|(file, survey)| (file, &survey.salvaging));
+        let Some((_, main)) = surveys.first() else {
+            return Err(unsalvaged());
+        };
+        let all = || {
+            surveys
+                .iter()
+                .map(|(file, survey)| (file, &survey.salvaging))
+        };
         let skipped = all().flat_map(|(file, found)| {
             let last = found.skipped.len().saturating_sub(1);
             let is_last = move |at| at == last && found.more == 0 && found.ends_in_gap();
-            found.skipped.iter().enumerate().map(move |(at, gap)| Gap::of(file, gap, is_last(at)))
+            found
+                .skipped
+                .iter()
+                .enumerate()
+                .map(move |(at, gap)| Gap::of(file, gap, is_last(at)))
         });
         let skipped: Vec<Gap> = skipped.collect();
         if strict && all().any(|(_, found)| found.inside > 0) {
             let first = skipped.first().map(ToString::to_string).unwrap_or_default();
-            return Err(Error::Refused(format!("there are intact records after corrupt bytes: {first}")));
+            return Err(Error::Refused(format!(
+                "there are intact records after corrupt bytes: {first}"
+            )));
         }
         if main.recording.events.is_empty() && all().all(|(_, found)| found.left.records == 0) {
-            return Err(Error::Refused("nothing can be recovered: no intact attribute is left".into()));
+            return Err(Error::Refused(
+                "nothing can be recovered: no intact attribute is left".into(),
+            ));
         }
         let foreknown = surveys.iter().map(|(_, survey)| survey.foreknown).collect();
         let damaged = input.again().ok_or_else(unsalvaged)?.salvaged(foreknown)?;
         let container = {
-            let (reader, _) = damaged.again().ok_or_else(unsalvaged)?.reader().map_err(hopeless)?;
+            let (reader, _) = damaged
+                .again()
+                .ok_or_else(unsalvaged)?
+                .reader()
+                .map_err(hopeless)?;
             reader.container_layout().container()
         };
         let is_split = surveys.len() > 1;
-        let said = input.again().and_then(|input| input.reader().ok()).and_then(|(reader, _)| {
-            match reader.container_layout() {
+        let said = input
+            .again()
+            .and_then(|input| input.reader().ok())
+            .and_then(|(reader, _)| match reader.container_layout() {
                 ContainerLayout::File(file) => wrong_end(file),
                 ContainerLayout::Pipe(_) => None,
-            }
-        });
+            });
         let mut losses = Vec::new();
-        let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| (more + found.more, bytes + found.bytes));
+        let (more, bytes) = all().fold((0, 0), |(more, bytes), (_, found)| {
+            (more + found.more, bytes + found.bytes)
+        });
         if more > 0 {
             let more = number_of(more, "more range");
             losses.push(format!("{more} skipped; {bytes} bytes in total"));
@@ -246,26 +351,43 @@ impl Plan {
         let mut rest = main.recording.clone();
         // If records move, the index of AUX data is created again.
         let is_index_remade = (bytes > 0 || is_split) && container == ContainerKind::File;
-        let wrong =
-            wrong_ones(&mut rest, &seen(&surveys), container, |id| is_index_remade && id == FeatureId::AUXTRACE);
-        tell_losses(&mut losses, &main.salvaging.losses, said, &wrong, &main.recording);
+        let wrong = wrong_ones(&mut rest, &seen(&surveys), container, |id| {
+            is_index_remade && id == FeatureId::AUXTRACE
+        });
+        tell_losses(
+            &mut losses,
+            &main.salvaging.losses,
+            said,
+            &wrong,
+            &main.recording,
+        );
         let has_lost_ids = main.foreknown.ids == Ids::Lost;
         if has_lost_ids {
             losses.push("dropped the IDs of the event: its records use other IDs".into());
         }
-        let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Without { ids: has_lost_ids, sections: wrong })];
+        let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Without {
+            ids: has_lost_ids,
+            sections: wrong,
+        })];
         let mut is_decompressed = false;
         for (file, survey) in &surveys {
             let why = match survey.compressed {
                 CompressedData::Cut(at) => {
-                    format!("it ends inside a record that starts in the compressed record at {at:#x}")
+                    format!(
+                        "it ends inside a record that starts in the compressed record at {at:#x}"
+                    )
                 }
-                CompressedData::Whole if !is_split && !rest.features.contains_key(&FeatureId::COMPRESSED) => {
+                CompressedData::Whole
+                    if !is_split && !rest.features.contains_key(&FeatureId::COMPRESSED) =>
+                {
                     "feature COMPRESSED is missing".into()
                 }
                 _ => continue,
             };
-            let file = file.as_ref().map(|file| format!("{file}: ")).unwrap_or_default();
+            let file = file
+                .as_ref()
+                .map(|file| format!("{file}: "))
+                .unwrap_or_default();
             losses.push(format!("{file}the records are decompressed: {why}"));
             is_decompressed = true;
         }
@@ -274,20 +396,37 @@ impl Plan {
             stages.push(Box::new(Decompress::judged()));
         }
         if losses.is_empty() && skipped.is_empty() {
-            return Ok(Plan { skipped, losses, conversion: None });
+            return Ok(Plan {
+                skipped,
+                losses,
+                conversion: None,
+            });
         }
         tell_missing(&mut losses, &rest, container);
-        Ok(Plan { skipped, losses, conversion: Some((stages, damaged)) })
+        Ok(Plan {
+            skipped,
+            losses,
+            conversion: Some((stages, damaged)),
+        })
     }
 }
 
 /// Returns the data of the remaining records that feature sections also contain.
 fn seen(surveys: &[(Option<String>, Survey)]) -> SeenData {
     let mut seen = SeenData::default();
-    for (_, Survey { samples, salvaging, .. }) in surveys {
+    for (
+        _,
+        Survey {
+            samples, salvaging, ..
+        },
+    ) in surveys
+    {
         seen.auxtrace.extend(&salvaging.left.auxtrace);
         let times = [seen.times.take(), samples.clone()].into_iter().flatten();
-        seen.times = times.reduce(|a, b| SampleTime { first: a.first.min(b.first), last: a.last.max(b.last) });
+        seen.times = times.reduce(|a, b| SampleTime {
+            first: a.first.min(b.first),
+            last: a.last.max(b.last),
+        });
     }
     seen
 }
@@ -301,7 +440,10 @@ fn wrong_ones(
 ) -> Vec<FeatureId> {
     let mut wrong = Vec::new();
     loop {
-        let more: Vec<_> = wrong_sections(rest, seen, container).into_iter().filter(|&id| !exempt(id)).collect();
+        let more: Vec<_> = wrong_sections(rest, seen, container)
+            .into_iter()
+            .filter(|&id| !exempt(id))
+            .collect();
         if more.is_empty() {
             return wrong;
         }
@@ -318,7 +460,9 @@ fn unsalvaged() -> Error {
 
 fn hopeless(error: Error) -> Error {
     match error {
-        Error::Read(error) if !error.is_io() => Error::Refused(format!("nothing can be recovered: {error}")),
+        Error::Read(error) if !error.is_io() => {
+            Error::Refused(format!("nothing can be recovered: {error}"))
+        }
         other => other,
     }
 }
@@ -349,7 +493,11 @@ impl Stage for Without {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         let is_without = |id: FeatureId| self.sections.contains(&id);
         recording.features.retain(|&id, _| !is_without(id));
         if self.ids {
@@ -383,7 +531,10 @@ impl Stage for Without {
             attr.ids.0.clear();
         }
         let bytes = attr.encode(record.endian)?;
-        next.record(&RawRecord { bytes: &bytes, ..*record })
+        next.record(&RawRecord {
+            bytes: &bytes,
+            ..*record
+        })
     }
 }
 
@@ -401,7 +552,10 @@ fn tell_losses(
     }
     if lost.attrs > 0 {
         let left = recording.events.len();
-        lines.push(format!("{} lost, {left} left", number_of(lost.attrs, "attribute")));
+        lines.push(format!(
+            "{} lost, {left} left",
+            number_of(lost.attrs, "attribute")
+        ));
     }
     if lost.shared {
         lines.push("feature sections share bytes: they are written separately".into());
@@ -412,21 +566,34 @@ fn tell_losses(
     if lost.event_types {
         lines.push("the names of events are lost".into());
     }
-    let names = |ids: &[FeatureId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let names = |ids: &[FeatureId]| {
+        ids.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     if !lost.features.is_empty() {
-        lines.push(format!("feature sections are lost: {}", names(&lost.features)));
+        lines.push(format!(
+            "feature sections are lost: {}",
+            names(&lost.features)
+        ));
     }
     if !wrong.is_empty() {
-        lines.push(format!("dropped inconsistent feature sections: {}", names(wrong)));
+        lines.push(format!(
+            "dropped inconsistent feature sections: {}",
+            names(wrong)
+        ));
     }
 }
 
 /// Reports missing data that perf requires.
 fn tell_missing(lines: &mut Vec<String>, recording: &Recording, container: ContainerKind) {
     if lacks_tracing_data(recording) {
-        lines.push("the tracing data is missing: perf shows no tracepoint events without it".into());
+        lines
+            .push("the tracing data is missing: perf shows no tracepoint events without it".into());
     }
-    if container == ContainerKind::File && !recording.features.contains_key(&FeatureId::EVENT_DESC) {
+    if container == ContainerKind::File && !recording.features.contains_key(&FeatureId::EVENT_DESC)
+    {
         lines.push("the names of events are missing: perf derives them from the attributes".into());
     }
 }

@@ -20,7 +20,11 @@ pub fn quoted(text: &OsStr) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
     match std::str::from_utf8(bytes) {
         Ok(text) if !bytes.is_empty() && bytes.iter().all(plain) => text.to_owned(),
-        Ok(text) if text.chars().all(|c| c == '\'' || c == '"' || c == '\\' || c.escape_debug().len() == 1) => {
+        Ok(text)
+            if text
+                .chars()
+                .all(|c| c == '\'' || c == '"' || c == '\\' || c.escape_debug().len() == 1) =>
+        {
             format!("'{}'", text.replace('\'', r"'\''"))
         }
         _ => {
@@ -45,12 +49,24 @@ mod tests {
 
     #[test]
     fn a_shell_reads_the_same_name() {
-        let names: [&[u8]; 9] =
-            [b"a.data", b"a b", b"it's", b"$(x)", b"\x1b[31m", b"\xff\xfe", b"-o", "gr\u{fc}n".as_bytes(), b"a\nb\\"];
+        let names: [&[u8]; 9] = [
+            b"a.data",
+            b"a b",
+            b"it's",
+            b"$(x)",
+            b"\x1b[31m",
+            b"\xff\xfe",
+            b"-o",
+            "gr\u{fc}n".as_bytes(),
+            b"a\nb\\",
+        ];
         for name in names {
             let word = word(Path::new(OsStr::from_bytes(name)));
             assert!(!word.contains(['\u{1b}', '\n']), "{word:?}");
-            let output = Command::new("bash").args(["-c", &format!("printf %s {word}")]).output().expect("bash");
+            let output = Command::new("bash")
+                .args(["-c", &format!("printf %s {word}")])
+                .output()
+                .expect("bash");
             let expected = if name == b"-o" { b"./-o" } else { name };
             assert_eq!(output.stdout, expected, "{word}");
         }

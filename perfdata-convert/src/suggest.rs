@@ -3,12 +3,16 @@
 /// Minimum similarity of words, with the same measure as for options and commands.
 const ALIKE: f64 = 0.7;
 
-/// Returns the one of `names` that is most similar to `word`, if it is similar enough. Ignores upper and lower case.
+/// Returns the one of `names` that is most similar to `word`, if it is similar enough. Ignores
+/// upper and lower case.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let likeness = |name: &&'a str| strsim::jaro(&word, &name.to_lowercase());
     let rated = names.into_iter().map(|name| (likeness(&name), name));
-    rated.filter(|(rate, _)| *rate > ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+    rated
+        .filter(|(rate, _)| *rate > ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
 }
 
 /// Returns an addition to an error about `word`: the similar name, or nothing.

@@ -1,5 +1,5 @@
-//! Prints all records of a recording with their fields, one per line, in time order. This includes records compressed
-//! by `perf record -z`:
+//! Prints all records of a recording with their fields, one per line, in time order. This includes
+//! records compressed by `perf record -z`:
 //!
 //!     cargo run -p perfdata-core --example print -- perf.data
 
@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Appends the fields of a value to a line. Their declarations provide them, so it depends on no particular record.
+/// Appends the fields of a value to a line. Their declarations provide them, so it depends on no
+/// particular record.
 struct Line(String);
 
 impl Visitor for Line {
@@ -41,14 +42,20 @@ impl Visitor for Line {
         // Writing to a string does not fail.
         let _ = match value {
             Leaf::Count(_) | Leaf::Pad(_) => Ok(()),
-            Leaf::Uint(number, Style::Hex | Style::Callchain) => write!(self.0, " {name}={number:#x}"),
+            Leaf::Uint(number, Style::Hex | Style::Callchain) => {
+                write!(self.0, " {name}={number:#x}")
+            }
             Leaf::Uint(number, _) => write!(self.0, " {name}={number}"),
             Leaf::Int(number) => write!(self.0, " {name}={number}"),
             Leaf::Float(number) => write!(self.0, " {name}={number}"),
             Leaf::Code(_, Some(code), _) => write!(self.0, " {name}={code}"),
             Leaf::Code(number, None, _) => write!(self.0, " {name}={number}"),
             Leaf::Flags { word, .. } => write!(self.0, " {name}={word:#x}"),
-            Leaf::Text(text) => write!(self.0, " {name}={:?}", String::from_utf8_lossy(until_nul(text))),
+            Leaf::Text(text) => write!(
+                self.0,
+                " {name}={:?}",
+                String::from_utf8_lossy(until_nul(text))
+            ),
             _ => write!(self.0, " {name}=({size} bytes)"),
         };
     }

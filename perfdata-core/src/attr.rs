@@ -21,8 +21,8 @@ codes! {
         3 HW_CACHE "hw-cache",
         4 RAW "raw",
         5 BREAKPOINT "breakpoint",
-        // Defined by perf, not by the kernel, for samples that perf synthesizes from AUX data (tools/perf/util/event.h,
-        // `PERF_TYPE_SYNTH`).
+        // Defined by perf, not by the kernel, for samples that perf synthesizes from AUX data
+        // (tools/perf/util/event.h, `PERF_TYPE_SYNTH`).
         0x8000_0000 SYNTH "synth",
     }
 }
@@ -158,7 +158,8 @@ flags! {
 }
 
 bitfield! {
-    /// The flags word of an attribute (byte 40), in little-endian bit numbering for both byte orders.
+    /// The flags word of an attribute (byte 40), in little-endian bit numbering for both byte
+    /// orders.
     pub struct AttrFlags: mirrored u64 {
         /// The event starts disabled.
         disabled with_disabled 0 1 since "2.6.31",
@@ -254,14 +255,15 @@ bitfield! {
 }
 
 wire! {
-    /// `struct perf_event_attr`. Fields that a shorter, older form lacks are `None`; `tail` preserves the additional
-    /// fields of a longer, newer form. The default is a cycle counter of the oldest form.
+    /// `struct perf_event_attr`. Fields that a shorter, older form lacks are `None`; `tail`
+    /// preserves the additional fields of a longer, newer form. The default is a cycle counter of
+    /// the oldest form.
     #[derive(Default)]
     pub struct Attr(layout) {
         /// Event type.
         pub kind: EventType,
-        /// Size of the attribute in bytes as its writer knew it; 0 means 64. A new attribute must set exactly the
-        /// fields within this size.
+        /// Size of the attribute in bytes as its writer knew it; 0 means 64. A new attribute must
+        /// set exactly the fields within this size.
         pub size: u32,
         /// Event number within its type; a tracepoint's ID.
         pub config: u64 as Hex,
@@ -273,7 +275,8 @@ wire! {
         pub read_format: ReadFormat,
         /// Flags.
         pub flags: AttrFlags,
-        /// Number of events or, with the flag `watermark`, bytes after which the kernel wakes up the reader.
+        /// Number of events or, with the flag `watermark`, bytes after which the kernel wakes up
+        /// the reader.
         pub wakeup: u32,
         /// Breakpoint type, `HW_BREAKPOINT_*`.
         pub bp_type: u32,
@@ -327,8 +330,8 @@ wire! {
     }
 }
 
-/// Every size that the attribute has had, and the release that introduced it (include/uapi/linux/perf_event.h,
-/// PERF_ATTR_SIZE_VER0 and the others).
+/// Every size that the attribute has had, and the release that introduced it
+/// (include/uapi/linux/perf_event.h, PERF_ATTR_SIZE_VER0 and the others).
 pub const SIZES: &[(u32, &str)] = &[
     (64, "2.6.31"),
     (72, "2.6.33"),
@@ -342,19 +345,24 @@ pub const SIZES: &[(u32, &str)] = &[
     (144, "6.18"),
 ];
 
-/// The release that introduced `sample_max_stack`, in bytes that the attribute already had. The other fields introduced
-/// this way depend on a flag.
+/// The release that introduced `sample_max_stack`, in bytes that the attribute already had. The
+/// other fields introduced this way depend on a flag.
 const MAX_STACK_SINCE: &str = "4.8";
 
 impl Attr {
     /// Returns the size in bytes of the attribute that `version` knows.
     pub fn size_in(version: Version) -> u32 {
-        SIZES.iter().rev().find(|(_, since)| version.has(since)).map_or(Self::MIN_SIZE, |(size, _)| *size)
+        SIZES
+            .iter()
+            .rev()
+            .find(|(_, since)| version.has(since))
+            .map_or(Self::MIN_SIZE, |(size, _)| *size)
     }
 
-    /// Returns the attribute without the flags that `version` does not know, and without values that are then
-    /// meaningless or concern only the work of the recorder. Its size does not change. If `version` does not know the
-    /// newer part of a sample for the event ID or for weights, the older part is set instead.
+    /// Returns the attribute without the flags that `version` does not know, and without values
+    /// that are then meaningless or concern only the work of the recorder. Its size does not
+    /// change. If `version` does not know the newer part of a sample for the event ID or for
+    /// weights, the older part is set instead.
     #[must_use]
     pub fn known_in(&self, version: Version) -> Attr {
         let mut attr = self.clone();
@@ -366,20 +374,32 @@ impl Attr {
         let lost = SampleType(self.sample_type.0 & !attr.sample_type.0);
         for (new, old) in [
             (SampleType::IDENTIFIER, SampleType::ID),
-            (SampleType::WEIGHT_STRUCT, SampleType::WEIGHT.known_in(version)),
+            (
+                SampleType::WEIGHT_STRUCT,
+                SampleType::WEIGHT.known_in(version),
+            ),
         ] {
             if lost.has(new) {
                 attr.sample_type = attr.sample_type | old;
             }
         }
-        let zero = |is_void: bool, field: &mut Option<u64>| *field = field.map(|value| if is_void { 0 } else { value });
-        let zero32 =
-            |is_void: bool, field: &mut Option<u32>| *field = field.map(|value| if is_void { 0 } else { value });
+        let zero = |is_void: bool, field: &mut Option<u64>| {
+            *field = field.map(|value| if is_void { 0 } else { value })
+        };
+        let zero32 = |is_void: bool, field: &mut Option<u32>| {
+            *field = field.map(|value| if is_void { 0 } else { value })
+        };
         zero(lost.has(SampleType::REGS_USER), &mut attr.sample_regs_user);
-        zero32(lost.has(SampleType::STACK_USER), &mut attr.sample_stack_user);
+        zero32(
+            lost.has(SampleType::STACK_USER),
+            &mut attr.sample_stack_user,
+        );
         zero(lost.has(SampleType::REGS_INTR), &mut attr.sample_regs_intr);
         zero32(lost.has(SampleType::AUX), &mut attr.aux_sample_size);
-        zero(attr.flags.sigtrap() < self.flags.sigtrap(), &mut attr.sig_data);
+        zero(
+            attr.flags.sigtrap() < self.flags.sigtrap(),
+            &mut attr.sig_data,
+        );
         if attr.flags.use_clockid() < self.flags.use_clockid() {
             attr.clockid = attr.clockid.map(|_| 0);
         }
@@ -391,29 +411,49 @@ impl Attr {
         attr
     }
 
-    /// Returns the attribute in the form of `size` bytes, or unchanged if it is not longer than that.
+    /// Returns the attribute in the form of `size` bytes, or unchanged if it is not longer than
+    /// that.
     ///
     /// # Errors
     /// Fails if a field beyond `size` is not 0.
     pub fn cut_to(&self, size: u32) -> Result<Attr> {
         let bytes = self.encode(Endian::Little)?;
         let kept = size as usize;
-        let Some(start) = bytes.get(..kept).filter(|_| bytes.len() > kept) else { return Ok(self.clone()) };
-        let mut beyond = FieldBeyond { bytes: &bytes, from: kept, at: 0, found: None };
+        let Some(start) = bytes.get(..kept).filter(|_| bytes.len() > kept) else {
+            return Ok(self.clone());
+        };
+        let mut beyond = FieldBeyond {
+            bytes: &bytes,
+            from: kept,
+            at: 0,
+            found: None,
+        };
         self.describe("", Style::Plain, &mut beyond);
         if let Some(field) = beyond.found {
             let expected = format!("0: the field is after byte {size}");
-            return Err(Error::invalid("attribute", field, "another value", expected));
+            return Err(Error::invalid(
+                "attribute",
+                field,
+                "another value",
+                expected,
+            ));
         }
-        let (mut attr, _) =
-            Attr::decode(start, Endian::Little, DecodeContext { attr_room: size, ..DecodeContext::default() })?;
+        let (mut attr, _) = Attr::decode(
+            start,
+            Endian::Little,
+            DecodeContext {
+                attr_room: size,
+                ..DecodeContext::default()
+            },
+        )?;
         attr.size = size;
         Ok(attr)
     }
 
-    /// Returns the attribute in the form for a pipe: with as many bytes as its own `size`, because nothing else marks
-    /// its end. In a file, the space for an attribute may be larger. Excess zeros are dropped; for any other excess
-    /// bytes `size` grows, as in perf inject (tools/perf/util/header.c, perf_session__do_write_header).
+    /// Returns the attribute in the form for a pipe: with as many bytes as its own `size`, because
+    /// nothing else marks its end. In a file, the space for an attribute may be larger. Excess
+    /// zeros are dropped; for any other excess bytes `size` grows, as in perf inject
+    /// (tools/perf/util/header.c, perf_session__do_write_header).
     ///
     /// # Errors
     /// Fails if `size` exceeds the available bytes.
@@ -423,10 +463,20 @@ impl Attr {
         let len = u32::try_from(len.0).unwrap_or(u32::MAX);
         match self.own_size().cmp(&len) {
             Ordering::Equal => Ok(self.clone()),
-            Ordering::Less => self.cut_to(self.own_size()).or_else(|_| Ok(Attr { size: len, ..self.clone() })),
+            Ordering::Less => self.cut_to(self.own_size()).or_else(|_| {
+                Ok(Attr {
+                    size: len,
+                    ..self.clone()
+                })
+            }),
             Ordering::Greater => {
                 let expected = format!("at most {len}, its space in the file");
-                Err(Error::invalid("attribute", "size", self.size.to_string(), expected))
+                Err(Error::invalid(
+                    "attribute",
+                    "size",
+                    self.size.to_string(),
+                    expected,
+                ))
             }
         }
     }
@@ -438,10 +488,15 @@ impl Attr {
 
     /// Returns the size in bytes according to the attribute's own `size`.
     pub fn own_size(&self) -> u32 {
-        if self.size == 0 { Self::MIN_SIZE } else { self.size }
+        if self.size == 0 {
+            Self::MIN_SIZE
+        } else {
+            self.size
+        }
     }
 
-    /// Returns the number of events between two samples, or `None` if the event samples by frequency.
+    /// Returns the number of events between two samples, or `None` if the event samples by
+    /// frequency.
     pub fn period(&self) -> Option<u64> {
         (self.flags.freq() == 0).then_some(self.sample_period)
     }
@@ -466,7 +521,10 @@ impl Visitor for FieldBeyond<'_> {
     fn end(&mut self) {}
     fn leaf(&mut self, name: &'static str, size: usize, _: Leaf<'_>) {
         let end = self.at.saturating_add(size);
-        let is_set = self.bytes.get(self.at..end).is_some_and(|bytes| bytes.iter().any(|&byte| byte != 0));
+        let is_set = self
+            .bytes
+            .get(self.at..end)
+            .is_some_and(|bytes| bytes.iter().any(|&byte| byte != 0));
         if self.at >= self.from && is_set && self.found.is_none() {
             self.found = Some(name);
         }
@@ -475,7 +533,8 @@ impl Visitor for FieldBeyond<'_> {
 }
 
 impl DecodeContext {
-    /// Returns the end of an attribute with `size`: the space provided by its container, otherwise its own size.
+    /// Returns the end of an attribute with `size`: the space provided by its container, otherwise
+    /// its own size.
     fn attr_end(&self, size: u32) -> u64 {
         u64::from(match (self.attr_room, size) {
             (0, 0) => Attr::MIN_SIZE,

@@ -1,8 +1,11 @@
-//! Named numbers: codes (one of several), flags (any combination) and C bit-fields (several small numbers in a word).
+//! Named numbers: codes (one of several), flags (any combination) and C bit-fields (several small
+//! numbers in a word).
 //!
-//! Each is a newtype over the word and preserves every value of a file; known values print their name.
+//! Each is a newtype over the word and preserves every value of a file; known values print their
+//! name.
 
-/// Declares a number that is one of several codes: `pub struct EventType: u32 { 0 HARDWARE "hardware", … }`.
+/// Declares a number that is one of several codes:
+/// `pub struct EventType: u32 { 0 HARDWARE "hardware", … }`.
 macro_rules! codes {
     ($(#[$meta:meta])* pub struct $name:ident: $word:ty { $($(#[$cmeta:meta])* $value:literal $constant:ident $text:expr),* $(,)? }) => {
         $(#[$meta])*
@@ -51,8 +54,9 @@ macro_rules! codes {
 }
 pub(crate) use codes;
 
-/// Declares a word of flags whose *number* is the same in both byte orders, grouped by the release that introduced
-/// them: `pub struct SampleType: u64 { since "2.6.31" { 0 IP "IP", … } since "3.4" { … } }`.
+/// Declares a word of flags whose *number* is the same in both byte orders, grouped by the release
+/// that introduced them:
+/// `pub struct SampleType: u64 { since "2.6.31" { 0 IP "IP", … } since "3.4" { … } }`.
 macro_rules! flags {
     ($(#[$meta:meta])* pub struct $name:ident: $word:ty {
         $(since $since:literal { $($(#[$cmeta:meta])* $bit:literal $constant:ident $text:literal),* $(,)? })*
@@ -71,7 +75,8 @@ macro_rules! flags {
             pub const FIELDS: &'static [$crate::describe::Field] =
                 &[$($($crate::describe::Field { bit: $bit, width: 1, name: $text, since: $since }),*),*];
 
-            /// Returns this word without the flags that `version` does not know; no version knows flags without a name.
+            /// Returns this word without the flags that `version` does not know; no version knows
+            /// flags without a name.
             pub fn known_in(self, version: $crate::version::Version) -> Self {
                 // A field of this word fits into the word.
                 Self(self.0 & $crate::describe::Field::known_in(Self::FIELDS, version) as $word)
@@ -118,15 +123,17 @@ macro_rules! flags {
 }
 pub(crate) use flags;
 
-/// Declares a word of small fields: `pub struct AttrFlags: mirrored u64 { disabled with_disabled 0 1 since "2.6.31",
-/// precise_ip with_precise_ip 15 2 since "2.6.35", … }` with the names of the functions that read and set it, the first
-/// bit (in little-endian numbering), the width and the release of each.
+/// Declares a word of small fields:
+/// `pub struct AttrFlags: mirrored u64 { disabled with_disabled 0 1 since "2.6.31", precise_ip with_precise_ip 15 2 since "2.6.35", … }`
+/// with the names of the functions that read and set it, the first bit (in little-endian
+/// numbering), the width and the release of each.
 ///
-/// A C compiler fills a word of bit-fields from the least significant bit on little-endian machines and from the most
-/// significant bit on big-endian machines. The value stored here is always in little-endian numbering. Reading and
-/// writing move each field *as a whole*, so the bits of a two-bit field are not reversed. Undeclared bits are treated
-/// as fields of one bit each. The kernel's header declares a few words twice, once for each byte order, so that the
-/// number is the same: `numeric` instead of `mirrored`.
+/// A C compiler fills a word of bit-fields from the least significant bit on little-endian machines
+/// and from the most significant bit on big-endian machines. The value stored here is always in
+/// little-endian numbering. Reading and writing move each field *as a whole*, so the bits of a
+/// two-bit field are not reversed. Undeclared bits are treated as fields of one bit each. The
+/// kernel's header declares a few words twice, once for each byte order, so that the number is the
+/// same: `numeric` instead of `mirrored`.
 macro_rules! bitfield {
     (@mirrored mirrored) => { true };
     (@mirrored numeric) => { false };
@@ -163,8 +170,8 @@ macro_rules! bitfield {
                 }
             )*
 
-            /// Returns this word with the field called `name` set to `value`; `None` if there is no such field or
-            /// `value` does not fit into it.
+            /// Returns this word with the field called `name` set to `value`; `None` if there is no
+            /// such field or `value` does not fit into it.
             #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn with(self, name: &str, value: $word) -> Option<Self> {
                 let &$crate::describe::Field { bit, width, .. } = Self::FIELDS.iter().find(|f| f.name == name)?;
@@ -172,8 +179,8 @@ macro_rules! bitfield {
                 (value <= mask).then_some(Self(self.0 & !(mask << bit) | value << bit))
             }
 
-            /// Returns this word without the fields that `version` does not know; no version knows bits outside all
-            /// fields.
+            /// Returns this word without the fields that `version` does not know; no version knows
+            /// bits outside all fields.
             pub fn known_in(self, version: $crate::version::Version) -> Self {
                 // A field of this word fits into the word.
                 Self(self.0 & $crate::describe::Field::known_in(Self::FIELDS, version) as $word)
@@ -186,8 +193,8 @@ macro_rules! bitfield {
                 self.0 & !known
             }
 
-            /// Returns the number on the wire, as read by a machine of byte order `endian`. The function is its own
-            /// inverse.
+            /// Returns the number on the wire, as read by a machine of byte order `endian`. The
+            /// function is its own inverse.
             #[inline]
             #[allow(clippy::arithmetic_side_effects, reason = "places and widths are inside the word")]
             pub fn to_wire(self, endian: binrw::Endian) -> $word {
@@ -258,7 +265,9 @@ pub(crate) use bitfield;
 
 /// Returns whether `setter` is `with_` and the name of the field.
 pub(crate) const fn is_setter_of(setter: &str, field: &str) -> bool {
-    let Some((b"with_", mut setter)) = setter.as_bytes().split_at_checked(5) else { return false };
+    let Some((b"with_", mut setter)) = setter.as_bytes().split_at_checked(5) else {
+        return false;
+    };
     let mut field = field.as_bytes();
     while let ([a, rest_of_setter @ ..], [b, rest_of_field @ ..]) = (setter, field) {
         if *a != *b {
@@ -299,8 +308,19 @@ mod tests {
         assert_eq!(Sample(1 << 3).unknown(), 1 << 3);
         assert_eq!(Sample(0).with("pair", 4), None);
         assert_eq!(Sample(0).with("pair", 3), Some(Sample(0).with_pair(3)));
-        assert_eq!(Sample(u32::MAX).with_pair(4).with_single(false), Sample(!0x181));
+        assert_eq!(
+            Sample(u32::MAX).with_pair(4).with_single(false),
+            Sample(!0x181)
+        );
         let known = |version: &str| Sample(u32::MAX).known_in(version.parse().unwrap());
-        assert_eq!((known("3.3").0, known("4.0").0, known("5.9").0, known("6.0").0), (0, 1, 0x181, 0xffff_0181));
+        assert_eq!(
+            (
+                known("3.3").0,
+                known("4.0").0,
+                known("5.9").0,
+                known("6.0").0
+            ),
+            (0, 1, 0x181, 0xffff_0181)
+        );
     }
 }

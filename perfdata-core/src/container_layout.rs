@@ -1,4 +1,5 @@
-//! Offsets and padding in a container: the data outside the recording's model that an exact copy needs.
+//! Offsets and padding in a container: the data outside the recording's model that an exact copy
+//! needs.
 
 use std::fmt;
 
@@ -59,13 +60,13 @@ pub struct FileLayout {
     pub words: WordSize,
     /// Size of the file in bytes.
     pub len: u64,
-    /// All parts that are present and not empty, and the records even if there are none, by offset. Gaps cover the rest
-    /// of the file; parts overlap only in a corrupt file.
+    /// All parts that are present and not empty, and the records even if there are none, by offset.
+    /// Gaps cover the rest of the file; parts overlap only in a corrupt file.
     pub regions: Vec<Region>,
     /// The location of each event's IDs as read, even if there are none.
     pub ids: Vec<FileSection>,
-    /// The entries of the feature table as read, ascending by number. Empty if there is no table (an unfinished
-    /// recording, a truncated file).
+    /// The entries of the feature table as read, ascending by number. Empty if there is no table
+    /// (an unfinished recording, a truncated file).
     pub table: Vec<(FeatureId, FileSection)>,
     /// Whether the bitmap has bits set although no table was found.
     pub unexplained: bool,
@@ -74,13 +75,18 @@ pub struct FileLayout {
 impl FileLayout {
     /// Returns the location of `part`.
     pub fn place(&self, part: Part) -> Option<FileSection> {
-        self.regions.iter().find(|region| region.part == part).map(|region| region.place)
+        self.regions
+            .iter()
+            .find(|region| region.part == part)
+            .map(|region| region.place)
     }
 
-    /// Returns whether two parts share bytes, as in files that perf inject corrupts, or the location of empty records
-    /// precedes the header.
+    /// Returns whether two parts share bytes, as in files that perf inject corrupts, or the
+    /// location of empty records precedes the header.
     pub fn overlaps(&self) -> bool {
-        self.regions.first().is_some_and(|first| first.part == Part::Data)
+        self.regions
+            .first()
+            .is_some_and(|first| first.part == Part::Data)
             || self.regions.windows(2).any(|pair| match pair {
                 [a, b] => a.place.end().is_none_or(|end| end > b.place.offset),
                 _ => false,
@@ -89,7 +95,10 @@ impl FileLayout {
 
     /// Returns the pairs of parts that share bytes, by offset.
     pub fn shared(&self) -> impl Iterator<Item = (Region, Region)> + '_ {
-        let parts = self.regions.iter().filter(|region| region.part != Part::Gap && region.place.size > 0);
+        let parts = self
+            .regions
+            .iter()
+            .filter(|region| region.part != Part::Gap && region.place.size > 0);
         // It is enough to compare with the part that ends last.
         parts
             .scan(None::<Region>, |farthest, &region| {
@@ -102,13 +111,22 @@ impl FileLayout {
             .flatten()
     }
 
-    /// Returns the first two parts other than feature sections that share bytes: neither can be written without
-    /// changing the other. This includes empty records whose location is inside the header.
+    /// Returns the first two parts other than feature sections that share bytes: neither can be
+    /// written without changing the other. This includes empty records whose location is inside the
+    /// header.
     pub fn conflict(&self) -> Option<(Region, Region)> {
-        let parts = self.regions.iter().filter(|region| !matches!(region.part, Part::Gap | Part::Feature(_)));
+        let parts = self
+            .regions
+            .iter()
+            .filter(|region| !matches!(region.part, Part::Gap | Part::Feature(_)));
         let mut farthest = None::<Region>;
         for &region in parts {
-            let is_inside = |before: &Region| before.place.end().is_none_or(|end| end > region.place.offset);
+            let is_inside = |before: &Region| {
+                before
+                    .place
+                    .end()
+                    .is_none_or(|end| end > region.place.offset)
+            };
             if let Some(before) = farthest.filter(is_inside) {
                 return Some((before, region));
             }
@@ -116,34 +134,54 @@ impl FileLayout {
         }
         match self.regions.first() {
             Some(first) if first.part == Part::Data => {
-                let header = self.regions.iter().find(|region| region.part == Part::Header)?;
+                let header = self
+                    .regions
+                    .iter()
+                    .find(|region| region.part == Part::Header)?;
                 Some((*header, *first))
             }
             _ => None,
         }
     }
 
-    /// Returns the feature sections, by number, that have an entry in the table but cannot be read: they are outside
-    /// the file, or their bytes belong to another part.
+    /// Returns the feature sections, by number, that have an entry in the table but cannot be read:
+    /// they are outside the file, or their bytes belong to another part.
     pub fn lost_sections(&self) -> impl Iterator<Item = (FeatureId, FileSection)> + '_ {
-        let is_there = |id: FeatureId| self.regions.iter().any(|region| region.part == Part::Feature(id));
-        self.table.iter().copied().filter(move |(id, place)| place.size > 0 && !is_there(*id))
+        let is_there = |id: FeatureId| {
+            self.regions
+                .iter()
+                .any(|region| region.part == Part::Feature(id))
+        };
+        self.table
+            .iter()
+            .copied()
+            .filter(move |(id, place)| place.size > 0 && !is_there(*id))
     }
 
     /// Returns the first part that shares bytes with `place`.
     pub fn part_at(&self, place: &FileSection) -> Option<Part> {
-        let parts = self.regions.iter().filter(|region| region.part != Part::Gap);
-        parts.clone().find(|region| region.place.overlaps(place)).map(|region| region.part)
+        let parts = self
+            .regions
+            .iter()
+            .filter(|region| region.part != Part::Gap);
+        parts
+            .clone()
+            .find(|region| region.place.overlaps(place))
+            .map(|region| region.part)
     }
 
     /// Sorts the regions by offset and adds the gaps between them.
     pub(crate) fn complete(&mut self) {
-        self.regions.sort_by_key(|region| (region.place.offset, region.place.size, region.part));
+        self.regions
+            .sort_by_key(|region| (region.place.offset, region.place.size, region.part));
         let mut with_gaps = Vec::with_capacity(self.regions.len());
         let mut here = 0;
         let gap = |from: u64, to: u64| Region {
             part: Part::Gap,
-            place: FileSection { offset: from, size: to.saturating_sub(from) },
+            place: FileSection {
+                offset: from,
+                size: to.saturating_sub(from),
+            },
         };
         for &region in &self.regions {
             if region.place.offset > here {
@@ -186,8 +224,8 @@ pub enum SlotContent {
         /// Bytes of the record after the padding word.
         tail: Vec<u8>,
     },
-    /// The build IDs (feature 2), each in a HEADER_BUILD_ID record. Readers of pipes do not produce this: they return
-    /// the records with the rest of the stream.
+    /// The build IDs (feature 2), each in a HEADER_BUILD_ID record. Readers of pipes do not produce
+    /// this: they return the records with the rest of the stream.
     BuildIds,
     /// An event name, by its index in the list.
     EventType(usize),
@@ -198,16 +236,33 @@ pub enum SlotContent {
 impl Slot {
     /// Returns a record without padding.
     pub fn new(content: SlotContent) -> Self {
-        Slot { content, misc: 0, padding: Vec::new() }
+        Slot {
+            content,
+            misc: 0,
+            padding: Vec::new(),
+        }
     }
 
-    /// Returns the record that contains the `section` of a feature. Returns `None` for features that perf reads only
-    /// from a file, and for empty sections: perf treats a record without a section as the end of the features.
+    /// Returns the record that contains the `section` of a feature. Returns `None` for features
+    /// that perf reads only from a file, and for empty sections: perf treats a record without a
+    /// section as the end of the features.
     pub fn of_feature(id: FeatureId, section: &[u8]) -> Option<Self> {
         let slot = match id {
             FeatureId::TRACING_DATA => {
-                let padding = vec![0; section.len().next_multiple_of(8).saturating_sub(section.len())];
-                Slot { padding, ..Slot::new(SlotContent::TracingData { pad: Some(0), tail: Vec::new() }) }
+                let padding = vec![
+                    0;
+                    section
+                        .len()
+                        .next_multiple_of(8)
+                        .saturating_sub(section.len())
+                ];
+                Slot {
+                    padding,
+                    ..Slot::new(SlotContent::TracingData {
+                        pad: Some(0),
+                        tail: Vec::new(),
+                    })
+                }
             }
             FeatureId::BUILD_ID => Slot::new(SlotContent::BuildIds),
             _ if id.info().is_none_or(|info| info.from_pipe) => Slot::new(SlotContent::Feature(id)),
@@ -265,11 +320,13 @@ impl ContainerLayout {
         }
     }
 
-    /// Returns whether the size of the data section in the header is correct. It is wrong if the recording is
-    /// unfinished or truncated; a pipe has no such size.
+    /// Returns whether the size of the data section in the header is correct. It is wrong if the
+    /// recording is unfinished or truncated; a pipe has no such size.
     pub fn is_finished(&self) -> bool {
         match self {
-            ContainerLayout::File(file) => file.place(Part::Data).is_none_or(|data| data.size == file.header.data.size),
+            ContainerLayout::File(file) => file
+                .place(Part::Data)
+                .is_none_or(|data| data.size == file.header.data.size),
             ContainerLayout::Pipe(_) => true,
         }
     }

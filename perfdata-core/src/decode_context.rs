@@ -2,11 +2,11 @@
 
 use crate::attr::{Attr, BranchSampleType, ReadFormat, SampleType};
 
-/// The conditions under which a structure is read. Every structure with optional parts imports it, so that the tables
-/// of records and features need no arguments of their own.
+/// The conditions under which a structure is read. Every structure with optional parts imports it,
+/// so that the tables of records and features need no arguments of their own.
 ///
-/// For a record, it follows from the record's attribute ([`DecodeContext::of_attr`]) and header; for a feature section, from
-/// its length and from the sections before it.
+/// For a record, it follows from the record's attribute ([`DecodeContext::of_attr`]) and header;
+/// for a feature section, from its length and from the sections before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeContext {
     /// The parts of a SAMPLE, and the words of the `sample_id` trailer.
@@ -25,9 +25,11 @@ pub struct DecodeContext {
     pub branch_form: BranchForm,
     /// The record header's `misc` word.
     pub misc: u16,
-    /// Length in bytes of the data that are read with this layout: record body without trailer, or section.
+    /// Length in bytes of the data that are read with this layout: record body without trailer, or
+    /// section.
     pub len: u64,
-    /// Space in bytes for one attribute if the container specifies it; 0 if only the attribute's own `size` does.
+    /// Space in bytes for one attribute if the container specifies it; 0 if only the attribute's
+    /// own `size` does.
     pub attr_room: u32,
     /// NRCPUS.available, on which CPU_TOPOLOGY depends.
     pub nr_cpus_available: u32,
@@ -35,9 +37,10 @@ pub struct DecodeContext {
     pub build_id_without_pid: bool,
 }
 
-/// The words of a branch stack whose presence no count indicates. The attribute specifies the expected words, but the
-/// kernel writes only `nr = 0` if it has no stack, and counters if *any* event of the group requests them
-/// (kernel/events/core.c, perf_output_sample). Therefore the record's size decides.
+/// The words of a branch stack whose presence no count indicates. The attribute specifies the
+/// expected words, but the kernel writes only `nr = 0` if it has no stack, and counters if *any*
+/// event of the group requests them (kernel/events/core.c, perf_output_sample). Therefore the
+/// record's size decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BranchForm {
     /// `hw_idx` after `nr` (5.7).
@@ -49,8 +52,16 @@ pub struct BranchForm {
 impl BranchForm {
     /// Returns all forms, the form in the attribute first.
     pub fn candidates(self) -> [BranchForm; 4] {
-        let other = |hw_idx, counters| BranchForm { hw_idx: self.hw_idx ^ hw_idx, counters: self.counters ^ counters };
-        [self, other(true, false), other(false, true), other(true, true)]
+        let other = |hw_idx, counters| BranchForm {
+            hw_idx: self.hw_idx ^ hw_idx,
+            counters: self.counters ^ counters,
+        };
+        [
+            self,
+            other(true, false),
+            other(false, true),
+            other(true, true),
+        ]
     }
 }
 
@@ -61,8 +72,14 @@ impl DecodeContext {
             sample_type: attr.sample_type,
             read_format: attr.read_format,
             branch_form: BranchForm {
-                hw_idx: attr.branch_sample_type.unwrap_or_default().has(BranchSampleType::HW_INDEX),
-                counters: attr.branch_sample_type.unwrap_or_default().has(BranchSampleType::COUNTERS),
+                hw_idx: attr
+                    .branch_sample_type
+                    .unwrap_or_default()
+                    .has(BranchSampleType::HW_INDEX),
+                counters: attr
+                    .branch_sample_type
+                    .unwrap_or_default()
+                    .has(BranchSampleType::COUNTERS),
             },
             sample_regs_user: attr.sample_regs_user.unwrap_or(0),
             sample_regs_intr: attr.sample_regs_intr.unwrap_or(0),
@@ -76,8 +93,13 @@ impl DecodeContext {
         DecodeContext { regs: mask, ..self }
     }
 
-    /// Returns the size in bytes of the `sample_id` trailer at the end of a kernel record other than SAMPLE.
+    /// Returns the size in bytes of the `sample_id` trailer at the end of a kernel record other
+    /// than SAMPLE.
     pub fn trailer_len(&self) -> usize {
-        if self.sample_id_all { crate::record::SampleId::len(self.sample_type) } else { 0 }
+        if self.sample_id_all {
+            crate::record::SampleId::len(self.sample_type)
+        } else {
+            0
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Visits the fields of a value: the common basis of text, JSON, hex views and comparisons.
 //!
-//! Every wire type passes its fields to a [`Visitor`] in file order, each with its name, its meaning and its size in
-//! bytes on the wire. The declaration generates this code (see the `wire!` macro), so there is no second list of
-//! fields.
+//! Every wire type passes its fields to a [`Visitor`] in file order, each with its name, its
+//! meaning and its size in bytes on the wire. The declaration generates this code (see the `wire!`
+//! macro), so there is no second list of fields.
 
 use crate::version::Version;
 
@@ -15,7 +15,8 @@ pub enum Style {
     Plain,
     /// An address, mask or opaque word: hexadecimal.
     Hex,
-    /// An address in a callchain, or a [`CallchainContext`](crate::record::CallchainContext) marker among them.
+    /// An address in a callchain, or a [`CallchainContext`](crate::record::CallchainContext) marker
+    /// among them.
     Callchain,
     /// Nanoseconds on the recording's clock.
     Time,
@@ -27,7 +28,8 @@ pub enum Style {
     Text,
     /// Padding bytes.
     Pad,
-    /// Bytes or words of unknown meaning, whose form in the other byte order is therefore unknown as well.
+    /// Bytes or words of unknown meaning, whose form in the other byte order is therefore unknown
+    /// as well.
     Opaque,
 }
 
@@ -41,9 +43,11 @@ pub enum Leaf<'a> {
     Int(i64),
     /// A floating point number.
     Float(f64),
-    /// The number of elements or bytes that follow: can be derived, so relevant only next to the bytes.
+    /// The number of elements or bytes that follow: can be derived, so relevant only next to the
+    /// bytes.
     Count(u64),
-    /// A value from a list of names (the last field); the name is `None` if the value is not in the list.
+    /// A value from a list of names (the last field); the name is `None` if the value is not in the
+    /// list.
     Code(u64, Option<&'static str>, &'static [(u64, &'static str)]),
     /// A word of named bits and small fields; [`set_fields`] lists those that are not 0.
     Flags {
@@ -56,7 +60,8 @@ pub enum Leaf<'a> {
     },
     /// Text up to the first NUL; the padding after it is on the wire, too, but is not shown.
     Text(&'a [u8]),
-    /// Bytes that are the same in both byte orders: build IDs, code, stacks, payloads with their own byte order.
+    /// Bytes that are the same in both byte orders: build IDs, code, stacks, payloads with their
+    /// own byte order.
     Bytes(&'a [u8]),
     /// Padding, preserved but without meaning.
     Pad(&'a [u8]),
@@ -75,13 +80,18 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// Returns whether the value cannot be converted to the other byte order with certainty. Zeros always can.
+    /// Returns whether the value cannot be converted to the other byte order with certainty. Zeros
+    /// always can.
     pub fn is_opaque(&self) -> bool {
         match self {
             Leaf::Opaque(bytes) => bytes.iter().any(|&b| b != 0),
             Leaf::Uint(value, Style::Opaque) => *value != 0,
             // The new position of a bit is known only if the width of its field is known.
-            Leaf::Flags { word, fields, mirrored: true } => unknown_bits(*word, fields) != 0,
+            Leaf::Flags {
+                word,
+                fields,
+                mirrored: true,
+            } => unknown_bits(*word, fields) != 0,
             _ => false,
         }
     }
@@ -109,7 +119,9 @@ impl Field {
 
     /// Returns the field's mask, shifted to bit 0.
     fn mask(&self) -> u64 {
-        u64::MAX.checked_shr(u64::BITS.saturating_sub(self.width)).unwrap_or(0)
+        u64::MAX
+            .checked_shr(u64::BITS.saturating_sub(self.width))
+            .unwrap_or(0)
     }
 
     /// Returns the field's value in `word`.
@@ -118,18 +130,26 @@ impl Field {
     }
 }
 
-/// Returns name and value of every nonzero field of `word`; bits without a name come last, in their position, as
-/// `unknown`.
-pub fn set_fields(word: u64, fields: &'static [Field]) -> impl Iterator<Item = (&'static str, u64)> {
+/// Returns name and value of every nonzero field of `word`; bits without a name come last, in their
+/// position, as `unknown`.
+pub fn set_fields(
+    word: u64,
+    fields: &'static [Field],
+) -> impl Iterator<Item = (&'static str, u64)> {
     let named = fields.iter().map(move |f| (f.name, f.of(word)));
-    named.chain([("unknown", unknown_bits(word, fields))]).filter(|&(_, value)| value != 0)
+    named
+        .chain([("unknown", unknown_bits(word, fields))])
+        .filter(|&(_, value)| value != 0)
 }
 
 fn unknown_bits(word: u64, fields: &[Field]) -> u64 {
-    fields.iter().fold(word, |rest, f| rest & !(f.mask() << f.bit))
+    fields
+        .iter()
+        .fold(word, |rest, f| rest & !(f.mask() << f.bit))
 }
 
-/// Returns the kernel's name of a field: a field `type` is called `kind` here, because `type` is a Rust keyword.
+/// Returns the kernel's name of a field: a field `type` is called `kind` here, because `type` is a
+/// Rust keyword.
 pub const fn field_name(name: &str) -> &str {
     match name.as_bytes() {
         b"kind" => "type",
@@ -139,7 +159,8 @@ pub const fn field_name(name: &str) -> &str {
 
 /// Receives the fields of a value in file order.
 pub trait Visitor {
-    /// Starts a structure; its fields follow up to [`end`](Self::end). Elements of lists have an empty name.
+    /// Starts a structure; its fields follow up to [`end`](Self::end). Elements of lists have an
+    /// empty name.
     fn begin(&mut self, name: &'static str);
     /// Starts a list of `len` elements, which follow up to [`end`](Self::end).
     fn begin_list(&mut self, name: &'static str, len: usize);
@@ -147,11 +168,13 @@ pub trait Visitor {
     fn end(&mut self);
     /// Visits one value that takes `size` bytes on the wire.
     fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>);
-    /// Visits a list of 8-byte numbers. Equivalent to the list and its elements one by one, for visitors that can
-    /// process them together.
+    /// Visits a list of 8-byte numbers. Equivalent to the list and its elements one by one, for
+    /// visitors that can process them together.
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
         self.begin_list(name, words.len());
-        words.iter().for_each(|&word| self.leaf("", size_of::<u64>(), Leaf::Uint(word, style)));
+        words
+            .iter()
+            .for_each(|&word| self.leaf("", size_of::<u64>(), Leaf::Uint(word, style)));
         self.end();
     }
 }
@@ -162,7 +185,8 @@ pub trait Describe {
     fn describe(&self, name: &'static str, style: Style, visitor: &mut dyn Visitor);
 }
 
-/// Adds up the wire sizes of the leaves, which gives the encoded length of a value without encoding it.
+/// Adds up the wire sizes of the leaves, which gives the encoded length of a value without encoding
+/// it.
 #[derive(Debug, Default)]
 pub struct WireSize(pub usize);
 
@@ -181,13 +205,15 @@ impl Visitor for WireSize {
 /// A part of a value whose form in the other byte order is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opaque {
-    /// Name of the field, preceded by the names of the enclosing structures, outermost first: `attr.tail`.
+    /// Name of the field, preceded by the names of the enclosing structures, outermost first:
+    /// `attr.tail`.
     pub field: String,
     /// Offset in bytes from the start of the value.
     pub offset: usize,
 }
 
-/// Returns the first part of `value` that might be wrong after decoding in one byte order and encoding in the other.
+/// Returns the first part of `value` that might be wrong after decoding in one byte order and
+/// encoding in the other.
 pub fn opaque<T: Describe + ?Sized>(value: &T) -> Option<Opaque> {
     let mut finder = OpaqueFinder::default();
     value.describe("", Style::Plain, &mut finder);
@@ -213,8 +239,17 @@ impl Visitor for OpaqueFinder {
     }
     fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
         if self.found.is_none() && value.is_opaque() {
-            let names: Vec<_> = self.path.iter().copied().chain([name]).filter(|name| !name.is_empty()).collect();
-            self.found = Some(Opaque { field: names.join("."), offset: self.offset });
+            let names: Vec<_> = self
+                .path
+                .iter()
+                .copied()
+                .chain([name])
+                .filter(|name| !name.is_empty())
+                .collect();
+            self.found = Some(Opaque {
+                field: names.join("."),
+                offset: self.offset,
+            });
         }
         self.offset = self.offset.saturating_add(size);
     }
@@ -224,7 +259,9 @@ impl Visitor for OpaqueFinder {
             return;
         }
         self.begin_list(name, words.len());
-        words.iter().for_each(|&word| self.leaf("", size_of::<u64>(), Leaf::Uint(word, style)));
+        words
+            .iter()
+            .for_each(|&word| self.leaf("", size_of::<u64>(), Leaf::Uint(word, style)));
         self.end();
     }
 }
@@ -311,7 +348,14 @@ mod tests {
     }
 
     fn value(word: u32, flags: u64, tail: &[u8]) -> Outer {
-        Outer { word, inner: Inner { known: 7, flags: AttrFlags(flags), tail: Rest(tail.to_vec()) } }
+        Outer {
+            word,
+            inner: Inner {
+                known: 7,
+                flags: AttrFlags(flags),
+                tail: Rest(tail.to_vec()),
+            },
+        }
     }
 
     #[test]
@@ -319,7 +363,10 @@ mod tests {
         let found = |value: Outer| opaque(&value).map(|o| (o.field, o.offset));
         assert_eq!(found(value(0, u64::MAX >> 24, &[0, 0])), None);
         assert_eq!(found(value(1, 1 << 40, &[1])), Some(("word".into(), 0)));
-        assert_eq!(found(value(0, 1 << 40, &[1])), Some(("inner.flags".into(), 6)));
+        assert_eq!(
+            found(value(0, 1 << 40, &[1])),
+            Some(("inner.flags".into(), 6))
+        );
         assert_eq!(found(value(0, 0, &[0, 1])), Some(("inner.tail".into(), 14)));
     }
 
@@ -327,6 +374,9 @@ mod tests {
     fn set_fields_are_listed_with_the_rest() {
         let word = 0b11 << 15 | 1 << 41 | 1;
         let set: Vec<_> = set_fields(word, AttrFlags::FIELDS).collect();
-        assert_eq!(set, [("disabled", 1), ("precise_ip", 3), ("unknown", 1 << 41)]);
+        assert_eq!(
+            set,
+            [("disabled", 1), ("precise_ip", 3), ("unknown", 1 << 41)]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The only error type of this crate: the offset in the input, the structure and field, what was found and what was
-//! expected.
+//! The only error type of this crate: the offset in the input, the structure and field, what was
+//! found and what was expected.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -58,7 +58,12 @@ pub enum Problem {
 impl Error {
     /// Returns an error of `structure` without an offset and a field.
     pub fn new(structure: impl Into<Cow<'static, str>>, problem: Problem) -> Self {
-        Error(Box::new(Inner { offset: None, structure: structure.into(), field: None, problem }))
+        Error(Box::new(Inner {
+            offset: None,
+            structure: structure.into(),
+            field: None,
+            problem,
+        }))
     }
 
     /// Returns an error for a value that the format does not allow.
@@ -68,7 +73,14 @@ impl Error {
         found: impl Into<Cow<'static, str>>,
         expected: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Error::new(structure, Problem::Invalid { found: found.into(), expected: expected.into() }).field(field)
+        Error::new(
+            structure,
+            Problem::Invalid {
+                found: found.into(),
+                expected: expected.into(),
+            },
+        )
+        .field(field)
     }
 
     /// Returns an error for an input that ends too early.
@@ -131,7 +143,8 @@ impl Error {
         matches!(self.0.problem, Problem::Io(_))
     }
 
-    /// Translates binrw's error about `structure`, whose `len` bytes begin at offset 0 of the reader.
+    /// Translates binrw's error about `structure`, whose `len` bytes begin at offset 0 of the
+    /// reader.
     pub(crate) fn from_binrw(structure: &'static str, len: u64, error: binrw::Error) -> Self {
         let field = innermost_field(&error);
         let error = match error {
@@ -139,18 +152,30 @@ impl Error {
             other => other,
         };
         let out = match error {
-            binrw::Error::AssertFail { pos, message } => {
-                Error::new(structure, Problem::Invalid { found: message.into(), expected: "".into() }).at(pos)
-            }
+            binrw::Error::AssertFail { pos, message } => Error::new(
+                structure,
+                Problem::Invalid {
+                    found: message.into(),
+                    expected: "".into(),
+                },
+            )
+            .at(pos),
             binrw::Error::Custom { pos, err } => {
-                match err.downcast::<Error>().map_err(|err| err.downcast::<WireError>()) {
+                match err
+                    .downcast::<Error>()
+                    .map_err(|err| err.downcast::<WireError>())
+                {
                     // The error of an inner structure is more precise.
                     Ok(part) => return part.within(pos),
                     Err(Ok(err)) => Error::new(structure, err.problem()).at(pos),
-                    Err(Err(_)) => Error::new(structure, Problem::Unknown("malformed".into())).at(pos),
+                    Err(Err(_)) => {
+                        Error::new(structure, Problem::Unknown("malformed".into())).at(pos)
+                    }
                 }
             }
-            other if other.is_eof() => Error::truncated(structure, len.saturating_add(1), len).at(len),
+            other if other.is_eof() => {
+                Error::truncated(structure, len.saturating_add(1), len).at(len)
+            }
             binrw::Error::Io(e) => Error::io(structure, e),
             other => Error::new(structure, Problem::Unknown(other.to_string().into())),
         };
@@ -164,15 +189,24 @@ impl Error {
 /// Errors that the hand-written parts of the wire types report through binrw.
 #[derive(Debug)]
 pub(crate) enum WireError {
-    Short { needed: u64, available: u64 },
-    Invalid { found: String, expected: Cow<'static, str> },
+    Short {
+        needed: u64,
+        available: u64,
+    },
+    Invalid {
+        found: String,
+        expected: Cow<'static, str>,
+    },
 }
 
 impl WireError {
     fn problem(self) -> Problem {
         match self {
             WireError::Short { needed, available } => Problem::Truncated { needed, available },
-            WireError::Invalid { found, expected } => Problem::Invalid { found: found.into(), expected },
+            WireError::Invalid { found, expected } => Problem::Invalid {
+                found: found.into(),
+                expected,
+            },
         }
     }
 }
@@ -180,27 +214,41 @@ impl WireError {
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WireError::Short { needed, available } => write!(f, "{needed} bytes needed, {available} available"),
-            WireError::Invalid { found, expected } => write!(f, "found {found}, expected {expected}"),
+            WireError::Short { needed, available } => {
+                write!(f, "{needed} bytes needed, {available} available")
+            }
+            WireError::Invalid { found, expected } => {
+                write!(f, "found {found}, expected {expected}")
+            }
         }
     }
 }
 
-/// Returns the innermost field. binrw names it only in the text of its backtrace's frames, innermost first. For fields
-/// of tuple structs, which binrw calls `self_0`, the field that contains the tuple struct is returned.
+/// Returns the innermost field. binrw names it only in the text of its backtrace's frames,
+/// innermost first. For fields of tuple structs, which binrw calls `self_0`, the field that
+/// contains the tuple struct is returned.
 fn innermost_field(error: &binrw::Error) -> Option<String> {
-    let binrw::Error::Backtrace(backtrace) = error else { return None };
+    let binrw::Error::Backtrace(backtrace) = error else {
+        return None;
+    };
     backtrace.frames.iter().find_map(|frame| match frame {
-        binrw::error::BacktraceFrame::Full { message, .. } => {
-            message.split('\'').nth(1).filter(|name| !name.starts_with("self_")).map(|name| field_name(name).to_owned())
-        }
+        binrw::error::BacktraceFrame::Full { message, .. } => message
+            .split('\'')
+            .nth(1)
+            .filter(|name| !name.starts_with("self_"))
+            .map(|name| field_name(name).to_owned()),
         _ => None,
     })
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { offset, structure, field, problem } = &*self.0;
+        let Inner {
+            offset,
+            structure,
+            field,
+            problem,
+        } = &*self.0;
         if let Some(offset) = offset {
             write!(f, "at offset {offset:#x}: ")?;
         }
@@ -216,10 +264,18 @@ impl fmt::Display for Error {
             }
             Problem::Invalid { found, expected } if expected.is_empty() => f.write_str(found),
             Problem::Invalid { found, expected } => write!(f, "found {found}, expected {expected}"),
-            Problem::Limit { found: Some(found), name, limit } => {
+            Problem::Limit {
+                found: Some(found),
+                name,
+                limit,
+            } => {
                 write!(f, "{found} exceeds the limit {name} of {limit}")
             }
-            Problem::Limit { found: None, name, limit } => write!(f, "exceeds the limit {name} of {limit}"),
+            Problem::Limit {
+                found: None,
+                name,
+                limit,
+            } => write!(f, "exceeds the limit {name} of {limit}"),
             Problem::Unknown(what) => f.write_str(what),
         }
     }

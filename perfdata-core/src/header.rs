@@ -1,4 +1,5 @@
-//! The first bytes of a recording (tools/perf/util/header.h, struct perf_file_header and perf_pipe_file_header).
+//! The first bytes of a recording (tools/perf/util/header.h, struct perf_file_header and
+//! perf_pipe_file_header).
 
 use std::fmt;
 use std::io::{Read, Seek, Write};
@@ -10,7 +11,8 @@ use crate::feature::FeatureId;
 use crate::values::{FromValues, Values, list_of};
 use crate::wire::{elements, wire};
 
-/// The magic number, which identifies the version of the format and, from version 2 on, the byte order.
+/// The magic number, which identifies the version of the format and, from version 2 on, the byte
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Magic {
     /// `PERFFILE` (before Linux 3.4): a string, the same in both byte orders.
@@ -48,14 +50,22 @@ impl BinRead for Magic {
         let bytes = <[u8; 8]>::read_options(reader, endian, ())?;
         match Magic::recognise(&bytes) {
             Some((magic, _)) => Ok(magic),
-            None => Err(binrw::Error::BadMagic { pos, found: Box::new(bytes) }),
+            None => Err(binrw::Error::BadMagic {
+                pos,
+                found: Box::new(bytes),
+            }),
         }
     }
 }
 
 impl BinWrite for Magic {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         Ok(writer.write_all(self.bytes(endian))?)
     }
 }
@@ -95,7 +105,9 @@ impl FileSection {
 
     /// Returns whether the two sections share a byte.
     pub fn overlaps(&self, other: &FileSection) -> bool {
-        let holds = |a: &FileSection, b: &FileSection| b.offset.checked_sub(a.offset).is_some_and(|at| at < a.size);
+        let holds = |a: &FileSection, b: &FileSection| {
+            b.offset.checked_sub(a.offset).is_some_and(|at| at < a.size)
+        };
         self.size > 0 && other.size > 0 && (holds(self, other) || holds(other, self))
     }
 
@@ -106,8 +118,9 @@ impl FileSection {
 }
 
 wire! {
-    /// 256 bits, one for each feature section, stored as the recorder's `unsigned long`s. On big-endian machines the
-    /// position of a bit depends on the size of `unsigned long`, which the file does not contain.
+    /// 256 bits, one for each feature section, stored as the recorder's `unsigned long`s. On
+    /// big-endian machines the position of a bit depends on the size of `unsigned long`, which the
+    /// file does not contain.
     #[derive(Copy, Eq, Default)]
     pub struct FeatureBitmap {
         /// The 64-bit words in the recording's byte order.
@@ -153,23 +166,33 @@ impl FeatureBitmap {
     pub fn features(&self, words: WordSize) -> impl Iterator<Item = FeatureId> {
         let map = self.exchange(words);
         (0..Self::BITS)
-            .filter(move |bit| map.words.get(*bit as usize / 64).is_some_and(|w| w.value >> (bit % 64) & 1 == 1))
+            .filter(move |bit| {
+                map.words
+                    .get(*bit as usize / 64)
+                    .is_some_and(|w| w.value >> (bit % 64) & 1 == 1)
+            })
             .map(FeatureId)
     }
 
-    /// Exchanges the halves of each word: two 32-bit words that are read as one big-endian 64-bit word are in the wrong
-    /// order.
+    /// Exchanges the halves of each word: two 32-bit words that are read as one big-endian 64-bit
+    /// word are in the wrong order.
     fn exchange(self, words: WordSize) -> Self {
         match words {
             WordSize::Bits64 => self,
-            WordSize::Bits32 => FeatureBitmap { words: self.words.map(|w| Hex64 { value: w.value.rotate_left(32) }) },
+            WordSize::Bits32 => FeatureBitmap {
+                words: self.words.map(|w| Hex64 {
+                    value: w.value.rotate_left(32),
+                }),
+            },
         }
     }
 }
 
 impl FromValues for [Hex64; 4] {
     fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (): ()) -> Self {
-        let words = list_of(values, name, Some(4), |values| Hex64::from_values(values, "", style, ()));
+        let words = list_of(values, name, Some(4), |values| {
+            Hex64::from_values(values, "", style, ())
+        });
         words.try_into().unwrap_or([Hex64 { value: 0 }; 4])
     }
 }
@@ -245,14 +268,20 @@ impl ContainerKind {
     /// Number of bytes that [`recognise`](Self::recognise) needs.
     pub const SNIFF: usize = 24;
 
-    /// Returns the container and byte order of a recording that starts with `bytes`; `None` if it is not a recording.
+    /// Returns the container and byte order of a recording that starts with `bytes`; `None` if it
+    /// is not a recording.
     ///
-    /// The magic of version 1 does not identify the byte order. It is the one in which the header's size is valid.
+    /// The magic of version 1 does not identify the byte order. It is the one in which the header's
+    /// size is valid.
     pub fn recognise(bytes: &[u8]) -> Option<(ContainerKind, Endian)> {
         let (_, told) = Magic::recognise(bytes)?;
         let size = *bytes.get(8..)?.first_chunk::<8>()?;
         let kind = |endian| {
-            let size = if endian == Endian::Little { u64::from_le_bytes(size) } else { u64::from_be_bytes(size) };
+            let size = if endian == Endian::Little {
+                u64::from_le_bytes(size)
+            } else {
+                u64::from_be_bytes(size)
+            };
             match size {
                 PipeHeader::SIZE => Some(ContainerKind::Pipe),
                 FileHeader::SIZE | FileHeader::OLD_SIZE => Some(ContainerKind::File),
@@ -261,7 +290,9 @@ impl ContainerKind {
         };
         match told {
             Some(endian) => Some((kind(endian)?, endian)),
-            None => [Endian::Little, Endian::Big].into_iter().find_map(|endian| Some((kind(endian)?, endian))),
+            None => [Endian::Little, Endian::Big]
+                .into_iter()
+                .find_map(|endian| Some((kind(endian)?, endian))),
         }
     }
 }
@@ -272,19 +303,37 @@ mod tests {
 
     #[test]
     fn bits_of_32_bit_big_endian_words() {
-        // HOSTNAME (3) and NRCPUS (7) as a 32-bit big-endian machine writes them: byte 3 of the map.
-        let map = FeatureBitmap { words: [0x0000_0088_0000_0000, 0, 0, 0].map(|value| Hex64 { value }) };
-        assert_eq!(map.features(WordSize::Bits32).collect::<Vec<_>>(), [FeatureId(3), FeatureId(7)]);
-        assert_eq!(FeatureBitmap::of([FeatureId(3), FeatureId(7)], WordSize::Bits32), map);
-        assert_eq!(map.features(WordSize::Bits64).collect::<Vec<_>>(), [FeatureId(35), FeatureId(39)]);
+        // HOSTNAME (3) and NRCPUS (7) as a 32-bit big-endian machine writes them: byte 3 of the
+        // map.
+        let map = FeatureBitmap {
+            words: [0x0000_0088_0000_0000, 0, 0, 0].map(|value| Hex64 { value }),
+        };
+        assert_eq!(
+            map.features(WordSize::Bits32).collect::<Vec<_>>(),
+            [FeatureId(3), FeatureId(7)]
+        );
+        assert_eq!(
+            FeatureBitmap::of([FeatureId(3), FeatureId(7)], WordSize::Bits32),
+            map
+        );
+        assert_eq!(
+            map.features(WordSize::Bits64).collect::<Vec<_>>(),
+            [FeatureId(35), FeatureId(39)]
+        );
     }
 
     #[test]
     fn version_1_tells_its_order_by_its_size() {
         let mut bytes = *b"PERFFILE\0\0\0\0\0\0\0\x68";
-        assert_eq!(ContainerKind::recognise(&bytes), Some((ContainerKind::File, Endian::Big)));
+        assert_eq!(
+            ContainerKind::recognise(&bytes),
+            Some((ContainerKind::File, Endian::Big))
+        );
         bytes[8..].copy_from_slice(&16u64.to_le_bytes());
-        assert_eq!(ContainerKind::recognise(&bytes), Some((ContainerKind::Pipe, Endian::Little)));
+        assert_eq!(
+            ContainerKind::recognise(&bytes),
+            Some((ContainerKind::Pipe, Endian::Little))
+        );
         bytes[8] = 17;
         assert_eq!(ContainerKind::recognise(&bytes), None);
     }

@@ -1,5 +1,5 @@
-//! Declares every header, attribute, feature section and record of Linux `perf.data` for reading and writing, and reads
-//! recordings.
+//! Declares every header, attribute, feature section and record of Linux `perf.data` for reading
+//! and writing, and reads recordings.
 //!
 //! # A recording
 //!
@@ -21,15 +21,16 @@
 //!
 //! `perf record --threads` writes a directory: a file, and further files that contain only records.
 //!
-//! In all containers, [`Recording`] is the model: byte order, [`Events`] (attributes with their IDs) and feature
-//! sections. [`RecordingReader`](read::RecordingReader) returns the model at once and the records one by one. It keeps
-//! everything else that an exact copy needs, such as offsets and padding, as a
-//! [`ContainerLayout`](container_layout::ContainerLayout).
+//! In all containers, [`Recording`] is the model: byte order, [`Events`] (attributes with their
+//! IDs) and feature sections. [`RecordingReader`](read::RecordingReader) returns the model at once
+//! and the records one by one. It keeps everything else that an exact copy needs, such as offsets
+//! and padding, as a [`ContainerLayout`](container_layout::ContainerLayout).
 //!
 //! # Reading
 //!
-//! [`open`] opens a file, a pipe stream in a file, or a directory. [`by_time`](read::RecordingReader::by_time) returns
-//! all records in time order, including records compressed by `perf record -z`:
+//! [`open`] opens a file, a pipe stream in a file, or a directory.
+//! [`by_time`](read::RecordingReader::by_time) returns all records in time order, including records
+//! compressed by `perf record -z`:
 //!
 //! ```
 //! use perfdata_core::record::Body;
@@ -49,8 +50,8 @@
 //! # }
 //! ```
 //!
-//! Without `by_time`, records are returned in file order. Compressed records are inside COMPRESSED records, which a
-//! [`Decompressor`](read::Decompressor) decompresses:
+//! Without `by_time`, records are returned in file order. Compressed records are inside COMPRESSED
+//! records, which a [`Decompressor`](read::Decompressor) decompresses:
 //!
 //! ```
 //! use perfdata_core::feature::{Feature, FeatureId};
@@ -88,29 +89,36 @@
 //!
 //! # Three ways to look at a record
 //!
-//! - [`RawRecord`](record::RawRecord): its bytes, borrowed. Copying it costs as much as copying bytes.
+//! - [`RawRecord`](record::RawRecord): its bytes, borrowed. Copying it costs as much as copying
+//!   bytes.
 //! - Single words at known offsets: [`Events::of_record`], [`Events::sample_time`];
 //!   [`SampleView`](record::SampleView) for the parts of a sample.
-//! - [`Record`](record::Record): all fields. Encoding it gives the same bytes, for every record that can be decoded.
+//! - [`Record`](record::Record): all fields. Encoding it gives the same bytes, for every record
+//!   that can be decoded.
 //!
-//! [`Describe`](describe::Describe) visits the fields of any value, with names and sizes. Printers and comparisons use
-//! it and know no particular structure.
+//! [`Describe`](describe::Describe) visits the fields of any value, with names and sizes. Printers
+//! and comparisons use it and know no particular structure.
 //!
 //! # Guarantees
 //!
-//! - The byte order is a value, [`Endian`], not a type: one program reads recordings of both byte orders.
+//! - The byte order is a value, [`Endian`], not a type: one program reads recordings of both byte
+//!   orders.
 //! - Unknown content is preserved: unknown types, longer structures, reserved fields, padding.
-//! - Input is not trusted: lengths are compared with the available bytes before memory is allocated. Nothing panics.
-//! - An [`Error`] contains the absolute offset, structure and field, what was found and what was expected.
+//! - Input is not trusted: lengths are compared with the available bytes before memory is
+//!   allocated. Nothing panics.
+//! - An [`Error`] contains the absolute offset, structure and field, what was found and what was
+//!   expected.
 //! - Numbers in parentheses, such as (5.7), are the Linux release that introduced something.
 //!
 //! # Features and versions
 //!
-//! The cargo feature `zstd`, on by default, decompresses the records of `perf record -z`. Without it a compressed record is
-//! an error, and nothing of this crate is written in C. Nothing needs Unix. Of other crates, the interface contains only
-//! [`Endian`] and the traits `BinRead` and `BinWrite` (binrw): the structures implement them and can therefore be fields
-//! of other binrw structures. An incompatible release of binrw is a breaking change of this crate. Enums that grow with perf are `#[non_exhaustive]`. A new field
-//! in a structure is a breaking change, unless `..Default::default()` initialises it.
+//! The cargo feature `zstd`, on by default, decompresses the records of `perf record -z`. Without
+//! it a compressed record is an error, and nothing of this crate is written in C. Nothing needs
+//! Unix. Of other crates, the interface contains only [`Endian`] and the traits `BinRead` and
+//! `BinWrite` (binrw): the structures implement them and can therefore be fields of other binrw
+//! structures. An incompatible release of binrw is a breaking change of this crate. Enums that grow
+//! with perf are `#[non_exhaustive]`. A new field in a structure is a breaking change, unless
+//! `..Default::default()` initialises it.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -146,7 +154,8 @@ pub use error::{Error, Result};
 pub use recording::{Event, Events, Recording};
 pub use version::Version;
 
-/// Opens the recording at `path`: a file in file or pipe mode, a directory of `perf record --threads`, or a stream.
+/// Opens the recording at `path`: a file in file or pipe mode, a directory of
+/// `perf record --threads`, or a stream.
 ///
 /// [`RecordingReader::open_path`](read::RecordingReader::open_path) does it with options.
 ///

@@ -12,7 +12,9 @@ use crate::error::Result;
 use crate::feature::{Feature, FeatureId, Section};
 use crate::header::Magic;
 use crate::read::Limits;
-use crate::record::{EventTypeName, RawRecord, RecordType, Sample, SampleId, SampleOffsets, SampleView};
+use crate::record::{
+    EventTypeName, RawRecord, RecordType, Sample, SampleId, SampleOffsets, SampleView,
+};
 
 /// An attribute with the IDs of its instances (one for each CPU or task).
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +36,8 @@ pub struct Recording {
     pub events: Events,
     /// Event names (before 3.12).
     pub event_types: Vec<EventTypeName>,
-    /// Feature sections: their bytes in the recording's byte order. A map suffices, because a file orders
-    /// them by number.
+    /// Feature sections: their bytes in the recording's byte order. A map suffices, because a file
+    /// orders them by number.
     pub features: BTreeMap<FeatureId, Vec<u8>>,
     /// Limits on what the recording may request from a reader; not part of the recording's content.
     pub limits: Limits,
@@ -57,7 +59,10 @@ impl Recording {
     /// Returns NRCPUS.available, which determines the form of CPU_TOPOLOGY; 0 if unknown.
     pub fn nr_cpus_available(&self) -> u32 {
         match self.feature(FeatureId::NRCPUS) {
-            Some(Ok(Section { value: Feature::NrCpus(cpus), .. })) => cpus.available,
+            Some(Ok(Section {
+                value: Feature::NrCpus(cpus),
+                ..
+            })) => cpus.available,
             _ => 0,
         }
     }
@@ -68,8 +73,20 @@ impl Recording {
     /// Fails if the section is corrupt. Offsets are relative to the section.
     pub fn feature(&self, id: FeatureId) -> Option<Result<Section>> {
         let bytes = self.features.get(&id)?;
-        let nr_cpus_available = if id == FeatureId::NRCPUS { 0 } else { self.nr_cpus_available() };
-        Some(Section::decode(id, bytes, self.endian, &DecodeContext { nr_cpus_available, ..DecodeContext::default() }))
+        let nr_cpus_available = if id == FeatureId::NRCPUS {
+            0
+        } else {
+            self.nr_cpus_available()
+        };
+        Some(Section::decode(
+            id,
+            bytes,
+            self.endian,
+            &DecodeContext {
+                nr_cpus_available,
+                ..DecodeContext::default()
+            },
+        ))
     }
 
     /// Replaces or adds the section of a feature.
@@ -77,24 +94,31 @@ impl Recording {
     /// # Errors
     /// Fails if the value cannot be encoded.
     pub fn set_feature(&mut self, id: FeatureId, value: Feature) -> Result<()> {
-        let bytes = Section { id, value, tail: Vec::new() }.encode(self.endian)?;
+        let bytes = Section {
+            id,
+            value,
+            tail: Vec::new(),
+        }
+        .encode(self.endian)?;
         self.features.insert(id, bytes);
         Ok(())
     }
 }
 
-/// The events, and the assignment of records to them. Copies share the events until one of them changes.
+/// The events, and the assignment of records to them. Copies share the events until one of them
+/// changes.
 ///
-/// Their names are not here: the feature EVENT_DESC has them, in a pipe EVENT_UPDATE and HEADER_EVENT_TYPE records, and
-/// of a recording without these perf makes some up from the attributes.
-/// [`EventNames`](crate::names::EventNames) does all of this.
+/// Their names are not here: the feature EVENT_DESC has them, in a pipe EVENT_UPDATE and
+/// HEADER_EVENT_TYPE records, and of a recording without these perf makes some up from the
+/// attributes. [`EventNames`](crate::names::EventNames) does all of this.
 #[derive(Debug, Clone, Default)]
 pub struct Events(Arc<Table>);
 
 #[derive(Debug, Clone, Default)]
 struct Table {
     list: Vec<Event>,
-    /// Record forms, and the index of the form of each event: adjacent events with equal forms share one.
+    /// Record forms, and the index of the form of each event: adjacent events with equal forms
+    /// share one.
     forms: Vec<Form>,
     form_of: Vec<usize>,
     by_id: HashMap<u64, usize, RandomState>,
@@ -114,8 +138,8 @@ impl Table {
     }
 }
 
-/// Position of the event ID in records, according to the first attribute's `sample_type`; perf requires all attributes
-/// to agree.
+/// Position of the event ID in records, according to the first attribute's `sample_type`; perf
+/// requires all attributes to agree.
 #[derive(Debug, Clone, Copy, Default)]
 struct IdPosition {
     /// Offset in bytes from the start of a SAMPLE.
@@ -127,22 +151,38 @@ struct IdPosition {
 impl IdPosition {
     fn of(attr: &Attr) -> Self {
         let parts = attr.sample_type;
-        let id = if parts.has(SampleType::IDENTIFIER) { SampleType::IDENTIFIER } else { SampleType::ID };
-        IdPosition { in_sample: Sample::from_start(parts, id), from_end: SampleId::from_end(parts, id) }
+        let id = if parts.has(SampleType::IDENTIFIER) {
+            SampleType::IDENTIFIER
+        } else {
+            SampleType::ID
+        };
+        IdPosition {
+            in_sample: Sample::from_start(parts, id),
+            from_end: SampleId::from_end(parts, id),
+        }
     }
 }
 
 impl Events {
-    /// Returns where the records of an event with `attr` carry its ID: bytes from the start of a SAMPLE, and from the end
-    /// of other records. `None` if they carry none.
+    /// Returns where the records of an event with `attr` carry its ID: bytes from the start of a
+    /// SAMPLE, and from the end of other records. `None` if they carry none.
     pub(crate) fn id_place(attr: &Attr) -> Option<(usize, usize)> {
-        let IdPosition { in_sample, from_end } = IdPosition::of(attr);
+        let IdPosition {
+            in_sample,
+            from_end,
+        } = IdPosition::of(attr);
         in_sample.zip(from_end)
     }
 
     /// Appends an event.
     pub fn push(&mut self, event: Event) {
-        let Table { list, forms, form_of, by_id, position } = Arc::make_mut(&mut self.0);
+        let Table {
+            list,
+            forms,
+            form_of,
+            by_id,
+            position,
+        } = Arc::make_mut(&mut self.0);
         if list.is_empty() {
             *position = IdPosition::of(&event.attr);
         }
@@ -151,7 +191,10 @@ impl Events {
         }
         let layout = DecodeContext::of_attr(&event.attr);
         if forms.last().is_none_or(|form| form.layout != layout) {
-            forms.push(Form { layout, offsets: SampleOffsets::of(&layout) });
+            forms.push(Form {
+                layout,
+                offsets: SampleOffsets::of(&layout),
+            });
         }
         form_of.push(forms.len().saturating_sub(1));
         list.push(event);
@@ -164,11 +207,18 @@ impl Events {
 
     /// Returns the events without their IDs. Only a single event works without IDs.
     pub fn without_ids(self) -> Self {
-        self.into_vec().into_iter().map(|event| Event { ids: Vec::new(), ..event }).collect()
+        self.into_vec()
+            .into_iter()
+            .map(|event| Event {
+                ids: Vec::new(),
+                ..event
+            })
+            .collect()
     }
 
-    /// Returns the event with this ID. For ID 0, returns the first event if no event has this ID: records about the
-    /// time before the recording have ID 0 (tools/perf/util/evlist.c, evlist__id2evsel).
+    /// Returns the event with this ID. For ID 0, returns the first event if no event has this ID:
+    /// records about the time before the recording have ID 0 (tools/perf/util/evlist.c,
+    /// evlist__id2evsel).
     pub fn of_id(&self, id: u64) -> Option<usize> {
         match self.of_id_strict(id) {
             None if id == 0 && !self.0.list.is_empty() => Some(0),
@@ -197,8 +247,8 @@ impl Events {
         }
     }
 
-    /// Returns the index of the event that `record` belongs to (tools/perf/util/evlist.c, evlist__event2evsel); `None`
-    /// if the ID is unknown or there are no events.
+    /// Returns the index of the event that `record` belongs to (tools/perf/util/evlist.c,
+    /// evlist__event2evsel); `None` if the ID is unknown or there are no events.
     pub fn of_record(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.0.forms.first()?;
         if self.0.list.len() == 1
@@ -210,13 +260,14 @@ impl Events {
         self.of_id(self.id_of(record)?)
     }
 
-    /// Returns whether records of all events have the same layout, in which case the event of a record does not matter.
+    /// Returns whether records of all events have the same layout, in which case the event of a
+    /// record does not matter.
     pub fn have_one_layout(&self) -> bool {
         self.0.forms.len() <= 1
     }
 
-    /// Returns the index of a SAMPLE's event and a view of the sample, without decoding it; `None` for other records
-    /// and for unknown events.
+    /// Returns the index of a SAMPLE's event and a view of the sample, without decoding it; `None`
+    /// for other records and for unknown events.
     #[inline]
     pub fn look<'a>(&'a self, record: &RawRecord<'a>) -> Option<(usize, SampleView<'a>)> {
         if record.kind != RecordType::SAMPLE {
@@ -226,28 +277,32 @@ impl Events {
         Some((event, self.0.form(event)?.offsets.look(record)))
     }
 
-    /// Returns a view of a SAMPLE without decoding it; `None` for other records and for unknown events.
+    /// Returns a view of a SAMPLE without decoding it; `None` for other records and for unknown
+    /// events.
     #[inline]
     pub fn sample_view<'a>(&'a self, record: &RawRecord<'a>) -> Option<SampleView<'a>> {
         let form = self.0.form(self.of_record(record)?)?;
         (record.kind == RecordType::SAMPLE).then(|| form.offsets.look(record))
     }
 
-    /// Appends a SAMPLE in the other byte order to `out`, without decoding it. Returns false if this is not possible,
-    /// for example for other records. See [`SampleOffsets::swap_into`].
+    /// Appends a SAMPLE in the other byte order to `out`, without decoding it. Returns false if
+    /// this is not possible, for example for other records. See [`SampleOffsets::swap_into`].
     #[inline]
     pub fn swap_sample(&self, record: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
         let form = || self.0.form(self.of_record(record)?);
-        record.kind == RecordType::SAMPLE && form().is_some_and(|form| form.offsets.swap_into(record, out))
+        record.kind == RecordType::SAMPLE
+            && form().is_some_and(|form| form.offsets.swap_into(record, out))
     }
 
-    /// Returns the time of a SAMPLE in nanoseconds on the recording's clock, without decoding the rest.
+    /// Returns the time of a SAMPLE in nanoseconds on the recording's clock, without decoding the
+    /// rest.
     #[inline]
     pub fn sample_time(&self, record: &RawRecord<'_>) -> Option<u64> {
         self.sample_view(record)?.time()
     }
 
-    /// Returns the time of a kernel record in nanoseconds on the recording's clock, without decoding the rest.
+    /// Returns the time of a kernel record in nanoseconds on the recording's clock, without
+    /// decoding the rest.
     pub fn time(&self, record: &RawRecord<'_>) -> Option<u64> {
         if record.kind == RecordType::SAMPLE {
             return self.sample_time(record);
@@ -255,14 +310,21 @@ impl Events {
         let layout = self.layout_of(record);
         let from_end = SampleId::from_end(layout.sample_type, SampleType::TIME)?;
         let timed = record.kind.is_kernel() && layout.sample_id_all;
-        if timed { record.word(record.bytes.len().checked_sub(from_end)?) } else { None }
+        if timed {
+            record.word(record.bytes.len().checked_sub(from_end)?)
+        } else {
+            None
+        }
     }
 
-    /// Returns the layout of `record`: that of its event, or of the first event if the ID is unknown (the trailer of a
-    /// record is the same for all events that perf records together).
+    /// Returns the layout of `record`: that of its event, or of the first event if the ID is
+    /// unknown (the trailer of a record is the same for all events that perf records together).
     pub fn layout_of(&self, record: &RawRecord<'_>) -> DecodeContext {
         let event = self.of_record(record).unwrap_or(0);
-        self.0.form(event).map(|form| form.layout).unwrap_or_default()
+        self.0
+            .form(event)
+            .map(|form| form.layout)
+            .unwrap_or_default()
     }
 }
 

@@ -1,8 +1,9 @@
-//! Makes a value from the values of its fields: the inverse of the walk in [`describe`](crate::describe).
+//! Makes a value from the values of its fields: the inverse of the walk in
+//! [`describe`](crate::describe).
 //!
-//! The declaration that decodes a structure also requests each field from a source of [`Values`], in file order and by
-//! the name that a visitor receives. It does not request counts, padding and absent parts: they follow from the other
-//! fields.
+//! The declaration that decodes a structure also requests each field from a source of [`Values`],
+//! in file order and by the name that a visitor receives. It does not request counts, padding and
+//! absent parts: they follow from the other fields.
 
 use binrw::BinRead;
 
@@ -10,19 +11,20 @@ use crate::describe::{Leaf, Style};
 
 /// A source of the values of fields, in file order. An element of a list has no name.
 ///
-/// If a value is missing or has another kind, the source returns zeros and records the error. The caller that created
-/// the source queries the error at the end.
+/// If a value is missing or has another kind, the source returns zeros and records the error. The
+/// caller that created the source queries the error at the end.
 pub trait Values {
     /// Begins a structure. Its fields are requested until [`end`](Self::end).
     fn begin(&mut self, name: &'static str);
-    /// Begins a list, and returns the number of its elements. All elements are requested until [`end`](Self::end).
+    /// Begins a list, and returns the number of its elements. All elements are requested until
+    /// [`end`](Self::end).
     fn begin_list(&mut self, name: &'static str) -> usize;
     /// Ends the structure or list that was begun last.
     fn end(&mut self);
     /// Returns whether there is a value of this name.
     fn has(&mut self, name: &'static str) -> bool;
-    /// Returns a number of `size` bytes with the same meaning as `like`, whose own number is ignored. Signed numbers
-    /// are in two's complement, others are returned as their bits.
+    /// Returns a number of `size` bytes with the same meaning as `like`, whose own number is
+    /// ignored. Signed numbers are in two's complement, others are returned as their bits.
     fn number(&mut self, name: &'static str, size: usize, like: Leaf<'static>) -> u64;
     /// Returns text without NUL, at most `most` bytes.
     fn text(&mut self, name: &'static str, most: usize) -> Vec<u8>;
@@ -34,9 +36,14 @@ pub trait Values {
 
 /// A type that can be made from the values of its fields. `wire!` generates the implementation.
 pub trait FromValues: BinRead {
-    /// Makes the value that `values` has under `name`, which is the name in its container. `args` are the arguments of
-    /// the decoder.
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, args: Self::Args<'_>) -> Self;
+    /// Makes the value that `values` has under `name`, which is the name in its container. `args`
+    /// are the arguments of the decoder.
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        args: Self::Args<'_>,
+    ) -> Self;
 }
 
 macro_rules! numbers_from_values {
@@ -74,14 +81,22 @@ impl<const N: usize> FromValues for [u8; N] {
             _ => values.bytes(name, Some(N)),
         };
         let mut bytes = [0; N];
-        bytes.iter_mut().zip(given).for_each(|(byte, given)| *byte = given);
+        bytes
+            .iter_mut()
+            .zip(given)
+            .for_each(|(byte, given)| *byte = given);
         bytes
     }
 }
 
 /// The container decides whether the part is present.
 impl<T: FromValues> FromValues for Option<T> {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, args: Self::Args<'_>) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        args: Self::Args<'_>,
+    ) -> Self {
         Some(T::from_values(values, name, style, args))
     }
 }

@@ -8,7 +8,8 @@ use std::str::FromStr;
 pub struct Version([u16; 3]);
 
 impl Version {
-    /// Returns whether this release contains something introduced in release `since`, a number of the tables.
+    /// Returns whether this release contains something introduced in release `since`, a number of
+    /// the tables.
     pub fn has(self, since: &str) -> bool {
         since.parse().is_ok_and(|since: Version| since <= self)
     }
@@ -17,7 +18,8 @@ impl Version {
 impl FromStr for Version {
     type Err = String;
 
-    /// Parses two or three numbers and ignores a suffix added by perf: `6.1`, `2.6.35`, `6.12.107`, `7.0-rc1`.
+    /// Parses two or three numbers and ignores a suffix added by perf: `6.1`, `2.6.35`, `6.12.107`,
+    /// `7.0-rc1`.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut numbers = [0; 3];
         let mut parts = text.split('.');
@@ -28,8 +30,12 @@ impl FromStr for Version {
                 }
                 break;
             };
-            let digits = part.find(|c: char| !c.is_ascii_digit()).map_or(part, |end| part.get(..end).unwrap_or(part));
-            *number = digits.parse().map_err(|_| format!("{text} is not a perf release such as 6.1"))?;
+            let digits = part
+                .find(|c: char| !c.is_ascii_digit())
+                .map_or(part, |end| part.get(..end).unwrap_or(part));
+            *number = digits
+                .parse()
+                .map_err(|_| format!("{text} is not a perf release such as 6.1"))?;
         }
         Ok(Version(numbers))
     }
@@ -39,7 +45,11 @@ impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Version([major, minor, patch]) = self;
         write!(f, "{major}.{minor}")?;
-        if *patch == 0 { Ok(()) } else { write!(f, ".{patch}") }
+        if *patch == 0 {
+            Ok(())
+        } else {
+            write!(f, ".{patch}")
+        }
     }
 }
 
@@ -53,7 +63,10 @@ mod tests {
         let version = |text: &str| text.parse::<Version>();
         assert!(version("6.1") < version("6.12.107") && version("2.6.35") < version("3.2"));
         assert_eq!(version("7.0-rc1"), version("7.0"));
-        assert_eq!(version("6.12.107").map(|v| v.to_string()), Ok("6.12.107".into()));
+        assert_eq!(
+            version("6.12.107").map(|v| v.to_string()),
+            Ok("6.12.107".into())
+        );
         assert!(version("6").is_err() && version("perf").is_err() && version("").is_err());
         assert!(version("6.1").is_ok_and(|v| v.has("6.1") && !v.has("6.3")));
     }
@@ -79,7 +92,11 @@ mod tests {
             feature::BpfArraySet::FIELDS,
             feature::BpfProgFlags::FIELDS,
         ];
-        let bits = words.into_iter().flatten().chain(misc).map(|field| field.since);
+        let bits = words
+            .into_iter()
+            .flatten()
+            .chain(misc)
+            .map(|field| field.since);
         for since in features.chain(records).chain(sizes).chain(bits) {
             assert!(since.parse::<Version>().is_ok(), "{since}");
         }

@@ -1,5 +1,6 @@
-//! Prints the callchain of every sample, from the outermost caller to the sampled function. Each address is printed
-//! with the file that was mapped there at that time and the offset in it. Flame graph tools count such lines:
+//! Prints the callchain of every sample, from the outermost caller to the sampled function. Each
+//! address is printed with the file that was mapped there at that time and the offset in it. Flame
+//! graph tools count such lines:
 //!
 //!     cargo run -p perfdata-session --example callchains -- perf.data | sort | uniq -c
 
@@ -17,7 +18,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut places: Vec<String> = Vec::new();
         for frame in sample.frames() {
             places.push(match frame.dso().zip(frame.offset()) {
-                Some((dso, offset)) => format!("{}+{offset:#x}", String::from_utf8_lossy(&dso.name)),
+                Some((dso, offset)) => {
+                    format!("{}+{offset:#x}", String::from_utf8_lossy(&dso.name))
+                }
                 None => format!("{:#x}", frame.address),
             });
         }

@@ -5,7 +5,9 @@
 use std::{collections::BTreeMap, env, error::Error};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::args_os().nth(1).ok_or("usage: samples_by_comm RECORDING")?;
+    let path = env::args_os()
+        .nth(1)
+        .ok_or("usage: samples_by_comm RECORDING")?;
     let mut counts: BTreeMap<_, u64> = BTreeMap::new();
     let mut samples = perfdata_session::open(path)?;
     while let Some(sample) = samples.next()? {
@@ -14,7 +16,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|&(comm, count)| (u64::MAX - count, samples.session().comm(comm)));
     for (comm, count) in counts {
-        println!("{count:>8}  {}", String::from_utf8_lossy(samples.session().comm(comm)));
+        println!(
+            "{count:>8}  {}",
+            String::from_utf8_lossy(samples.session().comm(comm))
+        );
     }
     Ok(())
 }

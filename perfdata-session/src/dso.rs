@@ -10,8 +10,8 @@ use perfdata_core::record::{self, CpuMode, Inode};
 use crate::ids::DsoId;
 use crate::mapped::Mapped;
 
-/// A machine of the recording, identified as in build ID records: -1 is the host, 0 the default guest, any other number
-/// is a guest's process ID.
+/// A machine of the recording, identified as in build ID records: -1 is the host, 0 the default
+/// guest, any other number is a guest's process ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Machine(pub i32);
 
@@ -36,8 +36,8 @@ impl Machine {
         Machine(pid.cast_signed().max(0))
     }
 
-    /// Returns the machine of a build ID record. Before 2.6.35, the record had no process ID; the mode shows the
-    /// machine.
+    /// Returns the machine of a build ID record. Before 2.6.35, the record had no process ID; the
+    /// mode shows the machine.
     pub fn of_build_id(entry: &record::BuildId, misc: u16) -> Machine {
         entry.pid.map_or(Machine::of(CpuMode::of(misc)), Machine)
     }
@@ -48,7 +48,8 @@ impl Machine {
     }
 }
 
-/// A build ID of 1 to 20 bytes, the sizes that a recording can contain (tools/perf/util/build-id.h, `BUILD_ID_SIZE`).
+/// A build ID of 1 to 20 bytes, the sizes that a recording can contain (tools/perf/util/build-id.h,
+/// `BUILD_ID_SIZE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId {
     bytes: [u8; BuildId::MAX],
@@ -59,10 +60,14 @@ impl BuildId {
     /// The maximum size of a build ID in a recording, in bytes.
     pub const MAX: usize = 20;
 
-    /// Returns the build ID in `bytes`, truncated after 20 bytes; `None` if `bytes` is empty or contains only zeros.
+    /// Returns the build ID in `bytes`, truncated after 20 bytes; `None` if `bytes` is empty or
+    /// contains only zeros.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let kept = bytes.get(..Self::MAX).unwrap_or(bytes);
-        let mut id = BuildId { bytes: [0; Self::MAX], len: u8::try_from(kept.len()).ok()? };
+        let mut id = BuildId {
+            bytes: [0; Self::MAX],
+            len: u8::try_from(kept.len()).ok()?,
+        };
         id.bytes.get_mut(..kept.len())?.copy_from_slice(kept);
         kept.iter().any(|&byte| byte != 0).then_some(id)
     }
@@ -70,8 +75,14 @@ impl BuildId {
     /// Parses a build ID from hexadecimal digits.
     pub fn from_hex(digits: &str) -> Option<Self> {
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let is_hex = digits.len().is_multiple_of(2) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        let bytes: Vec<u8> = digits.as_bytes().chunks(2).map(byte).collect::<Option<_>>().filter(|_| is_hex)?;
+        let is_hex =
+            digits.len().is_multiple_of(2) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let bytes: Vec<u8> = digits
+            .as_bytes()
+            .chunks(2)
+            .map(byte)
+            .collect::<Option<_>>()
+            .filter(|_| is_hex)?;
         Self::new(&bytes)
     }
 
@@ -82,17 +93,22 @@ impl BuildId {
 
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
+        self.bytes
+            .get(..usize::from(self.len))
+            .unwrap_or(&self.bytes)
     }
 }
 
 impl fmt::Display for BuildId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-/// The kind of a DSO. It determines the base of offsets in the DSO ([`Frame::offset`](crate::Frame::offset)).
+/// The kind of a DSO. It determines the base of offsets in the DSO
+/// ([`Frame::offset`](crate::Frame::offset)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DsoKind {
@@ -108,8 +124,8 @@ pub enum DsoKind {
     Vdso32,
     /// A file that a process mapped.
     File,
-    /// Memory that is not a file: `//anon`, `[heap]`, `[stack]`, `/memfd:…`, `/SYSV…`, huge pages. A JIT compiler
-    /// generated the code in it.
+    /// Memory that is not a file: `//anon`, `[heap]`, `[stack]`, `/memfd:…`, `/SYSV…`, huge pages.
+    /// A JIT compiler generated the code in it.
     Anonymous,
 }
 
@@ -127,8 +143,17 @@ pub struct FileId {
 impl FileId {
     /// Returns the file in a record; `None` if the record does not identify it.
     pub(crate) fn of(inode: &Inode) -> Option<Self> {
-        let Inode { maj, min, ino, ino_generation } = *inode;
-        (ino != 0).then_some(FileId { device: (maj, min), inode: ino, generation: ino_generation })
+        let Inode {
+            maj,
+            min,
+            ino,
+            ino_generation,
+        } = *inode;
+        (ino != 0).then_some(FileId {
+            device: (maj, min),
+            inode: ino,
+            generation: ino_generation,
+        })
     }
 }
 
@@ -144,8 +169,8 @@ pub struct Dso {
     pub name: Box<[u8]>,
     /// The file, if a mapping identifies it and has no build ID.
     pub file: Option<FileId>,
-    /// The build ID in its mappings. [`Session::build_id`](crate::Session::build_id) also considers the recording's
-    /// BUILD_ID section.
+    /// The build ID in its mappings. [`Session::build_id`](crate::Session::build_id) also considers
+    /// the recording's BUILD_ID section.
     pub mapped_build_id: Option<BuildId>,
 }
 
@@ -171,8 +196,8 @@ impl Dso {
 #[derive(Debug, Default)]
 pub struct Dsos {
     list: Vec<Dso>,
-    /// For each hash of a DSO's fields, the last DSO with this hash. `before` links each DSO to the previous one with
-    /// its hash.
+    /// For each hash of a DSO's fields, the last DSO with this hash. `before` links each DSO to the
+    /// previous one with its hash.
     by_hash: HashMap<u64, DsoId, RandomState>,
     before: Vec<Option<DsoId>>,
     hasher: RandomState,
@@ -182,13 +207,23 @@ pub struct Dsos {
 impl Dsos {
     /// Returns the ID of the DSO that `mapped` maps. Adds the DSO if it is new.
     pub fn intern(&mut self, mapped: &Mapped<'_>) -> DsoId {
-        let Mapped { machine, kind, name, file, build_id, .. } = *mapped;
+        let Mapped {
+            machine,
+            kind,
+            name,
+            file,
+            build_id,
+            ..
+        } = *mapped;
         let hash = self.hasher.hash_one((machine, kind, name, file, build_id));
         let mut at = self.by_hash.get(&hash).copied();
         while let Some(id) = at {
-            let Some(dso) = self.list.get(id.index()) else { break };
+            let Some(dso) = self.list.get(id.index()) else {
+                break;
+            };
             if dso.name.as_ref() == name
-                && (dso.machine, dso.kind, dso.file, dso.mapped_build_id) == (machine, kind, file, build_id)
+                && (dso.machine, dso.kind, dso.file, dso.mapped_build_id)
+                    == (machine, kind, file, build_id)
             {
                 return id;
             }
@@ -214,27 +249,45 @@ impl Dsos {
     /// Returns the approximate size of the table in bytes.
     pub fn held(&self) -> usize {
         let each = size_of::<Dso>().saturating_add(48);
-        self.list.len().saturating_mul(each).saturating_add(self.names)
+        self.list
+            .len()
+            .saturating_mul(each)
+            .saturating_add(self.names)
     }
 }
 
-/// The beginning of a kernel mapping's name in a record. The name of the relocation symbol follows the bracket.
+/// The beginning of a kernel mapping's name in a record. The name of the relocation symbol follows
+/// the bracket.
 const KERNELS: [&[u8]; 2] = [b"[kernel.kallsyms", b"[guest.kernel.kallsyms"];
 
-/// Names of mappings in processes that are not files (tools/perf/util/map.c, `is_anon_memory` and `is_no_dso_memory`).
-const ANONYMOUS: [&[u8]; 6] = [b"//", b"/dev/zero", b"/anon_hugepage", b"/SYSV", b"/memfd:", b"["];
+/// Names of mappings in processes that are not files (tools/perf/util/map.c, `is_anon_memory` and
+/// `is_no_dso_memory`).
+const ANONYMOUS: [&[u8]; 6] = [
+    b"//",
+    b"/dev/zero",
+    b"/anon_hugepage",
+    b"/SYSV",
+    b"/memfd:",
+    b"[",
+];
 
 /// `MAP_HUGETLB` on most architectures. perf treats mappings with this flag as anonymous.
 const MAP_HUGETLB: u32 = 0x40000;
 
-/// Returns the kind and name of the DSO of a mapping called `name` in `mode`, and the relocation symbol if it is a
-/// kernel.
+/// Returns the kind and name of the DSO of a mapping called `name` in `mode`, and the relocation
+/// symbol if it is a kernel.
 pub(crate) fn classify(name: &[u8], mode: CpuMode, flags: Option<u32>) -> (DsoKind, &[u8], &[u8]) {
     if matches!(mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL) {
         let is_kernel = KERNELS.iter().any(|kernel| name.starts_with(kernel));
-        return match name.iter().position(|&byte| byte == b']').filter(|_| is_kernel) {
+        return match name
+            .iter()
+            .position(|&byte| byte == b']')
+            .filter(|_| is_kernel)
+        {
             Some(end) => {
-                let (image, symbol) = name.split_at_checked(end.saturating_add(1)).unwrap_or((name, &[]));
+                let (image, symbol) = name
+                    .split_at_checked(end.saturating_add(1))
+                    .unwrap_or((name, &[]));
                 (DsoKind::Kernel, image, symbol)
             }
             None => (DsoKind::Module, name, &[]),
@@ -261,21 +314,42 @@ mod tests {
     fn names_tell_what_is_mapped() {
         let of = |name: &'static str, mode| {
             let (kind, name, symbol) = classify(name.as_bytes(), mode, None);
-            (kind, String::from_utf8_lossy(name).into_owned(), String::from_utf8_lossy(symbol).into_owned())
+            (
+                kind,
+                String::from_utf8_lossy(name).into_owned(),
+                String::from_utf8_lossy(symbol).into_owned(),
+            )
         };
         let named = |kind, name: &str, symbol: &str| (kind, name.to_owned(), symbol.to_owned());
         let kernel = of("[kernel.kallsyms]_text", CpuMode::KERNEL);
         assert_eq!(kernel, named(DsoKind::Kernel, "[kernel.kallsyms]", "_text"));
         let guest = of("[guest.kernel.kallsyms.42]_stext", CpuMode::GUEST_KERNEL);
-        assert_eq!(guest, named(DsoKind::Kernel, "[guest.kernel.kallsyms.42]", "_stext"));
+        assert_eq!(
+            guest,
+            named(DsoKind::Kernel, "[guest.kernel.kallsyms.42]", "_stext")
+        );
         assert_eq!(of("[ext4]", CpuMode::KERNEL).0, DsoKind::Module);
-        assert_eq!(of("/lib/modules/6.1/ext4.ko", CpuMode::KERNEL).0, DsoKind::Module);
-        for name in ["//anon", "[heap]", "[stack]", "/memfd:jit (deleted)", "/SYSV0000", "/anon_hugepage", ""] {
+        assert_eq!(
+            of("/lib/modules/6.1/ext4.ko", CpuMode::KERNEL).0,
+            DsoKind::Module
+        );
+        for name in [
+            "//anon",
+            "[heap]",
+            "[stack]",
+            "/memfd:jit (deleted)",
+            "/SYSV0000",
+            "/anon_hugepage",
+            "",
+        ] {
             assert_eq!(of(name, CpuMode::USER).0, DsoKind::Anonymous, "{name}");
         }
         assert_eq!(of("[vdso]", CpuMode::USER).0, DsoKind::Vdso);
         assert_eq!(of("/bin/true", CpuMode::USER).0, DsoKind::File);
-        assert_eq!(classify(b"/hugetlbfs/text", CpuMode::USER, Some(MAP_HUGETLB)).0, DsoKind::Anonymous);
+        assert_eq!(
+            classify(b"/hugetlbfs/text", CpuMode::USER, Some(MAP_HUGETLB)).0,
+            DsoKind::Anonymous
+        );
     }
 
     #[test]

@@ -23,7 +23,8 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A thread of a session. If the kernel reuses a thread ID (TID), the new thread has another `ThreadId`.
+    /// A thread of a session. If the kernel reuses a thread ID (TID), the new thread has another
+    /// `ThreadId`.
     ThreadId,
     /// A name of threads.
     CommId,

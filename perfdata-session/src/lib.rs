@@ -1,5 +1,5 @@
-//! Resolves the samples of Linux `perf.data` recordings: follows threads, mappings and DSOs over time, as perf's
-//! `struct machine`, `thread`, `maps` and `dso` do.
+//! Resolves the samples of Linux `perf.data` recordings: follows threads, mappings and DSOs over
+//! time, as perf's `struct machine`, `thread`, `maps` and `dso` do.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,35 +25,40 @@
 //!
 //! - [`open`] and [`Samples`]: the samples of a recording in time order, from every container.
 //! - [`Session`]: the state at one moment, for programs that read records themselves.
-//! - [`AddressSpaces`], updated by [`Change`], and [`Threads`]: the mappings and the threads of a session, for programs
-//!   that need only these. [`EventNames`] contains the names of events.
-//! - [`Sample`]: the event and its name, time, CPU, thread and its name, weight, [`frames`](Sample::frames) and
-//!   [`branches`](Sample::branches) of a sample. It borrows from the session. Resolving allocates memory only for a
-//!   mapping that is hit for the first time.
-//! - [`ThreadId`], [`CommId`], [`MappingId`], [`DsoId`]: small numbers, so that programs can store columns of integers
-//!   together with the tables of the session. [`Stacks`] does the same for callchains.
+//! - [`AddressSpaces`], updated by [`Change`], and [`Threads`]: the mappings and the threads of a
+//!   session, for programs that need only these. [`EventNames`] contains the names of events.
+//! - [`Sample`]: the event and its name, time, CPU, thread and its name, weight,
+//!   [`frames`](Sample::frames) and [`branches`](Sample::branches) of a sample. It borrows from the
+//!   session. Resolving allocates memory only for a mapping that is hit for the first time.
+//! - [`ThreadId`], [`CommId`], [`MappingId`], [`DsoId`]: small numbers, so that programs can store
+//!   columns of integers together with the tables of the session. [`Stacks`] does the same for
+//!   callchains.
 //!
 //! # Supported records
 //!
-//! - Threads: COMM, FORK and EXIT. A thread inherits the name of its parent. Thread IDs may be reused.
-//! - Mappings: MMAP and MMAP2. A new mapping replaces older ones at its addresses. A forked process inherits the
-//!   mappings of its parent. A new program (COMM with the flag EXEC, 3.16) starts without mappings; perf keeps the old
-//!   ones: [`Frame::before_exec`] contains the mapping that perf finds.
-//! - The kernel: its image with the relocation symbol, modules, guests, and BPF programs and other code that is added
-//!   and removed (KSYMBOL). BPF_EVENT contains the IDs of programs. TEXT_POKE records are counted.
+//! - Threads: COMM, FORK and EXIT. A thread inherits the name of its parent. Thread IDs may be
+//!   reused.
+//! - Mappings: MMAP and MMAP2. A new mapping replaces older ones at its addresses. A forked process
+//!   inherits the mappings of its parent. A new program (COMM with the flag EXEC, 3.16) starts
+//!   without mappings; perf keeps the old ones: [`Frame::before_exec`] contains the mapping that
+//!   perf finds.
+//! - The kernel: its image with the relocation symbol, modules, guests, and BPF programs and other
+//!   code that is added and removed (KSYMBOL). BPF_EVENT contains the IDs of programs. TEXT_POKE
+//!   records are counted.
 //! - Build IDs: from MMAP2 records, otherwise from the BUILD_ID section, in the precedence of perf.
 //! - Namespaces and cgroups; SWITCH records, for samples without thread ID.
 //! - Deferred user callchains (CALLCHAIN_DEFERRED), joined to their samples.
 //!
 //! # Units
 //!
-//! Times are nanoseconds on the clock of the recording. Addresses and sizes are bytes. perf writes records for mappings
-//! that existed before the recording started.
+//! Times are nanoseconds on the clock of the recording. Addresses and sizes are bytes. perf writes
+//! records for mappings that existed before the recording started.
 //!
 //! # Guarantees
 //!
-//! Input is not trusted: nothing panics, the work per record grows at most logarithmically with the number of records
-//! before it, and the recording's [`Limits`](perfdata_core::read::Limits) bound the memory.
+//! Input is not trusted: nothing panics, the work per record grows at most logarithmically with the
+//! number of records before it, and the recording's [`Limits`](perfdata_core::read::Limits) bound
+//! the memory.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -91,8 +96,8 @@ pub use spaces::{AddressSpaces, Change, Owner};
 pub use stacks::{Stack, Stacks};
 pub use thread::{Comms, Thread, Threads};
 
-/// Opens the recording at `path` and returns its samples. `path` is a file in file mode or pipe mode, a directory, or a
-/// stream.
+/// Opens the recording at `path` and returns its samples. `path` is a file in file mode or pipe
+/// mode, a directory, or a stream.
 ///
 /// # Errors
 /// The file does not exist, is not a recording, or its header or attributes are corrupt.

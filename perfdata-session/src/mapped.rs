@@ -24,7 +24,8 @@ pub struct Mapped<'a> {
     pub start: u64,
     /// The address after the last one.
     pub end: u64,
-    /// Offset of the first byte in the file, in bytes; for a kernel's image, the address of its relocation symbol.
+    /// Offset of the first byte in the file, in bytes; for a kernel's image, the address of its
+    /// relocation symbol.
     pub pgoff: u64,
     /// `PROT_*` of the recorded machine, if an MMAP2 record contains it.
     pub prot: Option<u32>,
@@ -37,18 +38,45 @@ pub struct Mapped<'a> {
 impl<'a> Mapped<'a> {
     /// Returns the mapping in `map`, a record with `misc`.
     pub fn of_mmap(map: &'a Mmap, misc: u16) -> Self {
-        let Mmap { pid, addr, len, pgoff, filename, .. } = map;
+        let Mmap {
+            pid,
+            addr,
+            len,
+            pgoff,
+            filename,
+            ..
+        } = map;
         Self::new(filename.text(), None, misc, *pid).at(*addr, *len, *pgoff)
     }
 
     /// Returns the mapping in `map`, an MMAP2 record with `misc`.
     pub fn of_mmap2(map: &'a Mmap2, misc: u16) -> Self {
-        let Mmap2 { pid, addr, len, pgoff, inode, build_id, prot, flags, filename, .. } = map;
+        let Mmap2 {
+            pid,
+            addr,
+            len,
+            pgoff,
+            inode,
+            build_id,
+            prot,
+            flags,
+            filename,
+            ..
+        } = map;
         let build_id = build_id.as_ref();
-        let build_id = build_id.and_then(|id| BuildId::new(id.build_id.get(..usize::from(id.build_id_size))?));
+        let build_id =
+            build_id.and_then(|id| BuildId::new(id.build_id.get(..usize::from(id.build_id_size))?));
         let new = Self::new(filename.text(), Some(*flags), misc, *pid).at(*addr, *len, *pgoff);
-        let file = inode.as_ref().and_then(FileId::of).filter(|_| new.kind == DsoKind::File && build_id.is_none());
-        Mapped { file, build_id, prot: Some(*prot), ..new }
+        let file = inode
+            .as_ref()
+            .and_then(FileId::of)
+            .filter(|_| new.kind == DsoKind::File && build_id.is_none());
+        Mapped {
+            file,
+            build_id,
+            prot: Some(*prot),
+            ..new
+        }
     }
 
     pub(crate) fn of_symbol(symbol: &'a Ksymbol) -> Self {
@@ -95,17 +123,49 @@ impl<'a> Mapped<'a> {
 
     fn at(self, start: u64, len: u64, pgoff: u64) -> Self {
         // A kernel mapping without an end (length 0) extends to the highest address, as in perf.
-        let end = if len == 0 && self.kind == DsoKind::Kernel { u64::MAX } else { start.saturating_add(len) };
-        // The kernel maps the vDSO at the end of the address space, which is below 4 GiB only in 32-bit processes.
-        let kind = if self.kind == DsoKind::Vdso && end <= 1 << 32 { DsoKind::Vdso32 } else { self.kind };
+        let end = if len == 0 && self.kind == DsoKind::Kernel {
+            u64::MAX
+        } else {
+            start.saturating_add(len)
+        };
+        // The kernel maps the vDSO at the end of the address space, which is below 4 GiB only in
+        // 32-bit processes.
+        let kind = if self.kind == DsoKind::Vdso && end <= 1 << 32 {
+            DsoKind::Vdso32
+        } else {
+            self.kind
+        };
         // The vDSO is mapped from its first byte, even if old kernels report another offset.
-        let pgoff = if matches!(kind, DsoKind::Vdso | DsoKind::Vdso32) { 0 } else { pgoff };
-        Mapped { kind, start, end, pgoff, ..self }
+        let pgoff = if matches!(kind, DsoKind::Vdso | DsoKind::Vdso32) {
+            0
+        } else {
+            pgoff
+        };
+        Mapped {
+            kind,
+            start,
+            end,
+            pgoff,
+            ..self
+        }
     }
 
     /// Returns the mapped DSO.
     pub fn dso(&self) -> Dso {
-        let Mapped { machine, kind, name, file, build_id, .. } = *self;
-        Dso { machine, kind, name: name.into(), file, mapped_build_id: build_id }
+        let Mapped {
+            machine,
+            kind,
+            name,
+            file,
+            build_id,
+            ..
+        } = *self;
+        Dso {
+            machine,
+            kind,
+            name: name.into(),
+            file,
+            mapped_build_id: build_id,
+        }
     }
 }

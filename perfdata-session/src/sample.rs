@@ -5,7 +5,9 @@ use std::slice;
 use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::error::Error;
 use perfdata_core::read::RecordRef;
-use perfdata_core::record::{BranchFlags, CallchainContext, CpuMode, SampleView, Tid, Words, deferred_cookie};
+use perfdata_core::record::{
+    BranchFlags, CallchainContext, CpuMode, SampleView, Tid, Words, deferred_cookie,
+};
 use perfdata_core::{Recording, Result};
 
 use crate::dso::{BuildId, Dso, DsoKind};
@@ -14,8 +16,8 @@ use crate::session::{Mapping, Session, Taken};
 use crate::space::Space;
 use crate::thread::Thread;
 
-/// A sample, resolved at its time. It borrows all data. Its methods allocate only for an address that was not looked up
-/// recently.
+/// A sample, resolved at its time. It borrows all data. Its methods allocate only for an address
+/// that was not looked up recently.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
     session: &'a Session,
@@ -29,12 +31,21 @@ pub struct Sample<'a> {
 impl<'a> Sample<'a> {
     /// Returns `None` if the event is unknown: then the sample cannot be parsed.
     pub(crate) fn new(session: &'a Session, record: RecordRef<'a>, taken: Taken) -> Option<Self> {
-        Some(Sample { session, record, sample_view: record.sample_view()?, taken, later: None })
+        Some(Sample {
+            session,
+            record,
+            sample_view: record.sample_view()?,
+            taken,
+            later: None,
+        })
     }
 
     /// Returns the same sample with its deferred user callchain.
     pub(crate) fn with_later(self, user: &'a [u64], kernel: &'a Space<Mapping>) -> Self {
-        Sample { later: Some((user, kernel)), ..self }
+        Sample {
+            later: Some((user, kernel)),
+            ..self
+        }
     }
 
     /// Returns the session, which resolves the IDs.
@@ -69,10 +80,14 @@ impl<'a> Sample<'a> {
 
     /// Returns the event's attribute.
     pub fn attr(&self) -> Option<&'a Attr> {
-        self.recording().events.get(self.taken.event).map(|event| &event.attr)
+        self.recording()
+            .events
+            .get(self.taken.event)
+            .map(|event| &event.attr)
     }
 
-    /// Returns the time in nanoseconds on the recording's clock; `None` if samples of the event have no time.
+    /// Returns the time in nanoseconds on the recording's clock; `None` if samples of the event
+    /// have no time.
     pub fn time(&self) -> Option<u64> {
         self.sample_view.time()
     }
@@ -82,18 +97,20 @@ impl<'a> Sample<'a> {
         self.sample_view.cpu()
     }
 
-    /// Returns the process and thread ID in the sample; `None` if samples of the event do not contain them.
+    /// Returns the process and thread ID in the sample; `None` if samples of the event do not
+    /// contain them.
     pub fn tid(&self) -> Option<Tid> {
         self.sample_view.tid()
     }
 
-    /// Returns the thread. If the sample does not contain it, this is the thread that ran on the sample's CPU.
+    /// Returns the thread. If the sample does not contain it, this is the thread that ran on the
+    /// sample's CPU.
     pub fn thread_id(&self) -> ThreadId {
         self.taken.thread
     }
 
-    /// Returns the thread as it is known now. For a sample with a deferred user callchain, this is later than the
-    /// sample.
+    /// Returns the thread as it is known now. For a sample with a deferred user callchain, this is
+    /// later than the sample.
     pub fn thread(&self) -> Option<&'a Thread> {
         self.session.thread(self.taken.thread)
     }
@@ -103,21 +120,26 @@ impl<'a> Sample<'a> {
         self.taken.comm
     }
 
-    /// Returns the name that the thread had: any bytes except NUL; a colon and the thread ID if no record contains a
-    /// name.
+    /// Returns the name that the thread had: any bytes except NUL; a colon and the thread ID if no
+    /// record contains a name.
     pub fn comm(&self) -> &'a [u8] {
         self.session.comm(self.taken.comm)
     }
 
     /// Returns whether the deferred user callchain is missing.
     pub fn is_incomplete(&self) -> bool {
-        self.later.is_none_or(|(user, _)| user.is_empty()) && deferred_cookie(self.sample_view.callchain()).is_some()
+        self.later.is_none_or(|(user, _)| user.is_empty())
+            && deferred_cookie(self.sample_view.callchain()).is_some()
     }
 
-    /// Returns the weight of the sample in units of its event: its period, otherwise the period set for the event,
-    /// otherwise 1.
+    /// Returns the weight of the sample in units of its event: its period, otherwise the period set
+    /// for the event, otherwise 1.
     pub fn weight(&self) -> u64 {
-        let set = || self.attr().and_then(Attr::period).filter(|&period| period > 0);
+        let set = || {
+            self.attr()
+                .and_then(Attr::period)
+                .filter(|&period| period > 0)
+        };
         self.sample_view.period().or_else(set).unwrap_or(1)
     }
 
@@ -126,17 +148,19 @@ impl<'a> Sample<'a> {
         CpuMode::of(self.record.misc)
     }
 
-    /// Returns the frame of the instruction pointer; `None` if the sample has no instruction pointer.
+    /// Returns the frame of the instruction pointer; `None` if the sample has no instruction
+    /// pointer.
     pub fn leaf(&self) -> Option<Frame<'a>> {
         let address = self.sample_view.ip()?;
         Some(self.frame(address, self.mode(), false))
     }
 
-    /// Returns the frames, from the sampled function to its outermost caller. These are the frames of the callchain, or
-    /// the instruction pointer if there is no callchain. A callchain starts with the instruction pointer, which is
-    /// returned once.
+    /// Returns the frames, from the sampled function to its outermost caller. These are the frames
+    /// of the callchain, or the instruction pointer if there is no callchain. A callchain starts
+    /// with the instruction pointer, which is returned once.
     ///
-    /// With `perf record --call-graph lbr` the user frames are those of the branch stack, as in perf.
+    /// With `perf record --call-graph lbr` the user frames are those of the branch stack, as in
+    /// perf.
     pub fn frames(&self) -> Frames<'a> {
         let mut words = self.sample_view.callchain();
         let later = self.later.map(|(user, _)| user).unwrap_or_default();
@@ -144,7 +168,10 @@ impl<'a> Sample<'a> {
             // The last word is the cookie of the user callchain, not an address.
             words = words.without_last(2);
         }
-        let leaf = self.sample_view.ip().filter(|_| later.is_empty() && !words.clone().any(is_address));
+        let leaf = self
+            .sample_view
+            .ip()
+            .filter(|_| later.is_empty() && !words.clone().any(is_address));
         let mode = match words.len() {
             0 if leaf.is_none() => CpuMode::USER,
             _ => self.mode(),
@@ -166,29 +193,61 @@ impl<'a> Sample<'a> {
 
     /// Returns the branches of an LBR callchain, and the number of callchain words before them.
     fn lbr(&self, words: &Words<'_>) -> (Lbr, Option<usize>) {
-        let is_lbr = |attr: &Attr| attr.branch_sample_type.unwrap_or_default().has(BranchSampleType::CALL_STACK);
+        let is_lbr = |attr: &Attr| {
+            attr.branch_sample_type
+                .unwrap_or_default()
+                .has(BranchSampleType::CALL_STACK)
+        };
         let none = (Lbr::default(), None);
         if !self.attr().is_some_and(is_lbr) {
             return none;
         }
-        let user = words.clone().position(|word| word == CallchainContext::USER.0);
-        match (user, self.sample_view.branches().map_or(0, |branches| branches.len())) {
-            (Some(user), len @ 1..) => (Lbr { next: 0, len: len.saturating_add(1) }, Some(user)),
+        let user = words
+            .clone()
+            .position(|word| word == CallchainContext::USER.0);
+        match (
+            user,
+            self.sample_view
+                .branches()
+                .map_or(0, |branches| branches.len()),
+        ) {
+            (Some(user), len @ 1..) => (
+                Lbr {
+                    next: 0,
+                    len: len.saturating_add(1),
+                },
+                Some(user),
+            ),
             _ => none,
         }
     }
 
-    /// Returns the last branches that the CPU took, newest first: the branch stack of `perf record -b` and `-j`.
+    /// Returns the last branches that the CPU took, newest first: the branch stack of
+    /// `perf record -b` and `-j`.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = Branch<'a>> + use<'a> {
         let sample = *self;
         // The record contains no mode for the addresses. Kernel addresses have the highest bit set.
-        let mode = |address: u64| if address >> 63 == 1 { CpuMode::KERNEL } else { CpuMode::USER };
-        let count = self.sample_view.branches().map_or(0, |branches| branches.len());
+        let mode = |address: u64| {
+            if address >> 63 == 1 {
+                CpuMode::KERNEL
+            } else {
+                CpuMode::USER
+            }
+        };
+        let count = self
+            .sample_view
+            .branches()
+            .map_or(0, |branches| branches.len());
         let mut branches = self.sample_view.branches();
         (0..count).map(move |_| {
             let entry = branches.as_mut().and_then(Iterator::next);
-            let (from, to, flags) = entry.map_or((0, 0, BranchFlags::default()), |e| (e.from, e.to, e.flags));
-            Branch { from: sample.frame(from, mode(from), false), to: sample.frame(to, mode(to), false), flags }
+            let (from, to, flags) =
+                entry.map_or((0, 0, BranchFlags::default()), |e| (e.from, e.to, e.flags));
+            Branch {
+                from: sample.frame(from, mode(from), false),
+                to: sample.frame(to, mode(to), false),
+                flags,
+            }
         })
     }
 
@@ -204,20 +263,36 @@ impl<'a> Sample<'a> {
     }
 
     #[inline]
-    fn frame_in(&self, (space, overlaid): Spaces<'_>, address: u64, mode: CpuMode, is_return: bool) -> Frame<'a> {
+    fn frame_in(
+        &self,
+        (space, overlaid): Spaces<'_>,
+        address: u64,
+        mode: CpuMode,
+        is_return: bool,
+    ) -> Frame<'a> {
         let session = self.session;
         let mapping = space.and_then(|space| session.find(space, address));
         let overlaid = overlaid.filter(|_| mapping.is_none());
         let before_exec = overlaid.and_then(|space| session.find_before_exec(space, address));
-        Frame { session: self.session, address, mode, is_return, mapping, before_exec }
+        Frame {
+            session: self.session,
+            address,
+            mode,
+            is_return,
+            mapping,
+            before_exec,
+        }
     }
 
     /// Returns an error if the record is truncated within the callchain.
     pub(crate) fn check(&self) -> Result<()> {
-        let has_callchain = self.attr().is_some_and(|attr| attr.sample_type.has(SampleType::CALLCHAIN));
+        let has_callchain = self
+            .attr()
+            .is_some_and(|attr| attr.sample_type.has(SampleType::CALLCHAIN));
         if has_callchain && self.sample_view.callchain_part().is_none() {
             let len = self.record.bytes.len() as u64;
-            let error = Error::truncated("SAMPLE record", len.saturating_add(1), len).field("callchain");
+            let error =
+                Error::truncated("SAMPLE record", len.saturating_add(1), len).field("callchain");
             return Err(error.at(self.record.offset));
         }
         Ok(())
@@ -240,8 +315,8 @@ pub struct Frame<'a> {
     pub is_return: bool,
     /// The mapping; `None` if the recording contains no mapping at this address.
     pub mapping: Option<MappingId>,
-    /// The mapping that perf finds if `mapping` is `None`: a mapping of an earlier program of the process. perf keeps
-    /// the mappings of a process across exec.
+    /// The mapping that perf finds if `mapping` is `None`: a mapping of an earlier program of the
+    /// process. perf keeps the mappings of a process across exec.
     pub before_exec: Option<MappingId>,
 }
 
@@ -268,24 +343,29 @@ impl<'a> Frame<'a> {
 
     /// Returns the DSO that perf finds: see [`before_exec`](Self::before_exec).
     pub fn dso_before_exec(&self) -> Option<&'a Dso> {
-        self.session.dso(self.session.mapping(self.before_exec?)?.dso)
+        self.session
+            .dso(self.session.mapping(self.before_exec?)?.dso)
     }
 
     /// Returns the offset in the mapped DSO, in bytes. Its base depends on the kind of the DSO:
     ///
-    /// - files, vDSO and memory: from the beginning of the file. The program headers of an ELF file convert it to an
-    ///   address in the symbol table; for a file of type `ET_EXEC` this is [`address`](Self::address) itself;
-    /// - kernels: from the relocation symbol ([`Session::relocation_symbol`]). Add the address of this symbol in
-    ///   `vmlinux`; `address` is the address in `/proc/kallsyms` of that boot. If the recording does not contain the
-    ///   symbol's address, the offset is `address`;
-    /// - modules and kernel symbols: from the first mapped address; for modules, this is the start of their text
-    ///   section.
+    /// - files, vDSO and memory: from the beginning of the file. The program headers of an ELF file
+    ///   convert it to an address in the symbol table; for a file of type `ET_EXEC` this is
+    ///   [`address`](Self::address) itself;
+    /// - kernels: from the relocation symbol ([`Session::relocation_symbol`]). Add the address of
+    ///   this symbol in `vmlinux`; `address` is the address in `/proc/kallsyms` of that boot. If
+    ///   the recording does not contain the symbol's address, the offset is `address`;
+    /// - modules and kernel symbols: from the first mapped address; for modules, this is the start
+    ///   of their text section.
     pub fn offset(&self) -> Option<u64> {
         let (mapping, dso) = (self.mapping()?, self.dso()?);
         Some(match dso.kind {
             DsoKind::Kernel => self.address.wrapping_sub(mapping.pgoff),
             DsoKind::Module | DsoKind::KernelSymbol => self.address.wrapping_sub(mapping.start),
-            _ => self.address.wrapping_sub(mapping.start).wrapping_add(mapping.pgoff),
+            _ => self
+                .address
+                .wrapping_sub(mapping.start)
+                .wrapping_add(mapping.pgoff),
         })
     }
 }
@@ -309,7 +389,8 @@ struct Lbr {
     len: usize,
 }
 
-/// The mappings for a CPU mode at the time of a sample, and the mappings of earlier programs that perf keeps.
+/// The mappings for a CPU mode at the time of a sample, and the mappings of earlier programs that
+/// perf keeps.
 type Spaces<'a> = (Option<&'a Space<Mapping>>, Option<&'a Space<Mapping>>);
 
 /// The frames of a sample: see [`Sample::frames`].
@@ -325,7 +406,8 @@ pub struct Frames<'a> {
     later: slice::Iter<'a, u64>,
     is_later: bool,
     lbr: Lbr,
-    /// Number of words before the frames of an LBR callchain. These frames replace the user frames of the callchain.
+    /// Number of words before the frames of an LBR callchain. These frames replace the user frames
+    /// of the callchain.
     lbr_at: Option<usize>,
     is_first: bool,
 }
@@ -347,7 +429,8 @@ impl<'a> Frames<'a> {
         self.sample.frame_in(spaces, address, self.mode, is_return)
     }
 
-    /// Returns the next address of an LBR callchain: the target of the newest branch, then the source of each branch.
+    /// Returns the next address of an LBR callchain: the target of the newest branch, then the
+    /// source of each branch.
     fn lbr_address(&mut self) -> Option<u64> {
         let number = self.lbr.next;
         if number >= self.lbr.len {
@@ -401,7 +484,8 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Returns the mode that a marker in a callchain starts; `UNKNOWN` if the words after it are not code addresses.
+/// Returns the mode that a marker in a callchain starts; `UNKNOWN` if the words after it are not
+/// code addresses.
 pub fn mode_of(marker: CallchainContext) -> CpuMode {
     match marker {
         CallchainContext::HV => CpuMode::HYPERVISOR,

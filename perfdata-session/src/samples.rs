@@ -12,9 +12,10 @@ use crate::waiting::{Waiting, Waits};
 
 /// The samples of a recording in time order, each resolved at its time.
 ///
-/// A sample with a deferred user callchain (`--call-graph fp,defer`, 6.19) waits for the record with this callchain. It
-/// is returned when the record arrives, when the record can no longer arrive, or when too many bytes are waiting; then
-/// it follows samples with later times. perf does the same.
+/// A sample with a deferred user callchain (`--call-graph fp,defer`, 6.19) waits for the record
+/// with this callchain. It is returned when the record arrives, when the record can no longer
+/// arrive, or when too many bytes are waiting; then it follows samples with later times. perf does
+/// the same.
 #[derive(Debug)]
 pub struct Samples<S = RecordingReader> {
     records: ByTime<S>,
@@ -49,7 +50,12 @@ impl<S: RecordSource> Samples<S> {
     /// The BUILD_ID section is corrupt.
     pub fn new(source: S) -> Result<Self> {
         let session = Session::new(source.recording())?;
-        Ok(Samples { records: ByTime::new(source), session, waiting: Waiting::default(), current: None })
+        Ok(Samples {
+            records: ByTime::new(source),
+            session,
+            waiting: Waiting::default(),
+            current: None,
+        })
     }
 
     /// Returns the next sample; `None` at the end.
@@ -62,16 +68,20 @@ impl<S: RecordSource> Samples<S> {
         self.next_with(|_| ())
     }
 
-    /// Returns the next sample. `others` receives all records before it that are not samples, in time order.
+    /// Returns the next sample. `others` receives all records before it that are not samples, in
+    /// time order.
     ///
     /// # Errors
     /// As for [`next`](Self::next).
     pub fn next_with(&mut self, others: impl FnMut(RecordRef<'_>)) -> Result<Option<Sample<'_>>> {
-        let Some(next) = self.advance(others)? else { return Ok(None) };
+        let Some(next) = self.advance(others)? else {
+            return Ok(None);
+        };
         let sample = match (next, &self.current) {
-            (Next::Record(taken), _) => {
-                self.records.current().and_then(|record| Sample::new(&self.session, record, taken))
-            }
+            (Next::Record(taken), _) => self
+                .records
+                .current()
+                .and_then(|record| Sample::new(&self.session, record, taken)),
             (Next::Waited, Some(waits)) => waits.sample(&self.session, self.records.recording()),
             (Next::Waited, None) => None,
         };
@@ -93,7 +103,12 @@ impl<S: RecordSource> Samples<S> {
 
     /// Reads up to the next sample.
     fn advance(&mut self, mut others: impl FnMut(RecordRef<'_>)) -> Result<Option<Next>> {
-        let Samples { records, session, waiting, current } = self;
+        let Samples {
+            records,
+            session,
+            waiting,
+            current,
+        } = self;
         loop {
             if let Some(ready) = waiting.take_ready() {
                 let count = match ready.user.is_some() {
@@ -112,8 +127,13 @@ impl<S: RecordSource> Samples<S> {
             };
             match record.kind {
                 RecordType::SAMPLE => {
-                    let Some(taken) = session.take(&record)? else { continue };
-                    match record.sample_view().and_then(|sample| deferred_cookie(sample.callchain())) {
+                    let Some(taken) = session.take(&record)? else {
+                        continue;
+                    };
+                    match record
+                        .sample_view()
+                        .and_then(|sample| deferred_cookie(sample.callchain()))
+                    {
                         Some(cookie) => waiting.add(&record, taken, cookie, session),
                         None => return Ok(Some(Next::Record(taken))),
                     }

@@ -8,7 +8,8 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::read::{Limits, RecordRef};
 use perfdata_core::record::{
-    Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Namespace, Record, RecordType, Task, Tid, is_known_time,
+    Body, BpfEventType, CpuMode, MISC_SWITCH_OUT, Namespace, Record, RecordType, Task, Tid,
+    is_known_time,
 };
 use perfdata_core::{Recording, Result};
 
@@ -30,7 +31,8 @@ pub struct Mapping {
     pub start: u64,
     /// The address after the last one.
     pub end: u64,
-    /// Offset of the first byte in the file, in bytes; for a kernel's image, the address of its relocation symbol.
+    /// Offset of the first byte in the file, in bytes; for a kernel's image, the address of its
+    /// relocation symbol.
     pub pgoff: u64,
     /// `PROT_*` of the recorded machine, if an MMAP2 record contains it.
     pub prot: Option<u32>,
@@ -63,16 +65,16 @@ pub struct Counts {
     pub before_exec: u64,
 }
 
-/// A session, in perf's sense (tools/perf/util/session.h): all machines, threads, mappings and DSOs in the records so
-/// far.
+/// A session, in perf's sense (tools/perf/util/session.h): all machines, threads, mappings and DSOs
+/// in the records so far.
 ///
-/// Records must be passed in time order, as [`ByTime`](perfdata_core::read::ByTime) returns them. [`see`](Self::see)
-/// processes records other than samples, and [`sample`](Self::sample) resolves a sample at its time.
-/// [`Samples`](crate::Samples) does both for a whole recording.
+/// Records must be passed in time order, as [`ByTime`](perfdata_core::read::ByTime) returns them.
+/// [`see`](Self::see) processes records other than samples, and [`sample`](Self::sample) resolves a
+/// sample at its time. [`Samples`](crate::Samples) does both for a whole recording.
 ///
-/// IDs are valid for the lifetime of the session. Its memory grows with the number of all threads, names and DSOs so
-/// far, the mappings that were hit, and the mappings that exist at one time. The recording's
-/// [`max_metadata`](Limits::max_metadata) limits the total.
+/// IDs are valid for the lifetime of the session. Its memory grows with the number of all threads,
+/// names and DSOs so far, the mappings that were hit, and the mappings that exist at one time. The
+/// recording's [`max_metadata`](Limits::max_metadata) limits the total.
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
@@ -87,7 +89,8 @@ pub struct Session {
     before_exec: Cell<u64>,
     names: EventNames,
     event_names: Vec<EventName>,
-    /// A counter that is incremented when names may have changed. `known_events` is the number of events at that time.
+    /// A counter that is incremented when names may have changed. `known_events` is the number of
+    /// events at that time.
     news: u64,
     has_news: bool,
     known_events: usize,
@@ -132,7 +135,8 @@ struct EventName {
     of: u64,
 }
 
-/// The prefix of BPF programs' names. The tag follows in 16 digits (kernel/bpf/core.c, `bpf_get_prog_name`).
+/// The prefix of BPF programs' names. The tag follows in 16 digits (kernel/bpf/core.c,
+/// `bpf_get_prog_name`).
 const BPF_PROGRAM: &[u8] = b"bpf_prog_";
 
 /// Approximate size of a table entry in bytes.
@@ -169,7 +173,10 @@ impl Session {
         };
         session.enter_processes();
         if let Some(section) = recording.feature(FeatureId::BUILD_ID)
-            && let Section { value: Feature::BuildIds(ids), .. } = section?
+            && let Section {
+                value: Feature::BuildIds(ids),
+                ..
+            } = section?
         {
             for entry in &ids.0 {
                 session.build_id_of(entry.header.misc, &entry.build_id);
@@ -190,10 +197,12 @@ impl Session {
 
     /// Returns the thread of the host that currently has the thread ID `tid`.
     pub fn thread_by_tid(&mut self, tid: u32) -> Option<ThreadId> {
-        self.threads.find(Machine::HOST, &Tid { pid: u32::MAX, tid })
+        self.threads
+            .find(Machine::HOST, &Tid { pid: u32::MAX, tid })
     }
 
-    /// Returns the thread that currently runs on `cpu`, if SWITCH or SWITCH_CPU_WIDE records show it.
+    /// Returns the thread that currently runs on `cpu`, if SWITCH or SWITCH_CPU_WIDE records show
+    /// it.
     pub fn thread_on_cpu(&self, cpu: u32) -> Option<ThreadId> {
         self.on_cpu.get(&cpu).copied()
     }
@@ -208,7 +217,8 @@ impl Session {
         self.threads.comms().get(id)
     }
 
-    /// Returns all mappings in which addresses were found, indexed by their IDs, without duplicates.
+    /// Returns all mappings in which addresses were found, indexed by their IDs, without
+    /// duplicates.
     pub fn mappings(&self) -> Vec<Mapping> {
         self.mappings.borrow().list.clone()
     }
@@ -229,21 +239,22 @@ impl Session {
         self.dsos.list().get(id.index())
     }
 
-    /// Returns the build ID of a DSO: the one in its mappings, otherwise the one in the BUILD_ID section, as far as it
-    /// was read. This is perf's precedence.
+    /// Returns the build ID of a DSO: the one in its mappings, otherwise the one in the BUILD_ID
+    /// section, as far as it was read. This is perf's precedence.
     pub fn build_id(&self, id: DsoId) -> Option<BuildId> {
         let dso = self.dso(id)?;
-        dso.mapped_build_id.or_else(|| self.build_ids.get(&dso.machine)?.get(&dso.name).copied())
+        dso.mapped_build_id
+            .or_else(|| self.build_ids.get(&dso.machine)?.get(&dso.name).copied())
     }
 
-    /// Returns the relocation symbol of a kernel, `_text` or `_stext`. [`Mapping::pgoff`] is its address in the
-    /// recording.
+    /// Returns the relocation symbol of a kernel, `_text` or `_stext`. [`Mapping::pgoff`] is its
+    /// address in the recording.
     pub fn relocation_symbol(&self, id: DsoId) -> Option<&[u8]> {
         self.symbols.get(&id).map(|name| &**name)
     }
 
-    /// Returns the namespaces of a thread, in the order of [`Namespaces`](perfdata_core::record::Namespaces), if a
-    /// NAMESPACES record contains them.
+    /// Returns the namespaces of a thread, in the order of
+    /// [`Namespaces`](perfdata_core::record::Namespaces), if a NAMESPACES record contains them.
     pub fn namespaces(&self, id: ThreadId) -> Option<&[Namespace]> {
         self.namespaces.get(&id).map(|list| &**list)
     }
@@ -253,25 +264,34 @@ impl Session {
         self.cgroups.get(&id).map(|path| &**path)
     }
 
-    /// Returns the ID of the BPF program in a DSO of the kind [`KernelSymbol`](DsoKind::KernelSymbol), found by the tag
-    /// in its name, if a BPF_EVENT record contains it. If several programs have this tag, they have the same code, and
-    /// the last one is returned.
+    /// Returns the ID of the BPF program in a DSO of the kind
+    /// [`KernelSymbol`](DsoKind::KernelSymbol), found by the tag in its name, if a BPF_EVENT record
+    /// contains it. If several programs have this tag, they have the same code, and the last one is
+    /// returned.
     pub fn bpf_program(&self, id: DsoId) -> Option<u32> {
-        let dso = self.dso(id).filter(|dso| dso.kind == DsoKind::KernelSymbol)?;
+        let dso = self
+            .dso(id)
+            .filter(|dso| dso.kind == DsoKind::KernelSymbol)?;
         let digits = dso.name.strip_prefix(BPF_PROGRAM)?.get(..16)?;
         let tag = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         self.programs.get(&tag.to_be_bytes()).copied()
     }
 
-    /// Returns the name of an event: the name in the recording, otherwise the name that perf would use. Empty if no
-    /// sample of this event was seen yet.
+    /// Returns the name of an event: the name in the recording, otherwise the name that perf would
+    /// use. Empty if no sample of this event was seen yet.
     pub fn event_name(&self, event: usize) -> &[u8] {
-        self.event_names.get(event).map(|known| &*known.name).unwrap_or_default()
+        self.event_names
+            .get(event)
+            .map(|known| &*known.name)
+            .unwrap_or_default()
     }
 
     /// Returns the counters.
     pub fn counts(&self) -> Counts {
-        Counts { before_exec: self.before_exec.get(), ..self.counts }
+        Counts {
+            before_exec: self.before_exec.get(),
+            ..self.counts
+        }
     }
 
     /// Returns the approximate memory use in bytes.
@@ -291,13 +311,16 @@ impl Session {
         .fold(0, usize::saturating_add)
     }
 
-    /// Processes a record, which must not be older than the records before it. Samples have no effect.
+    /// Processes a record, which must not be older than the records before it. Samples have no
+    /// effect.
     ///
     /// # Errors
     /// The record is corrupt, or the state exceeds the limits.
     pub fn see(&mut self, record: &RecordRef<'_>) -> Result<()> {
-        if matches!(record.kind, RecordType::HEADER_FEATURE | RecordType::EVENT_UPDATE | RecordType::HEADER_EVENT_TYPE)
-        {
+        if matches!(
+            record.kind,
+            RecordType::HEADER_FEATURE | RecordType::EVENT_UPDATE | RecordType::HEADER_EVENT_TYPE
+        ) {
             self.names.see(record);
             self.has_news = true;
         }
@@ -314,18 +337,33 @@ impl Session {
 
     /// Checks the memory use against the limits.
     fn check(&self) -> Result<()> {
-        self.limits.check_metadata("threads and mappings", self.held() as u64)
+        self.limits
+            .check_metadata("threads and mappings", self.held() as u64)
     }
 
     fn apply(&mut self, record: Record, time: Option<u64>) {
-        let Record { misc, body, sample_id, .. } = record;
+        let Record {
+            misc,
+            body,
+            sample_id,
+            ..
+        } = record;
         let machine = Machine::of(CpuMode::of(misc));
-        let cpu = sample_id.as_ref().and_then(|id| id.cpu.as_ref()).map(|cpu| cpu.cpu);
+        let cpu = sample_id
+            .as_ref()
+            .and_then(|id| id.cpu.as_ref())
+            .map(|cpu| cpu.cpu);
         let tid = sample_id.and_then(|id| id.tid);
         match body {
             Body::Comm(comm) => {
                 let name = self.threads.comms_mut().intern(comm.comm.text());
-                let thread = self.thread_of(machine, &Tid { pid: comm.pid, tid: comm.tid });
+                let thread = self.thread_of(
+                    machine,
+                    &Tid {
+                        pid: comm.pid,
+                        tid: comm.tid,
+                    },
+                );
                 self.threads.name(thread, name);
             }
             Body::Fork(task) => {
@@ -350,21 +388,35 @@ impl Session {
                 }
             }
             Body::SwitchCpuWide(other) => {
-                // The trailer contains the thread whose switch this is, the body contains the other thread.
+                // The trailer contains the thread whose switch this is, the body contains the other
+                // thread.
                 let next = match misc & MISC_SWITCH_OUT == 0 {
                     true => tid,
-                    false => Some(Tid { pid: other.next_prev_pid, tid: other.next_prev_tid }),
+                    false => Some(Tid {
+                        pid: other.next_prev_pid,
+                        tid: other.next_prev_tid,
+                    }),
                 };
                 if let (Some(cpu), Some(next)) = (cpu, next) {
                     self.switch(cpu, &next);
                 }
             }
             Body::Namespaces(of) => {
-                let thread = self.thread_of(machine, &Tid { pid: of.pid, tid: of.tid });
+                let thread = self.thread_of(
+                    machine,
+                    &Tid {
+                        pid: of.pid,
+                        tid: of.tid,
+                    },
+                );
                 let list: Box<[Namespace]> = of.namespaces.into_inner().into();
-                self.told = self.told.saturating_add(size_of_val(&*list).saturating_add(ENTRY));
+                self.told = self
+                    .told
+                    .saturating_add(size_of_val(&*list).saturating_add(ENTRY));
                 if let Some(old) = self.namespaces.insert(thread, list) {
-                    self.told = self.told.saturating_sub(size_of_val(&*old).saturating_add(ENTRY));
+                    self.told = self
+                        .told
+                        .saturating_sub(size_of_val(&*old).saturating_add(ENTRY));
                 }
             }
             Body::Cgroup(cgroup) => {
@@ -386,19 +438,41 @@ impl Session {
         }
     }
 
-    /// Applies a change to the address spaces. Exits are ignored here: a process ends with its last thread.
+    /// Applies a change to the address spaces. Exits are ignored here: a process ends with its last
+    /// thread.
     fn change(&mut self, change: Change<Mapped<'_>>) {
         if matches!(change, Change::Exit(_)) {
             return;
         }
-        let Session { dsos, symbols, spaces, .. } = self;
+        let Session {
+            dsos,
+            symbols,
+            spaces,
+            ..
+        } = self;
         let change = change.with(|mapped| {
             let dso = dsos.intern(&mapped);
             if !mapped.symbol.is_empty() && !symbols.contains_key(&dso) {
                 symbols.insert(dso, mapped.symbol.into());
             }
-            let Mapped { start, end, pgoff, prot, flags, is_executable, .. } = mapped;
-            Mapping { dso, start, end, pgoff, prot, flags, is_executable }
+            let Mapped {
+                start,
+                end,
+                pgoff,
+                prot,
+                flags,
+                is_executable,
+                ..
+            } = mapped;
+            Mapping {
+                dso,
+                start,
+                end,
+                pgoff,
+                prot,
+                flags,
+                is_executable,
+            }
         });
         spaces.apply(change);
     }
@@ -420,8 +494,15 @@ impl Session {
 
     /// Adds the processes of new threads.
     fn enter_processes(&mut self) {
-        let Session { threads, processes, spaces, .. } = self;
-        for &Thread { machine, pid, .. } in threads.list().get(processes.len()..).unwrap_or_default() {
+        let Session {
+            threads,
+            processes,
+            spaces,
+            ..
+        } = self;
+        for &Thread { machine, pid, .. } in
+            threads.list().get(processes.len()..).unwrap_or_default()
+        {
             let process = match pid {
                 u32::MAX => ProcessId::UNKNOWN,
                 pid => spaces.process(machine, pid),
@@ -439,22 +520,33 @@ impl Session {
     /// Adds a build ID of the recording.
     fn build_id_of(&mut self, misc: u16, entry: &perfdata_core::record::BuildId) {
         let machine = Machine::of_build_id(entry, misc);
-        let Some(id) = BuildId::new(entry.id(misc)) else { return };
+        let Some(id) = BuildId::new(entry.id(misc)) else {
+            return;
+        };
         let name: Box<[u8]> = entry.filename.text().into();
         let len = name.len().saturating_add(ENTRY);
-        if self.build_ids.entry(machine).or_default().insert(name, id).is_none() {
+        if self
+            .build_ids
+            .entry(machine)
+            .or_default()
+            .insert(name, id)
+            .is_none()
+        {
             self.told = self.told.saturating_add(len);
         }
     }
 
-    /// Resolves `record`, a SAMPLE, at its time. Returns `None` for other records, and if the sample's event is
-    /// unknown. If the user callchain is deferred, the sample does not contain it; [`Samples`](crate::Samples) waits
-    /// for it.
+    /// Resolves `record`, a SAMPLE, at its time. Returns `None` for other records, and if the
+    /// sample's event is unknown. If the user callchain is deferred, the sample does not contain
+    /// it; [`Samples`](crate::Samples) waits for it.
     ///
     /// # Errors
-    /// The sample is truncated within its callchain, or there are more threads than the limits permit.
+    /// The sample is truncated within its callchain, or there are more threads than the limits
+    /// permit.
     pub fn sample<'a>(&'a mut self, record: RecordRef<'a>) -> Result<Option<Sample<'a>>> {
-        let Some(taken) = self.take(&record)? else { return Ok(None) };
+        let Some(taken) = self.take(&record)? else {
+            return Ok(None);
+        };
         Ok(Sample::new(self, record, taken))
     }
 
@@ -465,7 +557,9 @@ impl Session {
             return Ok(None);
         }
         let events = &record.recording().events;
-        let known = events.of_record(record).and_then(|event| Some((event, record.sample_view()?)));
+        let known = events
+            .of_record(record)
+            .and_then(|event| Some((event, record.sample_view()?)));
         let Some((event, sample_view)) = known else {
             self.counts.unknown_event = self.counts.unknown_event.saturating_add(1);
             return Ok(None);
@@ -473,9 +567,14 @@ impl Session {
         self.counts.samples = self.counts.samples.saturating_add(1);
         if self.has_news || events.len() != self.known_events {
             self.names.update(record.recording());
-            (self.has_news, self.known_events, self.news) = (false, events.len(), self.news.saturating_add(1));
+            (self.has_news, self.known_events, self.news) =
+                (false, events.len(), self.news.saturating_add(1));
         }
-        if self.event_names.get(event).is_none_or(|known| known.of != self.news) {
+        if self
+            .event_names
+            .get(event)
+            .is_none_or(|known| known.of != self.news)
+        {
             self.learn_name(record.recording(), event);
         }
         let threads = self.threads.list().len();
@@ -483,25 +582,47 @@ impl Session {
             Some(tid) => self.thread_of(Machine::HOST, &tid),
             None => match sample_view.cpu().and_then(|cpu| self.thread_on_cpu(cpu)) {
                 Some(thread) => thread,
-                None => self.thread_of(Machine::HOST, &Tid { pid: u32::MAX, tid: u32::MAX }),
+                None => self.thread_of(
+                    Machine::HOST,
+                    &Tid {
+                        pid: u32::MAX,
+                        tid: u32::MAX,
+                    },
+                ),
             },
         };
         if self.threads.list().len() > threads {
             self.check().map_err(|error| error.at(record.offset))?;
         }
-        let comm = self.threads.get(thread).map_or(CommId::of(0), |thread| thread.comm);
-        Ok(Some(Taken { event, thread, comm }))
+        let comm = self
+            .threads
+            .get(thread)
+            .map_or(CommId::of(0), |thread| thread.comm);
+        Ok(Some(Taken {
+            event,
+            thread,
+            comm,
+        }))
     }
 
     /// Updates the name of an event.
     #[cold]
     fn learn_name(&mut self, recording: &Recording, event: usize) {
         if self.event_names.len() <= event {
-            self.event_names.resize_with(event.saturating_add(1), EventName::default);
+            self.event_names
+                .resize_with(event.saturating_add(1), EventName::default);
         }
-        let name = self.names.get(recording, event).unwrap_or_default().into_owned().into_boxed_slice();
+        let name = self
+            .names
+            .get(recording, event)
+            .unwrap_or_default()
+            .into_owned()
+            .into_boxed_slice();
         if let Some(known) = self.event_names.get_mut(event) {
-            *known = EventName { name, of: self.news };
+            *known = EventName {
+                name,
+                of: self.news,
+            };
         }
     }
 
@@ -512,7 +633,11 @@ impl Session {
 
     /// Returns the mappings of `thread` for code in `mode`, and perf's view of them if it differs.
     #[inline]
-    pub(crate) fn space(&self, thread: ThreadId, mode: CpuMode) -> (Option<&Space<Mapping>>, Option<&Space<Mapping>>) {
+    pub(crate) fn space(
+        &self,
+        thread: ThreadId,
+        mode: CpuMode,
+    ) -> (Option<&Space<Mapping>>, Option<&Space<Mapping>>) {
         if mode == CpuMode::USER
             && let Some(&process) = self.processes.get(thread.index())
             && let (Some(space), overlaid) = self.spaces.of_process(process)
@@ -520,20 +645,30 @@ impl Session {
             return (Some(space), overlaid);
         }
         let pid = self.threads.get(thread).map_or(0, |thread| thread.pid);
-        (Owner::of(mode, pid).and_then(|owner| self.spaces.space(owner)), None)
+        (
+            Owner::of(mode, pid).and_then(|owner| self.spaces.space(owner)),
+            None,
+        )
     }
 
     /// Returns the mapping at `address` in `space`.
     #[inline]
     pub(crate) fn find(&self, space: &Space<Mapping>, address: u64) -> Option<MappingId> {
-        self.lookups.find(space, address, |mapping| self.mappings.borrow_mut().intern(mapping))
+        self.lookups.find(space, address, |mapping| {
+            self.mappings.borrow_mut().intern(mapping)
+        })
     }
 
     /// Returns the mapping that perf finds at an address without a mapping, and counts it.
-    pub(crate) fn find_before_exec(&self, space: &Space<Mapping>, address: u64) -> Option<MappingId> {
+    pub(crate) fn find_before_exec(
+        &self,
+        space: &Space<Mapping>,
+        address: u64,
+    ) -> Option<MappingId> {
         let found = self.find(space, address);
         if found.is_some() {
-            self.before_exec.set(self.before_exec.get().saturating_add(1));
+            self.before_exec
+                .set(self.before_exec.get().saturating_add(1));
         }
         found
     }

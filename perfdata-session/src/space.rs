@@ -9,8 +9,8 @@ use rpds::RedBlackTreeMapSync;
 
 use crate::ids::MappingId;
 
-/// An address space. `T` represents a mapping. A clone shares unchanged data with the original, so that any number of
-/// forked processes need little memory.
+/// An address space. `T` represents a mapping. A clone shares unchanged data with the original, so
+/// that any number of forked processes need little memory.
 #[derive(Debug, Clone)]
 pub struct Space<T> {
     /// The pieces do not overlap.
@@ -18,9 +18,9 @@ pub struct Space<T> {
     version: u64,
 }
 
-/// The addresses from `start` up to, but not including, `end`. Overlapping spans compare as equal. If the keys of a map
-/// do not overlap, a normal lookup therefore finds the key around an address, without an iterator, which would
-/// allocate.
+/// The addresses from `start` up to, but not including, `end`. Overlapping spans compare as equal.
+/// If the keys of a map do not overlap, a normal lookup therefore finds the key around an address,
+/// without an iterator, which would allocate.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u64,
@@ -29,12 +29,19 @@ struct Span {
 
 impl Span {
     fn of(range: &Range<u64>) -> Self {
-        Span { start: range.start, end: range.end }
+        Span {
+            start: range.start,
+            end: range.end,
+        }
     }
 
-    /// Returns the span of one address. It is empty for the last address, where nothing can be mapped.
+    /// Returns the span of one address. It is empty for the last address, where nothing can be
+    /// mapped.
     fn at(address: u64) -> Self {
-        Span { start: address, end: address.saturating_add(1) }
+        Span {
+            start: address,
+            end: address.saturating_add(1),
+        }
     }
 }
 
@@ -82,7 +89,8 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Returns the size in bytes of a piece that is not shared: two allocations, one of which contains the mapping.
+    /// Returns the size in bytes of a piece that is not shared: two allocations, one of which
+    /// contains the mapping.
     pub(crate) const fn each<T>() -> usize {
         size_of::<(Span, Piece<T>)>().saturating_add(88)
     }
@@ -103,7 +111,11 @@ impl Pieces {
 
     /// Removes the mapping that starts at `start` of `space`.
     pub(crate) fn unmap<T: Copy>(&mut self, space: &mut Space<T>, start: u64) {
-        if space.pieces.get_key_value(&Span::at(start)).is_some_and(|(span, _)| span.start == start) {
+        if space
+            .pieces
+            .get_key_value(&Span::at(start))
+            .is_some_and(|(span, _)| span.start == start)
+        {
             space.pieces.remove_mut(&Span::at(start));
             self.changed(space);
         }
@@ -115,16 +127,31 @@ impl Pieces {
             let what = piece.what;
             space.pieces.remove_mut(&old);
             if old.start < new.start {
-                space.pieces.insert_mut(Span { end: new.start, ..old }, self.piece(what));
+                space.pieces.insert_mut(
+                    Span {
+                        end: new.start,
+                        ..old
+                    },
+                    self.piece(what),
+                );
             }
             if old.end > new.end {
-                space.pieces.insert_mut(Span { start: new.end, ..old }, self.piece(what));
+                space.pieces.insert_mut(
+                    Span {
+                        start: new.end,
+                        ..old
+                    },
+                    self.piece(what),
+                );
             }
         }
     }
 
     fn piece<T>(&self, what: T) -> Piece<T> {
-        Piece { what, _counted: Arc::clone(&self.counted) }
+        Piece {
+            what,
+            _counted: Arc::clone(&self.counted),
+        }
     }
 
     fn changed<T>(&mut self, space: &mut Space<T>) {
@@ -135,7 +162,10 @@ impl Pieces {
 
 impl<T> Default for Space<T> {
     fn default() -> Self {
-        Space { pieces: RedBlackTreeMapSync::default(), version: 0 }
+        Space {
+            pieces: RedBlackTreeMapSync::default(),
+            version: 0,
+        }
     }
 }
 
@@ -148,13 +178,15 @@ impl<T: Copy> Space<T> {
 
     /// Returns all mappings with their address ranges, in address order.
     pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, T)> {
-        self.pieces.iter().map(|(span, piece)| (span.start..span.end, piece.what))
+        self.pieces
+            .iter()
+            .map(|(span, piece)| (span.start..span.end, piece.what))
     }
 }
 
 impl<T> Space<T> {
-    /// Returns a number that identifies this state among all states of all address spaces; 0 if nothing was ever
-    /// mapped.
+    /// Returns a number that identifies this state among all states of all address spaces; 0 if
+    /// nothing was ever mapped.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version
@@ -171,7 +203,8 @@ impl<T> Space<T> {
     }
 }
 
-/// A cache of [`Space::find`]: most addresses of callchains are close to recently looked-up addresses.
+/// A cache of [`Space::find`]: most addresses of callchains are close to recently looked-up
+/// addresses.
 #[derive(Debug)]
 pub(crate) struct Lookups {
     answers: Box<[Cell<Answer>]>,
@@ -187,15 +220,17 @@ struct Answer {
 
 impl Default for Lookups {
     fn default() -> Self {
-        Lookups { answers: (0..Self::SIZE).map(|_| Cell::default()).collect() }
+        Lookups {
+            answers: (0..Self::SIZE).map(|_| Cell::default()).collect(),
+        }
     }
 }
 
 impl Lookups {
     /// Number of cached results, a power of two.
     const SIZE: usize = 4096;
-    /// log2 of the sizes of the address blocks that share a cache slot: 1 MiB, so that a large mapping needs few slots,
-    /// and a page, so that small mappings do not evict each other.
+    /// log2 of the sizes of the address blocks that share a cache slot: 1 MiB, so that a large
+    /// mapping needs few slots, and a page, so that small mappings do not evict each other.
     const REGION: u32 = 20;
     const PAGE: u32 = 12;
 
@@ -203,7 +238,8 @@ impl Lookups {
     fn place<T>(&self, space: &Space<T>, part: u64) -> Option<&Cell<Answer>> {
         // Multiplication by the golden ratio distributes neighbouring blocks and versions.
         let hash = (part ^ space.version.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        self.answers.get(usize::try_from(hash).unwrap_or(0) & (Self::SIZE - 1))
+        self.answers
+            .get(usize::try_from(hash).unwrap_or(0) & (Self::SIZE - 1))
     }
 
     /// Returns the ID, created by `id`, of the result of [`Space::find`] for `address`.
@@ -214,7 +250,8 @@ impl Lookups {
         address: u64,
         id: impl FnOnce(T) -> MappingId,
     ) -> Option<MappingId> {
-        let places = [address >> Self::REGION, address >> Self::PAGE].map(|part| self.place(space, part));
+        let places =
+            [address >> Self::REGION, address >> Self::PAGE].map(|part| self.place(space, part));
         for known in places.into_iter().flatten().map(Cell::get) {
             if known.version == space.version && known.start <= address && address < known.end {
                 return known.mapping;
@@ -225,8 +262,16 @@ impl Lookups {
             // For a gap, only the address itself is known.
             None => (address..address.saturating_add(1), None),
         };
-        let answer = Answer { version: space.version, start: range.start, end: range.end, mapping };
-        places.into_iter().flatten().for_each(|place| place.set(answer));
+        let answer = Answer {
+            version: space.version,
+            start: range.start,
+            end: range.end,
+            mapping,
+        };
+        places
+            .into_iter()
+            .flatten()
+            .for_each(|place| place.set(answer));
         mapping
     }
 }
@@ -239,7 +284,12 @@ mod tests {
         let found = space.find(address).map(|(_, what)| what);
         let lookups = Lookups::default();
         for _ in 0..2 {
-            assert_eq!(lookups.find(space, address, MappingId::of).map(MappingId::index), found);
+            assert_eq!(
+                lookups
+                    .find(space, address, MappingId::of)
+                    .map(MappingId::index),
+                found
+            );
         }
         found
     }
@@ -251,8 +301,20 @@ mod tests {
         pieces.map(&mut space, 0x3000..0x4000, 2);
         pieces.map(&mut space, 0x8000..0xa000, 3);
         pieces.map(&mut space, 0x8000..0x8000, 4);
-        let found = [0xfff, 0x1000, 0x2fff, 0x3000, 0x3fff, 0x4000, 0x7fff, 0x8000, 0xa000];
-        let expected = [None, Some(1), Some(1), Some(2), Some(2), Some(1), Some(1), Some(3), None];
+        let found = [
+            0xfff, 0x1000, 0x2fff, 0x3000, 0x3fff, 0x4000, 0x7fff, 0x8000, 0xa000,
+        ];
+        let expected = [
+            None,
+            Some(1),
+            Some(1),
+            Some(2),
+            Some(2),
+            Some(1),
+            Some(1),
+            Some(3),
+            None,
+        ];
         assert_eq!(found.map(|address| at(&space, address)), expected);
         pieces.unmap(&mut space, 0x8001);
         assert_eq!(at(&space, 0x8000), Some(3));
@@ -275,7 +337,12 @@ mod tests {
             })
             .collect();
         assert_eq!(pieces.count() - alone, 10, "one more in each");
-        assert!(children.iter().enumerate().all(|(number, child)| at(child, 2000 << 12) == Some(number + 1)));
+        assert!(
+            children
+                .iter()
+                .enumerate()
+                .all(|(number, child)| at(child, 2000 << 12) == Some(number + 1))
+        );
         assert_eq!(at(&parent, 2000 << 12), None);
         drop((children, parent));
         assert_eq!(pieces.count(), 1);
@@ -284,8 +351,13 @@ mod tests {
     /// A cached result for one state of a space is not used for another state.
     #[test]
     fn answers_belong_to_one_state() {
-        let (mut pieces, mut space, lookups) = (Pieces::default(), Space::default(), Lookups::default());
-        let find = |space: &Space<usize>| lookups.find(space, 0x1000, MappingId::of).map(MappingId::index);
+        let (mut pieces, mut space, lookups) =
+            (Pieces::default(), Space::default(), Lookups::default());
+        let find = |space: &Space<usize>| {
+            lookups
+                .find(space, 0x1000, MappingId::of)
+                .map(MappingId::index)
+        };
         assert_eq!(find(&space), None);
         pieces.map(&mut space, 0x1000..0x2000, 1);
         assert_eq!(find(&space), Some(1));

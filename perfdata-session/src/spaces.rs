@@ -1,17 +1,20 @@
-//! The address spaces of all kernels and processes, and their changes (tools/perf/util/machine.c and maps.c).
+//! The address spaces of all kernels and processes, and their changes (tools/perf/util/machine.c
+//! and maps.c).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
-use perfdata_core::record::{Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, Record, Task};
+use perfdata_core::record::{
+    Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, Record, Task,
+};
 
 use crate::dso::Machine;
 use crate::mapped::Mapped;
 use crate::space::{Pieces, Space};
 
-/// Number of ended processes whose mappings are kept: records of one CPU may arrive slightly later than those of
-/// another.
+/// Number of ended processes whose mappings are kept: records of one CPU may arrive slightly later
+/// than those of another.
 const EXITED: usize = 1024;
 
 /// The owner of an address space.
@@ -19,14 +22,14 @@ const EXITED: usize = 1024;
 pub enum Owner {
     /// The kernel of a machine.
     Kernel(Machine),
-    /// A process of a machine, by its process ID. For processes of guests, the recording does not show which guest they
-    /// belong to.
+    /// A process of a machine, by its process ID. For processes of guests, the recording does not
+    /// show which guest they belong to.
     Process(Machine, u32),
 }
 
 impl Owner {
-    /// Returns the owner of the address space in which process `pid` runs code in `mode`; `None` for a hypervisor, or
-    /// if `mode` is unknown.
+    /// Returns the owner of the address space in which process `pid` runs code in `mode`; `None`
+    /// for a hypervisor, or if `mode` is unknown.
     #[inline]
     pub fn of(mode: CpuMode, pid: u32) -> Option<Owner> {
         match mode {
@@ -39,8 +42,9 @@ impl Owner {
     }
 }
 
-/// A change of the address spaces by a record. `T` represents a mapping: [`of`](Change::of) returns the complete
-/// description in the record, and [`with`](Change::with) replaces it with the data to keep.
+/// A change of the address spaces by a record. `T` represents a mapping: [`of`](Change::of) returns
+/// the complete description in the record, and [`with`](Change::with) replaces it with the data to
+/// keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change<T> {
@@ -66,8 +70,8 @@ pub enum Change<T> {
     Fork {
         /// The new process.
         child: Owner,
-        /// Its parent; `None` if perf synthesized the record for a process that existed before the recording: records
-        /// for all its mappings follow.
+        /// Its parent; `None` if perf synthesized the record for a process that existed before the
+        /// recording: records for all its mappings follow.
         parent: Option<Owner>,
     },
     /// A process starts a new program, without mappings.
@@ -88,14 +92,25 @@ impl<'a> Change<Mapped<'a>> {
             Body::Mmap2(map) => Some(Self::map(mode, map.pid, Mapped::of_mmap2(map, record.misc))),
             Body::Comm(comm) if has(MISC_COMM_EXEC) => Some(Change::Exec(process(comm.pid))),
             // Threads share the address space of their process.
-            &Body::Fork(Task { pid, ppid, .. }) if pid != ppid => {
-                Some(Change::Fork { child: process(pid), parent: (!has(MISC_FORK_EXEC)).then_some(process(ppid)) })
-            }
+            &Body::Fork(Task { pid, ppid, .. }) if pid != ppid => Some(Change::Fork {
+                child: process(pid),
+                parent: (!has(MISC_FORK_EXEC)).then_some(process(ppid)),
+            }),
             &Body::Exit(Task { pid, tid, .. }) if pid == tid => Some(Change::Exit(process(pid))),
-            Body::Ksymbol(symbol) if symbol.flags.has(KsymbolFlags::UNREGISTER) => Some(Change::NoSymbol(symbol.addr)),
-            Body::Ksymbol(symbol) if matches!(symbol.ksym_type, KsymbolType::BPF | KsymbolType::OUT_OF_LINE) => {
+            Body::Ksymbol(symbol) if symbol.flags.has(KsymbolFlags::UNREGISTER) => {
+                Some(Change::NoSymbol(symbol.addr))
+            }
+            Body::Ksymbol(symbol)
+                if matches!(
+                    symbol.ksym_type,
+                    KsymbolType::BPF | KsymbolType::OUT_OF_LINE
+                ) =>
+            {
                 let what = Mapped::of_symbol(symbol);
-                Some(Change::Symbol { range: (what.start, what.end), what })
+                Some(Change::Symbol {
+                    range: (what.start, what.end),
+                    what,
+                })
             }
             _ => None,
         }
@@ -106,7 +121,11 @@ impl<'a> Change<Mapped<'a>> {
             CpuMode::KERNEL | CpuMode::GUEST_KERNEL => Owner::Kernel(what.machine),
             _ => Owner::Process(what.machine, pid),
         };
-        Change::Map { owner, range: (what.start, what.end), what }
+        Change::Map {
+            owner,
+            range: (what.start, what.end),
+            what,
+        }
     }
 }
 
@@ -114,8 +133,15 @@ impl<T> Change<T> {
     /// Returns the same change with the mapping converted by `f`.
     pub fn with<U>(self, f: impl FnOnce(T) -> U) -> Change<U> {
         match self {
-            Change::Map { owner, range, what } => Change::Map { owner, range, what: f(what) },
-            Change::Symbol { range, what } => Change::Symbol { range, what: f(what) },
+            Change::Map { owner, range, what } => Change::Map {
+                owner,
+                range,
+                what: f(what),
+            },
+            Change::Symbol { range, what } => Change::Symbol {
+                range,
+                what: f(what),
+            },
             Change::NoSymbol(start) => Change::NoSymbol(start),
             Change::Fork { child, parent } => Change::Fork { child, parent },
             Change::Exec(owner) => Change::Exec(owner),
@@ -133,7 +159,10 @@ pub(crate) struct ProcessId {
 
 impl ProcessId {
     /// The process of a thread whose process is not known.
-    pub(crate) const UNKNOWN: ProcessId = ProcessId { place: usize::MAX, generation: 0 };
+    pub(crate) const UNKNOWN: ProcessId = ProcessId {
+        place: usize::MAX,
+        generation: 0,
+    };
 }
 
 /// A process, or a free slot.
@@ -142,8 +171,8 @@ struct Process<T> {
     generation: u64,
     owner: Option<(Machine, u32)>,
     space: Space<T>,
-    /// The mappings as perf sees them: new programs do not remove mappings. `None` if they are the same as `space`, or
-    /// if they are not needed.
+    /// The mappings as perf sees them: new programs do not remove mappings. `None` if they are the
+    /// same as `space`, or if they are not needed.
     overlaid: Option<Box<Space<T>>>,
     /// Number of threads that have not ended, if threads are counted.
     threads: usize,
@@ -151,8 +180,9 @@ struct Process<T> {
 
 /// The address spaces of all kernels and processes at one moment. `T` represents a mapping.
 ///
-/// This is the part of a [`Session`](crate::Session) for mappings, for programs that need only these. Such programs
-/// store the data that they need in `T`, and pass changes and samples in time order.
+/// This is the part of a [`Session`](crate::Session) for mappings, for programs that need only
+/// these. Such programs store the data that they need in `T`, and pass changes and samples in time
+/// order.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -207,10 +237,13 @@ impl<T> Default for AddressSpaces<T> {
 }
 
 impl<T: Copy> AddressSpaces<T> {
-    /// Returns address spaces that also keep perf's view of the mappings: perf adds the mappings of a new program to
-    /// the old ones.
+    /// Returns address spaces that also keep perf's view of the mappings: perf adds the mappings of
+    /// a new program to the old ones.
     pub(crate) fn keeping_overlaid() -> Self {
-        AddressSpaces { keeps_overlaid: true, ..AddressSpaces::default() }
+        AddressSpaces {
+            keeps_overlaid: true,
+            ..AddressSpaces::default()
+        }
     }
 
     /// Returns the approximate memory use in bytes.
@@ -219,25 +252,41 @@ impl<T: Copy> AddressSpaces<T> {
         let process = size_of::<Process<T>>().saturating_add(64);
         let pieces = self.pieces.count().saturating_mul(Pieces::each::<T>());
         let others = self.guests.len().saturating_add(self.symbols.len());
-        self.processes.len().saturating_mul(process).saturating_add(pieces).saturating_add(others.saturating_mul(64))
+        self.processes
+            .len()
+            .saturating_mul(process)
+            .saturating_add(pieces)
+            .saturating_add(others.saturating_mul(64))
     }
 
-    /// Returns the address space of `owner`, if it is known. For an unknown guest kernel, this is the one of the
-    /// default guest.
+    /// Returns the address space of `owner`, if it is known. For an unknown guest kernel, this is
+    /// the one of the default guest.
     #[inline]
     pub fn space(&self, owner: Owner) -> Option<&Space<T>> {
         match owner {
             Owner::Kernel(Machine::HOST) => Some(&self.host),
-            Owner::Kernel(machine) => self.guests.get(&machine).or_else(|| self.guests.get(&Machine::DEFAULT_GUEST)),
-            Owner::Process(machine, pid) => Some(&self.process_at(*self.by_pid.get(&(machine, pid))?)?.space),
+            Owner::Kernel(machine) => self
+                .guests
+                .get(&machine)
+                .or_else(|| self.guests.get(&Machine::DEFAULT_GUEST)),
+            Owner::Process(machine, pid) => {
+                Some(&self.process_at(*self.by_pid.get(&(machine, pid))?)?.space)
+            }
         }
     }
 
     /// Applies a change.
     pub fn apply(&mut self, change: Change<T>) {
         match change {
-            Change::Map { owner, range: (start, end), what } => self.map(owner, start..end, what),
-            Change::Symbol { range: (start, end), what } => {
+            Change::Map {
+                owner,
+                range: (start, end),
+                what,
+            } => self.map(owner, start..end, what),
+            Change::Symbol {
+                range: (start, end),
+                what,
+            } => {
                 self.pieces.map(&mut self.host, start..end, what);
                 self.symbols.insert(start);
             }
@@ -264,12 +313,16 @@ impl<T: Copy> AddressSpaces<T> {
                 return self.pieces.map(&mut self.host, range, what);
             }
             Owner::Kernel(machine) => {
-                return self.pieces.map(self.guests.entry(machine).or_default(), range, what);
+                return self
+                    .pieces
+                    .map(self.guests.entry(machine).or_default(), range, what);
             }
             Owner::Process(machine, pid) => (machine, pid),
         };
         let id = self.process(machine, pid);
-        let Some(process) = self.processes.get_mut(id.place) else { return };
+        let Some(process) = self.processes.get_mut(id.place) else {
+            return;
+        };
         if let Some(overlaid) = &mut process.overlaid {
             self.pieces.map(overlaid, range.clone(), what);
         }
@@ -277,7 +330,9 @@ impl<T: Copy> AddressSpaces<T> {
     }
 
     fn fork(&mut self, child: Owner, parent: Option<Owner>) {
-        let Owner::Process(machine, pid) = child else { return };
+        let Owner::Process(machine, pid) = child else {
+            return;
+        };
         let parent = match parent {
             Some(Owner::Process(machine, pid)) => self.by_pid.get(&(machine, pid)).copied(),
             _ => None,
@@ -290,7 +345,9 @@ impl<T: Copy> AddressSpaces<T> {
                 false => self.forget(old),
             }
         }
-        let Some((space, overlaid)) = copy else { return };
+        let Some((space, overlaid)) = copy else {
+            return;
+        };
         let id = self.process(machine, pid);
         if let Some(process) = self.processes.get_mut(id.place) {
             (process.space, process.overlaid) = (space, overlaid);
@@ -298,9 +355,15 @@ impl<T: Copy> AddressSpaces<T> {
     }
 
     fn exec(&mut self, owner: Owner) {
-        let Owner::Process(machine, pid) = owner else { return };
-        let Some(&id) = self.by_pid.get(&(machine, pid)) else { return };
-        let Some(process) = self.processes.get_mut(id.place) else { return };
+        let Owner::Process(machine, pid) = owner else {
+            return;
+        };
+        let Some(&id) = self.by_pid.get(&(machine, pid)) else {
+            return;
+        };
+        let Some(process) = self.processes.get_mut(id.place) else {
+            return;
+        };
         let before = std::mem::take(&mut process.space);
         if self.keeps_overlaid && process.overlaid.is_none() && !before.is_empty() {
             process.overlaid = Some(Box::new(before));
@@ -324,7 +387,10 @@ impl<T: Copy> AddressSpaces<T> {
 
     /// Frees the slot of a process.
     fn forget(&mut self, id: ProcessId) {
-        let Some(process) = self.processes.get_mut(id.place).filter(|process| process.generation == id.generation)
+        let Some(process) = self
+            .processes
+            .get_mut(id.place)
+            .filter(|process| process.generation == id.generation)
         else {
             return;
         };
@@ -340,7 +406,9 @@ impl<T: Copy> AddressSpaces<T> {
     }
 
     fn process_at(&self, id: ProcessId) -> Option<&Process<T>> {
-        self.processes.get(id.place).filter(|process| process.generation == id.generation)
+        self.processes
+            .get(id.place)
+            .filter(|process| process.generation == id.generation)
     }
 
     /// Returns the process that currently has the process ID `pid`. Adds it if it is new.
@@ -353,11 +421,20 @@ impl<T: Copy> AddressSpaces<T> {
             Some(place) => place,
             None => {
                 let (space, overlaid) = (Space::default(), None);
-                self.processes.push(Process { generation: 0, owner, space, overlaid, threads: 0 });
+                self.processes.push(Process {
+                    generation: 0,
+                    owner,
+                    space,
+                    overlaid,
+                    threads: 0,
+                });
                 self.processes.len().saturating_sub(1)
             }
         };
-        let mut id = ProcessId { place, generation: 0 };
+        let mut id = ProcessId {
+            place,
+            generation: 0,
+        };
         if let Some(process) = self.processes.get_mut(place) {
             process.owner = owner;
             id.generation = process.generation;
@@ -370,7 +447,10 @@ impl<T: Copy> AddressSpaces<T> {
     #[inline]
     pub(crate) fn of_process(&self, process: ProcessId) -> (Option<&Space<T>>, Option<&Space<T>>) {
         let process = self.process_at(process);
-        (process.map(|process| &process.space), process.and_then(|process| process.overlaid.as_deref()))
+        (
+            process.map(|process| &process.space),
+            process.and_then(|process| process.overlaid.as_deref()),
+        )
     }
 
     /// Adds a thread to a process.
@@ -382,7 +462,10 @@ impl<T: Copy> AddressSpaces<T> {
 
     /// Ends a thread of a process. The process ends with its last thread.
     pub(crate) fn end_thread(&mut self, id: ProcessId) {
-        let Some(process) = self.processes.get_mut(id.place).filter(|process| process.generation == id.generation)
+        let Some(process) = self
+            .processes
+            .get_mut(id.place)
+            .filter(|process| process.generation == id.generation)
         else {
             return;
         };
@@ -409,11 +492,18 @@ mod tests {
     }
 
     fn map(pid: u32, at: u64, what: u32) -> Change<u32> {
-        Change::Map { owner: process(pid), range: (at << 12, (at + 1) << 12), what }
+        Change::Map {
+            owner: process(pid),
+            range: (at << 12, (at + 1) << 12),
+            what,
+        }
     }
 
     fn fork(child: u32, parent: u32) -> Change<u32> {
-        Change::Fork { child: process(child), parent: Some(process(parent)) }
+        Change::Fork {
+            child: process(child),
+            parent: Some(process(parent)),
+        }
     }
 
     fn at(spaces: &AddressSpaces<u32>, owner: Owner, address: u64) -> Option<u32> {
@@ -423,23 +513,47 @@ mod tests {
     #[test]
     fn a_child_has_the_mappings_of_its_parent_at_the_fork() {
         let mut spaces = AddressSpaces::default();
-        [map(1, 1, 7), fork(2, 1), map(1, 1, 8)].into_iter().for_each(|change| spaces.apply(change));
-        assert_eq!([1, 2].map(|pid| at(&spaces, process(pid), 0x1000)), [Some(8), Some(7)]);
+        [map(1, 1, 7), fork(2, 1), map(1, 1, 8)]
+            .into_iter()
+            .for_each(|change| spaces.apply(change));
+        assert_eq!(
+            [1, 2].map(|pid| at(&spaces, process(pid), 0x1000)),
+            [Some(8), Some(7)]
+        );
         spaces.apply(Change::Exec(process(2)));
-        assert_eq!([1, 2].map(|pid| at(&spaces, process(pid), 0x1000)), [Some(8), None]);
+        assert_eq!(
+            [1, 2].map(|pid| at(&spaces, process(pid), 0x1000)),
+            [Some(8), None]
+        );
     }
 
     #[test]
     fn a_new_process_does_not_inherit_from_the_last_one_of_its_number() {
         let mut spaces = AddressSpaces::default();
-        [map(3, 0, 7), Change::Exit(process(3))].into_iter().for_each(|change| spaces.apply(change));
-        assert_eq!(at(&spaces, process(3), 0), Some(7), "records may come a little late");
-        spaces.apply(fork(3, 4));
-        assert_eq!(at(&spaces, process(3), 0), None);
-        [map(3, 0, 8), Change::Fork { child: process(3), parent: None }]
+        [map(3, 0, 7), Change::Exit(process(3))]
             .into_iter()
             .for_each(|change| spaces.apply(change));
-        assert_eq!(at(&spaces, process(3), 0), None, "perf tells of its mappings behind this");
+        assert_eq!(
+            at(&spaces, process(3), 0),
+            Some(7),
+            "records may come a little late"
+        );
+        spaces.apply(fork(3, 4));
+        assert_eq!(at(&spaces, process(3), 0), None);
+        [
+            map(3, 0, 8),
+            Change::Fork {
+                child: process(3),
+                parent: None,
+            },
+        ]
+        .into_iter()
+        .for_each(|change| spaces.apply(change));
+        assert_eq!(
+            at(&spaces, process(3), 0),
+            None,
+            "perf tells of its mappings behind this"
+        );
     }
 
     #[test]
@@ -448,13 +562,21 @@ mod tests {
         (0..1000).for_each(|at| spaces.apply(map(1, at, 0)));
         let alone = spaces.held();
         for pid in 2..5 * EXITED as u32 {
-            [fork(pid, 1), map(pid, 2000, pid), Change::Exit(process(pid))]
-                .into_iter()
-                .for_each(|change| spaces.apply(change));
+            [
+                fork(pid, 1),
+                map(pid, 2000, pid),
+                Change::Exit(process(pid)),
+            ]
+            .into_iter()
+            .for_each(|change| spaces.apply(change));
             assert_eq!(at(&spaces, process(pid), 2000 << 12), Some(pid));
             assert!(spaces.processes.len() <= EXITED + 3);
         }
-        assert!(spaces.held() - alone < (EXITED + 1) * 500, "{} for each", (spaces.held() - alone) / EXITED);
+        assert!(
+            spaces.held() - alone < (EXITED + 1) * 500,
+            "{} for each",
+            (spaces.held() - alone) / EXITED
+        );
         assert_eq!(spaces.by_pid.len(), EXITED + 1);
     }
 
@@ -464,12 +586,17 @@ mod tests {
         let mut spaces = AddressSpaces::default();
         let old = spaces.process(HOST, 5);
         spaces.begin_thread(old);
-        [map(5, 1, 7), map(6, 1, 8), fork(5, 6)].into_iter().for_each(|change| spaces.apply(change));
-        let found = |spaces: &AddressSpaces<u32>, id| Some(spaces.of_process(id).0?.find(0x1000)?.1);
+        [map(5, 1, 7), map(6, 1, 8), fork(5, 6)]
+            .into_iter()
+            .for_each(|change| spaces.apply(change));
+        let found =
+            |spaces: &AddressSpaces<u32>, id| Some(spaces.of_process(id).0?.find(0x1000)?.1);
         let new = spaces.process(HOST, 5);
         assert_eq!([old, new].map(|id| found(&spaces, id)), [Some(7), Some(8)]);
         for pid in 10..20 + EXITED as u32 {
-            [map(pid, 1, 9), Change::Exit(process(pid))].into_iter().for_each(|change| spaces.apply(change));
+            [map(pid, 1, 9), Change::Exit(process(pid))]
+                .into_iter()
+                .for_each(|change| spaces.apply(change));
         }
         assert_eq!([old, new].map(|id| found(&spaces, id)), [None, Some(8)]);
     }
@@ -478,14 +605,32 @@ mod tests {
     fn code_of_the_kernel_goes_unless_it_was_replaced() {
         let mut spaces = AddressSpaces::default();
         let kernel = Owner::Kernel(HOST);
-        let whole = Change::Map { owner: kernel, range: (0x1000, 0x9000), what: 1 };
-        let symbol = Change::Symbol { range: (0x2000, 0x3000), what: 2 };
-        [whole, Change::NoSymbol(0x1000), symbol].into_iter().for_each(|change| spaces.apply(change));
-        assert_eq!([0x1000, 0x2000].map(|address| at(&spaces, kernel, address)), [Some(1), Some(2)]);
+        let whole = Change::Map {
+            owner: kernel,
+            range: (0x1000, 0x9000),
+            what: 1,
+        };
+        let symbol = Change::Symbol {
+            range: (0x2000, 0x3000),
+            what: 2,
+        };
+        [whole, Change::NoSymbol(0x1000), symbol]
+            .into_iter()
+            .for_each(|change| spaces.apply(change));
+        assert_eq!(
+            [0x1000, 0x2000].map(|address| at(&spaces, kernel, address)),
+            [Some(1), Some(2)]
+        );
         spaces.apply(Change::NoSymbol(0x2000));
         assert_eq!(at(&spaces, kernel, 0x2000), None);
-        let module = Change::Map { owner: kernel, range: (0x2000, 0x3000), what: 3 };
-        [symbol, module, Change::NoSymbol(0x2000)].into_iter().for_each(|change| spaces.apply(change));
+        let module = Change::Map {
+            owner: kernel,
+            range: (0x2000, 0x3000),
+            what: 3,
+        };
+        [symbol, module, Change::NoSymbol(0x2000)]
+            .into_iter()
+            .for_each(|change| spaces.apply(change));
         assert_eq!(at(&spaces, kernel, 0x2000), Some(3));
     }
 
@@ -493,7 +638,11 @@ mod tests {
     fn unknown_guests_are_the_default_one() {
         let mut spaces = AddressSpaces::default();
         let default = Owner::Kernel(Machine::DEFAULT_GUEST);
-        spaces.apply(Change::Map { owner: default, range: (0, 0x1000), what: 1 });
+        spaces.apply(Change::Map {
+            owner: default,
+            range: (0, 0x1000),
+            what: 1,
+        });
         assert_eq!(at(&spaces, Owner::Kernel(Machine(77)), 0), Some(1));
         assert_eq!(Owner::of(CpuMode::GUEST_KERNEL, u32::MAX), Some(default));
         assert_eq!(Owner::of(CpuMode::HYPERVISOR, 1), None);

@@ -39,23 +39,51 @@ pub struct Stacks {
 impl Stacks {
     /// Returns an empty table that can grow up to `limits`.
     pub fn new(limits: Limits) -> Self {
-        Stacks { list: Vec::new(), known: HashMap::default(), limits, frames: Vec::new() }
+        Stacks {
+            list: Vec::new(),
+            known: HashMap::default(),
+            limits,
+            frames: Vec::new(),
+        }
     }
 
     /// Returns the ID of the callchain with `frames`, innermost first; `None` without frames.
     ///
     /// # Errors
     /// The table exceeds the limits.
-    pub fn intern<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Result<Option<StackId>> {
-        let Stacks { list, known, frames: scratch, .. } = self;
+    pub fn intern<'a>(
+        &mut self,
+        frames: impl Iterator<Item = Frame<'a>>,
+    ) -> Result<Option<StackId>> {
+        let Stacks {
+            list,
+            known,
+            frames: scratch,
+            ..
+        } = self;
         scratch.clear();
         scratch.extend(frames.map(|frame| {
-            let Frame { address, mode, is_return, mapping, .. } = frame;
-            Stack { parent: None, address, mode, mapping, is_return }
+            let Frame {
+                address,
+                mode,
+                is_return,
+                mapping,
+                ..
+            } = frame;
+            Stack {
+                parent: None,
+                address,
+                mode,
+                mapping,
+                is_return,
+            }
         }));
         let mut id = None;
         for frame in scratch.iter().rev() {
-            let stack = Stack { parent: id, ..*frame };
+            let stack = Stack {
+                parent: id,
+                ..*frame
+            };
             // `entry` would reserve memory in the table even for known callchains.
             id = known.get(&stack).copied().or_else(|| {
                 let new = StackId::of(list.len());
@@ -64,7 +92,8 @@ impl Stacks {
                 Some(new)
             });
         }
-        self.limits.check_metadata("callchains", self.held() as u64)?;
+        self.limits
+            .check_metadata("callchains", self.held() as u64)?;
         Ok(id)
     }
 
@@ -85,6 +114,8 @@ impl Stacks {
 
     /// Returns the approximate size of the table in bytes.
     pub fn held(&self) -> usize {
-        self.list.len().saturating_mul(size_of::<Stack>().saturating_mul(2).saturating_add(16))
+        self.list
+            .len()
+            .saturating_mul(size_of::<Stack>().saturating_mul(2).saturating_add(16))
     }
 }

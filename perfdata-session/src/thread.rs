@@ -20,12 +20,13 @@ pub struct Thread {
     pub tid: u32,
     /// The thread that created it, if a FORK record shows it.
     pub parent: Option<ThreadId>,
-    /// Its start, in nanoseconds on the recording's clock; `None` for threads that existed before the recording.
+    /// Its start, in nanoseconds on the recording's clock; `None` for threads that existed before
+    /// the recording.
     pub start: Option<u64>,
     /// Its end, in nanoseconds on the recording's clock.
     pub end: Option<u64>,
-    /// Its current name: from a COMM record, otherwise its parent's name, otherwise a colon and the thread ID, as in
-    /// perf.
+    /// Its current name: from a COMM record, otherwise its parent's name, otherwise a colon and the
+    /// thread ID, as in perf.
     pub comm: CommId,
     /// Whether the name comes from a COMM record for this thread or an ancestor.
     pub is_named: bool,
@@ -33,8 +34,8 @@ pub struct Thread {
 
 /// The threads of all machines, and their names at one moment.
 ///
-/// This is the part of a [`Session`](crate::Session) for threads, for programs that need only these. Changes must be
-/// passed in time order.
+/// This is the part of a [`Session`](crate::Session) for threads, for programs that need only
+/// these. Changes must be passed in time order.
 #[derive(Debug)]
 pub struct Threads {
     list: Vec<Thread>,
@@ -47,15 +48,19 @@ const IDLE: &[u8] = b"swapper";
 
 impl Default for Threads {
     fn default() -> Self {
-        let mut threads = Threads { list: Vec::new(), by_tid: HashMap::default(), comms: Comms::default() };
+        let mut threads = Threads {
+            list: Vec::new(),
+            by_tid: HashMap::default(),
+            comms: Comms::default(),
+        };
         threads.add_idle();
         threads
     }
 }
 
 impl Threads {
-    /// Returns threads whose names use about `most` bytes in total. Threads with further names are all called
-    /// [`Comms::others`].
+    /// Returns threads whose names use about `most` bytes in total. Threads with further names are
+    /// all called [`Comms::others`].
     pub fn with_names(most: usize) -> Self {
         let mut threads = Threads::default();
         // No record contains this name.
@@ -94,10 +99,14 @@ impl Threads {
     /// Returns the approximate size of the threads and their names in bytes.
     pub fn held(&self) -> usize {
         let each = size_of::<Thread>().saturating_add(48);
-        self.list.len().saturating_mul(each).saturating_add(self.comms.held())
+        self.list
+            .len()
+            .saturating_mul(each)
+            .saturating_add(self.comms.held())
     }
 
-    /// Returns the thread that currently has the thread ID. If its process was not known before, it is set from `pid`.
+    /// Returns the thread that currently has the thread ID. If its process was not known before, it
+    /// is set from `pid`.
     #[inline]
     pub fn find(&mut self, machine: Machine, &Tid { pid, tid }: &Tid) -> Option<ThreadId> {
         let &id = self.by_tid.get(&(machine, tid))?;
@@ -131,10 +140,26 @@ impl Threads {
 
     /// Adds a new thread, which inherits its parent's name (FORK).
     pub fn fork(&mut self, machine: Machine, task: &Task, time: Option<u64>) -> ThreadId {
-        let parent = self.find_or_add(machine, &Tid { pid: task.ppid, tid: task.ptid });
-        let name = self.get(parent).filter(|parent| parent.is_named).map(|parent| parent.comm);
+        let parent = self.find_or_add(
+            machine,
+            &Tid {
+                pid: task.ppid,
+                tid: task.ptid,
+            },
+        );
+        let name = self
+            .get(parent)
+            .filter(|parent| parent.is_named)
+            .map(|parent| parent.comm);
         let comm = name.unwrap_or_else(|| self.unnamed(task.tid));
-        let id = self.add(machine, &Tid { pid: task.pid, tid: task.tid }, comm);
+        let id = self.add(
+            machine,
+            &Tid {
+                pid: task.pid,
+                tid: task.tid,
+            },
+            comm,
+        );
         if let Some(thread) = self.list.get_mut(id.index()) {
             (thread.parent, thread.start, thread.is_named) = (Some(parent), time, name.is_some());
         }
@@ -143,26 +168,38 @@ impl Threads {
 
     /// Ends a thread (EXIT). Returns false if it had already ended.
     pub fn end(&mut self, id: ThreadId, time: Option<u64>) -> bool {
-        let Some(thread) = self.list.get_mut(id.index()).filter(|thread| thread.end.is_none()) else { return false };
+        let Some(thread) = self
+            .list
+            .get_mut(id.index())
+            .filter(|thread| thread.end.is_none())
+        else {
+            return false;
+        };
         thread.end = Some(time.unwrap_or(0));
         true
     }
 
-    /// Discards all threads that have ended, and those whose thread IDs other threads now have. This invalidates all
-    /// IDs of threads, but not those of names.
+    /// Discards all threads that have ended, and those whose thread IDs other threads now have.
+    /// This invalidates all IDs of threads, but not those of names.
     pub fn forget_ended(&mut self) {
         let list = std::mem::take(&mut self.list);
         let is_current = |at: usize, thread: &Thread| {
-            thread.end.is_none() && self.by_tid.get(&(thread.machine, thread.tid)) == Some(&ThreadId::of(at))
+            thread.end.is_none()
+                && self.by_tid.get(&(thread.machine, thread.tid)) == Some(&ThreadId::of(at))
         };
         self.list = list
             .into_iter()
             .enumerate()
             .filter(|(at, thread)| is_current(*at, thread))
-            .map(|(_, thread)| Thread { parent: None, ..thread })
+            .map(|(_, thread)| Thread {
+                parent: None,
+                ..thread
+            })
             .collect();
         let ids = self.list.iter().enumerate();
-        self.by_tid = ids.map(|(at, thread)| ((thread.machine, thread.tid), ThreadId::of(at))).collect();
+        self.by_tid = ids
+            .map(|(at, thread)| ((thread.machine, thread.tid), ThreadId::of(at)))
+            .collect();
     }
 
     /// Discards all threads except the idle one, as [`forget_ended`](Self::forget_ended) does.
@@ -176,14 +213,24 @@ impl Threads {
     fn add(&mut self, machine: Machine, &Tid { pid, tid }: &Tid, comm: CommId) -> ThreadId {
         let id = ThreadId::of(self.list.len());
         let (parent, start, end, is_named) = (None, None, None, false);
-        self.list.push(Thread { machine, pid, tid, parent, start, end, comm, is_named });
+        self.list.push(Thread {
+            machine,
+            pid,
+            tid,
+            parent,
+            start,
+            end,
+            comm,
+            is_named,
+        });
         self.by_tid.insert((machine, tid), id);
         id
     }
 
     /// Returns perf's name for a thread without a name.
     fn unnamed(&mut self, tid: u32) -> CommId {
-        self.comms.intern(format!(":{}", tid.cast_signed()).as_bytes())
+        self.comms
+            .intern(format!(":{}", tid.cast_signed()).as_bytes())
     }
 }
 
@@ -215,14 +262,18 @@ impl Comms {
         id
     }
 
-    /// Returns the name of threads whose names exceeded the maximum size: see [`Threads::with_names`].
+    /// Returns the name of threads whose names exceeded the maximum size: see
+    /// [`Threads::with_names`].
     pub fn others(&self) -> Option<CommId> {
         self.room.map(|(_, others)| others)
     }
 
     /// Returns a name: any bytes except NUL, without a defined encoding.
     pub fn get(&self, id: CommId) -> &[u8] {
-        self.list.get(id.index()).map(|name| &**name).unwrap_or_default()
+        self.list
+            .get(id.index())
+            .map(|name| &**name)
+            .unwrap_or_default()
     }
 
     /// Returns all names, indexed by their IDs.
@@ -232,6 +283,9 @@ impl Comms {
 
     /// Returns the approximate size of the names in bytes.
     pub fn held(&self) -> usize {
-        self.list.len().saturating_mul(64).saturating_add(self.bytes.saturating_mul(2))
+        self.list
+            .len()
+            .saturating_mul(64)
+            .saturating_add(self.bytes.saturating_mul(2))
     }
 }

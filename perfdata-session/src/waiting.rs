@@ -1,5 +1,5 @@
-//! Samples that wait for their deferred user callchain (CALLCHAIN_DEFERRED, 6.19; tools/perf/util/session.c,
-//! `evlist__deliver_deferred_callchain`).
+//! Samples that wait for their deferred user callchain (CALLCHAIN_DEFERRED, 6.19;
+//! tools/perf/util/session.c, `evlist__deliver_deferred_callchain`).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -32,7 +32,11 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// Returns the sample.
-    pub(crate) fn sample<'a>(&'a self, session: &'a Session, recording: &'a Recording) -> Option<Sample<'a>> {
+    pub(crate) fn sample<'a>(
+        &'a self,
+        session: &'a Session,
+        recording: &'a Recording,
+    ) -> Option<Sample<'a>> {
         let raw = RawRecord::first(&self.bytes, recording.endian, self.offset).ok()?;
         let sample = Sample::new(session, RecordRef::new(raw, recording), self.taken)?;
         Some(sample.with_later(self.user.as_deref().unwrap_or_default(), &self.kernel))
@@ -59,23 +63,43 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Adds a waiting sample.
-    pub(crate) fn add(&mut self, record: &RecordRef<'_>, taken: Taken, cookie: u64, session: &Session) {
+    pub(crate) fn add(
+        &mut self,
+        record: &RecordRef<'_>,
+        taken: Taken,
+        cookie: u64,
+        session: &Session,
+    ) {
         let number = self.next;
         self.next = number.saturating_add(1);
         let kernel = session.kernel().clone();
         let (bytes, offset) = (record.bytes.to_vec(), record.offset);
-        let waits = Waits { number, bytes, offset, taken, cookie, kernel, user: None };
-        let tid = record.sample_view().and_then(|sample| sample.tid()).map(|tid| tid.tid);
+        let waits = Waits {
+            number,
+            bytes,
+            offset,
+            taken,
+            cookie,
+            kernel,
+            user: None,
+        };
+        let tid = record
+            .sample_view()
+            .and_then(|sample| sample.tid())
+            .map(|tid| tid.tid);
         self.held = self.held.saturating_add(waits.weight());
         self.by_tid.entry(tid).or_default().push_back(waits);
         self.order.insert(number, tid);
         while self.held > MOST && self.release_oldest() {}
     }
 
-    /// Assigns `user` to all samples of the thread that wait for `cookie`. Samples that wait for another cookie stop
-    /// waiting, because the thread has returned to user mode since. Returns false if no sample waited for `cookie`.
+    /// Assigns `user` to all samples of the thread that wait for `cookie`. Samples that wait for
+    /// another cookie stop waiting, because the thread has returned to user mode since. Returns
+    /// false if no sample waited for `cookie`.
     pub(crate) fn join(&mut self, tid: Option<u32>, cookie: u64, user: &[u64]) -> bool {
-        let Some(all) = self.by_tid.remove(&tid) else { return false };
+        let Some(all) = self.by_tid.remove(&tid) else {
+            return false;
+        };
         let mut is_wanted = false;
         for mut waits in all {
             if waits.cookie == cookie {
@@ -99,7 +123,9 @@ impl Waiting {
     }
 
     fn release_oldest(&mut self) -> bool {
-        let Some((_, tid)) = self.order.pop_first() else { return false };
+        let Some((_, tid)) = self.order.pop_first() else {
+            return false;
+        };
         if let Some(waits) = self.by_tid.get_mut(&tid).and_then(VecDeque::pop_front) {
             self.release(waits);
         }

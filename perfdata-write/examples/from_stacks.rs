@@ -1,16 +1,20 @@
-//! Converts stacks in the text format of flame graph tools to a recording. Each line contains the names of the
-//! functions from the outermost to the innermost, separated by `;`, and the number of times that the stack occurred.
+//! Converts stacks in the text format of flame graph tools to a recording. Each line contains the
+//! names of the functions from the outermost to the innermost, separated by `;`, and the number of
+//! times that the stack occurred.
 //!
 //!     printf 'main;work;sort 3\nmain;print 1\n' > stacks.txt
 //!     cargo run -p perfdata-write --example from_stacks -- stacks.txt stacks.data /tmp/perf-4242.map
 //!     perf report -i stacks.data
 //!
-//! The names are written to a map file in the format that JIT compilers write for perf. perf expects this file name.
+//! The names are written to a map file in the format that JIT compilers write for perf. perf
+//! expects this file name.
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, fs::File};
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType, SoftwareEvent};
-use perfdata_core::record::{Body, CallchainContext, Comm, CpuMode, Mmap, Record, Sample, SampleId, Tid};
+use perfdata_core::record::{
+    Body, CallchainContext, Comm, CpuMode, Mmap, Record, Sample, SampleId, Tid,
+};
 use perfdata_core::wire::Text;
 use perfdata_core::{Endian, Event, Recording};
 use perfdata_write::FileWriter;
@@ -41,18 +45,39 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut writer = FileWriter::create(File::create(output)?, &recording)?;
     let tid = Tid { pid: PID, tid: PID };
-    let trailer = SampleId { tid: Some(tid), time: Some(0), ..SampleId::default() };
-    let comm = Comm { pid: PID, tid: PID, comm: Text::padded(b"stacks", 8) };
+    let trailer = SampleId {
+        tid: Some(tid),
+        time: Some(0),
+        ..SampleId::default()
+    };
+    let comm = Comm {
+        pid: PID,
+        tid: PID,
+        comm: Text::padded(b"stacks", 8),
+    };
     writer.write(&Record::new(Body::Comm(comm)).with_sample_id(trailer.clone()))?;
     // perf reads the names of anonymous code from a map file of the process.
     let (len, filename) = (1 << 30, Text::padded(b"//anon", 8));
-    let mmap = Mmap { pid: PID, tid: PID, addr: CODE, len, pgoff: CODE, filename };
-    writer.write(&Record::new(Body::Mmap(mmap)).with_misc(CpuMode::USER.0).with_sample_id(trailer))?;
+    let mmap = Mmap {
+        pid: PID,
+        tid: PID,
+        addr: CODE,
+        len,
+        pgoff: CODE,
+        filename,
+    };
+    writer.write(
+        &Record::new(Body::Mmap(mmap))
+            .with_misc(CpuMode::USER.0)
+            .with_sample_id(trailer),
+    )?;
 
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
     let mut time = 0;
     for line in stacks.lines().filter(|line| !line.trim().is_empty()) {
-        let (names, count) = line.rsplit_once(' ').ok_or_else(|| format!("no count: {line}"))?;
+        let (names, count) = line
+            .rsplit_once(' ')
+            .ok_or_else(|| format!("no count: {line}"))?;
         let mut chain: Vec<u64> = names
             .split(';')
             .map(|name| {

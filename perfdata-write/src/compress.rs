@@ -1,4 +1,5 @@
-//! Compressed records, as `perf record -z` writes them (tools/perf/builtin-record.c, zstd_compress).
+//! Compressed records, as `perf record -z` writes them (tools/perf/builtin-record.c,
+//! zstd_compress).
 
 use std::io;
 
@@ -9,8 +10,9 @@ use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Result};
 
-/// Packs records into compressed records. The content is either one zstd stream, which is flushed after each push, so
-/// that a reader can decode every record when it arrives, and which never ends; or a sequence of frames.
+/// Packs records into compressed records. The content is either one zstd stream, which is flushed
+/// after each push, so that a reader can decode every record when it arrives, and which never ends;
+/// or a sequence of frames.
 pub struct Compressor {
     encoder: Encoder<'static>,
     kind: RecordType,
@@ -21,20 +23,27 @@ pub struct Compressor {
 
 impl std::fmt::Debug for Compressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Compressor").field("kind", &self.kind).field("plain", &self.plain).finish()
+        f.debug_struct("Compressor")
+            .field("kind", &self.kind)
+            .field("plain", &self.plain)
+            .finish()
     }
 }
 
-/// The highest level for which zstd chooses the sizes of its tables. Above this level, it would use up to 700 MB, and
-/// the level may be an arbitrary number in a recording.
+/// The highest level for which zstd chooses the sizes of its tables. Above this level, it would use
+/// up to 700 MB, and the level may be an arbitrary number in a recording.
 const FREE_LEVEL: i32 = 8;
 
 /// Table sizes above this level, as powers of two: the window in bytes, the others in words.
-const TABLES: [CParameter; 3] = [CParameter::WindowLog(21), CParameter::HashLog(22), CParameter::ChainLog(22)];
+const TABLES: [CParameter; 3] = [
+    CParameter::WindowLog(21),
+    CParameter::HashLog(22),
+    CParameter::ChainLog(22),
+];
 
 impl Compressor {
-    /// Returns a compressor that writes one stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order
-    /// `endian`, at zstd's `level`. Above level 8 its tables use at most about 40 MB.
+    /// Returns a compressor that writes one stream of `kind` records (COMPRESSED or COMPRESSED2) in
+    /// byte order `endian`, at zstd's `level`. Above level 8 its tables use at most about 40 MB.
     ///
     /// # Errors
     /// zstd rejects the level.
@@ -42,7 +51,10 @@ impl Compressor {
         let mut new = Self::of_frames(kind, endian, level)?;
         if level > FREE_LEVEL {
             let set = |table| new.encoder.set_parameter(table);
-            TABLES.into_iter().try_for_each(set).map_err(Error::io("zstd encoder"))?;
+            TABLES
+                .into_iter()
+                .try_for_each(set)
+                .map_err(Error::io("zstd encoder"))?;
         }
         Ok(new)
     }
@@ -53,12 +65,18 @@ impl Compressor {
     /// zstd rejects the level.
     pub(crate) fn of_frames(kind: RecordType, endian: Endian, level: i32) -> Result<Self> {
         let encoder = Encoder::new(level).map_err(Error::io("zstd encoder"))?;
-        Ok(Compressor { encoder, kind, endian, plain: 0, compressed: 0 })
+        Ok(Compressor {
+            encoder,
+            kind,
+            endian,
+            plain: 0,
+            compressed: 0,
+        })
     }
 
-    /// Compresses `plain`, which contains whole records or parts of them, and passes the compressed records to `sink`.
-    /// `plain` must not be longer than `mmap_len` of the COMPRESSED feature: this is the size of the reader's buffer
-    /// for one record.
+    /// Compresses `plain`, which contains whole records or parts of them, and passes the compressed
+    /// records to `sink`. `plain` must not be longer than `mmap_len` of the COMPRESSED feature:
+    /// this is the size of the reader's buffer for one record.
     ///
     /// # Errors
     /// The errors of `sink` and of zstd.
@@ -100,8 +118,8 @@ impl Compressor {
         encoder.finish(output, true)
     }
 
-    /// Compresses `plain`. Then `complete` writes the data that zstd still buffers, as far as the output has space for
-    /// it, and returns the number of bytes that remain.
+    /// Compresses `plain`. Then `complete` writes the data that zstd still buffers, as far as the
+    /// output has space for it, and returns the number of bytes that remain.
     fn compress<E: From<Error>>(
         &mut self,
         plain: &[u8],
@@ -122,8 +140,10 @@ impl Compressor {
             };
             let len = output.pos();
             if len > 0 {
-                let bytes =
-                    self.record(payload.get(..len).unwrap_or_default()).encode(self.endian).map_err(Error::from)?;
+                let bytes = self
+                    .record(payload.get(..len).unwrap_or_default())
+                    .encode(self.endian)
+                    .map_err(Error::from)?;
                 self.compressed = self.compressed.saturating_add(bytes.len() as u64);
                 sink(&RawRecord::first(&bytes, self.endian, 0).map_err(Error::from)?)?;
             }
@@ -134,8 +154,8 @@ impl Compressor {
         }
     }
 
-    /// Returns the compression ratio as in the COMPRESSED feature: plain bytes for each byte of the compressed records
-    /// including headers, rounded; 0 before the first push.
+    /// Returns the compression ratio as in the COMPRESSED feature: plain bytes for each byte of the
+    /// compressed records including headers, rounded; 0 before the first push.
     pub fn ratio(&self) -> u32 {
         ratio(self.plain, self.compressed)
     }
@@ -145,8 +165,8 @@ impl Compressor {
         (self.plain, self.compressed)
     }
 
-    /// Returns the maximum payload of a record in bytes. The size of a record has 16 bits, and for COMPRESSED2 it is a
-    /// multiple of 8.
+    /// Returns the maximum payload of a record in bytes. The size of a record has 16 bits, and for
+    /// COMPRESSED2 it is a multiple of 8.
     fn room(&self) -> usize {
         match self.kind {
             RecordType::COMPRESSED2 => 65_528 - 16,
@@ -160,16 +180,31 @@ impl Compressor {
             RecordType::COMPRESSED2 => Body::Compressed2(Compressed2 {
                 data_size: payload.len() as u64,
                 data,
-                padding: Rest(vec![0; payload.len().next_multiple_of(8).saturating_sub(payload.len())]),
+                padding: Rest(vec![
+                    0;
+                    payload
+                        .len()
+                        .next_multiple_of(8)
+                        .saturating_sub(payload.len())
+                ]),
             }),
             _ => Body::Compressed(Compressed { data }),
         };
-        Record { kind: self.kind, misc: 0, body, tail: Vec::new(), sample_id: None }
+        Record {
+            kind: self.kind,
+            misc: 0,
+            body,
+            tail: Vec::new(),
+            sample_id: None,
+        }
     }
 }
 
 /// Returns plain bytes for each byte of the records, rounded; 0 before the first record.
 pub(crate) fn ratio(plain: u64, compressed: u64) -> u32 {
-    let rounded = plain.saturating_add(compressed / 2).checked_div(compressed).unwrap_or(0);
+    let rounded = plain
+        .saturating_add(compressed / 2)
+        .checked_div(compressed)
+        .unwrap_or(0);
     u32::try_from(rounded).unwrap_or(u32::MAX)
 }

@@ -40,12 +40,15 @@ pub enum Error {
         missing: u64,
     },
     /// A payload without a record, or more payload than its record declares.
-    #[error("{len} payload bytes without a record: only an AUXTRACE or HEADER_TRACING_DATA record has a payload")]
+    #[error(
+        "{len} payload bytes without a record: only an AUXTRACE or HEADER_TRACING_DATA record has a payload"
+    )]
     NoRecord {
         /// Number of excess bytes.
         len: u64,
     },
-    /// A record cannot be encoded in a stream that contains only records, because its events are not known.
+    /// A record cannot be encoded in a stream that contains only records, because its events are
+    /// not known.
     #[error("a stream without metadata has no events to encode the record")]
     NoEvents,
     /// A section is too large for a record of a pipe.
@@ -74,8 +77,11 @@ pub enum Error {
         /// The feature's name.
         name: String,
     },
-    /// A changed recording cannot be written, because parts of its file share bytes and cannot be moved.
-    #[error("{part} changed its size from {planned} to {actual} bytes in a damaged file whose parts overlap")]
+    /// A changed recording cannot be written, because parts of its file share bytes and cannot be
+    /// moved.
+    #[error(
+        "{part} changed its size from {planned} to {actual} bytes in a damaged file whose parts overlap"
+    )]
     Overlap {
         /// The part that changed.
         part: Part,
@@ -87,12 +93,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns a function for `map_err`, which adds the part that was being written to an error of the system.
+    /// Returns a function for `map_err`, which adds the part that was being written to an error of
+    /// the system.
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Error {
         move |source| Error::Io { what, source }
     }
 }
 
 fn name(endian: Endian) -> &'static str {
-    if endian == Endian::Little { "little-endian" } else { "big-endian" }
+    if endian == Endian::Little {
+        "little-endian"
+    } else {
+        "big-endian"
+    }
 }

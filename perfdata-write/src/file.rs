@@ -20,8 +20,8 @@ use crate::plan::FilePlan;
 /// Size of the output buffer in bytes. Larger blocks are written directly.
 pub(crate) const BLOCK: usize = 256 << 10;
 
-/// Writes a file. [`create`](FileWriter::create) or [`begin`](Self::begin) writes the parts before the records, then come the records, and
-/// [`finish`](Self::finish) writes the rest.
+/// Writes a file. [`create`](FileWriter::create) or [`begin`](Self::begin) writes the parts before
+/// the records, then come the records, and [`finish`](Self::finish) writes the rest.
 pub struct FileWriter<'a, W: Write + Seek> {
     out: BufWriter<W>,
     /// Offset of the next byte.
@@ -54,12 +54,17 @@ impl<W: Write + Seek> FileWriter<'static, W> {
 }
 
 impl<'a, W: Write + Seek> FileWriter<'a, W> {
-    /// Starts a file with the layout in `plan`. Bytes in gaps are copied from `gaps`, the file that the plan was made
-    /// from.
+    /// Starts a file with the layout in `plan`. Bytes in gaps are copied from `gaps`, the file that
+    /// the plan was made from.
     ///
     /// # Errors
     /// The output cannot be written, or an attribute cannot be encoded.
-    pub fn begin(out: W, plan: FilePlan, recording: &Recording, gaps: &'a dyn Source) -> Result<Self> {
+    pub fn begin(
+        out: W,
+        plan: FilePlan,
+        recording: &Recording,
+        gaps: &'a dyn Source,
+    ) -> Result<Self> {
         let mut writer = FileWriter {
             out: BufWriter::with_capacity(BLOCK, out),
             here: 0,
@@ -75,27 +80,41 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         if !writer.plan.pinned {
             writer.plan.settle_events(recording);
         }
-        while let Some(step) = writer.plan.steps.get(writer.done).copied().filter(|step| step.part != Part::Data) {
+        while let Some(step) = writer
+            .plan
+            .steps
+            .get(writer.done)
+            .copied()
+            .filter(|step| step.part != Part::Data)
+        {
             writer.step(step, recording)?;
         }
         if let Some(data) = writer.plan.steps.get(writer.done).copied() {
             writer.go_to(data)?;
         }
-        writer.placed.insert(Part::Data, FileSection { offset: writer.here, size: 0 });
+        writer.placed.insert(
+            Part::Data,
+            FileSection {
+                offset: writer.here,
+                size: 0,
+            },
+        );
         Ok(writer)
     }
 
     /// Writes a record of one of the events that were passed to [`begin`](Self::begin).
     ///
     /// # Errors
-    /// A reader would not return the same record: see [`Record::encode_for`]. The output cannot be written.
+    /// A reader would not return the same record: see [`Record::encode_for`]. The output cannot be
+    /// written.
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let bytes = self.incoming.encode(record)?;
         self.record(&RawRecord::first(&bytes, self.endian, 0)?)
     }
 
-    /// Completes the file: writes the parts after the records, and the header. `recording` must have the events that
-    /// were passed to [`begin`](Self::begin), unless the plan puts them last. Its features may have changed since.
+    /// Completes the file: writes the parts after the records, and the header. `recording` must
+    /// have the events that were passed to [`begin`](Self::begin), unless the plan puts them last.
+    /// Its features may have changed since.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -106,14 +125,25 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             self.incoming.end()?;
         }
         let data = self.placed.get(&Part::Data).copied().unwrap_or_default();
-        let data = FileSection { size: self.here.saturating_sub(data.offset), ..data };
+        let data = FileSection {
+            size: self.here.saturating_sub(data.offset),
+            ..data
+        };
         self.placed.insert(Part::Data, data);
-        if let Some(step) = self.plan.steps.iter().copied().find(|step| step.part == Part::Data) {
+        if let Some(step) = self
+            .plan
+            .steps
+            .iter()
+            .copied()
+            .find(|step| step.part == Part::Data)
+        {
             self.check_pinned(step, data.size)?;
         }
         if self.auxtrace_index_is_stale(&recording, data) {
             let index = std::mem::take(&mut self.auxtrace).into();
-            recording.to_mut().set_feature(FeatureId::AUXTRACE, Feature::AuxtraceIndex(index))?;
+            recording
+                .to_mut()
+                .set_feature(FeatureId::AUXTRACE, Feature::AuxtraceIndex(index))?;
         }
         self.check_room(&recording)?;
         if !self.plan.pinned {
@@ -122,17 +152,23 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 self.plan.settle_events(&recording);
             }
         }
-        let data_step = self.plan.steps.iter().position(|step| step.part == Part::Data);
+        let data_step = self
+            .plan
+            .steps
+            .iter()
+            .position(|step| step.part == Part::Data);
         self.done = data_step.map_or(self.done, |at| at.saturating_add(1));
         while let Some(step) = self.plan.steps.get(self.done).copied() {
             self.step(step, &recording)?;
         }
         self.rewrite_places(&recording)?;
-        self.out.into_inner().map_err(|e| Error::io("file")(e.into_error()))
+        self.out
+            .into_inner()
+            .map_err(|e| Error::io("file")(e.into_error()))
     }
 
-    /// Returns whether the AUXTRACE index must be written again. It contains offsets in the file, which are wrong if
-    /// the records moved or changed. A stream had no index.
+    /// Returns whether the AUXTRACE index must be written again. It contains offsets in the file,
+    /// which are wrong if the records moved or changed. A stream had no index.
     fn auxtrace_index_is_stale(&self, recording: &Recording, data: FileSection) -> bool {
         match &self.plan.found {
             None => !self.auxtrace.is_empty(),
@@ -155,16 +191,28 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 self.put("file header", &bytes)?;
             }
             Part::FeatureTable => {
-                let entries = recording.features.len().saturating_add(self.plan.lost_entries(recording).count());
-                self.put("feature table", &vec![0; entries.saturating_mul(FileSection::SIZE as usize)])?;
+                let entries = recording
+                    .features
+                    .len()
+                    .saturating_add(self.plan.lost_entries(recording).count());
+                self.put(
+                    "feature table",
+                    &vec![0; entries.saturating_mul(FileSection::SIZE as usize)],
+                )?;
             }
             Part::Attrs => {
                 let room = self.attr_room(recording)?.saturating_add(FileSection::SIZE);
-                let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(recording.events.len());
+                let room = usize::try_from(room)
+                    .unwrap_or(usize::MAX)
+                    .saturating_mul(recording.events.len());
                 self.put("attributes", &vec![0; room])?;
             }
             Part::Ids(event) => {
-                let ids = recording.events.get(event).map(|event| &event.ids[..]).unwrap_or_default();
+                let ids = recording
+                    .events
+                    .get(event)
+                    .map(|event| &event.ids[..])
+                    .unwrap_or_default();
                 self.put("event IDs", &encode_words(ids, self.endian))?;
             }
             Part::EventTypes => {
@@ -177,7 +225,11 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 self.put("event types", &bytes)?;
             }
             Part::Feature(id) => {
-                let bytes = recording.features.get(&id).map(Vec::as_slice).unwrap_or_default();
+                let bytes = recording
+                    .features
+                    .get(&id)
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
                 self.put("feature section", bytes)?;
             }
             Part::Data => {}
@@ -185,17 +237,26 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         let size = self.here.saturating_sub(start);
         self.check_pinned(step, size)?;
         if step.part != Part::Gap {
-            self.placed.insert(step.part, FileSection { offset: start, size });
+            self.placed.insert(
+                step.part,
+                FileSection {
+                    offset: start,
+                    size,
+                },
+            );
         }
         Ok(())
     }
 
-    /// Overwrites the parts that depend on the offsets of others: feature table, attributes, header.
+    /// Overwrites the parts that depend on the offsets of others: feature table, attributes,
+    /// header.
     fn rewrite_places(&mut self, recording: &Recording) -> Result<()> {
         let table = self.table(recording);
         if let Some(place) = self.placed.get(&Part::FeatureTable).copied() {
             let mut bytes = Vec::new();
-            table.iter().try_for_each(|(_, section)| section.encode_into(&mut bytes, self.endian))?;
+            table
+                .iter()
+                .try_for_each(|(_, section)| section.encode_into(&mut bytes, self.endian))?;
             self.rewrite("feature table", place, &bytes)?;
         }
         if let Some(place) = self.placed.get(&Part::Attrs).copied() {
@@ -209,15 +270,28 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         Ok(())
     }
 
-    fn header(&self, recording: &Recording, table: &[(FeatureId, FileSection)]) -> Result<FileHeader> {
-        let mut header = FileHeader { magic: recording.magic, ..self.plan.header(recording) };
+    fn header(
+        &self,
+        recording: &Recording,
+        table: &[(FeatureId, FileSection)],
+    ) -> Result<FileHeader> {
+        let mut header = FileHeader {
+            magic: recording.magic,
+            ..self.plan.header(recording)
+        };
         header.attr_size = self.attr_room(recording)?.saturating_add(FileSection::SIZE);
         if let Some(found) = &self.plan.found {
-            // In a truncated or unfinished file, sizes in the header do not match the data. They are preserved, so that
-            // the output is also recognized as truncated or unfinished.
-            let adjust = |section: FileSection, part: Part| match (found.place(part), self.placed.get(&part)) {
+            // In a truncated or unfinished file, sizes in the header do not match the data. They
+            // are preserved, so that the output is also recognized as truncated or unfinished.
+            let adjust = |section: FileSection, part: Part| match (
+                found.place(part),
+                self.placed.get(&part),
+            ) {
                 (Some(was), Some(is)) if was.size == section.size => *is,
-                (Some(_), Some(is)) => FileSection { offset: is.offset, ..section },
+                (Some(_), Some(is)) => FileSection {
+                    offset: is.offset,
+                    ..section
+                },
                 _ => section,
             };
             header.attrs = adjust(header.attrs, Part::Attrs);
@@ -232,9 +306,17 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
                 header.event_types = FileSection::default();
             }
         }
-        let unexplained = self.plan.found.as_ref().is_some_and(|found| found.unexplained) && table.is_empty();
+        let unexplained = self
+            .plan
+            .found
+            .as_ref()
+            .is_some_and(|found| found.unexplained)
+            && table.is_empty();
         if header.features.is_some() && !unexplained {
-            header.features = Some(FeatureBitmap::of(table.iter().map(|(id, _)| *id), self.plan.words()));
+            header.features = Some(FeatureBitmap::of(
+                table.iter().map(|(id, _)| *id),
+                self.plan.words(),
+            ));
         }
         Ok(header)
     }
@@ -242,32 +324,65 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     /// Returns the entries of the feature table in ascending order.
     fn table(&self, recording: &Recording) -> Vec<(FeatureId, FileSection)> {
         let found = |id: FeatureId| {
-            let table = self.plan.found.as_ref().map(|found| found.table.as_slice()).unwrap_or_default();
-            table.iter().find(|entry| entry.0 == id).map(|entry| entry.1)
+            let table = self
+                .plan
+                .found
+                .as_ref()
+                .map(|found| found.table.as_slice())
+                .unwrap_or_default();
+            table
+                .iter()
+                .find(|entry| entry.0 == id)
+                .map(|entry| entry.1)
         };
         let mut table: Vec<_> = recording
             .features
             .keys()
-            .map(|&id| match (self.placed.get(&Part::Feature(id)), found(id)) {
-                (Some(place), Some(was)) if place.size == 0 && was.size == 0 => {
-                    (id, FileSection { offset: self.moved(was.offset), size: 0 })
-                }
-                (Some(place), _) => (id, *place),
-                (None, Some(was)) => (id, FileSection { offset: self.moved(was.offset), ..was }),
-                (None, None) => (id, FileSection { offset: self.here, size: 0 }),
-            })
+            .map(
+                |&id| match (self.placed.get(&Part::Feature(id)), found(id)) {
+                    (Some(place), Some(was)) if place.size == 0 && was.size == 0 => (
+                        id,
+                        FileSection {
+                            offset: self.moved(was.offset),
+                            size: 0,
+                        },
+                    ),
+                    (Some(place), _) => (id, *place),
+                    (None, Some(was)) => (
+                        id,
+                        FileSection {
+                            offset: self.moved(was.offset),
+                            ..was
+                        },
+                    ),
+                    (None, None) => (
+                        id,
+                        FileSection {
+                            offset: self.here,
+                            size: 0,
+                        },
+                    ),
+                },
+            )
             .collect();
-        // Sections that could not be read have moved as well. An offset after the end of the file would hide the whole
-        // table.
-        table.extend(
-            self.plan
-                .lost_entries(recording)
-                .map(|(id, was)| (id, FileSection { offset: self.moved(was.offset), ..was })),
-        );
+        // Sections that could not be read have moved as well. An offset after the end of the file
+        // would hide the whole table.
+        table.extend(self.plan.lost_entries(recording).map(|(id, was)| {
+            (
+                id,
+                FileSection {
+                    offset: self.moved(was.offset),
+                    ..was
+                },
+            )
+        }));
         table.sort_by_key(|entry| entry.0);
-        // Readers recognize the table by an entry with an offset after it. In a damaged file, the remaining sections
-        // may all be empty, and offsets of empty sections are arbitrary.
-        let table_start = self.placed.get(&Part::FeatureTable).map_or(self.here, |place| place.offset);
+        // Readers recognize the table by an entry with an offset after it. In a damaged file, the
+        // remaining sections may all be empty, and offsets of empty sections are arbitrary.
+        let table_start = self
+            .placed
+            .get(&Part::FeatureTable)
+            .map_or(self.here, |place| place.offset);
         let is_behind = |place: &FileSection| (table_start..=self.here).contains(&place.offset);
         if !table.iter().any(|(_, place)| is_behind(place))
             && let Some((_, empty)) = table.iter_mut().find(|(_, place)| place.size == 0)
@@ -277,42 +392,65 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         table
     }
 
-    /// Converts an offset in the original file to the output: it moves with the part that contains it.
+    /// Converts an offset in the original file to the output: it moves with the part that contains
+    /// it.
     fn moved(&self, offset: u64) -> u64 {
-        let regions = self.plan.found.as_ref().map(|found| found.regions.as_slice()).unwrap_or_default();
-        let holder = regions.iter().rev().find(|r| r.part != Part::Gap && r.place.offset <= offset);
+        let regions = self
+            .plan
+            .found
+            .as_ref()
+            .map(|found| found.regions.as_slice())
+            .unwrap_or_default();
+        let holder = regions
+            .iter()
+            .rev()
+            .find(|r| r.part != Part::Gap && r.place.offset <= offset);
         match holder.and_then(|r| Some((r.place.offset, self.placed.get(&r.part)?.offset))) {
             Some((was, is)) => is.wrapping_add(offset.wrapping_sub(was)),
             None => offset,
         }
     }
 
-    /// Returns the size of an attribute in the file, in bytes: as in the original file, or that of the longest
-    /// attribute; the current size if there are no attributes.
+    /// Returns the size of an attribute in the file, in bytes: as in the original file, or that of
+    /// the longest attribute; the current size if there are no attributes.
     fn attr_room(&self, recording: &Recording) -> Result<u64> {
-        let mut room =
-            self.plan.found.as_ref().map_or(0, |found| found.header.attr_size.saturating_sub(FileSection::SIZE));
+        let mut room = self.plan.found.as_ref().map_or(0, |found| {
+            found.header.attr_size.saturating_sub(FileSection::SIZE)
+        });
         for event in recording.events.iter() {
             room = room.max(event.attr.encode(self.endian)?.len() as u64);
         }
-        Ok(if room == 0 { u64::from(Attr::KNOWN_SIZE) } else { room })
+        Ok(if room == 0 {
+            u64::from(Attr::KNOWN_SIZE)
+        } else {
+            room
+        })
     }
 
     fn attrs(&self, recording: &Recording) -> Result<Vec<u8>> {
         let room = self.attr_room(recording)?;
         let mut bytes = Vec::new();
         // For an event without IDs, perf writes the offset where its IDs would be.
-        let mut running = Self::ids_start(recording.events.len(), |part| self.placed.get(&part).copied());
+        let mut running = Self::ids_start(recording.events.len(), |part| {
+            self.placed.get(&part).copied()
+        });
         let found = self.plan.found.as_ref();
-        let mut running_found = found.map(|found| Self::ids_start(found.ids.len(), |part| found.place(part)));
+        let mut running_found =
+            found.map(|found| Self::ids_start(found.ids.len(), |part| found.place(part)));
         for (at, event) in recording.events.iter().enumerate() {
             bytes.extend(encode_attr(&event.attr, room, self.endian)?);
             let found = found.and_then(|found| found.ids.get(at));
             let elsewhere = found.filter(|was| was.size == 0 && Some(was.offset) != running_found);
             let place = match (self.placed.get(&Part::Ids(at)), elsewhere) {
                 (Some(place), _) => *place,
-                (None, Some(was)) => FileSection { offset: self.moved(was.offset), size: 0 },
-                (None, None) => FileSection { offset: running, size: 0 },
+                (None, Some(was)) => FileSection {
+                    offset: self.moved(was.offset),
+                    size: 0,
+                },
+                (None, None) => FileSection {
+                    offset: running,
+                    size: 0,
+                },
             };
             running_found = found.and_then(FileSection::end);
             running = place.offset.wrapping_add(place.size);
@@ -324,27 +462,43 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     /// Returns the actual or potential offset of the first IDs, which precede the attributes.
     fn ids_start(events: usize, place: impl Fn(Part) -> Option<FileSection>) -> u64 {
         let ids = (0..events).find_map(|event| place(Part::Ids(event)));
-        ids.or_else(|| place(Part::Attrs)).unwrap_or_default().offset
+        ids.or_else(|| place(Part::Attrs))
+            .unwrap_or_default()
+            .offset
     }
 
-    /// Returns an error if feature sections were added to a file that cannot contain any. Sections follow the records:
-    /// without the size of the records in the header, or without a bitmap, readers would interpret sections as records.
+    /// Returns an error if feature sections were added to a file that cannot contain any. Sections
+    /// follow the records: without the size of the records in the header, or without a bitmap,
+    /// readers would interpret sections as records.
     fn check_room(&self, recording: &Recording) -> Result<()> {
-        let Some(found) = &self.plan.found else { return Ok(()) };
-        let is_unfinished = found.place(Part::Data).is_some_and(|data| data.size != found.header.data.size);
+        let Some(found) = &self.plan.found else {
+            return Ok(());
+        };
+        let is_unfinished = found
+            .place(Part::Data)
+            .is_some_and(|data| data.size != found.header.data.size);
         let has_room = found.place(Part::FeatureTable).is_some()
             || !is_unfinished && !found.unexplained && found.header.features.is_some();
         match recording.features.keys().next() {
-            Some(&id) if !has_room => Err(Error::Unfinished { name: id.to_string() }),
+            Some(&id) if !has_room => Err(Error::Unfinished {
+                name: id.to_string(),
+            }),
             _ => Ok(()),
         }
     }
 
     /// Returns an error if a part with a fixed offset changed its size.
     fn check_pinned(&self, step: Region, actual: u64) -> Result<()> {
-        let Region { part, place: FileSection { size: planned, .. } } = step;
+        let Region {
+            part,
+            place: FileSection { size: planned, .. },
+        } = step;
         if self.plan.pinned && part != Part::Gap && planned != actual {
-            return Err(Error::Overlap { part, planned, actual });
+            return Err(Error::Overlap {
+                part,
+                planned,
+                actual,
+            });
         }
         Ok(())
     }
@@ -374,25 +528,37 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
     #[inline]
     fn put(&mut self, what: &'static str, bytes: &[u8]) -> Result<()> {
         if std::mem::take(&mut self.is_ahead) {
-            self.out.seek(SeekFrom::Start(self.here)).map_err(Error::io(what))?;
+            self.out
+                .seek(SeekFrom::Start(self.here))
+                .map_err(Error::io(what))?;
         }
         self.out.write_all(bytes).map_err(Error::io(what))?;
         self.here = self.here.saturating_add(bytes.len() as u64);
         Ok(())
     }
 
-    /// Seeks to the offset of the part if parts of the file overlap. Otherwise, each part follows the previous one.
+    /// Seeks to the offset of the part if parts of the file overlap. Otherwise, each part follows
+    /// the previous one.
     fn go_to(&mut self, step: Region) -> Result<()> {
         if self.plan.pinned {
-            self.here = self.out.seek(SeekFrom::Start(step.place.offset)).map_err(Error::io("file"))?;
+            self.here = self
+                .out
+                .seek(SeekFrom::Start(step.place.offset))
+                .map_err(Error::io("file"))?;
         }
         Ok(())
     }
 
     fn rewrite(&mut self, what: &'static str, place: FileSection, bytes: &[u8]) -> Result<()> {
-        self.out.seek(SeekFrom::Start(place.offset)).map_err(Error::io(what))?;
-        let room = usize::try_from(place.size).unwrap_or(usize::MAX).min(bytes.len());
-        self.out.write_all(bytes.get(..room).unwrap_or(bytes)).map_err(Error::io(what))
+        self.out
+            .seek(SeekFrom::Start(place.offset))
+            .map_err(Error::io(what))?;
+        let room = usize::try_from(place.size)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        self.out
+            .write_all(bytes.get(..room).unwrap_or(bytes))
+            .map_err(Error::io(what))
     }
 }
 
@@ -402,7 +568,10 @@ impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
         self.incoming.record(record)?;
         if record.kind == RecordType::AUXTRACE {
             let size = record.bytes.len() as u64;
-            self.auxtrace.push(AuxtraceIndexEntry { file_offset: self.here, size });
+            self.auxtrace.push(AuxtraceIndexEntry {
+                file_offset: self.here,
+                size,
+            });
         }
         self.put("record", record.bytes)
     }
@@ -429,13 +598,16 @@ impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
     }
 }
 
-/// Encodes an attribute in `room` bytes. All attributes of a file have the same size: a shorter one is padded with
-/// zeros, as a newer perf would have written it.
+/// Encodes an attribute in `room` bytes. All attributes of a file have the same size: a shorter one
+/// is padded with zeros, as a newer perf would have written it.
 fn encode_attr(attr: &Attr, room: u64, endian: Endian) -> Result<Vec<u8>> {
     let mut bytes = attr.encode(endian)?;
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     if bytes.len() < room {
-        let grown = Attr { size: u32::try_from(room).unwrap_or(u32::MAX), ..attr.clone() };
+        let grown = Attr {
+            size: u32::try_from(room).unwrap_or(u32::MAX),
+            ..attr.clone()
+        };
         bytes = grown.encode(endian)?;
         bytes.resize(room, 0);
     }

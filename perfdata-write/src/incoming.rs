@@ -1,4 +1,5 @@
-//! Checks of the input of a writer: records in the recording's byte order, each followed by its whole payload.
+//! Checks of the input of a writer: records in the recording's byte order, each followed by its
+//! whole payload.
 
 use perfdata_core::record::{RawRecord, Record};
 use perfdata_core::{Endian, Events, Recording};
@@ -16,7 +17,11 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     pub(crate) fn new(recording: &Recording) -> Self {
-        Incoming { endian: recording.endian, events: recording.events.clone(), missing: None }
+        Incoming {
+            endian: recording.endian,
+            events: recording.events.clone(),
+            missing: None,
+        }
     }
 
     pub(crate) fn endian(&self) -> Endian {
@@ -48,13 +53,24 @@ impl Incoming {
 
     #[inline]
     fn order(&self, found: Endian) -> Result<()> {
-        if found == self.endian { Ok(()) } else { Err(Error::ByteOrder { found, expected: self.endian }) }
+        if found == self.endian {
+            Ok(())
+        } else {
+            Err(Error::ByteOrder {
+                found,
+                expected: self.endian,
+            })
+        }
     }
 
     pub(crate) fn payload(&mut self, bytes: &[u8]) -> Result<()> {
         let len = bytes.len() as u64;
-        let Some((_, missing)) = &mut self.missing else { return Err(Error::NoRecord { len }) };
-        *missing = missing.checked_sub(len).ok_or(Error::NoRecord { len: len.saturating_sub(*missing) })?;
+        let Some((_, missing)) = &mut self.missing else {
+            return Err(Error::NoRecord { len });
+        };
+        *missing = missing.checked_sub(len).ok_or(Error::NoRecord {
+            len: len.saturating_sub(*missing),
+        })?;
         if *missing == 0 {
             self.missing = None;
         }
@@ -71,7 +87,10 @@ impl Incoming {
     pub(crate) fn end(&self) -> Result<()> {
         match &self.missing {
             None => Ok(()),
-            Some((kind, missing)) => Err(Error::NoPayload { kind: kind.clone(), missing: *missing }),
+            Some((kind, missing)) => Err(Error::NoPayload {
+                kind: kind.clone(),
+                missing: *missing,
+            }),
         }
     }
 }

@@ -7,10 +7,11 @@
 //!     plan ──────┘
 //! ```
 //!
-//! A writer takes the model ([`Recording`](perfdata_core::Recording)) and then a stream of records ([`RecordSink`]). A
-//! plan ([`FilePlan`], [`PipePlan`]) determines the order and the offsets of the parts. It follows either `perf record`
-//! or an existing recording; in the second case, the output is byte-identical if nothing was changed. Everything that
-//! depends on offsets, from the header to the AUXTRACE index, is written last.
+//! A writer takes the model ([`Recording`](perfdata_core::Recording)) and then a stream of records
+//! ([`RecordSink`]). A plan ([`FilePlan`], [`PipePlan`]) determines the order and the offsets of
+//! the parts. It follows either `perf record` or an existing recording; in the second case, the
+//! output is byte-identical if nothing was changed. Everything that depends on offsets, from the
+//! header to the AUXTRACE index, is written last.
 //!
 //! ```
 //! use perfdata_core::attr::{Attr, EventType, SampleType, SoftwareEvent};
@@ -94,7 +95,8 @@ pub trait RecordSink {
         batch.iter().try_for_each(|record| self.record(&record))
     }
 
-    /// Processes a part of the last record's payload: the bytes after the record that its size does not include.
+    /// Processes a part of the last record's payload: the bytes after the record that its size does
+    /// not include.
     ///
     /// # Errors
     /// The output cannot be written.

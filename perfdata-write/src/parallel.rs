@@ -1,7 +1,8 @@
 //! Compression in several threads.
 //!
-//! The stream is divided into batches of at most 1 MiB. Each batch becomes a separate zstd frame, so that batches can
-//! be compressed in parallel. A decoder that decodes successive frames, as zstd does, sees one stream.
+//! The stream is divided into batches of at most 1 MiB. Each batch becomes a separate zstd frame,
+//! so that batches can be compressed in parallel. A decoder that decodes successive frames, as zstd
+//! does, sees one stream.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,11 +15,11 @@ use perfdata_core::record::{RawRecord, RecordType};
 use crate::compress::Compressor;
 use crate::error::{Error, Result};
 
-/// Returns the maximum size of a batch in bytes. The output does not depend on the number of processors: only this size
-/// and the records determine where frames start.
+/// Returns the maximum size of a batch in bytes. The output does not depend on the number of
+/// processors: only this size and the records determine where frames start.
 fn batch_of(level: i32) -> usize {
-    // zstd's tables grow with the frame, and are largest at these levels. The allocator may keep memory that a thread
-    // frees while they grow.
+    // zstd's tables grow with the frame, and are largest at these levels. The allocator may keep
+    // memory that a thread frees while they grow.
     if level > 12 { 1 << 19 } else { 1 << 20 }
 }
 
@@ -83,10 +84,16 @@ struct Part {
 impl Batch {
     fn push(&mut self, record: &[u8], compress: bool, most: usize) {
         match self.parts.last_mut() {
-            Some(part) if part.compress == compress && (!compress || part.len.saturating_add(record.len()) <= most) => {
+            Some(part)
+                if part.compress == compress
+                    && (!compress || part.len.saturating_add(record.len()) <= most) =>
+            {
                 part.len = part.len.saturating_add(record.len());
             }
-            _ => self.parts.push(Part { len: record.len(), compress }),
+            _ => self.parts.push(Part {
+                len: record.len(),
+                compress,
+            }),
         }
         self.records.extend_from_slice(record);
     }
@@ -99,9 +106,18 @@ impl Batch {
 
     /// Compresses the selected parts into one frame.
     fn run(&mut self, zstd: &mut Compressor) -> Result<()> {
-        let Batch { records, parts, output, .. } = self;
+        let Batch {
+            records,
+            parts,
+            output,
+            ..
+        } = self;
         let before = zstd.sizes();
-        let total = parts.iter().filter(|part| part.compress).map(|part| part.len as u64).sum();
+        let total = parts
+            .iter()
+            .filter(|part| part.compress)
+            .map(|part| part.len as u64)
+            .sum();
         let last = parts.iter().rposition(|part| part.compress);
         zstd.begin_frame(total)?;
         let mut rest = records.as_slice();
@@ -119,14 +135,18 @@ impl Batch {
             }
         }
         let after = zstd.sizes();
-        (self.plain, self.compressed) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));
+        (self.plain, self.compressed) = (
+            after.0.saturating_sub(before.0),
+            after.1.saturating_sub(before.1),
+        );
         Ok(())
     }
 }
 
 impl ParallelCompressor {
-    /// Returns a compressor that writes a stream of `kind` records (COMPRESSED or COMPRESSED2) in byte order `endian`,
-    /// at zstd's `level`. `mmap_len` is the size of the reader's buffer for the content of one record, in bytes.
+    /// Returns a compressor that writes a stream of `kind` records (COMPRESSED or COMPRESSED2) in
+    /// byte order `endian`, at zstd's `level`. `mmap_len` is the size of the reader's buffer for
+    /// the content of one record, in bytes.
     ///
     /// # Errors
     /// zstd rejects the level.
@@ -142,7 +162,9 @@ impl ParallelCompressor {
             most: batch_of(level),
             own: Some(own),
             threads: Vec::new(),
-            most_threads: processors.min(MEMORY.checked_div(memory_of(level)).unwrap_or(1)).max(1),
+            most_threads: processors
+                .min(MEMORY.checked_div(memory_of(level)).unwrap_or(1))
+                .max(1),
             jobs: None,
             pending: VecDeque::new(),
             spare: Vec::new(),
@@ -151,8 +173,8 @@ impl ParallelCompressor {
         })
     }
 
-    /// Limits the number of threads to `most`. With 0, the calling thread does all the work. The output does not depend
-    /// on it.
+    /// Limits the number of threads to `most`. With 0, the calling thread does all the work. The
+    /// output does not depend on it.
     #[must_use]
     pub fn with_threads(mut self, most: usize) -> Self {
         self.most_threads = most;
@@ -186,7 +208,10 @@ impl ParallelCompressor {
     ///
     /// # Errors
     /// As for [`record`](Self::record).
-    pub fn flush<E: From<Error>>(&mut self, mut sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub fn flush<E: From<Error>>(
+        &mut self,
+        mut sink: impl FnMut(&RawRecord<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         if !self.batch.records.is_empty() && !self.pending.is_empty() {
             self.submit()?;
         }
@@ -201,13 +226,14 @@ impl ParallelCompressor {
         Ok(())
     }
 
-    /// Returns the compression ratio as in the COMPRESSED feature: plain bytes for each byte of the compressed records
-    /// including headers, rounded; 0 before the first record.
+    /// Returns the compression ratio as in the COMPRESSED feature: plain bytes for each byte of the
+    /// compressed records including headers, rounded; 0 before the first record.
     pub fn ratio(&self) -> u32 {
         crate::compress::ratio(self.plain, self.compressed)
     }
 
-    /// Passes the batch to a thread. If the system starts no thread, compresses it on the calling thread.
+    /// Passes the batch to a thread. If the system starts no thread, compresses it on the calling
+    /// thread.
     fn submit(&mut self) -> Result<()> {
         if self.threads.len() < self.most_threads {
             self.start()?;
@@ -235,7 +261,10 @@ impl ParallelCompressor {
         let mut zstd = Compressor::of_frames(self.kind, self.endian, self.level)?;
         let jobs = self.jobs.get_or_insert_with(|| {
             let (sender, queue) = channel();
-            Jobs { sender, queue: Arc::new(Mutex::new(queue)) }
+            Jobs {
+                sender,
+                queue: Arc::new(Mutex::new(queue)),
+            }
         });
         let queue = Arc::clone(&jobs.queue);
         match thread::Builder::new().spawn(move || work(&queue, &mut zstd)) {
@@ -255,8 +284,13 @@ impl ParallelCompressor {
     }
 
     /// Waits for the first batch.
-    fn take_first<E: From<Error>>(&mut self, sink: &mut impl FnMut(&RawRecord<'_>) -> Result<(), E>) -> Result<(), E> {
-        let Some(result) = self.pending.pop_front() else { return Ok(()) };
+    fn take_first<E: From<Error>>(
+        &mut self,
+        sink: &mut impl FnMut(&RawRecord<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(result) = self.pending.pop_front() else {
+            return Ok(());
+        };
         let batch = result.recv().map_err(|_| gone())??;
         self.give(batch, sink)
     }
@@ -303,10 +337,13 @@ fn work(queue: &Mutex<Receiver<Job>>, zstd: &mut Compressor) {
 }
 
 fn gone() -> Error {
-    Error::io("zstd encoder")(std::io::Error::other("internal error: a background thread ended"))
+    Error::io("zstd encoder")(std::io::Error::other(
+        "internal error: a background thread ended",
+    ))
 }
 
-/// Returns the memory of a thread in bytes: zstd's tables for a frame of a batch, and the batch with its output.
+/// Returns the memory of a thread in bytes: zstd's tables for a frame of a batch, and the batch
+/// with its output.
 fn memory_of(level: i32) -> usize {
     let tables = match level {
         ..=4 => 3 << 20,
@@ -321,13 +358,17 @@ mod tests {
     use super::*;
     use perfdata_core::read::{Decompressor, Limits, is_compressed};
 
-    /// Returns records of several megabytes that do not compress too well; every 1,000th is one of perf's own records.
+    /// Returns records of several megabytes that do not compress too well; every 1,000th is one of
+    /// perf's own records.
     fn records() -> Vec<(Vec<u8>, bool)> {
         let mut seed = 1_u64;
         let mut record = |number: u32| {
             let is_plain = number % 1_000 == 999;
-            let (kind, len) =
-                if is_plain { (RecordType::FINISHED_ROUND.0, 8_u16) } else { (9, 40 + 8 * (number % 60) as u16) };
+            let (kind, len) = if is_plain {
+                (RecordType::FINISHED_ROUND.0, 8_u16)
+            } else {
+                (9, 40 + 8 * (number % 60) as u16)
+            };
             let mut bytes = kind.to_le_bytes().to_vec();
             bytes.extend([0, 0]);
             bytes.extend(len.to_le_bytes());
@@ -343,7 +384,9 @@ mod tests {
     const MMAP_LEN: usize = 128 << 10;
 
     fn compressed(kind: RecordType, threads: usize) -> Vec<Vec<u8>> {
-        let mut zstd = ParallelCompressor::new(kind, Endian::Little, 1, MMAP_LEN).expect("zstd").with_threads(threads);
+        let mut zstd = ParallelCompressor::new(kind, Endian::Little, 1, MMAP_LEN)
+            .expect("zstd")
+            .with_threads(threads);
         let mut out = Vec::new();
         for (bytes, compress) in records() {
             let raw = RawRecord::first(&bytes, Endian::Little, 0).expect("a record");
@@ -366,7 +409,12 @@ mod tests {
     fn what_comes_out_does_not_depend_on_the_threads() {
         for kind in [RecordType::COMPRESSED, RecordType::COMPRESSED2] {
             let one = compressed(kind, 1);
-            assert!([0, 2, 5].iter().all(|&threads| one == compressed(kind, threads)), "{kind}");
+            assert!(
+                [0, 2, 5]
+                    .iter()
+                    .all(|&threads| one == compressed(kind, threads)),
+                "{kind}"
+            );
         }
     }
 

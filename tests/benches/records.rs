@@ -51,9 +51,16 @@ fn subjects() -> Vec<Subject> {
         is_new || case.kind == RecordType::SAMPLE.0
     });
     let subject = |case: Case| {
-        let (attr, _) =
-            Attr::decode(&case.attr.bytes(false), Endian::Little, DecodeContext::default()).expect("an attribute");
-        Subject { layout: DecodeContext::of_attr(&attr), case }
+        let (attr, _) = Attr::decode(
+            &case.attr.bytes(false),
+            Endian::Little,
+            DecodeContext::default(),
+        )
+        .expect("an attribute");
+        Subject {
+            layout: DecodeContext::of_attr(&attr),
+            case,
+        }
     };
     wanted.into_iter().map(subject).collect()
 }
@@ -61,7 +68,9 @@ fn subjects() -> Vec<Subject> {
 #[divan::bench(args = subjects())]
 fn decode(bencher: Bencher<'_, '_>, subject: &Subject) {
     let raw = subject.raw();
-    bencher.counter(subject.len()).bench(|| Record::decode(black_box(&raw), black_box(&subject.layout)));
+    bencher
+        .counter(subject.len())
+        .bench(|| Record::decode(black_box(&raw), black_box(&subject.layout)));
 }
 
 #[divan::bench(args = subjects())]

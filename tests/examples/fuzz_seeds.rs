@@ -1,4 +1,5 @@
-//! Writes the initial inputs of a fuzz target to a folder: `cargo run --example fuzz_seeds -- TARGET FOLDER`.
+//! Writes the initial inputs of a fuzz target to a folder:
+//! `cargo run --example fuzz_seeds -- TARGET FOLDER`.
 
 use std::{env, error::Error, fs, path::Path};
 

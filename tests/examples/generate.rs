@@ -50,12 +50,23 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    let endian = if options.big_endian { Endian::Big } else { Endian::Little };
-    let generator = Generator { mix: options.mix, size: options.size, endian, seed: options.seed };
+    let endian = if options.big_endian {
+        Endian::Big
+    } else {
+        Endian::Little
+    };
+    let generator = Generator {
+        mix: options.mix,
+        size: options.size,
+        endian,
+        seed: options.seed,
+    };
     if options.output.as_os_str() == "-" {
         generator.pipe(std::io::stdout().lock())?.flush()?;
     } else if options.pipe {
-        generator.pipe(BufWriter::new(File::create(&options.output)?))?.flush()?;
+        generator
+            .pipe(BufWriter::new(File::create(&options.output)?))?
+            .flush()?;
     } else {
         generator.file(File::create(&options.output)?)?;
     }

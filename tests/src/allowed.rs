@@ -1,4 +1,5 @@
-//! Accepted differences between perf's output for a recording and for the result of a conversion, by conversion.
+//! Accepted differences between perf's output for a recording and for the result of a conversion,
+//! by conversion.
 
 use crate::{
     golden::{ANY, Allowed, Difference},
@@ -31,7 +32,9 @@ pub const OTHER_SIZE: Allowed = Allowed {
     question: Question::Header,
     recordings: ANY,
     applies: |difference| {
-        ["# data size ", "# feat offset "].iter().any(|start| difference.changed_after(start).is_some())
+        ["# data size ", "# feat offset "]
+            .iter()
+            .any(|start| difference.changed_after(start).is_some())
     },
 };
 
@@ -72,9 +75,17 @@ pub const PLACES: Allowed = Allowed {
     question: Question::Header,
     recordings: ANY,
     applies: |difference| {
-        ["# data offset    : ", "# data size      : ", "# feat offset    : "]
-            .iter()
-            .any(|start| difference.changed_after(start).is_some_and(|(old, new)| (old == "0") != (new == "0")))
+        [
+            "# data offset    : ",
+            "# data size      : ",
+            "# feat offset    : ",
+        ]
+        .iter()
+        .any(|start| {
+            difference
+                .changed_after(start)
+                .is_some_and(|(old, new)| (old == "0") != (new == "0"))
+        })
     },
 };
 
@@ -102,7 +113,8 @@ pub const MISSING_FEATURES: Allowed = Allowed {
     },
 };
 
-/// From a pipe to a file: perf shows data of the file that it does not find in a pipe, or invents for a pipe.
+/// From a pipe to a file: perf shows data of the file that it does not find in a pipe, or invents
+/// for a pipe.
 pub const PIPE_TO_FILE: &[Allowed] = &[
     PLACES,
     FRAME,
@@ -113,10 +125,17 @@ pub const PIPE_TO_FILE: &[Allowed] = &[
         question: Question::Header,
         recordings: ANY,
         applies: |difference| {
-            let lines = ["# time of first sample : 0.000000", "# time of last sample : 0.000000"];
+            let lines = [
+                "# time of first sample : 0.000000",
+                "# time of last sample : 0.000000",
+            ];
             match difference {
-                Difference::Changed(old, _) if old.starts_with("# sample duration :") => old.ends_with(" 0.000 ms"),
-                Difference::Changed(old, new) => lines.contains(&old) && new.get(..22) == old.get(..22),
+                Difference::Changed(old, _) if old.starts_with("# sample duration :") => {
+                    old.ends_with(" 0.000 ms")
+                }
+                Difference::Changed(old, new) => {
+                    lines.contains(&old) && new.get(..22) == old.get(..22)
+                }
                 _ => false,
             }
         },
@@ -141,7 +160,10 @@ pub const PIPE_TO_FILE: &[Allowed] = &[
         question: Question::Header,
         recordings: |recording| recording.name.ends_with("piped.intel_pt-4.14"),
         applies: |difference| {
-            matches!(difference, Difference::New("# contains AUX area data (e.g. instruction trace)"))
+            matches!(
+                difference,
+                Difference::New("# contains AUX area data (e.g. instruction trace)")
+            )
         },
     },
     Allowed {
@@ -150,7 +172,9 @@ pub const PIPE_TO_FILE: &[Allowed] = &[
         question: Question::Evlist,
         recordings: ANY,
         applies: |difference| match difference {
-            Difference::Changed(old, new) => attribute(old).is_some_and(|old| attribute(new) == Some(old)),
+            Difference::Changed(old, new) => {
+                attribute(old).is_some_and(|old| attribute(new) == Some(old))
+            }
             _ => false,
         },
     },
@@ -160,7 +184,10 @@ pub const PIPE_TO_FILE: &[Allowed] = &[
         question: Question::Evlist,
         recordings: |recording| recording.name == "7.2-x86_64-pipe-group",
         applies: |difference| {
-            matches!(difference, Difference::New("# Tip: use 'perf evlist -g' to show group information"))
+            matches!(
+                difference,
+                Difference::New("# Tip: use 'perf evlist -g' to show group information")
+            )
         },
     },
     Allowed {
@@ -176,9 +203,9 @@ pub const PIPE_TO_FILE: &[Allowed] = &[
         question: Question::Evlist,
         recordings: |recording| recording.name.ends_with("-3.4"),
         applies: |difference| match difference {
-            Difference::Changed(old, new) => old
-                .strip_prefix(new)
-                .is_some_and(|fields| fields.starts_with(", sample_") || fields.starts_with(", aux_")),
+            Difference::Changed(old, new) => old.strip_prefix(new).is_some_and(|fields| {
+                fields.starts_with(", sample_") || fields.starts_with(", aux_")
+            }),
             _ => false,
         },
     },
@@ -212,7 +239,9 @@ pub const PIPE_TO_FILE: &[Allowed] = &[
         question: Question::Script,
         recordings: |recording| recording.name.ends_with("piped.intel_pt-4.14"),
         applies: |difference| match difference {
-            Difference::Changed(old, new) => old.trim_start().replacen(":3587 ", "echo ", 1) == new.trim_start(),
+            Difference::Changed(old, new) => {
+                old.trim_start().replacen(":3587 ", "echo ", 1) == new.trim_start()
+            }
             _ => false,
         },
     },
@@ -221,7 +250,9 @@ pub const PIPE_TO_FILE: &[Allowed] = &[
         reason: "perf buildid-list does not find its way past tracing data in a pipe, nor into compressed records",
         question: Question::BuildIds,
         recordings: |recording| {
-            ["-pipe-tp", "-pipe-z"].iter().any(|what| recording.name.contains(what))
+            ["-pipe-tp", "-pipe-z"]
+                .iter()
+                .any(|what| recording.name.contains(what))
                 || recording.name.ends_with("sleep.compressed2.pipe")
         },
         applies: |difference| matches!(difference, Difference::New(_)),
@@ -230,7 +261,11 @@ pub const PIPE_TO_FILE: &[Allowed] = &[
         name: "objects without section",
         reason: "where there is a BUILD_ID section perf buildid-list shows that instead of the objects of samples",
         question: Question::BuildIds,
-        recordings: |recording| ["-injected", "-repiped"].iter().any(|end| recording.name.ends_with(end)),
+        recordings: |recording| {
+            ["-injected", "-repiped"]
+                .iter()
+                .any(|end| recording.name.ends_with(end))
+        },
         applies: |difference| matches!(difference, Difference::Lost(_)),
     },
 ];
@@ -241,15 +276,21 @@ fn is_stat(recording: &Recording) -> bool {
 
 /// perf 4.14 to 4.18 write the features before the attributes in a pipe.
 fn features_first(recording: &Recording) -> bool {
-    recording.name.contains("piped.") && (recording.name.ends_with("-4.14") || recording.name.ends_with("-4.16"))
+    recording.name.contains("piped.")
+        && (recording.name.ends_with("-4.14") || recording.name.ends_with("-4.16"))
 }
 
 /// Returns a line of `perf evlist -v` without the name of the event.
 fn attribute(line: &str) -> Option<&str> {
-    line.split_once(": type: ").or_else(|| line.split_once(": size: ")).map(|(_, attribute)| attribute)
+    line.split_once(": type: ")
+        .or_else(|| line.split_once(": size: "))
+        .map(|(_, attribute)| attribute)
 }
 
 /// Returns a line of `perf script` without the parts that depend on the length of the event name.
 fn without_modifier(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ").replace(":H: ", ": ")
+    line.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace(":H: ", ": ")
 }

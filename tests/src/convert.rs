@@ -50,20 +50,33 @@ fn output_in(folder: &TempDir) -> PathBuf {
     folder.path().join("converted.data")
 }
 
-/// Does the same as `perfconv convert` and its short forms: converts `input` with `stages` into the container `to`, or
-/// into the container of the input.
+/// Does the same as `perfconv convert` and its short forms: converts `input` with `stages` into the
+/// container `to`, or into the container of the input.
 ///
 /// # Errors
-/// The errors of the conversion. In this case, no output exists, not even in part; otherwise this panics.
-pub fn convert(input: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> error::Result<Converted> {
+/// The errors of the conversion. In this case, no output exists, not even in part; otherwise this
+/// panics.
+pub fn convert(
+    input: &Path,
+    to: Option<ContainerKind>,
+    stages: Vec<Box<dyn Stage>>,
+) -> error::Result<Converted> {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
-    let result = Output::create(&output_in(&folder), input, false)
-        .and_then(|output| Conversion::new(stages).to(to).run(input, output.synced(false)));
+    let result = Output::create(&output_in(&folder), input, false).and_then(|output| {
+        Conversion::new(stages)
+            .to(to)
+            .run(input, output.synced(false))
+    });
     match result {
         Ok(summary) => Ok(Converted { folder, summary }),
         Err(error) => {
             let left = fs::read_dir(&folder).expect("the folder is there").count();
-            assert_eq!(left, 0, "{} failed ({error}) and left something behind", input.display());
+            assert_eq!(
+                left,
+                0,
+                "{} failed ({error}) and left something behind",
+                input.display()
+            );
             Err(error)
         }
     }
@@ -80,7 +93,8 @@ pub fn open(bytes: Vec<u8>) -> perfdata_core::Result<MemoryReader> {
     RecordingReader::open(Arc::new(bytes))
 }
 
-/// A recording as it is read: the model with all metadata, its layout in the container, and the record stream.
+/// A recording as it is read: the model with all metadata, its layout in the container, and the
+/// record stream.
 #[derive(Debug)]
 pub struct Whole {
     /// The model after the last record.
@@ -91,7 +105,8 @@ pub struct Whole {
     pub stream: Vec<u8>,
     /// Offset in `stream`, and type, of each record.
     pub records: Vec<(usize, RecordType)>,
-    /// Offset in `stream` of the end of the last record and its payload, where bytes that are not records start.
+    /// Offset in `stream` of the end of the last record and its payload, where bytes that are not
+    /// records start.
     pub records_end: usize,
 }
 
@@ -117,8 +132,17 @@ impl Whole {
                 StreamItem::Unreadable(bytes) => stream.extend_from_slice(bytes),
             }
         }
-        let (recording, container_layout) = (reader.recording().clone(), reader.container_layout().clone());
-        Ok(Whole { recording, container_layout, stream, records, records_end })
+        let (recording, container_layout) = (
+            reader.recording().clone(),
+            reader.container_layout().clone(),
+        );
+        Ok(Whole {
+            recording,
+            container_layout,
+            stream,
+            records,
+            records_end,
+        })
     }
 
     /// Reads the recording at `path` to its end.
@@ -141,9 +165,14 @@ pub fn differences(a: &Path, b: &Path) -> Result<Vec<String>, String> {
         lines.push(difference.to_string());
         Ok(ControlFlow::Continue(()))
     };
-    let summary = diff::compare(a, b, Limits::default(), &mut see).map_err(|error| error.to_string())?;
+    let summary =
+        diff::compare(a, b, Limits::default(), &mut see).map_err(|error| error.to_string())?;
     let differs = summary.differs;
-    if differs == lines.is_empty() { Err(format!("differs: {differs}, but {lines:?}")) } else { Ok(lines) }
+    if differs == lines.is_empty() {
+        Err(format!("differs: {differs}, but {lines:?}"))
+    } else {
+        Ok(lines)
+    }
 }
 
 /// Returns the `perfconv` command, built with the cargo profile of these tests.
@@ -151,15 +180,28 @@ pub fn perfconv() -> Command {
     Command::new(built().join("perfconv"))
 }
 
-/// Runs `commands` in a shell in `folder`, with `perfconv` on the PATH, without a terminal and input.
+/// Runs `commands` in a shell in `folder`, with `perfconv` on the PATH, without a terminal and
+/// input.
 pub fn in_shell(folder: &Path, commands: &str) -> perf::Output {
     let program = perfconv().get_program().to_owned();
-    let bin = Path::new(&program).parent().expect("it is in a folder").to_owned();
+    let bin = Path::new(&program)
+        .parent()
+        .expect("it is in a folder")
+        .to_owned();
     let path = env::var_os("PATH").unwrap_or_default();
-    let path = env::join_paths([bin].into_iter().chain(env::split_paths(&path))).expect("a search path");
+    let path =
+        env::join_paths([bin].into_iter().chain(env::split_paths(&path))).expect("a search path");
     let mut shell = Command::new("bash");
-    shell.args(["-c", commands]).current_dir(folder).stdin(Stdio::null()).env("PATH", path);
-    shell.env_remove("COLUMNS").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").env("LC_ALL", "C");
+    shell
+        .args(["-c", commands])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .env("PATH", path);
+    shell
+        .env_remove("COLUMNS")
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .env("LC_ALL", "C");
     perf::run(shell, Duration::from_secs(60)).expect("bash can be started")
 }
 
@@ -170,29 +212,45 @@ pub fn example(name: &str) -> Command {
 
 /// Returns the folder of programs that cargo builds.
 ///
-/// cargo tells only the package of a program where the program is, and builds it only for the tests of that package.
-/// Therefore this runs cargo, which rebuilds the program if something has changed, and returns at once otherwise. With
-/// the whole workspace and its examples, cargo selects the same dependencies as for tests.
+/// cargo tells only the package of a program where the program is, and builds it only for the tests
+/// of that package. Therefore this runs cargo, which rebuilds the program if something has changed,
+/// and returns at once otherwise. With the whole workspace and its examples, cargo selects the same
+/// dependencies as for tests.
 fn built() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let own = env::current_exe().expect("this program has a path");
         // target/debug/deps/suite-0123
         let (Some(folder), Some(target)) = (own.ancestors().nth(2), own.ancestors().nth(3)) else {
-            panic!("the tests do not run from a target directory: {}", own.display());
+            panic!(
+                "the tests do not run from a target directory: {}",
+                own.display()
+            );
         };
         let profile = match folder.file_name().and_then(|name| name.to_str()) {
             None | Some("debug") => "dev",
             Some(profile) => profile,
         };
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--workspace", "--bin", "perfconv", "--examples", "--profile", profile])
+            .args([
+                "build",
+                "--quiet",
+                "--workspace",
+                "--bin",
+                "perfconv",
+                "--examples",
+                "--profile",
+                profile,
+            ])
             .arg("--target-dir")
             .arg(target)
             .current_dir(crate::recordings::root())
             .status()
             .expect("cargo can be started");
-        assert!(status.success(), "perfconv and the examples cannot be built");
+        assert!(
+            status.success(),
+            "perfconv and the examples cannot be built"
+        );
         folder.to_owned()
     })
 }

@@ -77,8 +77,9 @@ impl fmt::Display for Difference<'_> {
     }
 }
 
-/// Compares two outputs for `question` about `recording` and its conversion. Returns the number of occurrences of each
-/// difference in `allowed`, or the differences that are not accepted as an error.
+/// Compares two outputs for `question` about `recording` and its conversion. Returns the number of
+/// occurrences of each difference in `allowed`, or the differences that are not accepted as an
+/// error.
 pub fn compare(
     recording: &Recording,
     question: Question,
@@ -91,8 +92,10 @@ pub fn compare(
     if old != new {
         let old: Vec<&str> = old.lines().collect();
         let new: Vec<&str> = new.lines().collect();
-        let allowed: Vec<&Allowed> =
-            allowed.iter().filter(|allowed| allowed.question == question && (allowed.recordings)(recording)).collect();
+        let allowed: Vec<&Allowed> = allowed
+            .iter()
+            .filter(|allowed| allowed.question == question && (allowed.recordings)(recording))
+            .collect();
         let mut explain = |difference| {
             let known = allowed.iter().find(|allowed| (allowed.applies)(difference));
             if let Some(allowed) = known {
@@ -104,7 +107,12 @@ pub fn compare(
             if let DiffOp::Equal { .. } = op {
                 continue;
             }
-            pair(&old[op.old_range()], &new[op.new_range()], &mut explain, &mut unexplained);
+            pair(
+                &old[op.old_range()],
+                &new[op.new_range()],
+                &mut explain,
+                &mut unexplained,
+            );
         }
     }
     if unexplained.is_empty() {
@@ -120,8 +128,8 @@ pub fn compare(
     Err(message)
 }
 
-/// Compares two blocks of lines at the same position: as changes if these are accepted, otherwise as lost and new lines
-/// if these are accepted. All other lines are reported in order.
+/// Compares two blocks of lines at the same position: as changes if these are accepted, otherwise
+/// as lost and new lines if these are accepted. All other lines are reported in order.
 fn pair<'a>(
     mut old: &[&'a str],
     mut new: &[&'a str],
@@ -171,7 +179,11 @@ impl Tally {
     /// Returns the names in `allowed` that never occurred: candidates for deletion.
     pub fn unused(&self, allowed: &[Allowed]) -> Vec<&'static str> {
         let sum = self.0.lock().expect("adding does not panic");
-        allowed.iter().map(|allowed| allowed.name).filter(|name| !sum.contains_key(name)).collect()
+        allowed
+            .iter()
+            .map(|allowed| allowed.name)
+            .filter(|name| !sum.contains_key(name))
+            .collect()
     }
 
     /// Returns the occurrences, their reasons and numbers, one per line.
@@ -225,7 +237,10 @@ mod tests {
 
     #[test]
     fn other_differences_are_shown() {
-        let nowhere = Allowed { recordings: |_| false, ..GONE };
+        let nowhere = Allowed {
+            recordings: |_| false,
+            ..GONE
+        };
         let message = compare_header("b\nc\n", "c\nd\n", &[OFFSET, nowhere]).unwrap_err();
         assert_eq!(message, "Header: 2 differences\n- b\n+ d");
     }

@@ -1,8 +1,9 @@
-//! Shared parts of the tests of several crates: the real recordings, perf as a judge, and comparison of texts.
+//! Shared parts of the tests of several crates: the real recordings, perf as a judge, and
+//! comparison of texts.
 //!
-//! The suites are in `tests/tests/`. A suite that checks recordings defines the check as a `fn(&Recording) ->
-//! Result<(), String>`. It runs the check with [`per_fixture!`] on the project's recordings and with
-//! [`recordings::check_all`] on other recordings.
+//! The suites are in `tests/tests/`. A suite that checks recordings defines the check as a
+//! `fn(&Recording) -> Result<(), String>`. It runs the check with [`per_fixture!`] on the project's
+//! recordings and with [`recordings::check_all`] on other recordings.
 
 pub mod allowed;
 pub mod convert;

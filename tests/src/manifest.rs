@@ -14,8 +14,8 @@ pub const COLUMNS: &str = "path\tkind\tsize\tcrc32\trecorded with";
 /// The name of the manifest in `fixtures/`.
 const FILE: &str = "MANIFEST.tsv";
 
-/// Returns the differences between the folder and the manifest, one line each, ready to be displayed; empty if there
-/// are none.
+/// Returns the differences between the folder and the manifest, one line each, ready to be
+/// displayed; empty if there are none.
 pub fn differences() -> io::Result<Vec<String>> {
     let folder = recordings::fixtures_dir();
     let manifest = fs::read_to_string(folder.join(FILE))?;
@@ -46,10 +46,13 @@ pub fn differences() -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Returns whether a manifest line matches a file. The recording command is contained only in the manifest.
+/// Returns whether a manifest line matches a file. The recording command is contained only in the
+/// manifest.
 fn agrees(line: &str, actual: &str) -> bool {
     match actual.strip_suffix('?') {
-        Some(facts) => line.strip_prefix(facts).is_some_and(|command| command.len() > 1),
+        Some(facts) => line
+            .strip_prefix(facts)
+            .is_some_and(|command| command.len() > 1),
         None => line == actual,
     }
 }
@@ -76,7 +79,11 @@ fn line_for(folder: &Path, path: &str) -> io::Result<String> {
         let crc = crc32fast::hash(&bytes);
         format!("{path}\t{kind}\t{}\t{crc:08x}", bytes.len())
     };
-    Ok(if is_recording { format!("{facts}\t?") } else { facts })
+    Ok(if is_recording {
+        format!("{facts}\t?")
+    } else {
+        facts
+    })
 }
 
 /// Returns all files in `fixtures/` that the manifest must list, relative to it.
@@ -85,9 +92,9 @@ fn files(folder: &Path) -> io::Result<Vec<String>> {
     let mut open: Vec<PathBuf> = list(folder)?;
     while let Some(path) = open.pop() {
         let relative = path.strip_prefix(folder).expect("listed from the folder");
-        let name = relative
-            .to_str()
-            .ok_or_else(|| io::Error::other(format!("{}: a name that is not UTF-8", relative.display())))?;
+        let name = relative.to_str().ok_or_else(|| {
+            io::Error::other(format!("{}: a name that is not UTF-8", relative.display()))
+        })?;
         if path.is_dir() {
             open.extend(list(&path)?);
         }

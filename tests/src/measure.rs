@@ -10,8 +10,8 @@ use std::{
 /// Ticks per second: Linux reports this value to all programs, regardless of its internal clock.
 const TICKS: u64 = 100;
 
-/// Returns user and system time in a line of `/proc/PID/stat`. The program's name is in parentheses, and may contain
-/// parentheses.
+/// Returns user and system time in a line of `/proc/PID/stat`. The program's name is in
+/// parentheses, and may contain parentheses.
 fn ticks_in(stat: &str) -> Option<u64> {
     let mut words = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     Some(words.next()?.parse::<u64>().ok()? + words.next()?.parse::<u64>().ok()?)
@@ -26,8 +26,8 @@ pub fn peak(mut command: Command) -> (ExitStatus, u64, Duration) {
     let stat = format!("/proc/{}/stat", child.id());
     let (mut peak, mut ticks) = (0, 0);
     loop {
-        // The kernel keeps the maximum, so the last sample covers the whole time before. The first sample may be too
-        // early, and show the memory of this process, which starts the program.
+        // The kernel keeps the maximum, so the last sample covers the whole time before. The first
+        // sample may be too early, and show the memory of this process, which starts the program.
         let text = fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());

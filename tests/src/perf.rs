@@ -1,7 +1,8 @@
 //! The perf binaries of this machine, and their output for a recording.
 //!
-//! A machine has one `perf`. Other versions, and perfs of big-endian machines, are found by name (`perf-6.12`,
-//! `perf-6.12-s390x`, …) in `$PERF_ORACLES/bin` or on the `PATH`. Without them, fewer tests run.
+//! A machine has one `perf`. Other versions, and perfs of big-endian machines, are found by name
+//! (`perf-6.12`, `perf-6.12-s390x`, …) in `$PERF_ORACLES/bin` or on the `PATH`. Without them, fewer
+//! tests run.
 
 use std::{
     env,
@@ -19,9 +20,17 @@ use crate::recordings::{Endian, PerfVersion};
 use crate::skipped;
 
 /// The names of perf programs. The suffix is the machine that they were built for.
-const NAMES: [&str; 6] = ["perf", "perf-6.12", "perf-7.2", "perf-6.1-s390x", "perf-6.12-s390x", "perf-7.2-s390x"];
+const NAMES: [&str; 6] = [
+    "perf",
+    "perf-6.12",
+    "perf-7.2",
+    "perf-6.1-s390x",
+    "perf-6.12-s390x",
+    "perf-7.2-s390x",
+];
 
-/// Several times the maximum time that perf needs for one of the recordings, emulated and on a busy machine.
+/// Several times the maximum time that perf needs for one of the recordings, emulated and on a busy
+/// machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A perf program.
@@ -96,8 +105,8 @@ impl Output {
 }
 
 impl Perf {
-    /// Returns a perf command whose output depends only on the recording: no build ID cache, no configuration, an empty
-    /// working directory, the C locale.
+    /// Returns a perf command whose output depends only on the recording: no build ID cache, no
+    /// configuration, an empty working directory, the C locale.
     pub fn command(&self) -> Command {
         let home = home();
         let mut command = Command::new(&self.program);
@@ -113,7 +122,8 @@ impl Perf {
         command
     }
 
-    /// Returns the output of this perf for a question about the recording at `path`, in any container.
+    /// Returns the output of this perf for a question about the recording at `path`, in any
+    /// container.
     pub fn ask(&self, question: Question, path: &Path) -> io::Result<Output> {
         let path = path.canonicalize()?;
         let mut command = self.command();
@@ -127,7 +137,8 @@ impl Perf {
         Ok(output)
     }
 
-    /// Returns the size of this perf's `perf_event_attr`. In file mode, perf rejects attributes that are larger.
+    /// Returns the size of this perf's `perf_event_attr`. In file mode, perf rejects attributes
+    /// that are larger.
     pub fn attr_size(&self) -> u32 {
         match (self.version.major, self.version.minor) {
             (6, 18..) | (7.., _) => 144,
@@ -150,7 +161,10 @@ impl Perf {
         command.arg("--version");
         let said = run(command, TIMEOUT).ok()?;
         // An emulated program may print other lines first.
-        let version = said.stdout.lines().find_map(|line| line.strip_prefix("perf version "));
+        let version = said
+            .stdout
+            .lines()
+            .find_map(|line| line.strip_prefix("perf version "));
         let Some(version) = version.and_then(|version| version.parse().ok()) else {
             eprintln!("left out: {} does not say its version", program.display());
             return None;
@@ -160,17 +174,27 @@ impl Perf {
             false if cfg!(target_endian = "big") => Endian::Big,
             false => Endian::Little,
         };
-        Some(Self { name, version, endian, program })
+        Some(Self {
+            name,
+            version,
+            endian,
+            program,
+        })
     }
 }
 
 impl fmt::Display for Perf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, {:?} endian)", self.name, self.version, self.endian)
+        write!(
+            f,
+            "{} ({}, {:?} endian)",
+            self.name, self.version, self.endian
+        )
     }
 }
 
-/// Returns the perfs of this machine, one for each version and byte order. Missing ones are listed on stderr.
+/// Returns the perfs of this machine, one for each version and byte order. Missing ones are listed
+/// on stderr.
 pub fn all() -> &'static [Perf] {
     static PERFS: OnceLock<Vec<Perf>> = OnceLock::new();
     PERFS.get_or_init(|| {
@@ -180,7 +204,8 @@ pub fn all() -> &'static [Perf] {
                 skipped::note_for_all(format_args!("{name}, on the PATH or in $PERF_ORACLES/bin"));
                 continue;
             };
-            let is_same = |other: &Perf| (other.version, other.endian) == (perf.version, perf.endian);
+            let is_same =
+                |other: &Perf| (other.version, other.endian) == (perf.version, perf.endian);
             if !perfs.iter().any(is_same) {
                 perfs.push(perf);
             }
@@ -191,7 +216,11 @@ pub fn all() -> &'static [Perf] {
 
 /// Runs a command without input to its end, or kills it after `timeout`.
 pub fn run(mut command: Command, timeout: Duration) -> io::Result<Output> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
     let stdout = child.stdout.take();
     let stderr = child.stderr.take();
     thread::scope(|scope| {
@@ -229,8 +258,8 @@ fn read_all(source: Option<impl Read>) -> io::Result<String> {
     Ok(text(&bytes))
 }
 
-/// Converts bytes to text. Bytes that are not UTF-8 (a command may have any name) become `\xNN`, so that nothing is
-/// lost.
+/// Converts bytes to text. Bytes that are not UTF-8 (a command may have any name) become `\xNN`, so
+/// that nothing is lost.
 pub fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -242,15 +271,22 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
-/// Removes the line `captured on`, which contains the time of the file's last change, not data in the file.
+/// Removes the line `captured on`, which contains the time of the file's last change, not data in
+/// the file.
 fn without_capture_time(header: &str) -> String {
-    header.split_inclusive('\n').filter(|line| !line.starts_with("# captured on")).collect()
+    header
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("# captured on"))
+        .collect()
 }
 
-/// Removes `[vdso]`. perf replaces a `[vdso]` in a recording by that of the reading machine, which it copies to a file
-/// with a random name.
+/// Removes `[vdso]`. perf replaces a `[vdso]` in a recording by that of the reading machine, which
+/// it copies to a file with a random name.
 fn without_reader_vdso(build_ids: &str) -> String {
-    build_ids.split_inclusive('\n').filter(|line| !line.contains(" /tmp/perf-vdso")).collect()
+    build_ids
+        .split_inclusive('\n')
+        .filter(|line| !line.contains(" /tmp/perf-vdso"))
+        .collect()
 }
 
 /// Returns an empty folder as the home directory for perf.

@@ -22,11 +22,13 @@ use crate::skipped;
 pub struct Recording {
     /// The file, or the directory.
     pub path: PathBuf,
-    /// `6.1-i386-file-g` for recordings made for this project, in `fixtures/` or elsewhere; otherwise `folder/name`.
+    /// `6.1-i386-file-g` for recordings made for this project, in `fixtures/` or elsewhere;
+    /// otherwise `folder/name`.
     pub name: String,
     /// The perf version and machine that made it, as far as the name or folder shows them.
     pub recorder: Option<Recorder>,
-    /// The container and byte order according to the first bytes; `None` if these are not recognized.
+    /// The container and byte order according to the first bytes; `None` if these are not
+    /// recognized.
     pub form: Option<Form>,
 }
 
@@ -78,7 +80,8 @@ pub enum Endian {
 }
 
 impl Recording {
-    /// Returns the output of `perf report --header-only -I` when the recording was made; empty if perf failed.
+    /// Returns the output of `perf report --header-only -I` when the recording was made; empty if
+    /// perf failed.
     pub fn header_text(&self) -> Option<Vec<u8>> {
         fs::read(self.beside("header.txt")).ok()
     }
@@ -91,7 +94,8 @@ impl Recording {
         Some(text)
     }
 
-    /// Returns whether perf 6.1 frees memory twice when it reads the names of mapped files in the recording.
+    /// Returns whether perf 6.1 frees memory twice when it reads the names of mapped files in the
+    /// recording.
     pub fn crashes_perf_6_1(&self) -> bool {
         self.name == "6.12-aarch64-odd-names"
     }
@@ -122,7 +126,12 @@ impl Recording {
 
     fn new(path: PathBuf, name: String, recorder: Option<Recorder>) -> Self {
         let form = Form::of(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        Self { path, name, recorder, form }
+        Self {
+            path,
+            name,
+            recorder,
+            form,
+        }
     }
 }
 
@@ -137,11 +146,13 @@ impl Recorder {
 }
 
 impl Form {
-    /// Determines the form from the magic and the header size. Returns `None` if the input is too short or has another
-    /// magic, or if the magic does not show the byte order.
+    /// Determines the form from the magic and the header size. Returns `None` if the input is too
+    /// short or has another magic, or if the magic does not show the byte order.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let mut start = Vec::new();
-        File::open(main_file(path))?.take(16).read_to_end(&mut start)?;
+        File::open(main_file(path))?
+            .take(16)
+            .read_to_end(&mut start)?;
         let Some((magic, size)) = start.split_first_chunk::<8>() else {
             return Ok(None);
         };
@@ -170,7 +181,10 @@ impl FromStr for PerfVersion {
     fn from_str(text: &str) -> Result<Self, ()> {
         let (major, rest) = text.split_once('.').ok_or(())?;
         let minor = rest.split(|c: char| !c.is_ascii_digit()).next().ok_or(())?;
-        Ok(Self { major: major.parse().map_err(drop)?, minor: minor.parse().map_err(drop)? })
+        Ok(Self {
+            major: major.parse().map_err(drop)?,
+            minor: minor.parse().map_err(drop)?,
+        })
     }
 }
 
@@ -193,17 +207,27 @@ pub fn fixtures_dir() -> PathBuf {
 /// Returns the recording `fixtures/<name>.data`.
 pub fn fixture(name: &str) -> Recording {
     let mut parts = name.splitn(3, '-');
-    let recorder = parts
-        .next()
-        .zip(parts.next())
-        .and_then(|(perf, arch)| Some(Recorder { perf: perf.parse().ok()?, arch: arch.to_owned() }));
-    Recording::new(fixtures_dir().join(format!("{name}.data")), name.to_owned(), recorder)
+    let recorder = parts.next().zip(parts.next()).and_then(|(perf, arch)| {
+        Some(Recorder {
+            perf: perf.parse().ok()?,
+            arch: arch.to_owned(),
+        })
+    });
+    Recording::new(
+        fixtures_dir().join(format!("{name}.data")),
+        name.to_owned(),
+        recorder,
+    )
 }
 
 /// Returns all recordings in `fixtures/`.
 pub fn fixtures() -> Vec<Recording> {
     let paths = list(&fixtures_dir()).expect("fixtures/ is part of the repository");
-    paths.iter().filter_map(|path| recording_name(path)).map(fixture).collect()
+    paths
+        .iter()
+        .filter_map(|path| recording_name(path))
+        .map(fixture)
+        .collect()
 }
 
 /// Returns the recordings of `../shared/recordings` that are not in `fixtures/`.
@@ -211,16 +235,22 @@ pub fn shared() -> Vec<Recording> {
     let fixtures = fixtures();
     outside("recordings", |folder, name| {
         let (arch, perf) = folder.rsplit_once('-')?;
-        let recorder = Recorder { perf: perf.parse().ok()?, arch: arch.to_owned() };
+        let recorder = Recorder {
+            perf: perf.parse().ok()?,
+            arch: arch.to_owned(),
+        };
         let name = format!("{perf}-{arch}-{}", name.replace('_', "-"));
         let is_fixture = fixtures.iter().any(|fixture| fixture.name == name);
         (!is_fixture).then_some((name, Some(recorder)))
     })
 }
 
-/// Returns the recordings of `../shared/corpus`, which were published elsewhere, including damaged ones.
+/// Returns the recordings of `../shared/corpus`, which were published elsewhere, including damaged
+/// ones.
 pub fn corpus() -> Vec<Recording> {
-    outside("corpus", |folder, name| Some((format!("{folder}/{name}"), None)))
+    outside("corpus", |folder, name| {
+        Some((format!("{folder}/{name}"), None))
+    })
 }
 
 /// Returns each recording of `fixtures/`, `../shared/recordings` and `../shared/corpus` once.
@@ -246,13 +276,21 @@ where
     let failures = Mutex::new(Vec::new());
     in_parallel(recordings, |recording| {
         if let Err(message) = check(recording) {
-            let mut failures = failures.lock().expect("no check panics while it holds the lock");
+            let mut failures = failures
+                .lock()
+                .expect("no check panics while it holds the lock");
             failures.push(format!("{}: {message}", recording.name));
         }
     });
     let mut failures = failures.into_inner().expect("as above");
     failures.sort();
-    assert!(failures.is_empty(), "{} of {} recordings:\n{}", failures.len(), recordings.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} recordings:\n{}",
+        failures.len(),
+        recordings.len(),
+        failures.join("\n")
+    );
 }
 
 /// Calls `work` with every item, on as many threads as there are processors.
@@ -270,9 +308,12 @@ pub fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
-/// Returns the recordings in the folders of `../shared/<part>`. `identify` receives the names of the folder and the
-/// file, and returns the recording's name and recorder, or `None` to skip it.
-fn outside(part: &str, identify: impl Fn(&str, &str) -> Option<(String, Option<Recorder>)>) -> Vec<Recording> {
+/// Returns the recordings in the folders of `../shared/<part>`. `identify` receives the names of
+/// the folder and the file, and returns the recording's name and recorder, or `None` to skip it.
+fn outside(
+    part: &str,
+    identify: impl Fn(&str, &str) -> Option<(String, Option<Recorder>)>,
+) -> Vec<Recording> {
     let base = root().join("../shared").join(part);
     let Ok(folders) = list(&base) else {
         skipped::note_for_all(format_args!("further recordings, in ../shared/{part}"));
@@ -298,17 +339,23 @@ fn outside(part: &str, identify: impl Fn(&str, &str) -> Option<(String, Option<R
 /// Returns the name of a recording without its extension; `None` for any other file.
 fn recording_name(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
-    name.strip_suffix(".data").or_else(|| name.strip_suffix(".bin"))
+    name.strip_suffix(".data")
+        .or_else(|| name.strip_suffix(".bin"))
 }
 
 fn main_file(path: &Path) -> PathBuf {
-    if path.is_dir() { path.join("data") } else { path.to_owned() }
+    if path.is_dir() {
+        path.join("data")
+    } else {
+        path.to_owned()
+    }
 }
 
 /// Returns the entries of a folder, sorted.
 pub(crate) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths =
-        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut paths = fs::read_dir(folder)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
 }
@@ -329,11 +376,24 @@ mod tests {
     #[test]
     fn a_fixture_tells_its_recorder() {
         let recording = fixture("6.1-s390x-file-threads");
-        let recorder = recording.recorder.as_ref().expect("named after its recorder");
-        assert_eq!((recorder.perf.to_string().as_str(), recorder.arch.as_str()), ("6.1", "s390x"));
-        let form = Form { container: Container::Directory, endian: Endian::Big };
+        let recorder = recording
+            .recorder
+            .as_ref()
+            .expect("named after its recorder");
+        assert_eq!(
+            (recorder.perf.to_string().as_str(), recorder.arch.as_str()),
+            ("6.1", "s390x")
+        );
+        let form = Form {
+            container: Container::Directory,
+            endian: Endian::Big,
+        };
         assert_eq!(recording.form, Some(form));
-        assert!(recording.script_text().is_some_and(|text| text.starts_with(b"  ")));
+        assert!(
+            recording
+                .script_text()
+                .is_some_and(|text| text.starts_with(b"  "))
+        );
     }
 
     #[test]

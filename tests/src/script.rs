@@ -43,16 +43,27 @@ pub fn lines(text: &str) -> Vec<Line> {
 fn line(text: &str) -> Option<Line> {
     // The time is the first word that consists of digits, a point, nine digits and a colon.
     let (at, word) = words(text).find(|(_, word)| {
-        word.strip_suffix(':').and_then(|word| word.split_once('.')).is_some_and(|(seconds, rest)| {
-            rest.len() == 9 && [seconds, rest].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
-        })
+        word.strip_suffix(':')
+            .and_then(|word| word.split_once('.'))
+            .is_some_and(|(seconds, rest)| {
+                rest.len() == 9
+                    && [seconds, rest]
+                        .iter()
+                        .all(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+            })
     })?;
     let (seconds, nanoseconds) = word.strip_suffix(':')?.split_once('.')?;
-    let time = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(nanoseconds.parse().ok()?)?;
+    let time = seconds
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000_000)?
+        .checked_add(nanoseconds.parse().ok()?)?;
     let mut head = text[..at].trim_end();
     let mut cpu = None;
     if let Some((before, word)) = head.rsplit_once(' ')
-        && let Some(number) = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'))
+        && let Some(number) = word
+            .strip_prefix('[')
+            .and_then(|word| word.strip_suffix(']'))
     {
         (head, cpu) = (before.trim_end(), Some(number.parse().ok()?));
     }
@@ -61,17 +72,28 @@ fn line(text: &str) -> Option<Line> {
         Some((pid, tid)) if !tid.is_empty() => (comm, Some(pid.parse().ok()?), tid.parse().ok()?),
         _ => match comm.trim_end().rsplit_once(' ') {
             // perf pads "1234/-1" to "1234/ -1".
-            Some((before, pid)) if pid.ends_with('/') => {
-                (before, Some(pid.strip_suffix('/')?.parse().ok()?), ids.parse().ok()?)
-            }
+            Some((before, pid)) if pid.ends_with('/') => (
+                before,
+                Some(pid.strip_suffix('/')?.parse().ok()?),
+                ids.parse().ok()?,
+            ),
             _ => (comm, None, ids.parse().ok()?),
         },
     };
     let rest = text[at + word.len()..].trim();
-    let mut line = Line { time, tid, comm: comm.trim().to_owned(), pid, cpu, rest: rest.to_owned(), frames: vec![] };
+    let mut line = Line {
+        time,
+        tid,
+        comm: comm.trim().to_owned(),
+        pid,
+        cpu,
+        rest: rest.to_owned(),
+        frames: vec![],
+    };
     // Without a callchain, the address follows the event.
     if let Some((event, behind)) = rest.rsplit_once(':')
-        && let Some(one) = frame(behind).filter(|_| !event.contains("PERF_RECORD") && !behind.trim().is_empty())
+        && let Some(one) =
+            frame(behind).filter(|_| !event.contains("PERF_RECORD") && !behind.trim().is_empty())
     {
         line.frames.push(one);
         line.rest = format!("{event}:");
@@ -118,7 +140,9 @@ impl Seen {
     fn of(frame: &Frame<'_>, sample: &Sample<'_>) -> Self {
         let session = sample.session();
         let text = crate::perf::text;
-        let before = frame.before_exec.and_then(|id| session.dso(session.mapping(id)?.dso));
+        let before = frame
+            .before_exec
+            .and_then(|id| session.dso(session.mapping(id)?.dso));
         Seen {
             address: frame.address,
             offset: frame.offset(),
@@ -138,23 +162,38 @@ pub const USER_STACK: &str = "user stack";
 /// Returns the samples of the recording at `path` as `perf script` would print them, in time order.
 ///
 /// # Errors
-/// As text, if the recording cannot be read to its end. The samples before the error are returned, too.
+/// As text, if the recording cannot be read to its end. The samples before the error are returned,
+/// too.
 pub fn resolved(path: &Path) -> (Vec<Resolved>, Result<(), String>) {
     let mut all = Vec::new();
     let result = Samples::open(path).and_then(|mut samples| {
         while let Some(sample) = samples.next()? {
-            let has_stack = sample.attr().is_some_and(|attr| attr.sample_type.has(SampleType::STACK_USER));
-            let (pid, tid) = sample.tid().map_or((-1, -1), |tid| (tid.pid.cast_signed(), tid.tid.cast_signed()));
+            let has_stack = sample
+                .attr()
+                .is_some_and(|attr| attr.sample_type.has(SampleType::STACK_USER));
+            let (pid, tid) = sample.tid().map_or((-1, -1), |tid| {
+                (tid.pid.cast_signed(), tid.tid.cast_signed())
+            });
             let line = Line {
                 time: sample.time().unwrap_or(0),
                 tid,
                 comm: String::from_utf8_lossy(sample.comm()).trim().to_owned(),
                 pid: Some(pid),
                 cpu: sample.cpu(),
-                rest: if has_stack { USER_STACK.into() } else { String::new() },
+                rest: if has_stack {
+                    USER_STACK.into()
+                } else {
+                    String::new()
+                },
                 frames: Vec::new(),
             };
-            all.push((line, sample.frames().map(|frame| Seen::of(&frame, &sample)).collect()));
+            all.push((
+                line,
+                sample
+                    .frames()
+                    .map(|frame| Seen::of(&frame, &sample))
+                    .collect(),
+            ));
         }
         Ok(())
     });
@@ -162,7 +201,10 @@ pub fn resolved(path: &Path) -> (Vec<Resolved>, Result<(), String>) {
 }
 
 /// Groups samples by their key.
-pub fn by_time<T>(samples: impl IntoIterator<Item = T>, key: impl Fn(&T) -> (u64, i32)) -> HashMap<(u64, i32), Vec<T>> {
+pub fn by_time<T>(
+    samples: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> (u64, i32),
+) -> HashMap<(u64, i32), Vec<T>> {
     let mut all: HashMap<_, Vec<T>> = HashMap::new();
     for sample in samples {
         all.entry(key(&sample)).or_default().push(sample);

@@ -1,9 +1,9 @@
 //! Notes of skipped tests on this machine, and their table at the end of a run.
 //!
-//! A test that lacks something (perf, a program, further recordings) reports it with [`note`], and returns or continues
-//! with fewer checks. The test program `skipped` is the last that `cargo test` runs, and prints all notes of the run.
-//! Notes are stored in a file named after the process that started the test programs, which is the same for a whole
-//! run.
+//! A test that lacks something (perf, a program, further recordings) reports it with [`note`], and
+//! returns or continues with fewer checks. The test program `skipped` is the last that `cargo test`
+//! runs, and prints all notes of the run. Notes are stored in a file named after the process that
+//! started the test programs, which is the same for a whole run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::{env, fmt, io, thread};
 
 /// The missing item for tests that take minutes with all recordings.
-pub const TEST_ALL: &str = "the environment variable PERFCONV_TEST_ALL, with which everything is tried";
+pub const TEST_ALL: &str =
+    "the environment variable PERFCONV_TEST_ALL, with which everything is tried";
 
 /// Reports that the current test is skipped, fully or in part, because of `lack`.
 pub fn note(lack: impl fmt::Display) {
@@ -56,17 +57,30 @@ fn append(line: &[u8]) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    OpenOptions::new().create(true).append(true).open(file)?.write_all(line)
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)?
+        .write_all(line)
 }
 
 /// Returns the name of the test program without the hash that cargo appends.
 fn program() -> String {
     let path = env::current_exe().unwrap_or_default();
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    name.rsplit_once('-').map_or(name.as_ref(), |(name, _)| name).to_owned()
+    name.rsplit_once('-')
+        .map_or(name.as_ref(), |(name, _)| name)
+        .to_owned()
 }
 
 /// `target/<profile>/skipped/<process that runs the test programs>`
 fn file() -> Option<PathBuf> {
-    Some(env::current_exe().ok()?.parent()?.parent()?.join("skipped").join(parent_id().to_string()))
+    Some(
+        env::current_exe()
+            .ok()?
+            .parent()?
+            .parent()?
+            .join("skipped")
+            .join(parent_id().to_string()),
+    )
 }

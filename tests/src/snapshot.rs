@@ -2,10 +2,14 @@
 
 use std::{env, fs, path::Path};
 
-/// Replaces each time of writing a file in `text` by a constant date, because it depends on the clone.
+/// Replaces each time of writing a file in `text` by a constant date, because it depends on the
+/// clone.
 pub fn without_file_times(text: &str) -> String {
     const DATE: &str = "2026-11-22";
-    let dated = |line: &str| match (line.split_once("\"file_time\": \""), line.split_once("recorded: ")) {
+    let dated = |line: &str| match (
+        line.split_once("\"file_time\": \""),
+        line.split_once("recorded: "),
+    ) {
         (Some((before, _)), _) => format!("{before}\"file_time\": \"{DATE}T00:00:00Z\","),
         (_, Some((before, date))) if date.ends_with(", when the file was written") => {
             format!("{before}recorded: {DATE} 00:00:00 UTC, when the file was written")
@@ -16,16 +20,28 @@ pub fn without_file_times(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Panics unless `text` is the content of the file at `path`. If the variable `UPDATE_SNAPSHOTS` is set, writes the
-/// file instead.
+/// Panics unless `text` is the content of the file at `path`. If the variable `UPDATE_SNAPSHOTS` is
+/// set, writes the file instead.
 pub fn check(path: &Path, text: &str) {
     if env::var_os("UPDATE_SNAPSHOTS").is_some() {
         fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         return;
     }
-    let expected = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    if let Some((number, (is, was))) = (1..).zip(text.lines().zip(expected.lines())).find(|(_, (is, was))| is != was) {
-        panic!("{}, line {number}:\n- {was}\n+ {is}\nUPDATE_SNAPSHOTS=1 accepts it", path.display());
+    let expected =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    if let Some((number, (is, was))) = (1..)
+        .zip(text.lines().zip(expected.lines()))
+        .find(|(_, (is, was))| is != was)
+    {
+        panic!(
+            "{}, line {number}:\n- {was}\n+ {is}\nUPDATE_SNAPSHOTS=1 accepts it",
+            path.display()
+        );
     }
-    assert_eq!(text.lines().count(), expected.lines().count(), "lines of {}", path.display());
+    assert_eq!(
+        text.lines().count(),
+        expected.lines().count(),
+        "lines of {}",
+        path.display()
+    );
 }

@@ -1,5 +1,5 @@
-//! Prints the tests that were skipped on this machine. `cargo test` runs the test programs of a package in alphabetical
-//! order, so this is the last one.
+//! Prints the tests that were skipped on this machine. `cargo test` runs the test programs of a
+//! package in alphabetical order, so this is the last one.
 
 fn main() {
     match perfdata_tests::skipped::take_table() {

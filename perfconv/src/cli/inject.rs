@@ -30,7 +30,8 @@ pub struct InjectArgs {
     /// Search this directory for objects and debug files instead of this machine (not in perf)
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
-    /// Known build IDs: "ID PATH" pairs separated by commas, or file://PATH with the output of perf buildid-list
+    /// Known build IDs: "ID PATH" pairs separated by commas, or file://PATH with the output of perf
+    /// buildid-list
     #[arg(long, value_name = "LIST")]
     pub known_build_ids: Option<String>,
     /// The kernel image of the recording
@@ -47,7 +48,8 @@ pub struct InjectArgs {
     pub elsewhere: OnlyInPerf,
 }
 
-/// The options of `perf inject` that perfconv refuses with an explanation, for scripts that use them.
+/// The options of `perf inject` that perfconv refuses with an explanation, for scripts that use
+/// them.
 #[derive(Debug, Default)]
 pub struct OnlyInPerf {
     /// The first such option on the command line, and its function.
@@ -58,10 +60,26 @@ impl OnlyInPerf {
     /// Long and short form, and the function in perf.
     const OPTIONS: [(&str, Option<char>, &str); 12] = [
         ("jit", Some('j'), "merging jitdump files"),
-        ("sched-stat", Some('s'), "merging sched_stat with sched_switch events"),
-        ("itrace", None, "synthesizing samples from an instruction trace"),
-        ("strip", None, "synthesizing samples from an instruction trace"),
-        ("vm-time-correlation", None, "correlating the clocks of guests"),
+        (
+            "sched-stat",
+            Some('s'),
+            "merging sched_stat with sched_switch events",
+        ),
+        (
+            "itrace",
+            None,
+            "synthesizing samples from an instruction trace",
+        ),
+        (
+            "strip",
+            None,
+            "synthesizing samples from an instruction trace",
+        ),
+        (
+            "vm-time-correlation",
+            None,
+            "correlating the clocks of guests",
+        ),
         ("guest-data", None, "merging the recording of a guest"),
         ("guestmount", None, "reading the files of guests"),
         ("kallsyms", None, "reading the symbols of the kernel"),
@@ -74,8 +92,12 @@ impl OnlyInPerf {
 
 impl FromArgMatches for OnlyInPerf {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = Self::OPTIONS.into_iter().find(|(name, ..)| matches.contains_id(name));
-        Ok(OnlyInPerf { given: given.map(|(name, _, what)| (name, what)) })
+        let given = Self::OPTIONS
+            .into_iter()
+            .find(|(name, ..)| matches.contains_id(name));
+        Ok(OnlyInPerf {
+            given: given.map(|(name, _, what)| (name, what)),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -86,7 +108,13 @@ impl FromArgMatches for OnlyInPerf {
 
 impl Args for OnlyInPerf {
     fn augment_args(command: clap::Command) -> clap::Command {
-        let arg = |(name, short, _)| Arg::new(name).long(name).short(short).num_args(0..=1).hide(true);
+        let arg = |(name, short, _)| {
+            Arg::new(name)
+                .long(name)
+                .short(short)
+                .num_args(0..=1)
+                .hide(true)
+        };
         command.args(Self::OPTIONS.map(arg))
     }
 

@@ -49,10 +49,14 @@ impl Deref for InputArgs {
     }
 }
 
-/// Returns perf's default input: standard input if it is a pipe, otherwise `perf.data`. A file that is redirected to
-/// standard input also counts. Without `perf.data`, a socket as standard input does, too.
+/// Returns perf's default input: standard input if it is a pipe, otherwise `perf.data`. A file that
+/// is redirected to standard input also counts. Without `perf.data`, a socket as standard input
+/// does, too.
 fn assumed() -> Option<PathBuf> {
-    let stdin = io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata());
+    let stdin = io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .and_then(|stdin| File::from(stdin).metadata());
     let kind = stdin.ok().map(|meta| meta.file_type());
     if kind.is_some_and(|kind| kind.is_fifo() || kind.is_file()) {
         return Some(STANDARD.into());
@@ -67,9 +71,18 @@ fn assumed() -> Option<PathBuf> {
 /// Returns the positional argument and the option for inputs.
 fn arguments(help: &'static str) -> [Arg; 2] {
     let path = || clap::value_parser!(PathBuf);
-    let by_place = Arg::new(BY_PLACE).value_name("INPUT").help(help).value_parser(path());
-    let by_option = Arg::new(BY_OPTION).short('i').long("input").value_name("FILE").value_parser(path());
-    let by_option = by_option.help("Same as INPUT, for perf's syntax").conflicts_with(BY_PLACE);
+    let by_place = Arg::new(BY_PLACE)
+        .value_name("INPUT")
+        .help(help)
+        .value_parser(path());
+    let by_option = Arg::new(BY_OPTION)
+        .short('i')
+        .long("input")
+        .value_name("FILE")
+        .value_parser(path());
+    let by_option = by_option
+        .help("Same as INPUT, for perf's syntax")
+        .conflicts_with(BY_PLACE);
     [by_place, by_option].map(|arg| arg.value_hint(ValueHint::AnyPath))
 }
 
@@ -82,9 +95,19 @@ pub fn several(arg: Arg) -> Arg {
 }
 
 fn named(matches: &ArgMatches) -> Vec<PathBuf> {
-    let of = |id| matches.get_many::<PathBuf>(id).into_iter().flatten().cloned();
+    let of = |id| {
+        matches
+            .get_many::<PathBuf>(id)
+            .into_iter()
+            .flatten()
+            .cloned()
+    };
     let named: Vec<PathBuf> = of(BY_PLACE).chain(of(BY_OPTION)).collect();
-    if named.is_empty() { assumed().into_iter().collect() } else { named }
+    if named.is_empty() {
+        assumed().into_iter().collect()
+    } else {
+        named
+    }
 }
 
 impl FromArgMatches for InputArg {
@@ -100,7 +123,9 @@ impl FromArgMatches for InputArg {
 
 impl Args for InputArg {
     fn augment_args(command: clap::Command) -> clap::Command {
-        command.args(arguments("Recording to read; - is standard input [default: piped standard input, or perf.data]"))
+        command.args(arguments(
+            "Recording to read; - is standard input [default: piped standard input, or perf.data]",
+        ))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -121,7 +146,8 @@ impl FromArgMatches for InputArgs {
 
 impl Args for InputArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
-        let help = "Recordings to read; - is standard input [default: piped standard input, or perf.data]";
+        let help =
+            "Recordings to read; - is standard input [default: piped standard input, or perf.data]";
         command.args(arguments(help).map(several))
     }
 

@@ -35,16 +35,22 @@ const UNITS: [char; 3] = ['K', 'M', 'G'];
 
 /// Parses a number of bytes, such as 65536, 64K, 64M or 1G.
 fn size(text: &str) -> Result<u64, String> {
-    let unit = UNITS.iter().position(|&unit| text.ends_with([unit, unit.to_ascii_lowercase()]));
-    let number = if unit.is_some() { text.get(..text.len() - 1) } else { Some(text) };
+    let unit = UNITS
+        .iter()
+        .position(|&unit| text.ends_with([unit, unit.to_ascii_lowercase()]));
+    let number = if unit.is_some() {
+        text.get(..text.len() - 1)
+    } else {
+        Some(text)
+    };
     let number: Option<u64> = number.and_then(|number| number.parse().ok());
     let shift = unit.map_or(0, |unit| 10 * (unit + 1));
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
     bytes.ok_or_else(|| "not a number of bytes, such as 65536, 64M or 1G".to_owned())
 }
 
-/// Returns a larger value for the limit called `name`, which was `limit`; `found` is the required value, if it is
-/// known.
+/// Returns a larger value for the limit called `name`, which was `limit`; `found` is the required
+/// value, if it is known.
 pub fn beyond(name: &str, limit: u64, found: Option<u64>) -> u64 {
     match name {
         // The files of a directory share it: only the maximum suffices in any case.

@@ -1,4 +1,5 @@
-//! Support for command lines in the style of perf or zstd: accepts them, or suggests the correct command line.
+//! Support for command lines in the style of perf or zstd: accepts them, or suggests the correct
+//! command line.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -18,11 +19,15 @@ pub fn nearest_command(name: &str) -> Option<String> {
     suggest::nearest(name, names).map(str::to_owned)
 }
 
-/// Returns the words of `args`, with values joined to options that require `=`: `--compress 5` becomes `--compress=5`.
+/// Returns the words of `args`, with values joined to options that require `=`: `--compress 5`
+/// becomes `--compress=5`.
 ///
 /// # Errors
 /// There is a file with the name of the value, which may be the input.
-pub(super) fn with_values(command: &mut Command, args: &[OsString]) -> Result<Vec<OsString>, clap::Error> {
+pub(super) fn with_values(
+    command: &mut Command,
+    args: &[OsString],
+) -> Result<Vec<OsString>, clap::Error> {
     let mut joined: Vec<OsString> = Vec::with_capacity(args.len());
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
@@ -30,8 +35,13 @@ pub(super) fn with_values(command: &mut Command, args: &[OsString]) -> Result<Ve
         if word == "--" {
             break;
         }
-        let Some(next) = rest.as_slice().first().and_then(|next| next.to_str()) else { continue };
-        if !word.to_str().is_some_and(|word| takes_joined(command, word, next)) {
+        let Some(next) = rest.as_slice().first().and_then(|next| next.to_str()) else {
+            continue;
+        };
+        if !word
+            .to_str()
+            .is_some_and(|word| takes_joined(command, word, next))
+        {
             continue;
         }
         let option = word.to_string_lossy();
@@ -49,12 +59,17 @@ pub(super) fn with_values(command: &mut Command, args: &[OsString]) -> Result<Ve
     Ok(joined)
 }
 
-/// Returns whether `word` is an option that requires `=` before its value, and `next` looks like such a value.
+/// Returns whether `word` is an option that requires `=` before its value, and `next` looks like
+/// such a value.
 fn takes_joined(command: &Command, word: &str, next: &str) -> bool {
-    let Some(name) = word.strip_prefix("--") else { return false };
+    let Some(name) = word.strip_prefix("--") else {
+        return false;
+    };
     let commands = [command].into_iter().chain(command.get_subcommands());
     let mut options = commands.flat_map(Command::get_arguments);
-    let Some(option) = options.find(|arg| arg.is_require_equals_set() && arg.get_long() == Some(name)) else {
+    let Some(option) =
+        options.find(|arg| arg.is_require_equals_set() && arg.get_long() == Some(name))
+    else {
         return false;
     };
     let values = option.get_possible_values();
@@ -65,11 +80,20 @@ fn takes_joined(command: &Command, word: &str, next: &str) -> bool {
 }
 
 /// Returns the error with a suggestion, if there is one.
-pub(super) fn explained(command: &mut Command, args: &[OsString], error: clap::Error) -> clap::Error {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+pub(super) fn explained(
+    command: &mut Command,
+    args: &[OsString],
+    error: clap::Error,
+) -> clap::Error {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
         return error;
     }
-    if let Some(word) = first_word(args).filter(|word| !is_command(command, word) && is_nothing(Path::new(word))) {
+    if let Some(word) =
+        first_word(args).filter(|word| !is_command(command, word) && is_nothing(Path::new(word)))
+    {
         return no_such(command, Path::new(word));
     }
     unexpected(command, args, error)
@@ -78,7 +102,12 @@ pub(super) fn explained(command: &mut Command, args: &[OsString], error: clap::E
 /// Returns the first word after options that apply to all commands.
 fn first_word(args: &[OsString]) -> Option<&OsStr> {
     let is_general = |word: &&OsString| {
-        word.to_str().is_some_and(|word| matches!(word, "-q" | "--quiet" | "-v" | "-vv" | "--verbose" | "--no-pager"))
+        word.to_str().is_some_and(|word| {
+            matches!(
+                word,
+                "-q" | "--quiet" | "-v" | "-vv" | "--verbose" | "--no-pager"
+            )
+        })
     };
     let word = args.iter().skip(1).find(|word| !is_general(word))?;
     (!word.as_encoded_bytes().starts_with(b"-")).then_some(word)
@@ -98,16 +127,28 @@ fn is_nothing(path: &Path) -> bool {
 /// Returns the error about a first word that is neither a command nor a file.
 fn no_such(command: &mut Command, word: &Path) -> clap::Error {
     let near = word.to_str().and_then(nearest_command);
-    let tip = near.map(|near| format!("\n\n  tip: a similar command exists: '{near}'")).unwrap_or_default();
-    command.error(ErrorKind::InvalidSubcommand, format!("there is no command or file {}{tip}", quoted(word)))
+    let tip = near
+        .map(|near| format!("\n\n  tip: a similar command exists: '{near}'"))
+        .unwrap_or_default();
+    command.error(
+        ErrorKind::InvalidSubcommand,
+        format!("there is no command or file {}{tip}", quoted(word)),
+    )
 }
 
 /// Returns the error about an additional argument, with a suggestion if it looks like the output.
 fn unexpected(command: &Command, args: &[OsString], mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(stray)) = error.get(ContextKind::InvalidArg) else { return error };
-    let writes =
-        |name: &OsStr| command.find_subcommand(name).is_some_and(|command| command.get_arguments().any(is_output));
-    let has_output = args.iter().any(|word| word == "-o" || word.as_encoded_bytes().starts_with(b"--output"));
+    let Some(ContextValue::String(stray)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let writes = |name: &OsStr| {
+        command
+            .find_subcommand(name)
+            .is_some_and(|command| command.get_arguments().any(is_output))
+    };
+    let has_output = args
+        .iter()
+        .any(|word| word == "-o" || word.as_encoded_bytes().starts_with(b"--output"));
     let is_output = error.kind() == ErrorKind::UnknownArgument
         && !stray.starts_with('-')
         && !has_output
@@ -127,8 +168,8 @@ fn output_tip(path: &Path) -> String {
     format!("'-o {}' names the output", shell::word(path))
 }
 
-/// Checks the inputs of a command line without a command. `converts`: it requests a conversion. `has_output`: it names
-/// an output.
+/// Checks the inputs of a command line without a command. `converts`: it requests a conversion.
+/// `has_output`: it names an output.
 ///
 /// # Errors
 /// The first input is neither a file nor a command, or the second one looks like an output.
@@ -138,7 +179,9 @@ pub(super) fn check(
     converts: bool,
     has_output: bool,
 ) -> Result<(), clap::Error> {
-    let [first, rest @ ..] = inputs else { return Ok(()) };
+    let [first, rest @ ..] = inputs else {
+        return Ok(());
+    };
     if is_nothing(first) {
         return Err(no_such(command, first));
     }
@@ -149,10 +192,20 @@ pub(super) fn check(
         _ => return Ok(()),
     };
     let (what, tip) = match converts {
-        true => (format!("only one recording can be converted at a time; unexpected {}", quoted(stray)), !has_output),
+        true => (
+            format!(
+                "only one recording can be converted at a time; unexpected {}",
+                quoted(stray)
+            ),
+            !has_output,
+        ),
         false => (format!("there is no file {}", quoted(stray)), true),
     };
-    let tip = if tip { format!("\n\n  tip: {}", output_tip(stray)) } else { String::new() };
+    let tip = if tip {
+        format!("\n\n  tip: {}", output_tip(stray))
+    } else {
+        String::new()
+    };
     Err(command.error(ErrorKind::TooManyValues, format!("{what}{tip}")))
 }
 

@@ -12,7 +12,12 @@ use perfdata_convert::Result;
 use perfdata_convert::inspect::show::overview::Overview;
 
 /// Describes the recording at `input`.
-pub fn run(input: &Path, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {
+pub fn run(
+    input: &Path,
+    out: &mut dyn Write,
+    limits: Limits,
+    messages: Messages,
+) -> Result<Outcome> {
     let overview = Overview::of(open(input, limits, messages)?)?;
     print(out, &suggestions::text(&overview, input))?;
     Ok(Outcome::Done)

@@ -37,20 +37,28 @@ pub fn run(args: &CompletionsArgs, out: &mut dyn Write) -> Result<()> {
     print(out, &script)
 }
 
-/// Returns the command line with the names of feature sections, record types and commands as possible values of
-/// arguments that accept any text.
+/// Returns the command line with the names of feature sections, record types and commands as
+/// possible values of arguments that accept any text.
 fn with_names(command: Command) -> Command {
-    let commands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let commands: Vec<String> = command
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .collect();
     let named = |arg: Arg| {
         let features = || feature::TABLE.iter().map(|info| info.name);
         let names: Vec<String> = match arg.get_id().as_str() {
             "drop" => features().map(str::to_owned).collect(),
             "set" | "set_raw" => features().map(|name| format!("{name}=")).collect(),
-            "types" => record::TABLE.iter().map(|info| info.name.to_owned()).collect(),
+            "types" => record::TABLE
+                .iter()
+                .map(|info| info.name.to_owned())
+                .collect(),
             "command" => commands.clone(),
             _ => return arg,
         };
         arg.value_parser(PossibleValuesParser::new(names))
     };
-    command.mut_args(named).mut_subcommands(|subcommand| subcommand.mut_args(named))
+    command
+        .mut_args(named)
+        .mut_subcommands(|subcommand| subcommand.mut_args(named))
 }

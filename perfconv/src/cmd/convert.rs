@@ -27,9 +27,16 @@ use perfdata_convert::stages::swap::{Swap, Target};
 use perfdata_convert::stages::tally::Tally;
 
 /// Converts according to `args`; `to` is the container in the command's name.
-pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: Messages) -> Result<()> {
+pub fn run(
+    args: &ConvertArgs,
+    to: Option<Container>,
+    limits: Limits,
+    messages: Messages,
+) -> Result<()> {
     if to.is_some() && args.to.is_some_and(|other| to != Some(other)) {
-        return Err(Error::Usage("--to contradicts the container of this command".into()));
+        return Err(Error::Usage(
+            "--to contradicts the container of this command".into(),
+        ));
     }
     let output = output_or_standard(args.output.as_deref(), &args.input)?;
     let stages = || {
@@ -41,7 +48,8 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
     };
     let to = to.or(args.to);
     if to == Some(Container::Dir) {
-        let output = OutputDirectory::create(output, &args.input, args.force, to_directory::is_part)?;
+        let output =
+            OutputDirectory::create(output, &args.input, args.force, to_directory::is_part)?;
         let output = output.synced(!args.no_sync);
         let summary = to_directory::convert(open(&args.input, limits, messages)?, output, stages)?;
         report(&summary, messages);
@@ -49,7 +57,9 @@ pub fn run(args: &ConvertArgs, to: Option<Container>, limits: Limits, messages: 
     }
     let to = to.and_then(Container::kind);
     let output = Output::create(output, &args.input, args.force)?.synced(!args.no_sync);
-    let summary = Conversion::new(stages()?).to(to).run_on(open(&args.input, limits, messages)?, output)?;
+    let summary = Conversion::new(stages()?)
+        .to(to)
+        .run_on(open(&args.input, limits, messages)?, output)?;
     warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())
@@ -72,8 +82,19 @@ pub fn report(summary: &Summary, messages: Messages) {
     for note in &summary.notes {
         messages.note(note);
     }
-    messages.detail(format_args!("converted a {} to a {}", form(summary.from), form(summary.to)));
-    let Summary { counts, features, bytes_in, bytes_out, elapsed, .. } = summary;
+    messages.detail(format_args!(
+        "converted a {} to a {}",
+        form(summary.from),
+        form(summary.to)
+    ));
+    let Summary {
+        counts,
+        features,
+        bytes_in,
+        bytes_out,
+        elapsed,
+        ..
+    } = summary;
     messages.summary(format_args!(
         "{}, {}, {} in, {} out, {:.2} s",
         counts.short(),
@@ -95,7 +116,11 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
         stages.push(Box::new(Decompress::default()));
     }
     // perf before 6.19 discards deferred callchains.
-    let is_old = |version: Version| RecordType::CALLCHAIN_DEFERRED.info().is_some_and(|info| !version.has(info.since));
+    let is_old = |version: Version| {
+        RecordType::CALLCHAIN_DEFERRED
+            .info()
+            .is_some_and(|info| !version.has(info.since))
+    };
     if args.merge_deferred {
         stages.push(Box::new(MergeDeferred::new()));
     } else if args.compat.is_some_and(is_old) {
@@ -120,32 +145,50 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
         stages.push(Box::new(Edit::new(changes)?));
     }
     if let Some(level) = args.compress {
-        stages.push(Box::new(Compress::new(compressed_kind(args.compat)?, level)));
+        stages.push(Box::new(Compress::new(
+            compressed_kind(args.compat)?,
+            level,
+        )));
     }
     Ok(stages)
 }
 
 /// Returns the newest type of compressed record that the release `compat` can read.
 fn compressed_kind(compat: Option<Version>) -> Result<RecordType> {
-    let Some(version) = compat else { return Ok(RecordType::COMPRESSED2) };
-    Compress::kind_for(version)
-        .ok_or_else(|| Error::Usage(format!("perf {version} cannot read compressed records: omit --compress")))
+    let Some(version) = compat else {
+        return Ok(RecordType::COMPRESSED2);
+    };
+    Compress::kind_for(version).ok_or_else(|| {
+        Error::Usage(format!(
+            "perf {version} cannot read compressed records: omit --compress"
+        ))
+    })
 }
 
 /// Returns the changes of feature sections.
 fn changes(args: &ConvertArgs, limits: Limits) -> Result<Vec<(String, Change)>> {
-    let set = args.set.iter().map(|(name, value)| Ok((name.clone(), Change::Set(value.clone()))));
+    let set = args
+        .set
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), Change::Set(value.clone()))));
     let raw = args.set_raw.iter().map(|(name, file)| {
         let bytes = read_at_most(limits.max_metadata, Path::new(file))?;
         Ok((name.clone(), Change::Raw(bytes)))
     });
-    let drop = args.drop.iter().map(|name| Ok((name.clone(), Change::Drop)));
+    let drop = args
+        .drop
+        .iter()
+        .map(|name| Ok((name.clone(), Change::Drop)));
     set.chain(raw).chain(drop).collect()
 }
 
 /// Returns the stage that adds build IDs, if it is requested.
 fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
-    let place = if args.mmap2_build_ids { Storage::Mmap2 } else { Storage::Table };
+    let place = if args.mmap2_build_ids {
+        Storage::Mmap2
+    } else {
+        Storage::Table
+    };
     if args.build_ids.is_none() && place == Storage::Table {
         let sources = [
             ("--sysroot", args.sysroot.is_some()),
@@ -160,19 +203,38 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
             None => Ok(None),
         };
     }
-    let resolver = resolver(args.known_build_ids.as_deref(), args.sysroot.as_deref(), args.vmlinux.as_deref())?;
-    Ok(Some(BuildIds::new(args.build_ids.map(Into::into).unwrap_or_default(), place, resolver)))
+    let resolver = resolver(
+        args.known_build_ids.as_deref(),
+        args.sysroot.as_deref(),
+        args.vmlinux.as_deref(),
+    )?;
+    Ok(Some(BuildIds::new(
+        args.build_ids.map(Into::into).unwrap_or_default(),
+        place,
+        resolver,
+    )))
 }
 
-/// Returns the sources of build IDs. A named file or folder must exist: if its name is wrong, no build ID would be
-/// found.
-pub(super) fn resolver(known: Option<&str>, sysroot: Option<&Path>, vmlinux: Option<&Path>) -> Result<Resolver> {
-    let known = known.map(KnownBuildIds::parse).transpose()?.unwrap_or_default();
+/// Returns the sources of build IDs. A named file or folder must exist: if its name is wrong, no
+/// build ID would be found.
+pub(super) fn resolver(
+    known: Option<&str>,
+    sysroot: Option<&Path>,
+    vmlinux: Option<&Path>,
+) -> Result<Resolver> {
+    let known = known
+        .map(KnownBuildIds::parse)
+        .transpose()?
+        .unwrap_or_default();
     if let Some(folder) = sysroot {
         fs::read_dir(folder).map_err(Error::io(folder))?;
     }
     if let Some(kernel) = vmlinux {
         File::open(kernel).map_err(Error::io(kernel))?;
     }
-    Ok(Resolver::new(known, Sysroot::new(sysroot.map(Path::to_owned)), vmlinux.map(Path::to_owned)))
+    Ok(Resolver::new(
+        known,
+        Sysroot::new(sysroot.map(Path::to_owned)),
+        vmlinux.map(Path::to_owned),
+    ))
 }

@@ -30,7 +30,10 @@ impl Given {
             Some([input]) => Some(input.clone()),
             _ => None,
         };
-        Given { words: cli.words.clone(), input }
+        Given {
+            words: cli.words.clone(),
+            input,
+        }
     }
 
     /// Writes the error and a suggestion.
@@ -40,7 +43,10 @@ impl Given {
 
     /// Writes the error about one of several inputs, and a suggestion.
     pub(super) fn explain_of(&self, input: Option<&Path>, error: &Error, messages: Messages) {
-        let solution = error.step().and_then(solution).map_or_else(String::new, |solution| format!("; {solution}"));
+        let solution = error
+            .step()
+            .and_then(solution)
+            .map_or_else(String::new, |solution| format!("; {solution}"));
         match input {
             Some(input) if error.is_refusal() || error.of_input().is_some() => {
                 messages.error(format_args!("{}: {error}{solution}", shown(input)))
@@ -60,10 +66,17 @@ impl Given {
     fn beyond(&self, error: &Error, input: Option<&Path>) -> (Option<String>, Option<String>) {
         match error {
             Error::Compared { path, source } => return self.beyond(source, Some(path)),
-            Error::Unrecognised { foreign: Foreign { what, unpack, .. }, .. } => {
+            Error::Unrecognised {
+                foreign: Foreign { what, unpack, .. },
+                ..
+            } => {
                 let name = input.map_or_else(|| "the input".to_owned(), shown);
-                let way_out = unpack.map(|unpack| format!("; decompress it with {unpack} and pipe it to perfconv"));
-                return (Some(format!("{name} is {what}{}", way_out.unwrap_or_default())), None);
+                let way_out = unpack
+                    .map(|unpack| format!("; decompress it with {unpack} and pipe it to perfconv"));
+                return (
+                    Some(format!("{name} is {what}{}", way_out.unwrap_or_default())),
+                    None,
+                );
             }
             _ => {}
         }
@@ -78,14 +91,24 @@ impl Given {
             (Error::Io { source, path }, Some(input))
                 if source.kind() == io::ErrorKind::PermissionDenied && path == input =>
             {
-                (None, Some(format!("sudo cat {} | {}", shell::word(input), self.command(Some(input)))))
+                (
+                    None,
+                    Some(format!(
+                        "sudo cat {} | {}",
+                        shell::word(input),
+                        self.command(Some(input))
+                    )),
+                )
             }
             (_, Some(input)) => match error.of_input().map(perfdata_core::Error::problem) {
                 Some(Problem::Io(_)) | None => (None, None),
-                Some(&Problem::Limit { name, limit, found }) => {
-                    (None, Some(self.granting(name, limits::beyond(name, limit, found))))
+                Some(&Problem::Limit { name, limit, found }) => (
+                    None,
+                    Some(self.granting(name, limits::beyond(name, limit, found))),
+                ),
+                Some(Problem::Truncated { available: 0, .. }) if is_at_start(error) => {
+                    (Some(empty(input)), None)
                 }
-                Some(Problem::Truncated { available: 0, .. }) if is_at_start(error) => (Some(empty(input)), None),
                 Some(_) => self.look_at(input),
             },
             _ => (None, None),
@@ -107,7 +130,10 @@ impl Given {
         while let Some(word) = all.next() {
             if word.to_str() == Some(&option) {
                 all.next();
-            } else if !word.to_str().is_some_and(|word| word.starts_with(&format!("{option}="))) {
+            } else if !word
+                .to_str()
+                .is_some_and(|word| word.starts_with(&format!("{option}=")))
+            {
                 words.push(word.clone());
             }
         }
@@ -118,21 +144,40 @@ impl Given {
     /// Describes an input that could not be read as a recording.
     fn look_at(&self, input: &Path) -> (Option<String>, Option<String>) {
         let mut first = Vec::new();
-        let Ok(file) = File::open(input) else { return (None, None) };
+        let Ok(file) = File::open(input) else {
+            return (None, None);
+        };
         // A device or FIFO may be endless, and a directory has no bytes.
         if !file.metadata().is_ok_and(|meta| meta.is_file())
-            || file.take(foreign::SNIFF as u64).read_to_end(&mut first).is_err()
+            || file
+                .take(foreign::SNIFF as u64)
+                .read_to_end(&mut first)
+                .is_err()
         {
             return (None, None);
         }
         if Magic::recognise(&first).is_some() {
             // The error is in the records: there may be more errors.
             let is_open = Input::open(input).and_then(Input::reader).is_ok();
-            return (None, is_open.then(|| format!("perfconv verify {}", shell::word(input))));
+            return (
+                None,
+                is_open.then(|| format!("perfconv verify {}", shell::word(input))),
+            );
         }
-        let Some(Foreign { what, unpack, .. }) = foreign::recognise(&first) else { return (None, None) };
+        let Some(Foreign { what, unpack, .. }) = foreign::recognise(&first) else {
+            return (None, None);
+        };
         let note = format!("{} is {what}", shown(input));
-        (Some(note), unpack.map(|unpack| format!("{unpack} {} | {}", shell::word(input), self.command(Some(input)))))
+        (
+            Some(note),
+            unpack.map(|unpack| {
+                format!(
+                    "{unpack} {} | {}",
+                    shell::word(input),
+                    self.command(Some(input))
+                )
+            }),
+        )
     }
 
     /// Returns the command again, with `-` instead of the input if it is piped.
@@ -144,7 +189,11 @@ impl Given {
             },
             None => shell::quoted(word),
         });
-        ["perfconv".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+        ["perfconv".to_owned()]
+            .into_iter()
+            .chain(words)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -175,31 +224,42 @@ fn solution(step: &Step) -> Option<String> {
     })
 }
 
-/// Returns the exit status after an error: 1 if the content of the input is the reason; 2 for the command line and the
-/// operating system.
+/// Returns the exit status after an error: 1 if the content of the input is the reason; 2 for the
+/// command line and the operating system.
 pub fn exit_code(error: &Error) -> u8 {
     if error.is_refusal() { 1 } else { 2 }
 }
 
-/// Returns the part of a word before the name of `input`: empty, or an option. Returns `None` if the word does not name
-/// the input.
+/// Returns the part of a word before the name of `input`: empty, or an option. Returns `None` if
+/// the word does not name the input.
 fn naming(word: &OsStr, input: &Path) -> Option<&'static str> {
     let rest = |option: &str| word.as_encoded_bytes().strip_prefix(option.as_bytes());
-    ["", "-i", "--input="].into_iter().find(|option| rest(option) == Some(input.as_os_str().as_encoded_bytes()))
+    ["", "-i", "--input="]
+        .into_iter()
+        .find(|option| rest(option) == Some(input.as_os_str().as_encoded_bytes()))
 }
 
 /// Returns whether the error is at the first byte of the input.
 fn is_at_start(error: &Error) -> bool {
-    error.of_input().is_some_and(|error| error.offset() == Some(0))
+    error
+        .of_input()
+        .is_some_and(|error| error.offset() == Some(0))
 }
 
 /// Returns the message about an empty input.
 fn empty(input: &Path) -> String {
     let data = if input.is_dir() { "'s data" } else { "" };
-    format!("{}{data} is empty: perf record wrote nothing, or is still running", shown(input))
+    format!(
+        "{}{data} is empty: perf record wrote nothing, or is still running",
+        shown(input)
+    )
 }
 
 /// Returns the name of an input for messages.
 fn shown(input: &Path) -> String {
-    if input == OsStr::new("-") { "standard input".into() } else { input.display().to_string() }
+    if input == OsStr::new("-") {
+        "standard input".into()
+    } else {
+        input.display().to_string()
+    }
 }

@@ -11,9 +11,23 @@ use perfdata_convert::Result;
 use perfdata_convert::inspect::diff::Diff;
 
 /// Compares the recordings in `args`.
-pub fn run(args: &DiffArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<Outcome> {
+pub fn run(
+    args: &DiffArgs,
+    out: &mut dyn Write,
+    limits: Limits,
+    messages: Messages,
+) -> Result<Outcome> {
     let brief = args.brief || messages.verbosity == Verbosity::Quiet;
-    let diff = Diff { json: args.json, brief, stat: args.stat, limit: args.limit };
+    let diff = Diff {
+        json: args.json,
+        brief,
+        stat: args.stat,
+        limit: args.limit,
+    };
     let differs = diff.run(&args.a, &args.b, limits, out)?;
-    Ok(if differs { Outcome::Found } else { Outcome::Done })
+    Ok(if differs {
+        Outcome::Found
+    } else {
+        Outcome::Done
+    })
 }

@@ -13,22 +13,43 @@ use perfdata_convert::inspect::show::resolved::Resolved;
 
 /// Shows the records according to `args`.
 pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messages) -> Result<()> {
-    let types = args.types.iter().map(|name| Dump::type_of(name)).collect::<Result<_>>()?;
+    let types = args
+        .types
+        .iter()
+        .map(|name| Dump::type_of(name))
+        .collect::<Result<_>>()?;
     let input = open_unseen(&args.input, limits)?;
     if args.resolved {
-        for damage in (Resolved { json: args.json, limit: args.limit }).run(input, out)? {
+        for damage in (Resolved {
+            json: args.json,
+            limit: args.limit,
+        })
+        .run(input, out)?
+        {
             messages.warning(damage);
         }
         return Ok(());
     }
-    let dump = Dump { json: args.json, hex: args.hex, types, limit: args.limit };
-    let Dumped { counts, shown, damage, .. } = dump.run(input, out)?;
+    let dump = Dump {
+        json: args.json,
+        hex: args.hex,
+        types,
+        limit: args.limit,
+    };
+    let Dumped {
+        counts,
+        shown,
+        damage,
+        ..
+    } = dump.run(input, out)?;
     for damage in damage {
         messages.warning(damage);
     }
     match args.limit {
         Some(limit) if shown >= limit => {
-            messages.detail(format_args!("{shown} shown of {counts}; stopped at the limit"));
+            messages.detail(format_args!(
+                "{shown} shown of {counts}; stopped at the limit"
+            ));
         }
         _ => messages.detail(format_args!("{shown} shown of {counts}")),
     }

@@ -14,21 +14,37 @@ use perfdata_convert::{Error, Result};
 /// Extracts the AUX data according to `args`.
 pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<()> {
     let is_ours = |path: &Path| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         path.is_file() && (name == INDEX || name.ends_with(EXTENSION))
     };
     let directory = OutputDirectory::create(&args.output, &args.input, args.force, is_ours)?;
     let directory = directory.synced(!args.no_sync);
-    if let Some(sideband) = args.sideband.as_deref().filter(|sideband| directory.would_replace(sideband)) {
-        let what =
-            format!("{} is inside the output directory and would be deleted: choose another path", sideband.display());
+    if let Some(sideband) = args
+        .sideband
+        .as_deref()
+        .filter(|sideband| directory.would_replace(sideband))
+    {
+        let what = format!(
+            "{} is inside the output directory and would be deleted: choose another path",
+            sideband.display()
+        );
         return Err(Error::Usage(what));
     }
-    let sideband = args.sideband.as_deref().map(|path| Output::create(path, &args.input, args.force)).transpose()?;
+    let sideband = args
+        .sideband
+        .as_deref()
+        .map(|path| Output::create(path, &args.input, args.force))
+        .transpose()?;
     let sideband = sideband.map(|sideband| sideband.synced(!args.no_sync));
     let report = extract_to(open(&args.input, limits, messages)?, directory, sideband)?;
     report.notes.iter().for_each(|note| messages.note(note));
     let files = if report.queues == 1 { "file" } else { "files" };
-    messages.summary(format_args!("{} {files}, {} bytes of AUX data", report.queues, report.bytes));
+    messages.summary(format_args!(
+        "{} {files}, {} bytes of AUX data",
+        report.queues, report.bytes
+    ));
     Ok(())
 }

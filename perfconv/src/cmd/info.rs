@@ -21,7 +21,12 @@ use perfdata_convert::{Error, Result};
 const WIDTH: u16 = 80;
 
 /// Shows the recordings according to `args`.
-pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, inputs: &Several<'_>) -> Result<Outcome> {
+pub fn run(
+    args: &InfoArgs,
+    out: &mut dyn Write,
+    limits: Limits,
+    inputs: &Several<'_>,
+) -> Result<Outcome> {
     if let Some(path) = &args.html {
         let [input] = inputs.paths else {
             return Err(Error::Usage("--html accepts only one recording".into()));
@@ -32,18 +37,27 @@ pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, inputs: &Severa
     let in_full = inputs.messages.verbosity >= Verbosity::Verbose;
     let mut is_first = true;
     inputs.each(out, |input, out| {
-        let before = if std::mem::take(&mut is_first) { "" } else { "\n" };
+        let before = if std::mem::take(&mut is_first) {
+            ""
+        } else {
+            "\n"
+        };
         let heading = match inputs.are_many() && !args.json {
             true => format!("{before}{}:\n", input_name(input)),
             false => String::new(),
         };
         let input_of = || open(input, limits, inputs.messages);
         let text = if args.map {
-            let width = terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH, |(width, _)| width.0);
+            let width =
+                terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH, |(width, _)| width.0);
             colored(map::draw(&ChartData::of(input_of()?)?, usize::from(width)))
         } else {
             let overview = Overview::of(input_of()?)?;
-            if args.json { overview.json_of(Some(input)) } else { overview.text(in_full) }
+            if args.json {
+                overview.json_of(Some(input))
+            } else {
+                overview.text(in_full)
+            }
         };
         print(out, &(heading + &text))?;
         Ok(Outcome::Done)
@@ -51,7 +65,13 @@ pub fn run(args: &InfoArgs, out: &mut dyn Write, limits: Limits, inputs: &Severa
 }
 
 /// Writes the page about `input` to `path`.
-fn write_page(input: &Path, path: &Path, args: &InfoArgs, limits: Limits, messages: Messages) -> Result<()> {
+fn write_page(
+    input: &Path,
+    path: &Path,
+    args: &InfoArgs,
+    limits: Limits,
+    messages: Messages,
+) -> Result<()> {
     let output = Output::create(path, input, args.force)?.synced(!args.no_sync);
     let survey = ChartData::of(open(input, limits, messages)?)?;
     let name = input.file_name().unwrap_or(input.as_os_str());

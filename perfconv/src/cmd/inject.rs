@@ -14,25 +14,40 @@ use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::build_ids::{BuildIds, Select, Storage};
 use perfdata_convert::{Error, Result};
 
-/// Copies the recording, with the build IDs that `args` select. Like perf, it writes a pipe to standard output, and
-/// otherwise a file.
+/// Copies the recording, with the build IDs that `args` select. Like perf, it writes a pipe to
+/// standard output, and otherwise a file.
 pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> {
     if let Some((option, what)) = args.elsewhere.given {
-        return Err(Error::Usage(format!("--{option} is not supported ({what}): use perf inject")));
+        return Err(Error::Usage(format!(
+            "--{option} is not supported ({what}): use perf inject"
+        )));
     }
-    let resolver = resolver(args.known_build_ids.as_deref(), args.sysroot.as_deref(), args.vmlinux.as_deref())?;
+    let resolver = resolver(
+        args.known_build_ids.as_deref(),
+        args.sysroot.as_deref(),
+        args.vmlinux.as_deref(),
+    )?;
     let asked = asked(args).map(|(select, place)| BuildIds::new(select, place, resolver));
-    let stages = asked.map(|stage| Box::new(stage) as Box<dyn Stage>).into_iter().collect();
-    let to = if args.output == Path::new("-") { ContainerKind::Pipe } else { ContainerKind::File };
+    let stages = asked
+        .map(|stage| Box::new(stage) as Box<dyn Stage>)
+        .into_iter()
+        .collect();
+    let to = if args.output == Path::new("-") {
+        ContainerKind::Pipe
+    } else {
+        ContainerKind::File
+    };
     let output = Output::create(&args.output, &args.input, true)?.synced(!args.no_sync);
-    let summary = Conversion::new(stages).to(to).run_on(open(&args.input, limits, messages)?, output)?;
+    let summary = Conversion::new(stages)
+        .to(to)
+        .run_on(open(&args.input, limits, messages)?, output)?;
     warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())
 }
 
-/// Returns which objects get a build ID, and where it is stored. Of several options, the one for more objects has
-/// precedence, and MMAP2 records have precedence over the BUILD_ID section.
+/// Returns which objects get a build ID, and where it is stored. Of several options, the one for
+/// more objects has precedence, and MMAP2 records have precedence over the BUILD_ID section.
 fn asked(args: &InjectArgs) -> Option<(Select, Storage)> {
     let words = [
         (args.mmap2_buildid_all, Select::All, Storage::Mmap2),
@@ -40,5 +55,8 @@ fn asked(args: &InjectArgs) -> Option<(Select, Storage)> {
         (args.buildid_all, Select::All, Storage::Table),
         (args.build_ids, Select::Hit, Storage::Table),
     ];
-    words.into_iter().find(|(given, ..)| *given).map(|(_, select, place)| (select, place))
+    words
+        .into_iter()
+        .find(|(given, ..)| *given)
+        .map(|(_, select, place)| (select, place))
 }

@@ -11,8 +11,8 @@ use super::{STANDARD_OUTPUT, pager, print};
 use crate::cli::{Cli, ManArgs, nearest_command};
 use perfdata_convert::{Error, Result};
 
-/// Shows the page of perfconv, or of one of its commands, on a terminal. Otherwise, writes its source, so that it can
-/// be installed.
+/// Shows the page of perfconv, or of one of its commands, on a terminal. Otherwise, writes its
+/// source, so that it can be installed.
 pub fn run(args: &ManArgs, out: &mut dyn Write, may_page: bool) -> Result<()> {
     let mut page = Vec::new();
     write(args.command.as_deref(), &mut page)?;
@@ -25,7 +25,11 @@ pub fn run(args: &ManArgs, out: &mut dyn Write, may_page: bool) -> Result<()> {
     }
     // Without `man`, shows plain text.
     let text = help(args.command.as_deref());
-    if may_page && pager::is_of_use() { pager::paged(|out| print(out, &text)) } else { print(out, &text) }
+    if may_page && pager::is_of_use() {
+        pager::paged(|out| print(out, &text))
+    } else {
+        print(out, &text)
+    }
 }
 
 /// Shows the page with `man`, and returns whether this succeeded.
@@ -34,7 +38,14 @@ fn is_shown(page: &[u8], may_page: bool) -> bool {
     if !(may_page && pager::is_of_use()) {
         man.args(["-P", "cat"]);
     }
-    let Ok(mut child) = man.args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn() else { return false };
+    let Ok(mut child) = man
+        .args(["-l", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+    else {
+        return false;
+    };
     // An error means that the user has quit the pager.
     let _ = child.stdin.take().map(|mut pipe| pipe.write_all(page));
     child.wait().is_ok_and(|status| status.success())
@@ -62,11 +73,18 @@ fn write(name: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
     let Some(command) = command(name) else {
         let name = name.unwrap_or_default();
         let near = nearest_command(name).map(|near| format!("; did you mean {near}?"));
-        return Err(Error::Usage(format!("perfconv has no command {name}{}", near.unwrap_or_default())));
+        return Err(Error::Usage(format!(
+            "perfconv has no command {name}{}",
+            near.unwrap_or_default()
+        )));
     };
     // A page also contains the options that the short help omits.
     let command = command.mut_args(|arg| arg.hide_short_help(false));
-    let after = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
+    let after = command
+        .get_after_long_help()
+        .or(command.get_after_help())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let has_commands = command.has_subcommands();
     let man = Man::new(command);
     let written = man
@@ -75,13 +93,19 @@ fn write(name: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
         .and_then(|()| man.render_synopsis_section(out))
         .and_then(|()| man.render_description_section(out))
         .and_then(|()| man.render_options_section(out))
-        .and_then(|()| if has_commands { man.render_subcommands_section(out) } else { Ok(()) })
+        .and_then(|()| {
+            if has_commands {
+                man.render_subcommands_section(out)
+            } else {
+                Ok(())
+            }
+        })
         .and_then(|()| sections(&after).to_writer(out));
     written.map_err(Error::io(STANDARD_OUTPUT))
 }
 
-/// Returns the end of `--help` as sections of a page. A line that ends with a colon, or begins with a heading, starts a
-/// section.
+/// Returns the end of `--help` as sections of a page. A line that ends with a colon, or begins with
+/// a heading, starts a section.
 fn sections(text: &str) -> Roff {
     const STATUS: &str = "Exit status:";
     let mut roff = Roff::new();
@@ -91,7 +115,9 @@ fn sections(text: &str) -> Roff {
         let first = lines.next().unwrap_or_default();
         let (heading, rest) = match first.strip_suffix(':') {
             Some(heading) => (heading, None),
-            None if first.starts_with(STATUS) => (STATUS.trim_end_matches(':'), first.strip_prefix(STATUS)),
+            None if first.starts_with(STATUS) => {
+                (STATUS.trim_end_matches(':'), first.strip_prefix(STATUS))
+            }
             None => ("Notes", Some(first)),
         };
         if heading == section {

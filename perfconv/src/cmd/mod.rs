@@ -37,7 +37,8 @@ pub enum Outcome {
     Done,
     /// The report contains errors or differences.
     Found,
-    /// One of several inputs could not be read, and the error was already reported. Contains its exit status.
+    /// One of several inputs could not be read, and the error was already reported. Contains its
+    /// exit status.
     Failed(u8),
 }
 
@@ -57,7 +58,11 @@ impl Outcome {
 /// # Errors
 /// As [`run`].
 pub fn run_paged(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
-    if cli.is_paged() && pager::is_of_use() { pager::paged(|out| run(cli, out)) } else { run(cli, out) }
+    if cli.is_paged() && pager::is_of_use() {
+        pager::paged(|out| run(cli, out))
+    } else {
+        run(cli, out)
+    }
 }
 
 /// Runs the command, and writes its report to `out`.
@@ -79,25 +84,41 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
             outcome = several.each(out, |input, out| about::run(input, out, limits, messages))?;
         }
         Some(Command::Convert(args)) => convert::run(&args, None, limits, messages)?,
-        Some(Command::Pipe2file(args)) => convert::run(&args, Some(Container::File), limits, messages)?,
-        Some(Command::File2pipe(args)) => convert::run(&args, Some(Container::Pipe), limits, messages)?,
+        Some(Command::Pipe2file(args)) => {
+            convert::run(&args, Some(Container::File), limits, messages)?
+        }
+        Some(Command::File2pipe(args)) => {
+            convert::run(&args, Some(Container::Pipe), limits, messages)?
+        }
         Some(Command::Inject(args)) => inject::run(&args, limits, messages)?,
         Some(Command::Info(args)) => {
-            outcome = info::run(&args, out, limits, &Several::new(&args.input, &given, messages))?
+            outcome = info::run(
+                &args,
+                out,
+                limits,
+                &Several::new(&args.input, &given, messages),
+            )?
         }
         Some(Command::Dump(args)) => dump::run(&args, out, limits, messages)?,
         Some(Command::ExtractAux(args)) => extract_aux::run(&args, limits, messages)?,
         Some(Command::Recover(args)) => recover::run(&args, limits, messages)?,
         Some(Command::Diff(args)) => outcome = diff::run(&args, out, limits, messages)?,
         Some(Command::Verify(args)) => {
-            outcome = verify::run(&args, out, limits, &Several::new(&args.input, &given, messages))?;
+            outcome = verify::run(
+                &args,
+                out,
+                limits,
+                &Several::new(&args.input, &given, messages),
+            )?;
         }
         Some(Command::Man(args)) => man::run(&args, out, !cli.messages.no_pager)?,
         Some(Command::Completions(args)) => completions::run(&args, out)?,
     }
     match out.flush() {
         // If the reader of the output has quit, the exit status is still the result.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::io(STANDARD_OUTPUT)(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::io(STANDARD_OUTPUT)(error))
+        }
         _ => Ok(outcome),
     }
 }
@@ -114,7 +135,11 @@ struct Several<'a> {
 
 impl<'a> Several<'a> {
     fn new(paths: &'a [PathBuf], given: &'a Given, messages: Messages) -> Self {
-        Several { paths, given, messages }
+        Several {
+            paths,
+            given,
+            messages,
+        }
     }
 
     /// Returns whether a report must show the name of its input.
@@ -122,8 +147,8 @@ impl<'a> Several<'a> {
         self.paths.len() > 1
     }
 
-    /// Calls `look` with each input. After an error in one of several inputs, the next ones are processed anyway.
-    /// Returns the worst of all outcomes.
+    /// Calls `look` with each input. After an error in one of several inputs, the next ones are
+    /// processed anyway. Returns the worst of all outcomes.
     fn each(
         &self,
         out: &mut dyn Write,
@@ -140,7 +165,11 @@ impl<'a> Several<'a> {
                     Outcome::Failed(exit_code(&error))
                 }
             };
-            worst = if outcome.exit_code() > worst.exit_code() { outcome } else { worst };
+            worst = if outcome.exit_code() > worst.exit_code() {
+                outcome
+            } else {
+                worst
+            };
         }
         Ok(worst)
     }
@@ -148,26 +177,33 @@ impl<'a> Several<'a> {
 
 /// Returns whether the error is about writing the report, regardless of the input.
 fn is_of_output(error: &Error) -> bool {
-    error.is_broken_pipe() || matches!(error, Error::Io { path, .. } if path == Path::new(STANDARD_OUTPUT))
+    error.is_broken_pipe()
+        || matches!(error, Error::Io { path, .. } if path == Path::new(STANDARD_OUTPUT))
 }
 
-/// Returns the output of a command that makes one recording of `input`. The default is standard output, unless that is
-/// a terminal.
+/// Returns the output of a command that makes one recording of `input`. The default is standard
+/// output, unless that is a terminal.
 fn output_or_standard<'a>(named: Option<&'a Path>, input: &Path) -> Result<&'a Path> {
     match named {
         Some(path) => Ok(path),
         None if !io::stdout().is_terminal() => Ok(Path::new("-")),
         None => {
             let what = "no output: standard output is a terminal; use -o OUTPUT";
-            Err(Error::Usage(what.into()).with_step(Step::Other(format!("-o {}", suggestions::output_of(input)))))
+            Err(Error::Usage(what.into())
+                .with_step(Step::Other(format!("-o {}", suggestions::output_of(input)))))
         }
     }
 }
 
-/// Opens a recording to read it to its end, with a progress bar. The end of a stream depends on its writer.
+/// Opens a recording to read it to its end, with a progress bar. The end of a stream depends on its
+/// writer.
 fn open(path: &Path, limits: Limits, messages: Messages) -> Result<Input> {
     let input = open_unseen(path, limits)?;
-    Ok(if messages.verbosity == Verbosity::Quiet { input } else { input.watched_by(Progress::new()) })
+    Ok(if messages.verbosity == Verbosity::Quiet {
+        input
+    } else {
+        input.watched_by(Progress::new())
+    })
 }
 
 /// Opens a recording without a progress bar.
@@ -177,5 +213,6 @@ fn open_unseen(path: &Path, limits: Limits) -> Result<Input> {
 
 /// Writes a report.
 fn print(out: &mut dyn Write, report: &str) -> Result<()> {
-    out.write_all(report.as_bytes()).map_err(Error::io(STANDARD_OUTPUT))
+    out.write_all(report.as_bytes())
+        .map_err(Error::io(STANDARD_OUTPUT))
 }

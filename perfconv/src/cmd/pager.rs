@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::messages;
 
-/// The default pager, and its default options: quit if the text fits on one screen, show colours, and leave the text on
-/// the screen.
+/// The default pager, and its default options: quit if the text fits on one screen, show colours,
+/// and leave the text on the screen.
 const LESS: &str = "less";
 const OPTIONS: &str = "FRX";
 
@@ -24,8 +24,8 @@ pub fn is_open() -> bool {
     IS_OPEN.load(Ordering::Relaxed)
 }
 
-/// Calls `write` with the input of a pager, and writes messages afterwards. The pager starts with the first byte, so an
-/// empty report starts none.
+/// Calls `write` with the input of a pager, and writes messages afterwards. The pager starts with
+/// the first byte, so an empty report starts none.
 pub(super) fn paged<T>(write: impl FnOnce(&mut dyn Write) -> T) -> T {
     messages::hold();
     let mut out = BufWriter::with_capacity(BLOCK, Pager::Waiting);
@@ -88,7 +88,10 @@ impl Write for Pager {
             *self = Pager::start();
         }
         match self {
-            Pager::Open(child) => child.stdin.as_mut().map_or(Ok(bytes.len()), |pipe| pipe.write(bytes)),
+            Pager::Open(child) => child
+                .stdin
+                .as_mut()
+                .map_or(Ok(bytes.len()), |pipe| pipe.write(bytes)),
             Pager::Missing(stdout) => stdout.write(bytes),
             Pager::Waiting => Ok(bytes.len()),
         }

@@ -9,26 +9,41 @@ use crate::messages::Messages;
 use perfdata_convert::Result;
 use perfdata_convert::io::{Output, OutputDirectory};
 use perfdata_convert::pipeline::{Conversion, to_directory};
-use perfdata_convert::recover::{Recovery, convert_recovered, convert_recovered_to_directory, recover, recover_and};
+use perfdata_convert::recover::{
+    Recovery, convert_recovered, convert_recovered_to_directory, recover, recover_and,
+};
 
 /// Recovers the recording according to `args`.
 pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()> {
-    let RecoverArgs { convert: args, strict } = args;
+    let RecoverArgs {
+        convert: args,
+        strict,
+    } = args;
     let path = output_or_standard(args.output.as_deref(), &args.input)?;
     let stages = || stages(args, limits);
     let is_converted = args.to.is_some() || !stages()?.is_empty();
     let input = || open(&args.input, limits, messages);
-    let Recovery { summary, skipped, losses, .. } = match args.to {
+    let Recovery {
+        summary,
+        skipped,
+        losses,
+        ..
+    } = match args.to {
         Some(Container::Dir) => {
-            let output = OutputDirectory::create(path, &args.input, args.force, to_directory::is_part)?;
+            let output =
+                OutputDirectory::create(path, &args.input, args.force, to_directory::is_part)?;
             let output = output.synced(!args.no_sync);
-            recover_and(input()?, *strict, |recovered| convert_recovered_to_directory(recovered, output, stages))?
+            recover_and(input()?, *strict, |recovered| {
+                convert_recovered_to_directory(recovered, output, stages)
+            })?
         }
         to => {
             let output = Output::create(path, &args.input, args.force)?.synced(!args.no_sync);
             let conversion = Conversion::new(stages()?).to(to.and_then(Container::kind));
             if is_converted {
-                recover_and(input()?, *strict, |recovered| convert_recovered(conversion, recovered, output))?
+                recover_and(input()?, *strict, |recovered| {
+                    convert_recovered(conversion, recovered, output)
+                })?
             } else {
                 recover(input()?, output, *strict)?
             }

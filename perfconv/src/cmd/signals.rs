@@ -1,9 +1,10 @@
 //! The effects of signals on a command.
 //!
-//! Before a signal ends the process, temporary files are removed. If the input is a stream, the first Ctrl-C, SIGTERM
-//! or SIGHUP also goes to the writer of the stream. In this case, the stream is read to its end, and the output becomes
-//! complete; the second signal ends the command. Signals that were ignored at the start of the process (`nohup`, a
-//! background job of a script) remain ignored.
+//! Before a signal ends the process, temporary files are removed. If the input is a stream, the
+//! first Ctrl-C, SIGTERM or SIGHUP also goes to the writer of the stream. In this case, the stream
+//! is read to its end, and the output becomes complete; the second signal ends the command. Signals
+//! that were ignored at the start of the process (`nohup`, a background job of a script) remain
+//! ignored.
 
 use std::ffi::c_int;
 use std::io::{self, IsTerminal};
@@ -14,8 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{
-    SIGABRT, SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGUSR1, SIGUSR2, SIGVTALRM,
-    SIGXCPU, SIGXFSZ,
+    SIGABRT, SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGUSR1,
+    SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
 };
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -29,17 +30,19 @@ use crate::progress;
 /// The signals after which a stream is first read to its end.
 const ASKING: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// The other signals that end a process by default. Those about errors in the program (SIGSEGV and similar) cannot
-/// wait.
-const ENDING: [c_int; 11] =
-    [SIGQUIT, SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2, SIGXCPU, SIGIO, SIGABRT, SIGSYS, SIGTRAP];
+/// The other signals that end a process by default. Those about errors in the program (SIGSEGV and
+/// similar) cannot wait.
+const ENDING: [c_int; 11] = [
+    SIGQUIT, SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2, SIGXCPU, SIGIO, SIGABRT, SIGSYS,
+    SIGTRAP,
+];
 
-/// Maximum time between two signals that were sent for one reason: `timeout` sends one to the process, and one to its
-/// group.
+/// Maximum time between two signals that were sent for one reason: `timeout` sends one to the
+/// process, and one to its group.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// The same for signals that are not from the keyboard. When a terminal is closed, its shell sends SIGHUP, and then the
-/// system does. At the end of a session, SIGTERM and SIGHUP arrive.
+/// The same for signals that are not from the keyboard. When a terminal is closed, its shell sends
+/// SIGHUP, and then the system does. At the end of a session, SIGTERM and SIGHUP arrive.
 const AGAIN_BY_SYSTEM: Duration = Duration::from_millis(250);
 
 /// Maximum time for output to a terminal that may block.
@@ -59,15 +62,19 @@ pub fn stream_begins() {
     }
 }
 
-/// Starts to handle signals as described for this module, on a separate thread: the others may be blocked by input that
-/// never arrives.
+/// Starts to handle signals as described for this module, on a separate thread: the others may be
+/// blocked by input that never arrives.
 pub fn watch(messages: Messages) {
     let known = |signal: &c_int| !system::is_ignored(*signal);
     if known(&SIGXFSZ) {
-        // With a handler, exceeding the maximum file size is an error of the write instead of a signal.
+        // With a handler, exceeding the maximum file size is an error of the write instead of a
+        // signal.
         let _ = flag::register(SIGXFSZ, Arc::default());
     }
-    let all = ASKING.into_iter().chain(ENDING).chain(system::other_ending_signals());
+    let all = ASKING
+        .into_iter()
+        .chain(ENDING)
+        .chain(system::other_ending_signals());
     let all: Vec<c_int> = all.filter(known).collect();
     // If the thread cannot be started, the signals must not be caught: they would have no effect.
     let (send, receive) = channel();
@@ -82,11 +89,14 @@ pub fn watch(messages: Messages) {
     }
 }
 
-/// Handles signals without a thread. A signal that ends the process does not remove temporary files that have names.
+/// Handles signals without a thread. A signal that ends the process does not remove temporary files
+/// that have names.
 fn watch_alone(known: impl Fn(&c_int) -> bool) {
-    let ends = NEXT_ENDS.get_or_init(|| Arc::new(AtomicBool::new(!STREAMS.load(Ordering::Relaxed))));
+    let ends =
+        NEXT_ENDS.get_or_init(|| Arc::new(AtomicBool::new(!STREAMS.load(Ordering::Relaxed))));
     for signal in ASKING.into_iter().filter(known) {
-        // In this order, the first signal does not end the process, and sets the flag so that the next one does.
+        // In this order, the first signal does not end the process, and sets the flag so that the
+        // next one does.
         let _ = flag::register_conditional_default(signal, ends.clone());
         let _ = flag::register(signal, ends.clone());
     }
@@ -99,15 +109,24 @@ fn wait_for(mut signals: Signals, messages: Messages) {
             continue;
         }
         if ASKING.contains(&signal) && STREAMS.load(Ordering::Relaxed) {
-            let again = if signal == SIGINT { AGAIN } else { AGAIN_BY_SYSTEM };
+            let again = if signal == SIGINT {
+                AGAIN
+            } else {
+                AGAIN_BY_SYSTEM
+            };
             match first {
                 None => {
                     first = Some(Instant::now());
                     if io::stderr().is_terminal() {
                         let what = "finishing; press Ctrl-C again to abort";
                         // Until a pager shows the report, the terminal is free.
-                        let say =
-                            move || if pager::is_open() { messages.summary(what) } else { messages.at_once(what) };
+                        let say = move || {
+                            if pager::is_open() {
+                                messages.summary(what)
+                            } else {
+                                messages.at_once(what)
+                            }
+                        };
                         aside(move || progress::without_bar(say));
                     }
                     continue;
@@ -123,7 +142,8 @@ fn wait_for(mut signals: Signals, messages: Messages) {
     }
 }
 
-/// Runs `work`, which writes to the terminal, but does not wait longer than [`PATIENCE`] if the terminal is blocked.
+/// Runs `work`, which writes to the terminal, but does not wait longer than [`PATIENCE`] if the
+/// terminal is blocked.
 fn aside(work: impl FnOnce() + Send + 'static) {
     let (done, wait) = sync_channel::<()>(0);
     let work = move || {

@@ -8,7 +8,8 @@ pub fn is_ignored(signal: c_int) -> bool {
     // SAFETY: a `sigaction` may be all zeros; the call only writes to it.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
-        libc::sigaction(signal, ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(signal, ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -26,7 +27,10 @@ pub fn end_by(signal: c_int) -> ! {
 pub fn other_ending_signals() -> Vec<c_int> {
     #[cfg(target_os = "linux")]
     {
-        [libc::SIGPWR, libc::SIGSTKFLT].into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).collect()
+        [libc::SIGPWR, libc::SIGSTKFLT]
+            .into_iter()
+            .chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+            .collect()
     }
     #[cfg(not(target_os = "linux"))]
     Vec::new()

@@ -12,10 +12,19 @@ use perfdata_convert::inspect::show::input_name as shown;
 use perfdata_convert::inspect::verify::Report;
 
 /// Checks the recordings in `args`.
-pub fn run(args: &VerifyArgs, out: &mut dyn Write, limits: Limits, inputs: &Several<'_>) -> Result<Outcome> {
+pub fn run(
+    args: &VerifyArgs,
+    out: &mut dyn Write,
+    limits: Limits,
+    inputs: &Several<'_>,
+) -> Result<Outcome> {
     inputs.each(out, |input, out| {
         let report = Report::of(open(input, limits, inputs.messages)?)?;
-        let outcome = if report.is_clean() { Outcome::Done } else { Outcome::Found };
+        let outcome = if report.is_clean() {
+            Outcome::Done
+        } else {
+            Outcome::Found
+        };
         if inputs.messages.verbosity == Verbosity::Quiet {
             return Ok(outcome);
         }
@@ -24,7 +33,11 @@ pub fn run(args: &VerifyArgs, out: &mut dyn Write, limits: Limits, inputs: &Seve
             (false, false) => report.text(),
             (false, true) => {
                 let name = shown(input);
-                report.text().lines().map(|line| format!("{name}: {line}\n")).collect()
+                report
+                    .text()
+                    .lines()
+                    .map(|line| format!("{name}: {line}\n"))
+                    .collect()
             }
         };
         print(out, &text)?;

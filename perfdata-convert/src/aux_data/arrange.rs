@@ -14,19 +14,32 @@ use super::piece::Piece;
 pub enum Offsets {
     /// They count all bytes of a trace: a lower offset is earlier.
     Count,
-    /// They are offsets in a ring buffer that is overwritten (snapshots of Intel PT and BTS): two pieces with the same
-    /// offset are different data.
+    /// They are offsets in a ring buffer that is overwritten (snapshots of Intel PT and BTS): two
+    /// pieces with the same offset are different data.
     Wrap,
-    /// The recording does not specify it. Two pieces with the same offset are the same data if their bytes are equal.
+    /// The recording does not specify it. Two pieces with the same offset are the same data if
+    /// their bytes are equal.
     Unknown,
 }
 
 impl Offsets {
     /// Returns the meaning in a recording with `info`.
     pub fn of(info: Option<&AuxtraceInfo>) -> Self {
-        let intel = |snapshot: u64| if snapshot == 0 { Offsets::Count } else { Offsets::Wrap };
+        let intel = |snapshot: u64| {
+            if snapshot == 0 {
+                Offsets::Count
+            } else {
+                Offsets::Wrap
+            }
+        };
         // Before perf 5.14, each CoreSight snapshot contained the whole buffer, including old data.
-        let coresight = |snapshot: u64| if snapshot == 0 { Offsets::Count } else { Offsets::Unknown };
+        let coresight = |snapshot: u64| {
+            if snapshot == 0 {
+                Offsets::Count
+            } else {
+                Offsets::Unknown
+            }
+        };
         match info.map(|info| &info.private) {
             Some(AuxtracePrivate::IntelPt(pt)) => intel(pt.snapshot_mode),
             Some(AuxtracePrivate::IntelBts(bts)) => intel(bts.snapshot_mode),
@@ -36,9 +49,11 @@ impl Offsets {
                 _ => Offsets::Unknown,
             },
             // perf has no snapshots for these.
-            Some(AuxtracePrivate::S390Cpumsf(_) | AuxtracePrivate::HisiPtt(_) | AuxtracePrivate::VpaDtl(_)) => {
-                Offsets::Count
-            }
+            Some(
+                AuxtracePrivate::S390Cpumsf(_)
+                | AuxtracePrivate::HisiPtt(_)
+                | AuxtracePrivate::VpaDtl(_),
+            ) => Offsets::Count,
             // ARM SPE, and traces that are not known.
             _ => Offsets::Unknown,
         }
@@ -61,7 +76,8 @@ pub struct Placed {
     pub restart: bool,
 }
 
-/// Maximum number of zeros that perf appends to a piece, up to a multiple of 8 (PERF_AUXTRACE_RECORD_ALIGNMENT).
+/// Maximum number of zeros that perf appends to a piece, up to a multiple of 8
+/// (PERF_AUXTRACE_RECORD_ALIGNMENT).
 const PADDING: u64 = 7;
 
 /// Offsets of consecutive pieces without a gap.
@@ -86,7 +102,13 @@ impl Places {
 
     /// Determines the position of the next piece from its offset.
     pub fn next(&mut self, piece: Piece) -> Placed {
-        let mut placed = Placed { piece, gap: 0, overlap: 0, padding: 0, restart: false };
+        let mut placed = Placed {
+            piece,
+            gap: 0,
+            overlap: 0,
+            padding: 0,
+            restart: false,
+        };
         let Some(offset) = placed.piece.origin.offset() else {
             self.run = None;
             return placed;
@@ -102,12 +124,16 @@ impl Places {
                 offset
             }
         };
-        self.run = Some(Run { start, end: offset.saturating_add(placed.piece.size) });
+        self.run = Some(Run {
+            start,
+            end: offset.saturating_add(placed.piece.size),
+        });
         placed
     }
 }
 
-/// Copies pieces from a file that contains them in order of arrival to another file, without repeated bytes.
+/// Copies pieces from a file that contains them in order of arrival to another file, without
+/// repeated bytes.
 #[derive(Debug)]
 struct Copier {
     places: Places,
@@ -130,18 +156,33 @@ impl Copier {
         Ok(placed)
     }
 
-    /// Joins `placed` to the pieces of `run`, which precede it, if its first bytes equal their last bytes, or have the
-    /// same offsets as their padding.
-    fn join(&mut self, run: Run, placed: &mut Placed, before: Option<&mut Placed>) -> io::Result<()> {
-        let Some(offset) = placed.piece.origin.offset().filter(|&offset| offset >= run.start) else { return Ok(()) };
+    /// Joins `placed` to the pieces of `run`, which precede it, if its first bytes equal their last
+    /// bytes, or have the same offsets as their padding.
+    fn join(
+        &mut self,
+        run: Run,
+        placed: &mut Placed,
+        before: Option<&mut Placed>,
+    ) -> io::Result<()> {
+        let Some(offset) = placed
+            .piece
+            .origin
+            .offset()
+            .filter(|&offset| offset >= run.start)
+        else {
+            return Ok(());
+        };
         let behind = run.end.saturating_sub(offset);
-        let Some(place) = self.len.checked_sub(behind) else { return Ok(()) };
+        let Some(place) = self.len.checked_sub(behind) else {
+            return Ok(());
+        };
         let end = offset.saturating_add(placed.piece.size);
         let shared = behind.min(placed.piece.size);
         let end = if self.is_there(place, placed.piece.at, shared)? {
             placed.overlap = shared;
             end.max(run.end)
-        } else if let Some(before) = before.filter(|before| behind <= PADDING.min(before.piece.size))
+        } else if let Some(before) =
+            before.filter(|before| behind <= PADDING.min(before.piece.size))
             && self.is_zero(place, behind)?
         {
             before.padding = behind;
@@ -152,11 +193,15 @@ impl Copier {
             return Ok(());
         };
         placed.restart = false;
-        self.places.run = Some(Run { start: run.start, end });
+        self.places.run = Some(Run {
+            start: run.start,
+            end,
+        });
         Ok(())
     }
 
-    /// Returns whether the `len` bytes at `place` in the new file equal those at `at` in the old file.
+    /// Returns whether the `len` bytes at `place` in the new file equal those at `at` in the old
+    /// file.
     fn is_there(&self, place: u64, at: u64, len: u64) -> io::Result<bool> {
         let mut here = vec![0; BLOCK];
         let mut there = vec![0; BLOCK];
@@ -164,7 +209,9 @@ impl Copier {
         while done < len {
             let some = usize::try_from(len - done).unwrap_or(BLOCK).min(BLOCK);
             let (here, there) = (here.get_mut(..some), there.get_mut(..some));
-            let (Some(here), Some(there)) = (here, there) else { break };
+            let (Some(here), Some(there)) = (here, there) else {
+                break;
+            };
             self.to.read_exact_at(here, place.saturating_add(done))?;
             self.from.read_exact_at(there, at.saturating_add(done))?;
             if here != there {
@@ -181,7 +228,8 @@ impl Copier {
         Ok(bytes.iter().all(|&byte| byte == 0))
     }
 
-    /// Appends `len` bytes at `from` of the old file to the new file, and returns their offset there.
+    /// Appends `len` bytes at `from` of the old file to the new file, and returns their offset
+    /// there.
     fn append(&mut self, from: u64, len: u64) -> io::Result<u64> {
         self.from.seek(SeekFrom::Start(from))?;
         self.to.seek(SeekFrom::Start(self.len))?;
@@ -196,11 +244,21 @@ impl Copier {
 const BLOCK: usize = 64 << 10;
 
 /// Copies `pieces` of the file `from` in order to the empty file `to`.
-pub fn arrange(offsets: Offsets, mut pieces: Vec<Piece>, from: File, to: File) -> io::Result<Vec<Placed>> {
+pub fn arrange(
+    offsets: Offsets,
+    mut pieces: Vec<Piece>,
+    from: File,
+    to: File,
+) -> io::Result<Vec<Placed>> {
     if offsets == Offsets::Count {
         pieces.sort_by_key(|piece| piece.origin.offset());
     }
-    let mut copier = Copier { places: Places::new(offsets), from, to, len: 0 };
+    let mut copier = Copier {
+        places: Places::new(offsets),
+        from,
+        to,
+        len: 0,
+    };
     let mut placed: Vec<Placed> = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let next = copier.next(piece, placed.last_mut())?;

@@ -25,11 +25,16 @@ use perfdata_session::{BuildId as Id, EventNames, Machine, Mapped};
 
 /// Returns whether the index contains records of this type.
 pub fn is_wanted(kind: RecordType) -> bool {
-    is_about_aux(kind) || is_mapping(kind) || matches!(kind, RecordType::HEADER_BUILD_ID | RecordType::EVENT_UPDATE)
+    is_about_aux(kind)
+        || is_mapping(kind)
+        || matches!(kind, RecordType::HEADER_BUILD_ID | RecordType::EVENT_UPDATE)
 }
 
 fn is_about_aux(kind: RecordType) -> bool {
-    matches!(kind, RecordType::AUX | RecordType::ITRACE_START | RecordType::AUX_OUTPUT_HW_ID)
+    matches!(
+        kind,
+        RecordType::AUX | RecordType::ITRACE_START | RecordType::AUX_OUTPUT_HW_ID
+    )
 }
 
 fn is_mapping(kind: RecordType) -> bool {
@@ -52,7 +57,10 @@ const MACHINE: [FeatureId; 8] = [
 const FAULTS: [(AuxFlags, &str); 3] = [
     (AuxFlags::TRUNCATED, "data was lost (TRUNCATED)"),
     (AuxFlags::PARTIAL, "there are gaps in the data (PARTIAL)"),
-    (AuxFlags::COLLISION, "a sample collided with another (COLLISION)"),
+    (
+        AuxFlags::COLLISION,
+        "a sample collided with another (COLLISION)",
+    ),
 ];
 
 /// Arranges the queues and writes the index.
@@ -72,11 +80,19 @@ pub fn write(
     names.update(recording);
     index.head(&extraction, recording, &names);
     let buffers: Vec<Key> = queues.iter().map(|(queue, _)| queue.key).collect();
-    let mut report = Report { queues: queues.len(), ..Report::default() };
+    let mut report = Report {
+        queues: queues.len(),
+        ..Report::default()
+    };
     index.json.list("queues");
     for (queue, name) in queues {
-        report.bytes =
-            report.bytes.saturating_add(index.queue(&extraction, offsets, queue, &name, &mut report.notes)?);
+        report.bytes = report.bytes.saturating_add(index.queue(
+            &extraction,
+            offsets,
+            queue,
+            &name,
+            &mut report.notes,
+        )?);
     }
     index.json.close();
 
@@ -133,20 +149,34 @@ pub fn write(
     Ok(report)
 }
 
-/// Returns the queue of a record about AUX data, according to the ID of its event, or else its CPU or thread.
+/// Returns the queue of a record about AUX data, according to the ID of its event, or else its CPU
+/// or thread.
 fn buffer_of(record: &Record, ids: &HashMap<u64, Key>, buffers: &[Key]) -> Option<usize> {
     let sample_id = record.sample_id.as_ref()?;
     let only = |is_it: &dyn Fn(&Key) -> bool| {
-        let mut all = buffers.iter().enumerate().filter(|(_, key)| is_it(key)).map(|(at, _)| at);
+        let mut all = buffers
+            .iter()
+            .enumerate()
+            .filter(|(_, key)| is_it(key))
+            .map(|(at, _)| at);
         all.next().filter(|_| all.next().is_none())
     };
     let id = sample_id.identifier.or(sample_id.id);
     if let Some(key) = id.and_then(|id| ids.get(&id)) {
         return only(&|other| other == key).or_else(|| only(&|other| other.idx == key.idx));
     }
-    let cpu = sample_id.cpu.as_ref().map(|cpu| cpu.cpu).filter(|&cpu| cpu != u32::MAX);
-    let tid = sample_id.tid.as_ref().map(|tid| tid.tid).filter(|&tid| tid != u32::MAX);
-    cpu.and_then(|cpu| only(&|other| other.cpu == cpu)).or_else(|| only(&|other| Some(other.tid) == tid))
+    let cpu = sample_id
+        .cpu
+        .as_ref()
+        .map(|cpu| cpu.cpu)
+        .filter(|&cpu| cpu != u32::MAX);
+    let tid = sample_id
+        .tid
+        .as_ref()
+        .map(|tid| tid.tid)
+        .filter(|&tid| tid != u32::MAX);
+    cpu.and_then(|cpu| only(&|other| other.cpu == cpu))
+        .or_else(|| only(&|other| Some(other.tid) == tid))
 }
 
 /// Build IDs by machine and name of the file.
@@ -155,16 +185,24 @@ type BuildIds = HashMap<(Machine, Vec<u8>), Id>;
 /// Returns the build IDs in the BUILD_ID section.
 fn build_ids(recording: &Recording) -> BuildIds {
     match recording.feature(FeatureId::BUILD_ID) {
-        Some(Ok(Section { value: Feature::BuildIds(ids), .. })) => {
-            ids.0.iter().filter_map(|entry| named(&entry.build_id, entry.header.misc)).collect()
-        }
+        Some(Ok(Section {
+            value: Feature::BuildIds(ids),
+            ..
+        })) => ids
+            .0
+            .iter()
+            .filter_map(|entry| named(&entry.build_id, entry.header.misc))
+            .collect(),
         _ => BuildIds::new(),
     }
 }
 
 fn named(entry: &BuildId, misc: u16) -> Option<((Machine, Vec<u8>), Id)> {
     let machine = Machine::of_build_id(entry, misc);
-    Some(((machine, entry.filename.text().to_vec()), Id::new(entry.id(misc))?))
+    Some((
+        (machine, entry.filename.text().to_vec()),
+        Id::new(entry.id(misc))?,
+    ))
 }
 
 /// The index while it is written.
@@ -175,15 +213,25 @@ struct Index {
 
 impl Index {
     fn create(path: &Path) -> Result<Self> {
-        let file = File::options().write(true).create_new(true).mode(0o600).open(path).map_err(Error::io(path))?;
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(Error::io(path))?;
         let mut json = Json::pretty();
         json.object("");
-        Ok(Index { json, out: BufWriter::new(file) })
+        Ok(Index {
+            json,
+            out: BufWriter::new(file),
+        })
     }
 
     /// Writes the text so far.
     fn flush(&mut self) -> Result<()> {
-        self.out.write_all(self.json.out.as_bytes()).map_err(Error::io(INDEX))?;
+        self.out
+            .write_all(self.json.out.as_bytes())
+            .map_err(Error::io(INDEX))?;
         self.json.out.clear();
         Ok(())
     }
@@ -250,7 +298,11 @@ impl Index {
             Some(Body::Mmap2(map)) => Some(Mapped::of_mmap2(map, raw.misc)),
             _ => None,
         };
-        let told = |mapped: Mapped<'_>| build_ids.get(&(mapped.machine, mapped.name.to_vec())).copied();
+        let told = |mapped: Mapped<'_>| {
+            build_ids
+                .get(&(mapped.machine, mapped.name.to_vec()))
+                .copied()
+        };
         let id = mapped.and_then(|mapped| mapped.build_id.or_else(|| told(mapped)));
         self.json.on_line(|json| {
             json.object("");
@@ -265,7 +317,11 @@ impl Index {
 
 /// Writes a number, or -1 if all its bits are set.
 fn number_or_none(json: &mut Json, name: &'static str, number: u32) {
-    json.leaf(name, size_of_val(&number), Leaf::Uint(number.into(), Style::Pid));
+    json.leaf(
+        name,
+        size_of_val(&number),
+        Leaf::Uint(number.into(), Style::Pid),
+    );
 }
 
 fn json_of_piece(json: &mut Json, placed: &Placed) {
@@ -280,17 +336,34 @@ fn json_of_piece(json: &mut Json, placed: &Placed) {
                 json.leaf(name, size_of_val(&word), Leaf::Uint(word, Style::Hex));
             }
         }
-        Origin::Sample { time, id, task, cpu } => {
+        Origin::Sample {
+            time,
+            id,
+            task,
+            cpu,
+        } => {
             for (name, number) in [("time", time), ("id", id)] {
-                number.into_iter().for_each(|number| json.number(name, number));
+                number
+                    .into_iter()
+                    .for_each(|number| json.number(name, number));
             }
-            let numbers = [("pid", task.map(|task| task.0)), ("tid", task.map(|task| task.1)), ("cpu", cpu)];
+            let numbers = [
+                ("pid", task.map(|task| task.0)),
+                ("tid", task.map(|task| task.1)),
+                ("cpu", cpu),
+            ];
             for (name, number) in numbers {
-                number.into_iter().for_each(|number| number_or_none(json, name, number));
+                number
+                    .into_iter()
+                    .for_each(|number| number_or_none(json, name, number));
             }
         }
     }
-    for (name, bytes) in [("gap", placed.gap), ("overlap", placed.overlap), ("padding", placed.padding)] {
+    for (name, bytes) in [
+        ("gap", placed.gap),
+        ("overlap", placed.overlap),
+        ("padding", placed.padding),
+    ] {
         if bytes > 0 {
             json.number(name, bytes);
         }
@@ -311,7 +384,10 @@ struct Odd {
 
 impl Odd {
     fn see(&mut self, placed: &Placed) {
-        for (sum, bytes) in [(&mut self.gaps, placed.gap), (&mut self.overlaps, placed.overlap)] {
+        for (sum, bytes) in [
+            (&mut self.gaps, placed.gap),
+            (&mut self.overlaps, placed.overlap),
+        ] {
             *sum = (sum.0 + u64::from(bytes > 0), sum.1.saturating_add(bytes));
         }
         self.restarts += u64::from(placed.restart);
@@ -335,8 +411,12 @@ impl Odd {
         }
         if self.restarts > 0 {
             let what = match self.restarts {
-                1 => "1 piece does not continue the previous piece: decode it separately".to_owned(),
-                pieces => format!("{pieces} pieces do not continue the previous piece: decode them separately"),
+                1 => {
+                    "1 piece does not continue the previous piece: decode it separately".to_owned()
+                }
+                pieces => format!(
+                    "{pieces} pieces do not continue the previous piece: decode them separately"
+                ),
             };
             notes.push(format!("{name}: {what}"));
         }

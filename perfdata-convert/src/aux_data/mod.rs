@@ -1,10 +1,10 @@
-//! Extracts the AUX data of a recording: the raw bytes of each CPU or thread into a separate file, and an index with
-//! the other data that a decoder needs.
+//! Extracts the AUX data of a recording: the raw bytes of each CPU or thread into a separate file,
+//! and an index with the other data that a decoder needs.
 //!
-//! The data follow AUXTRACE records, or are in samples. They are written to the files in order of arrival. The index
-//! contains the position of each piece, and the fields of its record. Memory does not grow with the recording: data for
-//! the index are in temporary files. Only if the pieces of a queue are out of order, about 100 bytes per piece of this
-//! queue are in memory.
+//! The data follow AUXTRACE records, or are in samples. They are written to the files in order of
+//! arrival. The index contains the position of each piece, and the fields of its record. Memory
+//! does not grow with the recording: data for the index are in temporary files. Only if the pieces
+//! of a queue are out of order, about 100 bytes per piece of this queue are in memory.
 
 mod arrange;
 mod index;
@@ -17,7 +17,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use perfdata_core::attr::SampleType;
-use perfdata_core::record::{Auxtrace, AuxtraceInfo, Body, IdIndex, RawRecord, Record, RecordType, TimeConv};
+use perfdata_core::record::{
+    Auxtrace, AuxtraceInfo, Body, IdIndex, RawRecord, Record, RecordType, TimeConv,
+};
 use perfdata_core::{DecodeContext, Recording};
 
 use crate::error::{Error, Result};
@@ -77,7 +79,9 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
     let mut unreadable = 0_u64;
     walk(&mut reader, |item, recording| {
         match item {
-            Item::Record(record) | Item::Inner(record, _) => extraction.record(&record, recording)?,
+            Item::Record(record) | Item::Inner(record, _) => {
+                extraction.record(&record, recording)?
+            }
             Item::Payload(bytes) => extraction.payload(bytes)?,
             Item::Unreadable(bytes) => unreadable = unreadable.saturating_add(bytes.len() as u64),
             // The index could not show which data are missing.
@@ -93,12 +97,16 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
     extraction.finish(reader.recording())
 }
 
-/// Extracts the AUX data of `input` into `directory`, and writes the recording without them to `sideband`, if it is
-/// set. Both outputs become visible together.
+/// Extracts the AUX data of `input` into `directory`, and writes the recording without them to
+/// `sideband`, if it is set. Both outputs become visible together.
 ///
 /// # Errors
 /// As [`extract`]; or `sideband` cannot be written. In this case, there is no output.
-pub fn extract_to(input: Input, directory: OutputDirectory, sideband: Option<Output>) -> Result<Report> {
+pub fn extract_to(
+    input: Input,
+    directory: OutputDirectory,
+    sideband: Option<Output>,
+) -> Result<Report> {
     let Some(sideband) = sideband else {
         let report = directory.write(|folder| extract(input, folder))?;
         directory.finish()?;
@@ -147,7 +155,11 @@ impl Extraction {
             RecordType::AUXTRACE => {
                 let body: Auxtrace = record.decode_body(DecodeContext::default())?;
                 let queue = self.begin(
-                    Key { idx: body.idx, cpu: body.cpu, tid: body.tid },
+                    Key {
+                        idx: body.idx,
+                        cpu: body.cpu,
+                        tid: body.tid,
+                    },
                     record.offset,
                     Origin::of_record(&body),
                 )?;
@@ -162,12 +174,24 @@ impl Extraction {
                 }
             }
             RecordType::ID_INDEX => {
-                let layout = DecodeContext { len: record.body().len() as u64, ..DecodeContext::default() };
+                let layout = DecodeContext {
+                    len: record.body().len() as u64,
+                    ..DecodeContext::default()
+                };
                 let index: IdIndex = record.decode_body(layout)?;
                 // A number that needs more than 32 bits means "none", like -1.
                 let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-                let key = |idx, cpu, tid| Key { idx: number(idx), cpu: number(cpu), tid: number(tid) };
-                self.ids.extend(index.entries.iter().map(|e| (e.id, key(e.idx, e.cpu, e.tid))));
+                let key = |idx, cpu, tid| Key {
+                    idx: number(idx),
+                    cpu: number(cpu),
+                    tid: number(tid),
+                };
+                self.ids.extend(
+                    index
+                        .entries
+                        .iter()
+                        .map(|e| (e.id, key(e.idx, e.cpu, e.tid))),
+                );
             }
             kind if index::is_wanted(kind) => self.sideband.push(record)?,
             _ => {}
@@ -180,21 +204,38 @@ impl Extraction {
         if !layout.sample_type.has(SampleType::AUX) {
             return Ok(());
         }
-        let Body::Sample(sample) = Record::decode(record, &layout)?.body else { return Ok(()) };
-        let Some(data) = sample.aux.as_ref().filter(|data| !data.is_empty()) else { return Ok(()) };
-        let queue = self.begin(self.queue_of(&sample), record.offset, Origin::of_sample(&sample))?;
+        let Body::Sample(sample) = Record::decode(record, &layout)?.body else {
+            return Ok(());
+        };
+        let Some(data) = sample.aux.as_ref().filter(|data| !data.is_empty()) else {
+            return Ok(());
+        };
+        let queue = self.begin(
+            self.queue_of(&sample),
+            record.offset,
+            Origin::of_sample(&sample),
+        )?;
         self.write(queue, data)
     }
 
-    /// Returns the buffer of a sample's AUX data: the buffer of its event, or else of its CPU or thread.
+    /// Returns the buffer of a sample's AUX data: the buffer of its event, or else of its CPU or
+    /// thread.
     fn queue_of(&self, sample: &perfdata_core::record::Sample) -> Key {
         let id = sample.identifier.or(sample.id);
         if let Some(key) = id.and_then(|id| self.ids.get(&id)) {
             return *key;
         }
         let cpu = sample.cpu.as_ref().map(|cpu| cpu.cpu);
-        let tid = sample.tid.as_ref().map(|tid| tid.tid).filter(|_| cpu.is_none());
-        Key { idx: u32::MAX, cpu: cpu.unwrap_or(u32::MAX), tid: tid.unwrap_or(u32::MAX) }
+        let tid = sample
+            .tid
+            .as_ref()
+            .map(|tid| tid.tid)
+            .filter(|_| cpu.is_none());
+        Key {
+            idx: u32::MAX,
+            cpu: cpu.unwrap_or(u32::MAX),
+            tid: tid.unwrap_or(u32::MAX),
+        }
     }
 
     /// Begins a piece of the queue `key`, and returns the index of the queue.
@@ -222,25 +263,35 @@ impl Extraction {
     }
 
     fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        self.payload.map_or(Ok(()), |queue| self.write(queue, bytes))
+        self.payload
+            .map_or(Ok(()), |queue| self.write(queue, bytes))
     }
 
     fn write(&mut self, queue: usize, bytes: &[u8]) -> Result<()> {
-        self.queues.get_mut(queue).map_or(Ok(()), |queue| queue.write(bytes))
+        self.queues
+            .get_mut(queue)
+            .map_or(Ok(()), |queue| queue.write(bytes))
     }
 
-    /// Returns the file name of each queue: type of trace, CPU and thread, and the number of the buffer if these are
-    /// not unique.
+    /// Returns the file name of each queue: type of trace, CPU and thread, and the number of the
+    /// buffer if these are not unique.
     fn names(&self) -> Vec<String> {
         let kind = match &self.info {
-            Some(info) => info.kind.name().map_or_else(|| format!("type{}", info.kind.0), str::to_owned),
+            Some(info) => info
+                .kind
+                .name()
+                .map_or_else(|| format!("type{}", info.kind.0), str::to_owned),
             None => "unknown".to_owned(),
         };
         let mut taken = HashSet::new();
         let name = |queue: &Queue| {
             let Key { idx, cpu, tid } = queue.key;
             let part = |name: &str, number: u32| {
-                if number == u32::MAX { String::new() } else { format!("-{name}{number}") }
+                if number == u32::MAX {
+                    String::new()
+                } else {
+                    format!("-{name}{number}")
+                }
             };
             let mut name = format!("{kind}{}{}", part("cpu", cpu), part("tid", tid));
             if name == kind || taken.contains(&name) {
@@ -258,7 +309,10 @@ impl Extraction {
         }
         let names = self.names();
         let offsets = Offsets::of(self.info.as_ref());
-        let queues = std::mem::take(&mut self.queues).into_iter().zip(names).collect();
+        let queues = std::mem::take(&mut self.queues)
+            .into_iter()
+            .zip(names)
+            .collect();
         index::write(self, recording, offsets, queues)
     }
 }

@@ -11,7 +11,8 @@ use perfdata_core::wire::{decode_words, encode_words};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Piece {
-    /// Offset of the record in the input. For a record in a compressed record, offset of the compressed record.
+    /// Offset of the record in the input. For a record in a compressed record, offset of the
+    /// compressed record.
     pub record: u64,
     /// Its origin.
     pub origin: Origin,
@@ -48,7 +49,10 @@ pub enum Origin {
 impl Origin {
     /// Returns the origin of data after `record`.
     pub fn of_record(record: &Auxtrace) -> Self {
-        Origin::Buffer { offset: record.offset, reference: record.reference }
+        Origin::Buffer {
+            offset: record.offset,
+            reference: record.reference,
+        }
     }
 
     /// Returns the origin of data in `sample`.
@@ -70,8 +74,8 @@ impl Origin {
     }
 }
 
-/// Number of words of a stored piece: position, size, record, flags for the existing fields, and four words that depend
-/// on these.
+/// Number of words of a stored piece: position, size, record, flags for the existing fields, and
+/// four words that depend on these.
 const WORDS: usize = 8;
 
 impl Piece {
@@ -80,15 +84,29 @@ impl Piece {
         let bit = |there: bool, bit: u32| u64::from(there) << bit;
         let [kind, a, b, c, d] = match self.origin {
             Origin::Buffer { offset, reference } => [0, offset, reference, 0, 0],
-            Origin::Sample { time, id, task, cpu } => {
+            Origin::Sample {
+                time,
+                id,
+                task,
+                cpu,
+            } => {
                 let there = bit(time.is_some(), 1) | bit(id.is_some(), 2) | bit(task.is_some(), 3);
                 let (pid, tid) = task.unwrap_or_default();
                 let task = u64::from(pid) << 32 | u64::from(tid);
                 let cpu_there = bit(cpu.is_some(), 4);
-                [1 | there | cpu_there, time.unwrap_or(0), id.unwrap_or(0), task, cpu.unwrap_or(0).into()]
+                [
+                    1 | there | cpu_there,
+                    time.unwrap_or(0),
+                    id.unwrap_or(0),
+                    task,
+                    cpu.unwrap_or(0).into(),
+                ]
             }
         };
-        file.write_all(&encode_words(&[self.at, self.size, self.record, kind, a, b, c, d], Endian::NATIVE))
+        file.write_all(&encode_words(
+            &[self.at, self.size, self.record, kind, a, b, c, d],
+            Endian::NATIVE,
+        ))
     }
 
     /// Returns the pieces in `file`, starting at its current position.
@@ -105,10 +123,15 @@ impl Piece {
     }
 
     fn of_words(words: &[u64]) -> Option<Piece> {
-        let &[at, size, record, kind, a, b, c, d] = words else { return None };
+        let &[at, size, record, kind, a, b, c, d] = words else {
+            return None;
+        };
         let there = |bit: u32| kind >> bit & 1 == 1;
         let origin = match there(0) {
-            false => Origin::Buffer { offset: a, reference: b },
+            false => Origin::Buffer {
+                offset: a,
+                reference: b,
+            },
             true => Origin::Sample {
                 time: there(1).then_some(a),
                 id: there(2).then_some(b),
@@ -117,7 +140,12 @@ impl Piece {
                 cpu: u32::try_from(d).ok().filter(|_| there(4)),
             },
         };
-        Some(Piece { record, origin, at, size })
+        Some(Piece {
+            record,
+            origin,
+            at,
+            size,
+        })
     }
 }
 
@@ -128,18 +156,36 @@ mod tests {
 
     #[test]
     fn what_is_noted_is_read_again() {
-        let sample = |time, id, task, cpu| Origin::Sample { time, id, task, cpu };
+        let sample = |time, id, task, cpu| Origin::Sample {
+            time,
+            id,
+            task,
+            cpu,
+        };
         let origins = [
-            Origin::Buffer { offset: u64::MAX, reference: 7 },
+            Origin::Buffer {
+                offset: u64::MAX,
+                reference: 7,
+            },
             sample(None, None, None, None),
             sample(Some(1), Some(u64::MAX), Some((u32::MAX, 5)), Some(u32::MAX)),
             sample(Some(0), None, Some((0, 0)), Some(0)),
         ];
-        let pieces = origins.map(|origin| Piece { record: 3, origin, at: 1 << 40, size: 9 });
+        let pieces = origins.map(|origin| Piece {
+            record: 3,
+            origin,
+            at: 1 << 40,
+            size: 9,
+        });
         let mut file = tempfile::tempfile().expect("a temporary file");
-        pieces.iter().try_for_each(|piece| piece.note(&file)).expect("a temporary file");
+        pieces
+            .iter()
+            .try_for_each(|piece| piece.note(&file))
+            .expect("a temporary file");
         file.seek(SeekFrom::Start(0)).expect("a temporary file");
-        let again: Vec<Piece> = Piece::noted(file).collect::<io::Result<_>>().expect("a temporary file");
+        let again: Vec<Piece> = Piece::noted(file)
+            .collect::<io::Result<_>>()
+            .expect("a temporary file");
         assert_eq!(again, pieces);
     }
 }

@@ -25,7 +25,8 @@ pub struct Key {
 pub struct Queue {
     /// The identity of its data.
     pub key: Key,
-    /// The file with the concatenated bytes of all pieces, and the file with the descriptions of the pieces.
+    /// The file with the concatenated bytes of all pieces, and the file with the descriptions of
+    /// the pieces.
     data: PathBuf,
     notes: PathBuf,
     files: Option<(File, File)>,
@@ -38,7 +39,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Returns an empty queue, whose files are in the folder `dir` and have `number` in their names.
+    /// Returns an empty queue, whose files are in the folder `dir` and have `number` in their
+    /// names.
     pub fn new(key: Key, dir: &Path, number: usize) -> Self {
         Queue {
             key,
@@ -66,7 +68,12 @@ impl Queue {
         if self.files.is_none() {
             self.files = Some((open(&self.data)?, open(&self.notes)?));
         }
-        self.piece = Some(Piece { record, origin, at: self.len, size: 0 });
+        self.piece = Some(Piece {
+            record,
+            origin,
+            at: self.len,
+            size: 0,
+        });
         Ok(())
     }
 
@@ -105,24 +112,37 @@ impl Queue {
         Ok(())
     }
 
-    /// Arranges the pieces, moves them to the file `path`, and calls `see` with each piece. Returns the size of the
-    /// file in bytes.
+    /// Arranges the pieces, moves them to the file `path`, and calls `see` with each piece. Returns
+    /// the size of the file in bytes.
     ///
     /// # Errors
     /// The files cannot be read or written, or `see` returns an error.
-    pub fn finish(mut self, path: &Path, offsets: Offsets, mut see: impl FnMut(&Placed) -> Result<()>) -> Result<u64> {
+    pub fn finish(
+        mut self,
+        path: &Path,
+        offsets: Offsets,
+        mut see: impl FnMut(&Placed) -> Result<()>,
+    ) -> Result<u64> {
         self.close()?;
         let read = |path: &Path| File::open(path).map_err(Error::io(path));
         let mut noted = Piece::noted(read(&self.notes)?);
         if self.goes_back && offsets != Offsets::Wrap {
-            let pieces = noted.collect::<std::io::Result<_>>().map_err(Error::io(&self.notes))?;
-            let to = options().read(true).create_new(true).open(path).map_err(Error::io(path))?;
-            let placed = arrange(offsets, pieces, read(&self.data)?, to).map_err(Error::io(path))?;
+            let pieces = noted
+                .collect::<std::io::Result<_>>()
+                .map_err(Error::io(&self.notes))?;
+            let to = options()
+                .read(true)
+                .create_new(true)
+                .open(path)
+                .map_err(Error::io(path))?;
+            let placed =
+                arrange(offsets, pieces, read(&self.data)?, to).map_err(Error::io(path))?;
             placed.iter().try_for_each(&mut see)?;
             fs::remove_file(&self.data).map_err(Error::io(&self.data))?;
         } else {
             let mut places = Places::new(offsets);
-            noted.try_for_each(|piece| see(&places.next(piece.map_err(Error::io(&self.notes))?)))?;
+            noted
+                .try_for_each(|piece| see(&places.next(piece.map_err(Error::io(&self.notes))?)))?;
             fs::rename(&self.data, path).map_err(Error::io(path))?;
         }
         fs::remove_file(&self.notes).map_err(Error::io(&self.notes))?;
@@ -139,7 +159,11 @@ fn options() -> OpenOptions {
 
 /// Opens a file to append data.
 fn open(path: &Path) -> Result<File> {
-    let mut file = options().create(true).truncate(false).open(path).map_err(Error::io(path))?;
+    let mut file = options()
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(Error::io(path))?;
     file.seek(SeekFrom::End(0)).map_err(Error::io(path))?;
     Ok(file)
 }

@@ -1,5 +1,5 @@
-//! Processes many records in parallel: collects them in batches, and delivers the results in the order of the records.
-//! If the system cannot start threads, the calling thread does everything.
+//! Processes many records in parallel: collects them in batches, and delivers the results in the
+//! order of the records. If the system cannot start threads, the calling thread does everything.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -35,13 +35,22 @@ struct RecordSpan {
 impl Batch {
     /// Returns an empty batch.
     pub fn new(endian: Endian) -> Self {
-        Batch { bytes: Vec::new(), places: Vec::new(), endian, broken: None }
+        Batch {
+            bytes: Vec::new(),
+            places: Vec::new(),
+            endian,
+            broken: None,
+        }
     }
 
     /// Adds a record. A record in a compressed record also has an index there.
     pub fn push(&mut self, record: &RawRecord<'_>, inner: Option<usize>) {
         let len = u16::try_from(record.bytes.len()).unwrap_or(u16::MAX);
-        self.places.push(RecordSpan { offset: record.offset, len, inner });
+        self.places.push(RecordSpan {
+            offset: record.offset,
+            len,
+            inner,
+        });
         self.bytes.extend_from_slice(record.bytes);
     }
 
@@ -68,7 +77,10 @@ impl Batch {
         self.places.iter().filter_map(move |place| {
             let (record, rest) = bytes.split_at_checked(usize::from(place.len))?;
             bytes = rest;
-            Some((RawRecord::first(record, self.endian, place.offset).ok()?, place.inner))
+            Some((
+                RawRecord::first(record, self.endian, place.offset).ok()?,
+                place.inner,
+            ))
         })
     }
 }
@@ -84,7 +96,8 @@ pub enum JobQueue<'a, J> {
         /// The number of the next batch.
         next: u64,
     },
-    /// Each batch is processed, and its result taken, before the next one. Returns false if no more results are taken.
+    /// Each batch is processed, and its result taken, before the next one. Returns false if no more
+    /// results are taken.
     Here(&'a mut dyn FnMut(J) -> bool),
 }
 
@@ -92,7 +105,11 @@ impl<J> JobQueue<'_, J> {
     /// Submits a batch. Returns false if no more results are taken.
     pub fn hand_in(&mut self, job: J) -> bool {
         match self {
-            JobQueue::Threads { jobs, permits, next } => {
+            JobQueue::Threads {
+                jobs,
+                permits,
+                next,
+            } => {
                 let number = *next;
                 *next += 1;
                 permits.send(()).is_ok() && jobs.send((number, job)).is_ok()
@@ -102,8 +119,8 @@ impl<J> JobQueue<'_, J> {
     }
 }
 
-/// Calls `work` on several CPUs with all batches that `feed` submits, and calls `take` with the results in the order of
-/// submission, as soon as they are available.
+/// Calls `work` on several CPUs with all batches that `feed` submits, and calls `take` with the
+/// results in the order of submission, as soon as they are available.
 ///
 /// # Errors
 /// The errors of `take` and `feed`.
@@ -112,7 +129,9 @@ pub fn in_order<J: Send, T: Send, R: Send>(
     work: impl Fn(J) -> T + Sync,
     take: impl FnMut(T) -> Result<()>,
 ) -> Result<R> {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST);
+    let workers = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(MOST);
     in_order_on(workers, feed, work, take)
 }
 
@@ -140,13 +159,19 @@ fn in_order_on<J: Send, T: Send, R: Send>(
         drop(done);
         let feeder = || {
             let feed = feed.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-            Some(feed(&mut JobQueue::Threads { jobs, permits, next: 0 }))
+            Some(feed(&mut JobQueue::Threads {
+                jobs,
+                permits,
+                next: 0,
+            }))
         };
         let feeder = thread::Builder::new().spawn_scoped(scope, feeder).ok()?;
         let outcome = take_in_order(&results, &taken, &mut take);
         // Ends all waiting for a permit, or for a result to be taken.
         drop((results, taken));
-        let fed = feeder.join().unwrap_or_else(|panic| panic::resume_unwind(panic))?;
+        let fed = feeder
+            .join()
+            .unwrap_or_else(|panic| panic::resume_unwind(panic))?;
         Some(outcome.and(fed))
     });
     let feed = feed.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -161,11 +186,17 @@ fn in_order_on<J: Send, T: Send, R: Send>(
             outcome.and(fed)
         }
         (Some(fed), _) => fed,
-        (None, None) => Err(Error::io("threads")(io::Error::other("internal error: a background thread ended"))),
+        (None, None) => Err(Error::io("threads")(io::Error::other(
+            "internal error: a background thread ended",
+        ))),
     }
 }
 
-fn work_on<J, T>(waiting: &Mutex<Receiver<(u64, J)>>, done: &Sender<(u64, T)>, work: impl Fn(J) -> T) {
+fn work_on<J, T>(
+    waiting: &Mutex<Receiver<(u64, J)>>,
+    done: &Sender<(u64, T)>,
+    work: impl Fn(J) -> T,
+) {
     loop {
         let job = waiting.lock().map(|waiting| waiting.recv());
         let Ok(Ok((number, job))) = job else { return };
@@ -201,7 +232,9 @@ mod tests {
     fn results_come_in_order() {
         for workers in [0, 1, 4] {
             let mut taken = Vec::new();
-            let feed = |intake: &mut JobQueue<'_, u64>| Ok((0..1000).filter(|&number| intake.hand_in(number)).count());
+            let feed = |intake: &mut JobQueue<'_, u64>| {
+                Ok((0..1000).filter(|&number| intake.hand_in(number)).count())
+            };
             let work = |number: u64| {
                 if number.is_multiple_of(7) {
                     thread::yield_now();
@@ -220,12 +253,16 @@ mod tests {
     #[test]
     fn who_takes_no_more_ends_all() {
         for workers in [0, 1, 4] {
-            let feed = |intake: &mut JobQueue<'_, u64>| Ok((0..).find(|&number| !intake.hand_in(number)));
+            let feed =
+                |intake: &mut JobQueue<'_, u64>| Ok((0..).find(|&number| !intake.hand_in(number)));
             let take = |number| match number {
                 10 => Err(Error::Refused("enough".into())),
                 _ => Ok(()),
             };
-            assert!(matches!(in_order_on(workers, feed, |number| number, take), Err(Error::Refused(_))));
+            assert!(matches!(
+                in_order_on(workers, feed, |number| number, take),
+                Err(Error::Refused(_))
+            ));
             let feed = |_: &mut JobQueue<'_, u64>| Err::<(), _>(Error::Refused("nothing".into()));
             assert!(in_order_on(workers, feed, |number| number, |_| Ok(())).is_err());
         }

@@ -1,10 +1,11 @@
-//! Collects the records of a recording in batches with the state of the recording at their position, and processes them
-//! on several threads.
+//! Collects the records of a recording in batches with the state of the recording at their
+//! position, and processes them on several threads.
 //!
-//! The model of a pipe grows with the metadata in it, and a thread needs a constant model, which is a copy. If metadata
-//! and other records alternate in a stream, a copy at each change would have a cost that grows with the square of the
-//! length. So a new copy is only made if the bytes since the last copy are at least as many as the metadata. Until
-//! then, records are processed on the reading thread, with the current model.
+//! The model of a pipe grows with the metadata in it, and a thread needs a constant model, which is
+//! a copy. If metadata and other records alternate in a stream, a copy at each change would have a
+//! cost that grows with the square of the length. So a new copy is only made if the bytes since the
+//! last copy are at least as many as the metadata. Until then, records are processed on the reading
+//! thread, with the current model.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -38,7 +39,13 @@ impl<T> Job<T> {
     /// Returns the result of `look` for the records.
     pub fn finish(self, look: impl FnOnce(&Batch, StateAt<'_>) -> T) -> T {
         match self {
-            Job::Open(batch, known) => look(&batch, StateAt { recording: &known.0, names: &known.1 }),
+            Job::Open(batch, known) => look(
+                &batch,
+                StateAt {
+                    recording: &known.0,
+                    names: &known.1,
+                },
+            ),
             Job::Done(seen) => seen,
         }
     }
@@ -61,7 +68,8 @@ pub struct Dispatcher<'a, 'b, T, L> {
 }
 
 impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
-    /// Returns a feed that submits records in byte order `endian` to `intake`, or processes them with `look`.
+    /// Returns a feed that submits records in byte order `endian` to `intake`, or processes them
+    /// with `look`.
     pub fn new(endian: Endian, intake: &'a mut JobQueue<'b, Job<T>>, look: L) -> Self {
         Dispatcher {
             look,
@@ -76,16 +84,18 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
         }
     }
 
-    /// Processes the effects of a record on others. Metadata apply from their own position on, and decoding them does
-    /// not depend on other metadata. So consecutive metadata, such as the head of a pipe, require no copy. Breaks like
-    /// [`push`](Self::push).
+    /// Processes the effects of a record on others. Metadata apply from their own position on, and
+    /// decoding them does not depend on other metadata. So consecutive metadata, such as the head
+    /// of a pipe, require no copy. Breaks like [`push`](Self::push).
     pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> ControlFlow<()> {
         let len = record.bytes.len() as u64;
         self.passed = self.passed.saturating_add(len);
         // A name of an unknown event has no effect yet.
         let is_name = record.kind == RecordType::EVENT_UPDATE;
         let is_news = |id| recording.events.of_id(id).is_some();
-        if is_metadata(record.kind) || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id))) {
+        if is_metadata(record.kind)
+            || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id)))
+        {
             self.metadata = self.metadata.saturating_add(len);
             self.is_fresh = false;
             self.pause(recording)?;
@@ -96,19 +106,30 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
 
     /// Adds `len` bytes of payload, which may be tracing data.
     pub fn see_payload(&mut self, len: usize) {
-        (self.metadata, self.passed) =
-            (self.metadata.saturating_add(len as u64), self.passed.saturating_add(len as u64));
+        (self.metadata, self.passed) = (
+            self.metadata.saturating_add(len as u64),
+            self.passed.saturating_add(len as u64),
+        );
         self.is_fresh = false;
     }
 
-    /// Adds a record of `recording` after [`see`](Self::see). A record in a compressed record also has an index there.
-    /// Breaks if no more results are taken.
-    pub fn push(&mut self, record: &RawRecord<'_>, inner: Option<usize>, recording: &Recording) -> ControlFlow<()> {
+    /// Adds a record of `recording` after [`see`](Self::see). A record in a compressed record also
+    /// has an index there. Breaks if no more results are taken.
+    pub fn push(
+        &mut self,
+        record: &RawRecord<'_>,
+        inner: Option<usize>,
+        recording: &Recording,
+    ) -> ControlFlow<()> {
         if self.copy.is_none() || !(self.is_fresh || is_metadata(record.kind)) {
             self.renew(recording)?;
         }
         self.batch.push(record, inner);
-        if self.batch.is_full() { self.hand_in(recording) } else { ControlFlow::Continue(()) }
+        if self.batch.is_full() {
+            self.hand_in(recording)
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     /// Updates the state for a record that depends on it.
@@ -136,9 +157,14 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
         self.hand_in(recording)
     }
 
-    /// Prepares for a change of the model of `recording`: processes records that require the current model.
+    /// Prepares for a change of the model of `recording`: processes records that require the
+    /// current model.
     pub fn pause(&mut self, recording: &Recording) -> ControlFlow<()> {
-        if self.is_here { self.hand_in(recording) } else { ControlFlow::Continue(()) }
+        if self.is_here {
+            self.hand_in(recording)
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     /// Submits the collected records.
@@ -154,11 +180,21 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
             }
             _ => {
                 self.names.update(recording);
-                let seen = (self.look)(&self.batch, StateAt { recording, names: &self.names });
+                let seen = (self.look)(
+                    &self.batch,
+                    StateAt {
+                        recording,
+                        names: &self.names,
+                    },
+                );
                 self.batch.clear();
                 Job::Done(seen)
             }
         };
-        if self.intake.hand_in(job) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if self.intake.hand_in(job) {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     }
 }

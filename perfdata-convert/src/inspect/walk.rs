@@ -1,5 +1,5 @@
-//! The loop over the records of an input for commands that do not write a recording: one pass, including the records
-//! inside of compressed records.
+//! The loop over the records of an input for commands that do not write a recording: one pass,
+//! including the records inside of compressed records.
 
 use std::ops::ControlFlow;
 
@@ -16,15 +16,15 @@ use crate::error::Result;
 pub enum Item<'a> {
     /// A record of the stream.
     Record(RawRecord<'a>),
-    /// A record inside of a compressed record, with the offset of the compressed record, and its index among the
-    /// records that were decompressed from it.
+    /// A record inside of a compressed record, with the offset of the compressed record, and its
+    /// index among the records that were decompressed from it.
     Inner(RawRecord<'a>, usize),
     /// A part of the data after the last record that its size does not include.
     Payload(&'a [u8]),
     /// Bytes at the end of the stream that are not records.
     Unreadable(&'a [u8]),
-    /// An error about data that could not be decoded: compressed data, after which no more is decompressed; the rest of
-    /// a file of a directory; a metadata record of a pipe.
+    /// An error about data that could not be decoded: compressed data, after which no more is
+    /// decompressed; the rest of a file of a directory; a metadata record of a pipe.
     Undecodable(perfdata_core::Error),
     /// The end of a group of items: the model may grow.
     Pause {
@@ -36,19 +36,24 @@ pub enum Item<'a> {
 /// The decision whether a walk continues.
 pub type Flow = Result<ControlFlow<()>>;
 
-/// Calls `see` for everything after the metadata that `reader` has read, with the model that describes it. The model of
-/// a pipe grows during the walk. Returns the number of bytes at the end of compressed data that are not a complete
-/// record.
+/// Calls `see` for everything after the metadata that `reader` has read, with the model that
+/// describes it. The model of a pipe grows during the walk. Returns the number of bytes at the end
+/// of compressed data that are not a complete record.
 ///
 /// # Errors
 /// The input cannot be read, or `see` returns an error.
-pub fn walk(reader: &mut dyn RecordSource, mut see: impl FnMut(Item<'_>, &Recording) -> Flow) -> Result<usize> {
+pub fn walk(
+    reader: &mut dyn RecordSource,
+    mut see: impl FnMut(Item<'_>, &Recording) -> Flow,
+) -> Result<usize> {
     let mut inner = Compressed::Untouched;
     loop {
         let (chunk, recording) = match reader.next_chunk() {
             Ok(Some(next)) => next,
             Ok(None) => break,
-            Err(error) if error.is_io() || matches!(error.problem(), Problem::Limit { .. }) => return Err(error.into()),
+            Err(error) if error.is_io() || matches!(error.problem(), Problem::Limit { .. }) => {
+                return Err(error.into());
+            }
             Err(error) => {
                 if see(Item::Undecodable(error), reader.recording())?.is_break() {
                     break;
@@ -66,7 +71,11 @@ pub fn walk(reader: &mut dyn RecordSource, mut see: impl FnMut(Item<'_>, &Record
             break;
         }
     }
-    Ok(if let Compressed::Open(stream) = inner { stream.pending() } else { 0 })
+    Ok(if let Compressed::Open(stream) = inner {
+        stream.pending()
+    } else {
+        0
+    })
 }
 
 fn see_batch(
@@ -104,7 +113,9 @@ impl Compressed {
         if let Compressed::Untouched = self {
             *self = Compressed::Open(Decompressor::of(recording)?);
         }
-        let Compressed::Open(stream) = self else { return Ok(ControlFlow::Continue(())) };
+        let Compressed::Open(stream) = self else {
+            return Ok(ControlFlow::Continue(()));
+        };
         let mut next = stream.push(record);
         let mut place = 0;
         while next.is_ok() {

@@ -14,9 +14,10 @@ const WORTH: u64 = 4 << 20;
 /// Maximum number of blocks that are queued for the thread.
 const WAITING: usize = 2;
 
-/// A file that a background thread writes when it becomes large, so that the caller does not wait for the system. If
-/// the system cannot start a thread, the calling thread writes. Errors are returned by a later call, at the latest by
-/// [`flush`](Write::flush), which waits until everything is written.
+/// A file that a background thread writes when it becomes large, so that the caller does not wait
+/// for the system. If the system cannot start a thread, the calling thread writes. Errors are
+/// returned by a later call, at the latest by [`flush`](Write::flush), which waits until everything
+/// is written.
 pub struct BackgroundWriter<'a> {
     file: &'a File,
     written: u64,
@@ -28,14 +29,22 @@ pub struct BackgroundWriter<'a> {
 impl<'a> BackgroundWriter<'a> {
     /// Returns a writer to `file`, from its current position.
     pub fn new(file: &'a File) -> Self {
-        BackgroundWriter { file, written: 0, thread: None, is_alone: false }
+        BackgroundWriter {
+            file,
+            written: 0,
+            thread: None,
+            is_alone: false,
+        }
     }
 
     /// Writes to `file` with `write`, and waits until everything is written.
     ///
     /// # Errors
     /// The errors of `write`, and of the operating system.
-    pub fn write_all<T>(file: &'a File, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    pub fn write_all<T>(
+        file: &'a File,
+        write: impl FnOnce(&mut dyn Write) -> Result<T>,
+    ) -> Result<T> {
         let mut behind = BackgroundWriter::new(file);
         let result = write(&mut behind)?;
         behind.flush().map_err(Error::io("output"))?;
@@ -56,8 +65,14 @@ impl<'a> BackgroundWriter<'a> {
 
     /// Waits until the thread has written everything.
     fn settle(&mut self) -> io::Result<()> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("internal error: the writing thread has ended")))
+        let Some(thread) = self.thread.take() else {
+            return Ok(());
+        };
+        thread.join().unwrap_or_else(|_| {
+            Err(io::Error::other(
+                "internal error: the writing thread has ended",
+            ))
+        })
     }
 }
 
@@ -68,13 +83,17 @@ impl Write for BackgroundWriter<'_> {
             self.thread = self.start().ok();
             self.is_alone = self.thread.is_none();
         }
-        let Some(thread) = &mut self.thread else { return self.file.write(bytes) };
+        let Some(thread) = &mut self.thread else {
+            return self.file.write(bytes);
+        };
         let mut block = thread.spare();
         block.clear();
         block.extend_from_slice(bytes);
         if !thread.send(block) {
             self.settle()?;
-            return Err(io::Error::other("internal error: the writing thread has ended"));
+            return Err(io::Error::other(
+                "internal error: the writing thread has ended",
+            ));
         }
         Ok(bytes.len())
     }
@@ -122,22 +141,35 @@ mod tests {
             behind.write_all(&block).expect("room");
         }
         behind.seek(SeekFrom::Start(3)).expect("a file");
-        behind.write_all(b"here").and_then(|()| behind.flush()).expect("room");
+        behind
+            .write_all(b"here")
+            .and_then(|()| behind.flush())
+            .expect("room");
         drop(behind);
         let mut expected = block.repeat(10);
         expected[3..7].copy_from_slice(b"here");
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes)).expect("a file");
+        file.seek(SeekFrom::Start(0))
+            .and_then(|_| file.read_to_end(&mut bytes))
+            .expect("a file");
         assert!(bytes == expected);
     }
 
     #[test]
     fn a_full_disk_is_noticed() {
-        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let full = File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("Linux has it");
         let mut behind = BackgroundWriter::new(&full);
         behind.written = WORTH;
-        let write = |behind: &mut BackgroundWriter<'_>| (0..8).try_for_each(|_| behind.write_all(&[0; 1024]));
+        let write = |behind: &mut BackgroundWriter<'_>| {
+            (0..8).try_for_each(|_| behind.write_all(&[0; 1024]))
+        };
         let result = write(&mut behind).and_then(|()| behind.flush());
-        assert_eq!(result.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
+        assert_eq!(
+            result.map_err(|error| error.kind()),
+            Err(io::ErrorKind::StorageFull)
+        );
     }
 }

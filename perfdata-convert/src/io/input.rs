@@ -10,8 +10,8 @@ use std::time::SystemTime;
 
 use perfdata_core::header::{ContainerKind, FileSection, Magic};
 use perfdata_core::read::{
-    DataFile, Foreknown, Head, InputFile, Limits, Options, Order, RecordSource, RecordingReader, Source, SourceReader,
-    Survey,
+    DataFile, Foreknown, Head, InputFile, Limits, Options, Order, RecordSource, RecordingReader,
+    Source, SourceReader, Survey,
 };
 
 use super::STANDARD;
@@ -47,7 +47,8 @@ pub(super) enum Kind {
     Directory(Directory),
     /// The readable part of a corrupt file, and the result of its survey.
     Damaged(Bytes, Foreknown),
-    /// The readable parts of the files of a corrupt directory, `data` first, and the results of the surveys.
+    /// The readable parts of the files of a corrupt directory, `data` first, and the results of the
+    /// surveys.
     DamagedDirectory(Directory, Vec<Foreknown>),
     /// A file of a directory, and `data`, which contains the events of its records.
     Beside(Bytes, Bytes),
@@ -69,9 +70,10 @@ impl Kind {
                 Kind::DamagedDirectory(directory.clone(), foreknown.clone())
             }
             Kind::Beside(file, data) => Kind::Beside(file.clone(), data.clone()),
-            Kind::Several(inputs, order) => {
-                Kind::Several(inputs.iter().map(Input::again).collect::<Option<_>>()?, *order)
-            }
+            Kind::Several(inputs, order) => Kind::Several(
+                inputs.iter().map(Input::again).collect::<Option<_>>()?,
+                *order,
+            ),
         })
     }
 }
@@ -82,7 +84,8 @@ impl Input {
         Kind::File(Arc::new(source)).into()
     }
 
-    /// Uses a recording that is read from start to end. A recording in file mode is stored in a temporary file first.
+    /// Uses a recording that is read from start to end. A recording in file mode is stored in a
+    /// temporary file first.
     ///
     /// # Errors
     /// It is not a recording, or the reader fails.
@@ -100,8 +103,9 @@ impl Input {
         Kind::Several(inputs, order).into()
     }
 
-    /// Opens `path`, a file or directory, or standard input for `-`. A file-mode recording from a stream is first
-    /// stored in a temporary file, because its header refers to data after the records.
+    /// Opens `path`, a file or directory, or standard input for `-`. A file-mode recording from a
+    /// stream is first stored in a temporary file, because its header refers to data after the
+    /// records.
     ///
     /// # Errors
     /// The file cannot be opened or read.
@@ -109,19 +113,28 @@ impl Input {
         Self::open_with(path, || {})
     }
 
-    /// Opens `path` like [`open`](Self::open). Calls `streams` before the first read from a stream. Data read from a
-    /// stream are lost if the process ends before the stream does.
+    /// Opens `path` like [`open`](Self::open). Calls `streams` before the first read from a stream.
+    /// Data read from a stream are lost if the process ends before the stream does.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: &Path, streams: impl FnOnce()) -> Result<Input> {
         let is_standard = path.as_os_str() == STANDARD;
-        let shown = if is_standard { Path::new("standard input") } else { path };
+        let shown = if is_standard {
+            Path::new("standard input")
+        } else {
+            path
+        };
         let file = if is_standard {
             if io::stdin().is_terminal() {
-                return Err(Error::Usage("standard input is a terminal: name a file, or pipe a recording".into()));
+                return Err(Error::Usage(
+                    "standard input is a terminal: name a file, or pipe a recording".into(),
+                ));
             }
-            let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(Error::io(shown))?;
+            let stdin = io::stdin()
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(Error::io(shown))?;
             File::from(stdin)
         } else {
             File::open(path).map_err(Error::io(path))?
@@ -130,18 +143,27 @@ impl Input {
         if meta.is_dir() {
             let data = std::fs::metadata(path.join("data"));
             let modified = data.and_then(|data| data.modified()).ok();
-            return Ok(Input { modified, ..Kind::Directory(Directory::open(path)?).into() });
+            return Ok(Input {
+                modified,
+                ..Kind::Directory(Directory::open(path)?).into()
+            });
         }
         match (&file).stream_position() {
             // Files whose content is generated on reading, such as those in /proc, have no size.
             Ok(_) if meta.is_file() && meta.len() == 0 => Self::stream(Box::new(file), shown),
             Ok(0) if meta.is_file() => {
                 let file = InputFile::new(file).map_err(Error::io(shown))?;
-                Ok(Input { modified: meta.modified().ok(), ..Kind::File(Arc::new(file)).into() })
+                Ok(Input {
+                    modified: meta.modified().ok(),
+                    ..Kind::File(Arc::new(file)).into()
+                })
             }
             Ok(at) if meta.is_file() => {
                 let file = InputFile::new(file).map_err(Error::io(shown))?;
-                let rest = FileSection { offset: at, size: u64::MAX };
+                let rest = FileSection {
+                    offset: at,
+                    size: u64::MAX,
+                };
                 Self::stream(Box::new(SourceReader::new(file, rest)), shown)
             }
             _ => {
@@ -153,7 +175,10 @@ impl Input {
 
     fn stream(mut stream: Box<dyn Read + Send>, path: &Path) -> Result<Input> {
         let mut first = Vec::new();
-        (&mut stream).take(ContainerKind::SNIFF as u64).read_to_end(&mut first).map_err(Error::io(path))?;
+        (&mut stream)
+            .take(ContainerKind::SNIFF as u64)
+            .read_to_end(&mut first)
+            .map_err(Error::io(path))?;
         if !first.is_empty() && Magic::recognise(&first).is_none() {
             // The bytes of one read suffice to recognise the format.
             let mut more = vec![0; foreign::SNIFF];
@@ -172,7 +197,10 @@ impl Input {
     /// Returns the same input with `watch`, which receives the progress of reading.
     #[must_use]
     pub fn watched_by(self, watch: Arc<dyn Watch>) -> Input {
-        Input { watch: Some(watch), ..self }
+        Input {
+            watch: Some(watch),
+            ..self
+        }
     }
 
     /// Returns the same input, whose readers use at most `limits`.
@@ -181,20 +209,29 @@ impl Input {
         Input { limits, ..self }
     }
 
-    /// Returns the size of the input in bytes; for a stream, the number of bytes read up to the time of the query.
+    /// Returns the size of the input in bytes; for a stream, the number of bytes read up to the
+    /// time of the query.
     pub(crate) fn size(&self) -> Size {
         let known = match &self.kind {
-            Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Source::len(file).ok(),
-            Kind::Stream(_) | Kind::Records(_) => None,
-            Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => directory.len().ok(),
-            Kind::Several(inputs, _) => {
-                inputs.iter().try_fold(0_u64, |sum, input| Some(sum.saturating_add(input.size().known?)))
+            Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => {
+                Source::len(file).ok()
             }
+            Kind::Stream(_) | Kind::Records(_) => None,
+            Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => {
+                directory.len().ok()
+            }
+            Kind::Several(inputs, _) => inputs.iter().try_fold(0_u64, |sum, input| {
+                Some(sum.saturating_add(input.size().known?))
+            }),
         };
-        Size { known, streamed: self.streamed.clone() }
+        Size {
+            known,
+            streamed: self.streamed.clone(),
+        }
     }
 
-    /// Returns the time of the last change of the recording according to the file system; `None` for a stream.
+    /// Returns the time of the last change of the recording according to the file system; `None`
+    /// for a stream.
     pub fn modified(&self) -> Option<SystemTime> {
         self.modified
     }
@@ -220,14 +257,27 @@ impl Input {
     /// Returns the files beside `data` with their names, likewise.
     pub fn beside(&self, directory: &Directory) -> Vec<(String, Input)> {
         let part = |file: &DataFile<Arc<InputFile>>| {
-            self.part(Kind::Beside(file.source.clone() as Bytes, directory.data().clone() as Bytes))
+            self.part(Kind::Beside(
+                file.source.clone() as Bytes,
+                directory.data().clone() as Bytes,
+            ))
         };
-        directory.files().iter().map(|file| (file.name.clone(), part(file))).collect()
+        directory
+            .files()
+            .iter()
+            .map(|file| (file.name.clone(), part(file)))
+            .collect()
     }
 
     pub(super) fn metered(kind: Kind, meter: Meter, limits: Limits) -> Input {
         let Meter { watch, streamed } = meter;
-        Input { kind, watch, streamed, limits, modified: None }
+        Input {
+            kind,
+            watch,
+            streamed,
+            limits,
+            modified: None,
+        }
     }
 
     fn part(&self, kind: Kind) -> Input {
@@ -245,11 +295,15 @@ impl Input {
     /// # Errors
     /// The operating system reports an error.
     pub(crate) fn in_file(&self, file: &File) -> Result<Input> {
-        let file = file.try_clone().and_then(InputFile::new).map_err(Error::io("output"))?;
+        let file = file
+            .try_clone()
+            .and_then(InputFile::new)
+            .map_err(Error::io("output"))?;
         Ok(self.part(Kind::File(Arc::new(file))))
     }
 
-    /// Returns an input that reads this input's recording from the directory `folder`, which now contains it.
+    /// Returns an input that reads this input's recording from the directory `folder`, which now
+    /// contains it.
     ///
     /// # Errors
     /// The operating system reports an error.
@@ -263,18 +317,27 @@ impl Input {
     /// The stream cannot be read, or the file cannot be written.
     pub fn into_seekable(self) -> Result<Input> {
         match self.kind {
-            Kind::Stream(mut stream) => Ok(Input { kind: spooled(&mut stream)?, ..self }),
+            Kind::Stream(mut stream) => Ok(Input {
+                kind: spooled(&mut stream)?,
+                ..self
+            }),
             Kind::Several(inputs, order) => {
-                let inputs = inputs.into_iter().map(Input::into_seekable).collect::<Result<_>>()?;
-                Ok(Input { kind: Kind::Several(inputs, order), ..self })
+                let inputs = inputs
+                    .into_iter()
+                    .map(Input::into_seekable)
+                    .collect::<Result<_>>()?;
+                Ok(Input {
+                    kind: Kind::Several(inputs, order),
+                    ..self
+                })
             }
             Kind::Records(_) => Err(Error::Refused("this reader can be read only once".into())),
             _ => Ok(self),
         }
     }
 
-    /// Reads the whole input, and reports which parts are readable. For a directory, returns a survey of each file with
-    /// its name, `data` first.
+    /// Reads the whole input, and reports which parts are readable. For a directory, returns a
+    /// survey of each file with its name, `data` first.
     ///
     /// # Errors
     /// As [`Survey::of`], or the input is a stream.
@@ -287,21 +350,26 @@ impl Input {
             Kind::File(file) => Ok(vec![(None, Survey::of(file, self.limits, seen)?)]),
             Kind::Directory(directory) => {
                 let limits = directory::limits(directory, self.limits);
-                let main = Survey::of(directory.data(), limits, &mut seen).map_err(|error| error.inside("data"))?;
+                let main = Survey::of(directory.data(), limits, &mut seen)
+                    .map_err(|error| error.inside("data"))?;
                 let beside = directory.files().iter().map(|file| {
                     let name = file.name.escape_debug().to_string();
-                    let survey = Survey::beside(&file.source, &main, &mut seen).map_err(|error| error.inside(&name))?;
+                    let survey = Survey::beside(&file.source, &main, &mut seen)
+                        .map_err(|error| error.inside(&name))?;
                     Ok((Some(name), survey))
                 });
                 let beside = beside.collect::<Result<Vec<_>>>()?;
-                Ok([(Some("data".into()), main)].into_iter().chain(beside).collect())
+                Ok([(Some("data".into()), main)]
+                    .into_iter()
+                    .chain(beside)
+                    .collect())
             }
             _ => Err(unsalvageable()),
         }
     }
 
-    /// Returns this input such that only its readable part is read ([`RecordingReader::salvaged`]); `foreknown`
-    /// contains the results of the surveys of its files.
+    /// Returns this input such that only its readable part is read ([`RecordingReader::salvaged`]);
+    /// `foreknown` contains the results of the surveys of its files.
     ///
     /// # Errors
     /// The input is a stream.
@@ -322,7 +390,8 @@ impl Input {
         self.reader_with(Head::Read)
     }
 
-    /// Opens the recording like [`reader`](Self::reader); `head` determines how the head of a pipe is handled.
+    /// Opens the recording like [`reader`](Self::reader); `head` determines how the head of a pipe
+    /// is handled.
     ///
     /// # Errors
     /// As [`reader`](Self::reader).
@@ -330,7 +399,10 @@ impl Input {
         let total = self.size().known;
         let limits = self.limits;
         let options = Options { head, limits };
-        let meter = Meter { watch: self.watch, streamed: self.streamed };
+        let meter = Meter {
+            watch: self.watch,
+            streamed: self.streamed,
+        };
         if let Some(watch) = &meter.watch {
             watch.begin(total);
         }
@@ -340,7 +412,10 @@ impl Input {
                 let reader = RecordingReader::open_with(file, options)?;
                 Box::new(reader.map_input(|file| meter.of(Stream::File(file))))
             }
-            Kind::Stream(stream) => Box::new(RecordingReader::pipe_with(meter.of(Stream::Other(stream)), options)?),
+            Kind::Stream(stream) => Box::new(RecordingReader::pipe_with(
+                meter.of(Stream::Other(stream)),
+                options,
+            )?),
             Kind::Beside(file, data) => {
                 let reader = RecordingReader::beside(data, file, limits)?;
                 Box::new(reader.map_input(|file| meter.of(Stream::File(file))))
@@ -350,16 +425,28 @@ impl Input {
                 let reader = RecordingReader::salvaged(file, foreknown, limits)?;
                 Box::new(reader.map_input(|file| meter.of(Stream::Salvaged(Box::new(file)))))
             }
-            Kind::DamagedDirectory(directory, foreknown) => {
-                Box::new(directory::salvaged_reader(&directory, &foreknown, limits, meter)?)
-            }
+            Kind::DamagedDirectory(directory, foreknown) => Box::new(directory::salvaged_reader(
+                &directory, &foreknown, limits, meter,
+            )?),
             Kind::Several(inputs, order) => {
                 let limits = limits.of_each(inputs.len());
                 let parts = inputs.into_iter().map(|input| {
-                    let watch = meter.watch.clone().map(|watch| Arc::new(SharedWatch(watch)) as Arc<dyn Watch>);
-                    Ok(Input { watch, limits, ..input }.reader()?.0)
+                    let watch = meter
+                        .watch
+                        .clone()
+                        .map(|watch| Arc::new(SharedWatch(watch)) as Arc<dyn Watch>);
+                    Ok(Input {
+                        watch,
+                        limits,
+                        ..input
+                    }
+                    .reader()?
+                    .0)
                 });
-                Box::new(RecordingReader::merged(parts.collect::<Result<Vec<_>>>()?, order)?)
+                Box::new(RecordingReader::merged(
+                    parts.collect::<Result<Vec<_>>>()?,
+                    order,
+                )?)
             }
             Kind::Records(records) => records,
         };
@@ -385,7 +472,10 @@ fn unrecognised(first: &[u8]) -> Error {
         Ok(_) => Error::Refused("not a recording".into()),
     };
     match foreign::recognise(first) {
-        Some(foreign) => Error::Unrecognised { foreign, source: Box::new(error) },
+        Some(foreign) => Error::Unrecognised {
+            foreign,
+            source: Box::new(error),
+        },
         None => error,
     }
 }
@@ -396,12 +486,20 @@ fn unsalvageable() -> Error {
 
 impl From<Kind> for Input {
     fn from(kind: Kind) -> Self {
-        Input { kind, watch: None, streamed: Arc::default(), limits: Limits::default(), modified: None }
+        Input {
+            kind,
+            watch: None,
+            streamed: Arc::default(),
+            limits: Limits::default(),
+            modified: None,
+        }
     }
 }
 
 /// Stores a stream in a temporary file.
 fn spooled(stream: &mut dyn Read) -> Result<Kind> {
     let file = spool(stream)?;
-    Ok(Kind::File(Arc::new(InputFile::new(file).map_err(Error::io("temporary file"))?)))
+    Ok(Kind::File(Arc::new(
+        InputFile::new(file).map_err(Error::io("temporary file"))?,
+    )))
 }

@@ -20,7 +20,11 @@ pub struct InputSource {
 
 impl InputSource {
     pub(super) fn new(kind: Option<Kind>, limits: Limits, meter: Meter) -> Self {
-        InputSource { kind, limits, meter }
+        InputSource {
+            kind,
+            limits,
+            meter,
+        }
     }
 
     /// Opens the input again, in the same way; `None` for a stream.
@@ -28,23 +32,34 @@ impl InputSource {
     /// # Errors
     /// As [`Input::reader`].
     pub fn reopen(&self) -> Result<Option<BoxedSource>> {
-        let Some(kind) = self.kind.as_ref().and_then(Kind::again) else { return Ok(None) };
-        Ok(Some(Input::metered(kind, self.meter.clone(), self.limits).reader()?.0))
+        let Some(kind) = self.kind.as_ref().and_then(Kind::again) else {
+            return Ok(None);
+        };
+        Ok(Some(
+            Input::metered(kind, self.meter.clone(), self.limits)
+                .reader()?
+                .0,
+        ))
     }
 
     /// Returns the directory, if the input is one.
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kind {
-            Some(Kind::Directory(directory) | Kind::DamagedDirectory(directory, _)) => Some(directory),
+            Some(Kind::Directory(directory) | Kind::DamagedDirectory(directory, _)) => {
+                Some(directory)
+            }
             _ => None,
         }
     }
 
-    /// Returns the file with the bytes that are not records; `None` for a stream and for several recordings.
+    /// Returns the file with the bytes that are not records; `None` for a stream and for several
+    /// recordings.
     fn file(&self) -> Option<&dyn Source> {
         match self.kind.as_ref()? {
             Kind::File(file) | Kind::Damaged(file, _) | Kind::Beside(file, _) => Some(&**file),
-            Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => Some(&**directory.data()),
+            Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => {
+                Some(&**directory.data())
+            }
             Kind::Stream(_) | Kind::Several(..) | Kind::Records(_) => None,
         }
     }

@@ -1,7 +1,8 @@
 //! Files that have no name until they are complete.
 //!
-//! If the system supports such files (`O_TMPFILE`), the file disappears with the process, however the process ends.
-//! Otherwise, the file has a temporary name beside its target, and is removed if it is not needed.
+//! If the system supports such files (`O_TMPFILE`), the file disappears with the process, however
+//! the process ends. Otherwise, the file has a temporary name beside its target, and is removed if
+//! it is not needed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -29,7 +30,11 @@ impl NewFile {
     /// The folder does not exist, or cannot be written.
     pub fn beside(target: PathBuf) -> Result<Self> {
         if let Some(file) = system::unnamed(folder_of(&target)) {
-            return Ok(NewFile { file, target, name: None });
+            return Ok(NewFile {
+                file,
+                target,
+                name: None,
+            });
         }
         Self::named(target)
     }
@@ -38,7 +43,11 @@ impl NewFile {
         let make = || temporary(&target, |builder, parent| builder.tempfile_in(parent));
         let (made, guard) = Temporary::make(make, |made| made.path())?;
         let (file, name) = made.into_parts();
-        Ok(NewFile { file, target, name: Some((name, guard)) })
+        Ok(NewFile {
+            file,
+            target,
+            name: Some((name, guard)),
+        })
     }
 
     /// Returns the file.
@@ -62,11 +71,13 @@ impl NewFile {
     /// Gives the file its name. Unless `replaces` is set, the name must not exist yet.
     ///
     /// # Errors
-    /// The operating system reports an error: [`ErrorKind::AlreadyExists`] if the name exists. The existing file
-    /// remains unchanged.
+    /// The operating system reports an error: [`ErrorKind::AlreadyExists`] if the name exists. The
+    /// existing file remains unchanged.
     pub fn publish(self, replaces: bool) -> io::Result<()> {
         let NewFile { file, target, name } = self;
-        let Some((name, guard)) = name else { return publish_unnamed(file, &target, replaces) };
+        let Some((name, guard)) = name else {
+            return publish_unnamed(file, &target, replaces);
+        };
         rename(&name, &target, replaces)?;
         drop(guard);
         // The file was renamed.
@@ -77,14 +88,19 @@ impl NewFile {
 
 /// Returns the folder of a file.
 pub(super) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
-/// Waits until the names in a folder are on the disk. Does not wait if the user may not read the folder, or if the file
-/// system does not support this.
+/// Waits until the names in a folder are on the disk. Does not wait if the user may not read the
+/// folder, or if the file system does not support this.
 pub(super) fn sync_folder(folder: &Path) -> Result<()> {
     let cannot = |error: &io::Error| {
-        matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported)
+        matches!(
+            error.kind(),
+            ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported
+        )
     };
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         Err(error) if !cannot(&error) => Err(Error::io(folder)(error)),
@@ -99,7 +115,12 @@ fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<
         // A link cannot replace a file, so the new file temporarily gets another name.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let link = |path: &Path| system::link(&file, path);
-            let make = || tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).make_in(folder_of(target), link);
+            let make = || {
+                tempfile::Builder::new()
+                    .prefix(PREFIX)
+                    .suffix(SUFFIX)
+                    .make_in(folder_of(target), link)
+            };
             if let Ok((made, _guard)) = Temporary::make(make, |made| made.path()) {
                 return made.persist(target).map(drop).map_err(|error| error.error);
             }
@@ -124,12 +145,26 @@ pub(super) fn rename(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
         return fs::rename(from, to);
     }
     match system::rename_new(from, to) {
-        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
-            // The process that creates the name first owns it, and may replace the file or directory of this name.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::InvalidInput | ErrorKind::Unsupported
+            ) =>
+        {
+            // The process that creates the name first owns it, and may replace the file or
+            // directory of this name.
             let is_dir = from.is_dir();
-            if is_dir { fs::create_dir(to) } else { File::create_new(to).map(drop) }?;
+            if is_dir {
+                fs::create_dir(to)
+            } else {
+                File::create_new(to).map(drop)
+            }?;
             fs::rename(from, to).inspect_err(|_| {
-                let _ = if is_dir { fs::remove_dir(to) } else { fs::remove_file(to) };
+                let _ = if is_dir {
+                    fs::remove_dir(to)
+                } else {
+                    fs::remove_file(to)
+                };
             })
         }
         done => done,
@@ -151,7 +186,8 @@ mod system {
         format!("/proc/self/fd/{}", file.as_raw_fd()).into()
     }
 
-    /// Creates a file without a name in `folder`; `None` if this is not possible, or if the file could not get a name.
+    /// Creates a file without a name in `folder`; `None` if this is not possible, or if the file
+    /// could not get a name.
     pub fn unnamed(folder: &Path) -> Option<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?);
@@ -160,7 +196,13 @@ mod system {
 
     /// Gives an open file a name that does not exist yet.
     pub fn link(file: &File, name: &Path) -> io::Result<()> {
-        Ok(linkat(CWD, own_name(file), CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+        Ok(linkat(
+            CWD,
+            own_name(file),
+            CWD,
+            name,
+            AtFlags::SYMLINK_FOLLOW,
+        )?)
     }
 
     /// Renames to a name that does not exist yet.
@@ -207,7 +249,15 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).expect("a folder");
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+        entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect()
     }
 
     /// With a temporary name and without one.
@@ -223,7 +273,10 @@ mod tests {
             };
             let (first, second, third) = (new(b"first"), new(b"second"), new(b"third"));
             first.publish(false).expect("nothing is there");
-            assert_eq!(second.publish(false).map_err(|error| error.kind()), Err(ErrorKind::AlreadyExists));
+            assert_eq!(
+                second.publish(false).map_err(|error| error.kind()),
+                Err(ErrorKind::AlreadyExists)
+            );
             assert_eq!(fs::read(&target).expect("a file"), b"first");
             third.publish(true).expect("it may be replaced");
             assert_eq!(fs::read(&target).expect("a file"), b"third");

@@ -20,7 +20,8 @@ pub struct Output {
     replaces: bool,
     /// Whether the output must survive a crash of the machine.
     syncs: bool,
-    /// Whether it is a file of a directory. The directory handles the remaining steps, including messages.
+    /// Whether it is a file of a directory. The directory handles the remaining steps, including
+    /// messages.
     is_part: bool,
 }
 
@@ -48,20 +49,31 @@ impl fmt::Debug for DirectTarget {
 }
 
 impl Output {
-    /// Writes to `writer`, which receives the recording from start to end. A file is first completed in a temporary
-    /// file; a pipe is written during the conversion.
+    /// Writes to `writer`, which receives the recording from start to end. A file is first
+    /// completed in a temporary file; a pipe is written during the conversion.
     pub fn to_writer(writer: impl Write + Send + 'static) -> Output {
         let kind = Kind::Direct(DirectTarget::Writer(Box::new(writer)), "output".into());
-        Output { kind, replaces: false, syncs: false, is_part: false }
+        Output {
+            kind,
+            replaces: false,
+            syncs: false,
+            is_part: false,
+        }
     }
 
-    /// Prepares an output to `path`, or to standard output for `-`. The mode of a new file is that of `perf record`:
-    /// only the owner can access it.
+    /// Prepares an output to `path`, or to standard output for `-`. The mode of a new file is that
+    /// of `perf record`: only the owner can access it.
     ///
     /// # Errors
-    /// The file exists and `force` is not given, it is the input, or its directory cannot be written.
+    /// The file exists and `force` is not given, it is the input, or its directory cannot be
+    /// written.
     pub fn create(path: &Path, input: &Path, force: bool) -> Result<Output> {
-        let output = |kind| Output { kind, replaces: force, syncs: true, is_part: false };
+        let output = |kind| Output {
+            kind,
+            replaces: force,
+            syncs: true,
+            is_part: false,
+        };
         if path.as_os_str() == STANDARD {
             if io::stdout().is_terminal() {
                 let what = "standard output is a terminal: write to a file or a pipe";
@@ -70,19 +82,36 @@ impl Output {
             if stdout_is_input(input) {
                 return Err(input_stays(Path::new("standard output")));
             }
-            // The standard library's own handle does not report a descriptor that cannot be written.
-            let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(Error::io("standard output"))?;
-            return Ok(output(Kind::Direct(DirectTarget::File(stdout.into()), "standard output".into())));
+            // The standard library's own handle does not report a descriptor that cannot be
+            // written.
+            let stdout = io::stdout()
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(Error::io("standard output"))?;
+            return Ok(output(Kind::Direct(
+                DirectTarget::File(stdout.into()),
+                "standard output".into(),
+            )));
         }
         // Writes the target of a symbolic link, not the link.
-        let target = if path.is_symlink() { linked(path)? } else { path.to_owned() };
+        let target = if path.is_symlink() {
+            linked(path)?
+        } else {
+            path.to_owned()
+        };
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
                 return Err(Error::Usage(format!("{} is a directory", path.display())));
             }
             Ok(meta) if !meta.is_file() => {
-                let file = File::options().write(true).open(path).map_err(Error::io(path))?;
-                return Ok(output(Kind::Direct(DirectTarget::File(file), path.to_owned())));
+                let file = File::options()
+                    .write(true)
+                    .open(path)
+                    .map_err(Error::io(path))?;
+                return Ok(output(Kind::Direct(
+                    DirectTarget::File(file),
+                    path.to_owned(),
+                )));
             }
             _ if is_input(&target, input) => return Err(input_stays(path)),
             Ok(_) if !force => {
@@ -99,11 +128,16 @@ impl Output {
     /// # Errors
     /// The directory cannot be written.
     pub(super) fn part(path: PathBuf) -> Result<Output> {
-        Ok(Output { kind: Kind::New(NewFile::beside(path)?), replaces: false, syncs: false, is_part: true })
+        Ok(Output {
+            kind: Kind::New(NewFile::beside(path)?),
+            replaces: false,
+            syncs: false,
+            is_part: true,
+        })
     }
 
-    /// Returns the same output with `syncs`, which determines whether a written file survives a crash of the machine.
-    /// The default is true.
+    /// Returns the same output with `syncs`, which determines whether a written file survives a
+    /// crash of the machine. The default is true.
     #[must_use]
     pub fn synced(self, syncs: bool) -> Output {
         Output { syncs, ..self }
@@ -117,8 +151,8 @@ impl Output {
     /// Calls `write` with a seekable file, and makes the result visible.
     ///
     /// # Errors
-    /// The errors of `write` and of the operating system; or the target was created in the meantime, and must not be
-    /// replaced.
+    /// The errors of `write` and of the operating system; or the target was created in the
+    /// meantime, and must not be replaced.
     pub fn write_seekable<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
         let (complete, result) = self.complete(write)?;
         complete.publish()?;
@@ -130,33 +164,63 @@ impl Output {
     ///
     /// # Errors
     /// As [`write_seekable`](Self::write_seekable).
-    pub(crate) fn complete<T>(self, write: impl FnOnce(&mut File) -> Result<T>) -> Result<(Complete, T)> {
-        let Output { kind, replaces, syncs, is_part } = self;
+    pub(crate) fn complete<T>(
+        self,
+        write: impl FnOnce(&mut File) -> Result<T>,
+    ) -> Result<(Complete, T)> {
+        let Output {
+            kind,
+            replaces,
+            syncs,
+            is_part,
+        } = self;
         let mut new = match kind {
             Kind::New(new) => new,
             Kind::Direct(target, name) => {
                 let mut spool = temporary_file()?;
                 let result = write(&mut spool).map_err(in_temporary)?;
                 spool.seek(SeekFrom::Start(0)).map_err(failed())?;
-                return Ok((Complete::Direct { spool, target, name, syncs }, result));
+                return Ok((
+                    Complete::Direct {
+                        spool,
+                        target,
+                        name,
+                        syncs,
+                    },
+                    result,
+                ));
             }
         };
         let target = new.target().to_owned();
         let folder = folder_of(&target);
         let unwritten = || {
-            let place =
-                if is_part { String::new() } else { format!("; its temporary file was in {}", folder.display()) };
+            let place = if is_part {
+                String::new()
+            } else {
+                format!("; its temporary file was in {}", folder.display())
+            };
             let target = target.clone();
-            move |source| Error::Io { path: target, source: annotated(source, &place) }
+            move |source| Error::Io {
+                path: target,
+                source: annotated(source, &place),
+            }
         };
         let result = write(new.file()).map_err(|error| of_file(error, unwritten()))?;
         if syncs {
             new.sync().map_err(|error| of_file(error, unwritten()))?;
         }
-        Ok((Complete::New { new, replaces, syncs }, result))
+        Ok((
+            Complete::New {
+                new,
+                replaces,
+                syncs,
+            },
+            result,
+        ))
     }
 
-    /// Calls `write` with a writer that receives the output from start to end, and makes the result visible.
+    /// Calls `write` with a writer that receives the output from start to end, and makes the result
+    /// visible.
     ///
     /// # Errors
     /// As [`write_seekable`](Self::write_seekable).
@@ -172,9 +236,18 @@ impl Output {
 #[derive(Debug)]
 pub(crate) enum Complete {
     /// A file that does not have its name yet.
-    New { new: NewFile, replaces: bool, syncs: bool },
+    New {
+        new: NewFile,
+        replaces: bool,
+        syncs: bool,
+    },
     /// Data that must still be copied.
-    Direct { spool: File, target: DirectTarget, name: PathBuf, syncs: bool },
+    Direct {
+        spool: File,
+        target: DirectTarget,
+        name: PathBuf,
+        syncs: bool,
+    },
 }
 
 impl Complete {
@@ -186,7 +259,8 @@ impl Complete {
     /// Makes the output visible.
     ///
     /// # Errors
-    /// The operating system reports an error; or the target was created in the meantime, and must not be replaced.
+    /// The operating system reports an error; or the target was created in the meantime, and must
+    /// not be replaced.
     pub fn publish(self) -> Result<()> {
         self.appear()?.sync()
     }
@@ -197,11 +271,22 @@ impl Complete {
     /// As [`publish`](Self::publish). The target remains unchanged.
     pub fn appear(self) -> Result<Named> {
         match self {
-            Complete::Direct { mut spool, target, name, syncs } => {
-                write_direct(target, name, syncs, |out| io::copy(&mut spool, out).map_err(Error::io("output")))?;
+            Complete::Direct {
+                mut spool,
+                target,
+                name,
+                syncs,
+            } => {
+                write_direct(target, name, syncs, |out| {
+                    io::copy(&mut spool, out).map_err(Error::io("output"))
+                })?;
                 Ok(Named(None))
             }
-            Complete::New { new, replaces, syncs } => {
+            Complete::New {
+                new,
+                replaces,
+                syncs,
+            } => {
                 let target = new.target().to_owned();
                 new.publish(replaces).map_err(|error| match error.kind() {
                     ErrorKind::AlreadyExists => appeared(&target),
@@ -228,8 +313,8 @@ impl Named {
     }
 }
 
-/// Writes to an existing target. A file that is written through standard output must survive a crash of the machine,
-/// too.
+/// Writes to an existing target. A file that is written through standard output must survive a
+/// crash of the machine, too.
 fn write_direct<T>(
     target: DirectTarget,
     name: PathBuf,
@@ -262,26 +347,38 @@ fn linked(path: &Path) -> Result<PathBuf> {
         Err(error) => return Err(Error::io(path)(error)),
     };
     for _ in 0..MOST_LINKS {
-        let Ok(next) = fs::read_link(&target) else { break };
+        let Ok(next) = fs::read_link(&target) else {
+            break;
+        };
         target = folder_of(&target).join(next);
     }
     let folder = folder_of(&target);
     if !folder.is_dir() {
         let what = "a symbolic link into a missing folder";
-        return Err(Error::Usage(format!("{} is {what}: {}", path.display(), folder.display())));
+        return Err(Error::Usage(format!(
+            "{} is {what}: {}",
+            path.display(),
+            folder.display()
+        )));
     }
     Ok(resolved(&target))
 }
 
-/// Adds the folder of temporary files to the system's error about a temporary file; returns other errors unchanged.
+/// Adds the folder of temporary files to the system's error about a temporary file; returns other
+/// errors unchanged.
 pub(crate) fn in_temporary(error: Error) -> Error {
     of_file(error, failed())
 }
 
-/// Adds the names of `at` to the system's error about the output file; returns other errors unchanged.
+/// Adds the names of `at` to the system's error about the output file; returns other errors
+/// unchanged.
 fn of_file(error: Error, at: impl FnOnce(io::Error) -> Error) -> Error {
     match error {
-        Error::Write(perfdata_write::Error::Io { source, .. }) if source.raw_os_error().is_some() => at(source),
+        Error::Write(perfdata_write::Error::Io { source, .. })
+            if source.raw_os_error().is_some() =>
+        {
+            at(source)
+        }
         Error::Io { path, source } if path == Path::new("output") => at(source),
         other => other,
     }
@@ -289,6 +386,9 @@ fn of_file(error: Error, at: impl FnOnce(io::Error) -> Error) -> Error {
 
 /// Returns the error for a target that did not exist at first.
 pub(super) fn appeared(target: &Path) -> Error {
-    let what = format!("{} was created by another process and was not changed", target.display());
+    let what = format!(
+        "{} was created by another process and was not changed",
+        target.display()
+    );
     Error::Usage(what).with_step(Step::Overwrite)
 }

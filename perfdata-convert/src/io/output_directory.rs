@@ -30,19 +30,30 @@ pub struct OutputDirectory {
 }
 
 impl OutputDirectory {
-    /// Prepares the new directory `path`, accessible only by its owner. With `force`, an existing directory is replaced
-    /// if `is_ours` returns true for everything in it: it is removed with its contents.
+    /// Prepares the new directory `path`, accessible only by its owner. With `force`, an existing
+    /// directory is replaced if `is_ours` returns true for everything in it: it is removed with its
+    /// contents.
     ///
     /// # Errors
-    /// An existing file or directory must not be replaced, the directory is the input, or its parent directory cannot
-    /// be written.
-    pub fn create(path: &Path, input: &Path, force: bool, is_ours: impl Fn(&Path) -> bool + 'static) -> Result<Self> {
+    /// An existing file or directory must not be replaced, the directory is the input, or its
+    /// parent directory cannot be written.
+    pub fn create(
+        path: &Path,
+        input: &Path,
+        force: bool,
+        is_ours: impl Fn(&Path) -> bool + 'static,
+    ) -> Result<Self> {
         if path.as_os_str() == STANDARD {
-            return Err(Error::Usage("a directory cannot be written to standard output".into()));
+            return Err(Error::Usage(
+                "a directory cannot be written to standard output".into(),
+            ));
         }
         match fs::symlink_metadata(path) {
             Ok(meta) if !meta.is_dir() => {
-                return Err(Error::Usage(format!("{} is not a directory", path.display())));
+                return Err(Error::Usage(format!(
+                    "{} is not a directory",
+                    path.display()
+                )));
             }
             // Replacing the directory removes everything in it.
             _ if is_input(path, input) || is_within(input, path) => return Err(input_stays(path)),
@@ -56,13 +67,24 @@ impl OutputDirectory {
         let own = Permissions::from_mode(0o700);
         // `.` cannot be renamed.
         let target = resolved(path);
-        let make = || temporary(&target, |builder, parent| builder.permissions(own).tempdir_in(parent));
+        let make = || {
+            temporary(&target, |builder, parent| {
+                builder.permissions(own).tempdir_in(parent)
+            })
+        };
         let (new, guard) = Temporary::make(make, TempDir::path)?;
-        Ok(OutputDirectory { new, target, replaces: force, is_ours: Box::new(is_ours), syncs: true, guard })
+        Ok(OutputDirectory {
+            new,
+            target,
+            replaces: force,
+            is_ours: Box::new(is_ours),
+            syncs: true,
+            guard,
+        })
     }
 
-    /// Returns the same output with `syncs`, which determines whether written files survive a crash of the machine. The
-    /// default is true.
+    /// Returns the same output with `syncs`, which determines whether written files survive a crash
+    /// of the machine. The default is true.
     #[must_use]
     pub fn synced(self, syncs: bool) -> Self {
         OutputDirectory { syncs, ..self }
@@ -86,7 +108,10 @@ impl OutputDirectory {
                 Ok(name) => {
                     let folder = folder_of(&self.target).display();
                     let place = format!("; its temporary directory was in {folder}");
-                    Error::Io { path: self.target.join(name), source: annotated(source, &place) }
+                    Error::Io {
+                        path: self.target.join(name),
+                        source: annotated(source, &place),
+                    }
                 }
                 Err(_) => Error::Io { path, source },
             },
@@ -102,13 +127,14 @@ impl OutputDirectory {
     /// Gives the directory its name.
     ///
     /// # Errors
-    /// The operating system reports an error; or there is now something that must not be replaced. The target remains
-    /// unchanged.
+    /// The operating system reports an error; or there is now something that must not be replaced.
+    /// The target remains unchanged.
     pub fn finish(self) -> Result<()> {
         self.finish_with(|| Ok(()))
     }
 
-    /// Gives the directory its name together with another output: both become visible, or neither does.
+    /// Gives the directory its name together with another output: both become visible, or neither
+    /// does.
     ///
     /// # Errors
     /// As [`finish`](Self::finish), and those of [`Complete::publish`].
@@ -122,7 +148,14 @@ impl OutputDirectory {
     }
 
     fn finish_with(self, publish: impl FnOnce() -> Result<()>) -> Result<()> {
-        let OutputDirectory { mut new, target, replaces, is_ours, syncs, guard } = self;
+        let OutputDirectory {
+            mut new,
+            target,
+            replaces,
+            is_ours,
+            syncs,
+            guard,
+        } = self;
         if syncs {
             sync_all(new.path()).map_err(Error::io(&target))?;
         }
@@ -132,7 +165,9 @@ impl OutputDirectory {
                     replace(&mut new, &target, &is_ours)?;
                     true
                 }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(appeared(&target)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    return Err(appeared(&target));
+                }
                 done => done.map(|()| false).map_err(Error::io(&target))?,
             };
             publish().inspect_err(|_| {
@@ -144,31 +179,46 @@ impl OutputDirectory {
                 new.disable_cleanup(back.is_err());
             })?;
             // Removes only the files of the replaced directory that `is_ours` accepts.
-            let removed = if is_replaced { remove(new.path(), &is_ours) } else { Ok(()) };
+            let removed = if is_replaced {
+                remove(new.path(), &is_ours)
+            } else {
+                Ok(())
+            };
             drop(guard);
             // This name no longer exists, or refers to files that could not be removed.
             let old = new.keep();
             removed.map_err(Error::io(old))
         })?;
-        if syncs { sync_folder(folder_of(&target)) } else { Ok(()) }
+        if syncs {
+            sync_folder(folder_of(&target))
+        } else {
+            Ok(())
+        }
     }
 }
 
-/// Replaces `target` by the directory `new`. `target` may contain only files that `is_ours` accepts, and receives the
-/// name of `new`.
+/// Replaces `target` by the directory `new`. `target` may contain only files that `is_ours`
+/// accepts, and receives the name of `new`.
 fn replace(new: &mut TempDir, target: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     let failed = |error| Error::io(target)(error);
     if !fs::symlink_metadata(target).map_err(failed)?.is_dir() {
-        return Err(Error::Usage(format!("{} is not a directory", target.display())));
+        return Err(Error::Usage(format!(
+            "{} is not a directory",
+            target.display()
+        )));
     }
     all_ours(target, is_ours)?;
     swap(new.path(), target).map_err(failed)?;
     // Other files may have been created in the directory since the check.
     all_ours(new.path(), is_ours).or_else(|error| {
         let place = new.path().to_owned();
-        swap(&place, target).inspect_err(|_| new.disable_cleanup(true)).map_err(failed)?;
+        swap(&place, target)
+            .inspect_err(|_| new.disable_cleanup(true))
+            .map_err(failed)?;
         Err(match error {
-            Error::Usage(what) => Error::Usage(what.replace(&*place.to_string_lossy(), &target.to_string_lossy())),
+            Error::Usage(what) => {
+                Error::Usage(what.replace(&*place.to_string_lossy(), &target.to_string_lossy()))
+            }
             other => other,
         })
     })
@@ -178,8 +228,14 @@ fn replace(new: &mut TempDir, target: &Path, is_ours: &dyn Fn(&Path) -> bool) ->
 fn swap(a: &Path, b: &Path) -> io::Result<()> {
     match exchange(a, b) {
         // If the system cannot exchange names atomically, `b` does not exist for a moment.
-        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
-            let make = |builder: &mut tempfile::Builder<'_, '_>, parent: &Path| builder.tempdir_in(parent);
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::InvalidInput | ErrorKind::Unsupported
+            ) =>
+        {
+            let make =
+                |builder: &mut tempfile::Builder<'_, '_>, parent: &Path| builder.tempdir_in(parent);
             let aside = temporary(b, make).map_err(io::Error::other)?;
             rename(b, aside.path(), true)?;
             rename(a, b, false).inspect_err(|_| drop(rename(aside.path(), b, false)))?;
@@ -196,7 +252,10 @@ fn all_ours(path: &Path, is_ours: &dyn Fn(&Path) -> bool) -> Result<()> {
     for entry in fs::read_dir(path).map_err(Error::io(path))? {
         let found = entry.map_err(Error::io(path))?.path();
         if !is_ours(&found) {
-            let what = format!("{} was not written by a conversion: the directory was not replaced", found.display());
+            let what = format!(
+                "{} was not written by a conversion: the directory was not replaced",
+                found.display()
+            );
             return Err(Error::Usage(what));
         }
     }

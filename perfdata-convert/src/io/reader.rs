@@ -25,7 +25,8 @@ pub(crate) struct Size {
 impl Size {
     /// Returns the number of bytes; for a stream, the bytes read so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.known.unwrap_or_else(|| self.streamed.load(Ordering::Relaxed))
+        self.known
+            .unwrap_or_else(|| self.streamed.load(Ordering::Relaxed))
     }
 }
 
@@ -38,7 +39,10 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn of(self, stream: Stream) -> InputReader {
-        InputReader { stream, meter: self }
+        InputReader {
+            stream,
+            meter: self,
+        }
     }
 }
 
@@ -70,7 +74,9 @@ impl Read for InputReader {
             Stream::SalvagedFiles(files) => files.read(buf)?,
             Stream::Other(stream) => {
                 let read = stream.read(buf)?;
-                self.meter.streamed.fetch_add(read as u64, Ordering::Relaxed);
+                self.meter
+                    .streamed
+                    .fetch_add(read as u64, Ordering::Relaxed);
                 read
             }
         };

@@ -22,17 +22,26 @@ pub(crate) fn failed() -> impl FnOnce(io::Error) -> Error {
     let folder = env::temp_dir();
     move |source| {
         let hint = match source.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; TMPDIR=FOLDER names another folder",
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "; TMPDIR=FOLDER names another folder"
+            }
             _ => "",
         };
         let what = format!("temporary file in {}", folder.display());
-        Error::Io { path: what.into(), source: annotated(source, hint) }
+        Error::Io {
+            path: what.into(),
+            source: annotated(source, hint),
+        }
     }
 }
 
 /// Returns the error with additional text, and of the same kind.
 pub(super) fn annotated(error: io::Error, more: &str) -> io::Error {
-    if more.is_empty() { error } else { io::Error::new(error.kind(), format!("{error}{more}")) }
+    if more.is_empty() {
+        error
+    } else {
+        io::Error::new(error.kind(), format!("{error}{more}"))
+    }
 }
 
 /// Copies a stream to a temporary file, and returns the file at its start.
@@ -45,7 +54,9 @@ pub(super) fn spool(stream: &mut dyn Read) -> Result<File> {
     loop {
         match stream.read(&mut block) {
             Ok(0) => break,
-            Ok(got) => file.write_all(block.get(..got).unwrap_or_default()).map_err(failed())?,
+            Ok(got) => file
+                .write_all(block.get(..got).unwrap_or_default())
+                .map_err(failed())?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(Error::io("input")(error)),
         }

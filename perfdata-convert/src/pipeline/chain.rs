@@ -3,15 +3,16 @@
 //! The chain handles two tasks for all stages, so that no stage can do them wrong:
 //!
 //! - A payload (AUX data, tracing data) is only forwarded if the stage forwarded its record.
-//! - Compressed records are decompressed before a stage that requires this ([`Stage::compressed`]). The records of one
-//!   compressed record pass all stages up to the next one that accepts compressed records. There, the remaining records
-//!   are compressed again.
+//! - Compressed records are decompressed before a stage that requires this ([`Stage::compressed`]).
+//!   The records of one compressed record pass all stages up to the next one that accepts
+//!   compressed records. There, the remaining records are compressed again.
 
 use std::rc::Rc;
 
 use perfdata_core::feature::{Compression, Feature, FeatureId, Section};
 use perfdata_core::read::{
-    BatchPart, Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem, is_compressed, is_metadata,
+    BatchPart, Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem, is_compressed,
+    is_metadata,
 };
 use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::{Endian, Recording};
@@ -32,16 +33,18 @@ pub(super) struct Step {
     compression: Parameters,
     /// The recording at this position.
     model: Rc<Recording>,
-    /// Adds metadata records to the model. They are normal in a pipe, but perf inject also writes files that contain
-    /// them.
+    /// Adds metadata records to the model. They are normal in a pipe, but perf inject also writes
+    /// files that contain them.
     collector: Collector,
-    /// Whether the last metadata record was HEADER_TRACING_DATA, whose payload also consists of metadata.
+    /// Whether the last metadata record was HEADER_TRACING_DATA, whose payload also consists of
+    /// metadata.
     expects_tracing_data: bool,
     /// The byte order of the forwarded records.
     endian: Endian,
     /// The compressed stream that is decompressed before this stage.
     opened: Option<Box<Opened>>,
-    /// Bytes at the end of this stream that were dropped, because they do not form a complete record.
+    /// Bytes at the end of this stream that were dropped, because they do not form a complete
+    /// record.
     left_out: usize,
 }
 
@@ -71,8 +74,8 @@ struct Again {
 }
 
 impl Step {
-    /// Receives the model before the stage; see [`began`](Self::began). Shares the model with the step `before` if they
-    /// are equal.
+    /// Receives the model before the stage; see [`began`](Self::began). Shares the model with the
+    /// step `before` if they are equal.
     pub(super) fn new(stage: Box<dyn Stage>, recording: &Recording, before: Option<&Step>) -> Self {
         let same = before.filter(|before| is_same(&before.model, recording));
         Step {
@@ -96,7 +99,9 @@ impl Step {
     /// Adds the content of a metadata record to the model.
     fn collect(&mut self, item: &StreamItem<'_>) -> Result<()> {
         match item {
-            StreamItem::Record(record) => self.expects_tracing_data = record.kind == RecordType::HEADER_TRACING_DATA,
+            StreamItem::Record(record) => {
+                self.expects_tracing_data = record.kind == RecordType::HEADER_TRACING_DATA
+            }
             _ if !self.expects_tracing_data => return Ok(()),
             _ => {}
         }
@@ -104,14 +109,16 @@ impl Step {
         Ok(())
     }
 
-    /// Ends the stage. It may write more records, and change the model for the metadata that a file has after them.
+    /// Ends the stage. It may write more records, and change the model for the metadata that a file
+    /// has after them.
     pub(super) fn finish(
         &mut self,
         recording: &mut Recording,
         writer: &mut Writer<'_>,
         rest: &mut [Step],
     ) -> Result<()> {
-        self.stage.finish(recording, &mut Link::new(writer.chain(rest), &self.model))
+        self.stage
+            .finish(recording, &mut Link::new(writer.chain(rest), &self.model))
     }
 
     /// Returns a note about the data that were decompressed here.
@@ -127,11 +134,14 @@ impl Step {
 
     /// Updates the ratio in the COMPRESSED feature, if it contains one.
     pub(super) fn update_ratio(&self, recording: &mut Recording) -> Result<()> {
-        let ratio =
-            self.opened.as_ref().and_then(|opened| opened.again.compressor.as_ref()).map_or(0, Compressor::ratio);
+        let ratio = self
+            .opened
+            .as_ref()
+            .and_then(|opened| opened.again.compressor.as_ref())
+            .map_or(0, Compressor::ratio);
         match compression(recording) {
-            // In `data` of a directory, nothing may have been compressed, while the other files contain compressed
-            // data.
+            // In `data` of a directory, nothing may have been compressed, while the other files
+            // contain compressed data.
             Some(params) if params.ratio != 0 && ratio != 0 => {
                 let params = Compression { ratio, ..params };
                 Ok(recording.set_feature(FeatureId::COMPRESSED, Feature::Compressed(params))?)
@@ -142,7 +152,10 @@ impl Step {
 
     /// Returns whether the stage accepts all compressed records.
     fn takes_compressed(&self) -> bool {
-        let mut kinds = TABLE.iter().map(|info| info.kind).filter(|kind| kind.is_compressed());
+        let mut kinds = TABLE
+            .iter()
+            .map(|info| info.kind)
+            .filter(|kind| kind.is_compressed());
         kinds.all(|kind| self.stage.compressed(kind) == CompressedRecords::AsTheyAre)
     }
 }
@@ -150,20 +163,37 @@ impl Step {
 impl Parameters {
     fn of(recording: &Recording) -> Self {
         let found = compression(recording);
-        let level = found.as_ref().and_then(|found| i32::try_from(found.level).ok()).unwrap_or(1);
-        let mmap_len = found.and_then(|found| usize::try_from(found.mmap_len).ok()).filter(|&len| len > 0);
-        Parameters { limits: Decompressor::limits_of(recording), endian: recording.endian, level, mmap_len }
+        let level = found
+            .as_ref()
+            .and_then(|found| i32::try_from(found.level).ok())
+            .unwrap_or(1);
+        let mmap_len = found
+            .and_then(|found| usize::try_from(found.mmap_len).ok())
+            .filter(|&len| len > 0);
+        Parameters {
+            limits: Decompressor::limits_of(recording),
+            endian: recording.endian,
+            level,
+            mmap_len,
+        }
     }
 
     fn open(&self) -> Result<Box<Opened>> {
         let decompressor = Decompressor::new(self.endian, self.limits)?;
-        Ok(Box::new(Opened { decompressor, last: 0, again: Again::default() }))
+        Ok(Box::new(Opened {
+            decompressor,
+            last: 0,
+            again: Again::default(),
+        }))
     }
 }
 
 fn compression(recording: &Recording) -> Option<Compression> {
     match recording.feature(FeatureId::COMPRESSED) {
-        Some(Ok(Section { value: Feature::Compressed(params), .. })) => Some(params),
+        Some(Ok(Section {
+            value: Feature::Compressed(params),
+            ..
+        })) => Some(params),
         _ => None,
     }
 }
@@ -193,12 +223,19 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(sink: &'a mut dyn RecordSink) -> Self {
-        Writer { sink, has_payload: false }
+        Writer {
+            sink,
+            has_payload: false,
+        }
     }
 
     /// Returns the chain of `steps` before the writer.
     pub(super) fn chain<'b>(&'b mut self, steps: &'b mut [Step]) -> Chain<'b> {
-        Chain { steps, end: &mut self.sink, has_payload: &mut self.has_payload }
+        Chain {
+            steps,
+            end: &mut self.sink,
+            has_payload: &mut self.has_payload,
+        }
     }
 }
 
@@ -300,7 +337,11 @@ impl Chain<'_> {
     fn first(&mut self) -> First<'_> {
         match self.steps.split_first_mut() {
             Some((Step { stage, model, .. }, steps)) => {
-                let chain = Chain { steps, end: self.end, has_payload: self.has_payload };
+                let chain = Chain {
+                    steps,
+                    end: self.end,
+                    has_payload: self.has_payload,
+                };
                 First::Stage(&mut **stage, Link::new(chain, model))
             }
             None => First::End(self.end),
@@ -309,7 +350,9 @@ impl Chain<'_> {
 
     /// Adds the metadata in an item to the model before the first step.
     fn collect(&mut self, item: &StreamItem<'_>) -> Result<()> {
-        self.steps.first_mut().map_or(Ok(()), |step| step.collect(item))
+        self.steps
+            .first_mut()
+            .map_or(Ok(()), |step| step.collect(item))
     }
 
     /// Sets whether the record that arrives here has a payload.
@@ -332,7 +375,9 @@ impl Chain<'_> {
         match self.first() {
             First::End(end) => end.record(record),
             First::Stage(stage, mut next) => {
-                if is_compressed(record.kind) && stage.compressed(record.kind) != CompressedRecords::AsTheyAre {
+                if is_compressed(record.kind)
+                    && stage.compressed(record.kind) != CompressedRecords::AsTheyAre
+                {
                     return self.open(record);
                 }
                 if has_payload {
@@ -347,7 +392,11 @@ impl Chain<'_> {
     /// Forwards several records.
     pub(super) fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
         // Metadata records, and records with a payload, are in a separate batch.
-        let alone = if batch.len() == 1 { batch.iter().next() } else { None };
+        let alone = if batch.len() == 1 {
+            batch.iter().next()
+        } else {
+            None
+        };
         let has_payload = alone.is_some_and(|record| record.kind.has_payload());
         self.expect_payload(has_payload);
         if let Some(record) = alone.filter(|record| is_metadata(record.kind)) {
@@ -368,7 +417,9 @@ impl Chain<'_> {
         let mut left = *batch;
         while let Some(part) = left.take_part(is_compressed) {
             match (part, self.first()) {
-                (BatchPart::Others(batch), First::Stage(stage, mut next)) => stage.records(&batch, &mut next)?,
+                (BatchPart::Others(batch), First::Stage(stage, mut next)) => {
+                    stage.records(&batch, &mut next)?
+                }
                 (BatchPart::Others(batch), First::End(end)) => end.records(&batch)?,
                 (BatchPart::Wanted(record), _) => self.record(&record)?,
             }
@@ -378,7 +429,11 @@ impl Chain<'_> {
 
     /// Forwards a part of a payload; drops it if the last forwarded record has none.
     pub(super) fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        if !self.steps.first().map_or(*self.has_payload, |step| step.has_payload) {
+        if !self
+            .steps
+            .first()
+            .map_or(*self.has_payload, |step| step.has_payload)
+        {
             return Ok(());
         }
         self.collect(&StreamItem::Payload(bytes))?;
@@ -405,9 +460,12 @@ impl Chain<'_> {
         }
     }
 
-    /// Ends the compressed stream that is decompressed here. The bytes of an incomplete last record are not records.
+    /// Ends the compressed stream that is decompressed here. The bytes of an incomplete last record
+    /// are not records.
     pub(super) fn close(&mut self) -> Result<()> {
-        let Some(mut opened) = self.steps.first_mut().and_then(|step| step.opened.take()) else { return Ok(()) };
+        let Some(mut opened) = self.steps.first_mut().and_then(|step| step.opened.take()) else {
+            return Ok(());
+        };
         if let Some(step) = self.steps.first() {
             check_end(&opened.decompressor, opened.last, &step.model)?;
         }
@@ -415,7 +473,9 @@ impl Chain<'_> {
         if !rest.is_empty() {
             let kind = opened.decompressor.kind();
             match self.recompressed_as(kind) {
-                (Some(kind), len) => self.recompress(&mut opened, kind, len, |_, link| link.give_unreadable(&rest))?,
+                (Some(kind), len) => self.recompress(&mut opened, kind, len, |_, link| {
+                    link.give_unreadable(&rest)
+                })?,
                 (None, _) => {
                     if let Some(step) = self.steps.first_mut() {
                         step.left_out = rest.len();
@@ -439,7 +499,9 @@ impl Chain<'_> {
 
     /// Decompresses a record that the first stage does not accept in compressed form.
     fn open(&mut self, record: &RawRecord<'_>) -> Result<()> {
-        let Some(step) = self.steps.first_mut() else { return Ok(()) };
+        let Some(step) = self.steps.first_mut() else {
+            return Ok(());
+        };
         let mut opened = match step.opened.take() {
             Some(opened) => opened,
             None => step.compression.open()?,
@@ -447,12 +509,14 @@ impl Chain<'_> {
         opened.last = record.offset;
         opened.decompressor.push(record)?;
         match self.recompressed_as(record.kind) {
-            (Some(kind), len) => self.recompress(&mut opened, kind, len, |decompressor, link| {
-                while let Some(record) = decompressor.next()? {
-                    link.record(&record)?;
-                }
-                Ok(())
-            })?,
+            (Some(kind), len) => {
+                self.recompress(&mut opened, kind, len, |decompressor, link| {
+                    while let Some(record) = decompressor.next()? {
+                        link.record(&record)?;
+                    }
+                    Ok(())
+                })?
+            }
             (None, _) => {
                 while let Some(record) = opened.decompressor.next()? {
                     self.record(&record)?;
@@ -465,8 +529,9 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Returns the type in which records of compressed records of type `kind` are compressed again after the next
-    /// stages, and the number of these stages. Returns no type if they remain uncompressed.
+    /// Returns the type in which records of compressed records of type `kind` are compressed again
+    /// after the next stages, and the number of these stages. Returns no type if they remain
+    /// uncompressed.
     fn recompressed_as(&self, mut kind: RecordType) -> (Option<RecordType>, usize) {
         for (at, step) in self.steps.iter().enumerate() {
             match step.stage.compressed(kind) {
@@ -487,12 +552,37 @@ impl Chain<'_> {
         give: impl FnOnce(&mut Decompressor, &mut Chain<'_>) -> Result<()>,
     ) -> Result<()> {
         let (steps, rest) = self.steps.split_at_mut_checked(len).unwrap_or_default();
-        let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return Ok(()) };
-        let compression = Parameters { endian: last.endian, ..first.compression };
-        let next = Chain { steps: rest, end: self.end, has_payload: self.has_payload };
-        let Opened { decompressor, again, .. } = opened;
-        let mut end = Recompress { again, compression, kind, next };
-        give(decompressor, &mut Chain { steps, end: &mut end, has_payload: &mut false })?;
+        let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+            return Ok(());
+        };
+        let compression = Parameters {
+            endian: last.endian,
+            ..first.compression
+        };
+        let next = Chain {
+            steps: rest,
+            end: self.end,
+            has_payload: self.has_payload,
+        };
+        let Opened {
+            decompressor,
+            again,
+            ..
+        } = opened;
+        let mut end = Recompress {
+            again,
+            compression,
+            kind,
+            next,
+        };
+        give(
+            decompressor,
+            &mut Chain {
+                steps,
+                end: &mut end,
+                has_payload: &mut false,
+            },
+        )?;
         end.flush()
     }
 }

@@ -11,7 +11,8 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompressedRecords {
-    /// It receives the decompressed records. Forwarded records are compressed again as records of this type.
+    /// It receives the decompressed records. Forwarded records are compressed again as records of
+    /// this type.
     Opened(RecordType),
     /// It receives the decompressed records. Forwarded records remain uncompressed.
     Plain,
@@ -29,11 +30,15 @@ pub struct Link<'a> {
 
 impl<'a> Link<'a> {
     pub(super) fn new(chain: Chain<'a>, recording: &'a Recording) -> Self {
-        Link { chain, recording, offset: 0 }
+        Link {
+            chain,
+            recording,
+            offset: 0,
+        }
     }
 
-    /// Returns the recording before the stage: all events known at this position, and the features and metadata records
-    /// so far. In a file, everything is known before the first record.
+    /// Returns the recording before the stage: all events known at this position, and the features
+    /// and metadata records so far. In a file, everything is known before the first record.
     #[inline]
     pub fn recording(&self) -> &'a Recording {
         self.recording
@@ -62,10 +67,15 @@ impl<'a> Link<'a> {
     /// Encodes a new or changed record for the [recording](Self::recording), and forwards it.
     ///
     /// # Errors
-    /// The record does not match the attribute of its event, or is too large; and as [`record`](Self::record).
+    /// The record does not match the attribute of its event, or is too large; and as
+    /// [`record`](Self::record).
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let bytes = record.encode_for(&self.recording.events, self.recording.endian)?;
-        self.record(&RawRecord::first(&bytes, self.recording.endian, self.offset)?)
+        self.record(&RawRecord::first(
+            &bytes,
+            self.recording.endian,
+            self.offset,
+        )?)
     }
 
     /// Forwards several records.
@@ -76,7 +86,8 @@ impl<'a> Link<'a> {
         self.chain.records(batch)
     }
 
-    /// Forwards a part of the payload of the last record. Drops it if the last forwarded record has no payload.
+    /// Forwards a part of the payload of the last record. Drops it if the last forwarded record has
+    /// no payload.
     ///
     /// # Errors
     /// As [`record`](Self::record).

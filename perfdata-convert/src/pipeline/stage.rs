@@ -11,29 +11,33 @@ use super::link::{CompressedRecords, Link};
 use crate::error::Result;
 use crate::io::InputSource;
 
-/// The requirements and guarantees of a stage. The default is safe for every stage. A stage with fewer requirements is
-/// faster, or supports more inputs.
+/// The requirements and guarantees of a stage. The default is safe for every stage. A stage with
+/// fewer requirements is faster, or supports more inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Requirements {
-    /// All events are known before the first record. If the attributes of a stream come later, it must be read twice,
-    /// which standard input does not support. Default: true.
+    /// All events are known before the first record. If the attributes of a stream come later, it
+    /// must be read twice, which standard input does not support. Default: true.
     pub events_first: bool,
-    /// A single instance of the stage must process all records: it cannot run separately for each file of a directory.
-    /// Default: true.
+    /// A single instance of the stage must process all records: it cannot run separately for each
+    /// file of a directory. Default: true.
     pub all_records: bool,
-    /// The stage may refuse a record in the middle of the stream. In this case, a pipe is completed in a temporary file
-    /// before its first byte is written to the output. Default: true.
+    /// The stage may refuse a record in the middle of the stream. In this case, a pipe is completed
+    /// in a temporary file before its first byte is written to the output. Default: true.
     pub may_refuse: bool,
-    /// The stage forwards every sample with its time. If not, the pipeline updates SAMPLE_TIME. Default: false.
+    /// The stage forwards every sample with its time. If not, the pipeline updates SAMPLE_TIME.
+    /// Default: false.
     pub keeps_samples: bool,
     /// The stage changes nothing: the output is the same without it. Default: false.
     pub is_neutral: bool,
-    /// The stage changes metadata of the output's container, so it comes after the change of container. Default: false.
+    /// The stage changes metadata of the output's container, so it comes after the change of
+    /// container. Default: false.
     pub after_container: bool,
-    /// The condition under which the stage reads the whole input before the first record. Default: never.
+    /// The condition under which the stage reads the whole input before the first record. Default:
+    /// never.
     pub reads_ahead: ReadsAhead,
-    /// The number at the end of a pipe's features that the reader of the output expects. Default: the newest one.
+    /// The number at the end of a pipe's features that the reader of the output expects. Default:
+    /// the newest one.
     pub end_of_features: Option<FeatureId>,
 }
 
@@ -97,23 +101,26 @@ impl Requirements {
 
 /// One step of a conversion. Forwards unchanged records.
 ///
-/// In [`record`](Self::record) and the other methods with a [`Link`], [`Link::recording`] is the recording at this
-/// position of the pipeline: its events, and the features and metadata records so far.
+/// In [`record`](Self::record) and the other methods with a [`Link`], [`Link::recording`] is the
+/// recording at this position of the pipeline: its events, and the features and metadata records so
+/// far.
 pub trait Stage {
-    /// Returns the requirements of the stage. This method is called more than once. The result may only depend on the
-    /// arguments of [`begin`](Self::begin) if the description of a field permits this.
+    /// Returns the requirements of the stage. This method is called more than once. The result may
+    /// only depend on the arguments of [`begin`](Self::begin) if the description of a field permits
+    /// this.
     fn requirements(&self) -> Requirements {
         Requirements::default()
     }
 
-    /// Returns how the stage handles compressed records of type `kind`. By default, it receives the decompressed
-    /// records, and its forwarded records are compressed again in the same way.
+    /// Returns how the stage handles compressed records of type `kind`. By default, it receives the
+    /// decompressed records, and its forwarded records are compressed again in the same way.
     fn compressed(&self, kind: RecordType) -> CompressedRecords {
         CompressedRecords::Opened(kind)
     }
 
-    /// Reads the whole input ahead, if the stage requires data from it. [`InputSource::reopen`] returns no reader if
-    /// the input cannot be read twice. `recording` contains everything known before the records.
+    /// Reads the whole input ahead, if the stage requires data from it. [`InputSource::reopen`]
+    /// returns no reader if the input cannot be read twice. `recording` contains everything known
+    /// before the records.
     ///
     /// # Errors
     /// The input cannot be read.
@@ -121,22 +128,28 @@ pub trait Stage {
         Ok(())
     }
 
-    /// Receives the model before the first record, and the layout of the input. The stage may change both. If it [needs
-    /// events first](Requirements::events_first), all of them are in the model.
+    /// Receives the model before the first record, and the layout of the input. The stage may
+    /// change both. If it [needs events first](Requirements::events_first), all of them are in the
+    /// model.
     ///
     /// # Errors
     /// The recording cannot be converted.
-    fn begin(&mut self, _recording: &mut Recording, _container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        _recording: &mut Recording,
+        _container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         Ok(())
     }
 
-    /// Returns whether the stage processes records of this type. Other records bypass it in batches.
+    /// Returns whether the stage processes records of this type. Other records bypass it in
+    /// batches.
     fn wants(&self, _kind: RecordType) -> bool {
         true
     }
 
-    /// Processes several records, and forwards the results to `next`. Passes records of wanted types to
-    /// [`record`](Self::record).
+    /// Processes several records, and forwards the results to `next`. Passes records of wanted
+    /// types to [`record`](Self::record).
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -144,8 +157,8 @@ pub trait Stage {
         each_part(self, batch, next)
     }
 
-    /// Processes a record, and forwards the result to `next`. The payload after a record is only forwarded if the
-    /// record was: the stage need not remember whether it dropped the record.
+    /// Processes a record, and forwards the result to `next`. The payload after a record is only
+    /// forwarded if the record was: the stage need not remember whether it dropped the record.
     ///
     /// # Errors
     /// The record cannot be converted, or the output cannot be written.
@@ -153,7 +166,8 @@ pub trait Stage {
         next.record(record)
     }
 
-    /// Processes a part of the payload of the last record. The payload only reaches the next stages if the record did.
+    /// Processes a part of the payload of the last record. The payload only reaches the next stages
+    /// if the record did.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -169,7 +183,8 @@ pub trait Stage {
         next.unreadable(bytes)
     }
 
-    /// Ends the stage. It may add records, and change the model for the metadata that a file has after them.
+    /// Ends the stage. It may add records, and change the model for the metadata that a file has
+    /// after them.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -184,7 +199,11 @@ pub trait Stage {
 }
 
 /// Passes the wanted records of a batch to `stage` one at a time, and forwards the others.
-pub(crate) fn each_part(stage: &mut (impl Stage + ?Sized), batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+pub(crate) fn each_part(
+    stage: &mut (impl Stage + ?Sized),
+    batch: &RecordBatch<'_>,
+    next: &mut Link<'_>,
+) -> Result<()> {
     let mut rest = *batch;
     while let Some(part) = rest.take_part(|kind| stage.wants(kind)) {
         match part {

@@ -1,4 +1,5 @@
-//! Conversion to a directory: `data`, and, if the input is a directory, every `data.N` separately, as in perf.
+//! Conversion to a directory: `data`, and, if the input is a directory, every `data.N` separately,
+//! as in perf.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -14,14 +15,25 @@ use crate::io::{Input, Output, OutputDirectory};
 
 /// Returns whether [`convert`] writes a file or folder of this name to a directory.
 pub fn is_part(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if name.starts_with("kcore_dir") { is_kernel(path) } else { path.is_file() && (name == "data" || is_records(name)) }
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    if name.starts_with("kcore_dir") {
+        is_kernel(path)
+    } else {
+        path.is_file() && (name == "data" || is_records(name))
+    }
 }
 
 /// Returns whether it is a folder that contains only the image of a kernel, as written by perf.
 fn is_kernel(path: &Path) -> bool {
-    let Ok(mut entries) = fs::read_dir(path) else { return false };
-    let is_part = |entry: fs::DirEntry| KERNEL.iter().any(|&name| entry.file_name() == name) && entry.path().is_file();
+    let Ok(mut entries) = fs::read_dir(path) else {
+        return false;
+    };
+    let is_part = |entry: fs::DirEntry| {
+        KERNEL.iter().any(|&name| entry.file_name() == name) && entry.path().is_file()
+    };
     !path.is_symlink() && entries.all(|entry| entry.is_ok_and(is_part))
 }
 
@@ -30,14 +42,16 @@ const KERNEL: [&str; 3] = ["kcore", "kallsyms", "modules"];
 
 /// Returns whether it is the name of a file that contains only records.
 fn is_records(name: &str) -> bool {
-    name.strip_prefix("data.").is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    name.strip_prefix("data.")
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Converts `input` to the directory `output`, through new `stages` for each of its files. Also copies the image of the
-/// recorded kernel.
+/// Converts `input` to the directory `output`, through new `stages` for each of its files. Also
+/// copies the image of the recorded kernel.
 ///
 /// # Errors
-/// The input cannot be read or converted, or the output cannot be written. In these cases, there is no output.
+/// The input cannot be read or converted, or the output cannot be written. In these cases, there is
+/// no output.
 pub fn convert(
     input: Input,
     output: OutputDirectory,
@@ -46,7 +60,8 @@ pub fn convert(
     convert_and(input, output, stages, |_| Ok(()))
 }
 
-/// Converts like [`convert`], but the directory only becomes visible if `check` accepts its temporary version.
+/// Converts like [`convert`], but the directory only becomes visible if `check` accepts its
+/// temporary version.
 ///
 /// # Errors
 /// As [`convert`], and the errors of `check`.
@@ -72,25 +87,41 @@ fn convert_into(
     stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
 ) -> Result<Summary> {
     let place = |name: &str| output.file(name);
-    let conversion = || Ok::<_, Error>(Conversion { stages: stages()?, to: Some(ContainerKind::File) });
+    let conversion = || {
+        Ok::<_, Error>(Conversion {
+            stages: stages()?,
+            to: Some(ContainerKind::File),
+        })
+    };
     let Some(directory) = input.directory().cloned() else {
         return conversion()?.run_on(input, place("data")?);
     };
     let main = conversion()?;
-    if directory.is_split() && main.stages.iter().any(|stage| stage.requirements().all_records) {
+    if directory.is_split()
+        && main
+            .stages
+            .iter()
+            .any(|stage| stage.requirements().all_records)
+    {
         let what = "build IDs, compression and merging callchains need all records in one stream, but this directory \
                     has several data files: use --to file";
         return Err(Error::Refused(what.into()));
     }
     let mut summary = main.run_on(input.data(&directory), place("data")?)?;
     for (name, part) in input.beside(&directory) {
-        let part = conversion()?.run_beside(part, place(&name)?).map_err(|error| inside(error, &name))?;
+        let part = conversion()?
+            .run_beside(part, place(&name)?)
+            .map_err(|error| inside(error, &name))?;
         summary.counts.merge(part.counts);
         summary.bytes_in = summary.bytes_in.saturating_add(part.bytes_in);
         summary.bytes_out = summary.bytes_out.saturating_add(part.bytes_out);
         summary.elapsed = summary.elapsed.saturating_add(part.elapsed);
         summary.unreadable = summary.unreadable.or(part.unreadable);
-        let new = part.notes.into_iter().filter(|note| !summary.notes.contains(note)).collect::<Vec<_>>();
+        let new = part
+            .notes
+            .into_iter()
+            .filter(|note| !summary.notes.contains(note))
+            .collect::<Vec<_>>();
         summary.notes.extend(new);
     }
     for name in directory.extras() {
@@ -124,13 +155,19 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     } else if meta.is_file() {
         let copied = fs::copy(from, to).map_err(Error::io(from))?;
         if copied < meta.len() {
-            let what = format!("the file was truncated while it was read: copied {copied} of {} bytes", meta.len());
+            let what = format!(
+                "the file was truncated while it was read: copied {copied} of {} bytes",
+                meta.len()
+            );
             return Err(Error::io(from)(io::Error::other(what)));
         }
         Ok(())
     } else {
         // A link may refer to a file that the user who recorded could not read.
-        Err(Error::Refused(format!("{} is neither a file nor a folder: it is not copied", from.display())))
+        Err(Error::Refused(format!(
+            "{} is neither a file nor a folder: it is not copied",
+            from.display()
+        )))
     }
 }
 
@@ -141,11 +178,28 @@ impl Conversion {
         let (reader, source) = input.reader()?;
         let recording = reader.recording().clone();
         let to = ContainerKind::File;
-        let ready = Ready { reader, source, to, recording, has_late_events: false };
+        let ready = Ready {
+            reader,
+            source,
+            to,
+            recording,
+            has_late_events: false,
+        };
         let mut summary = output.write_seekable(|file| {
-            let Begun { mut reader, mut recording, mut steps, .. } = self.begin(ready, to)?;
+            let Begun {
+                mut reader,
+                mut recording,
+                mut steps,
+                ..
+            } = self.begin(ready, to)?;
             let mut writer = PipeWriter::bare(&mut *file);
-            let mut summary = pump(&mut reader, &mut steps, &mut recording, &mut writer, ContainerKind::File)?;
+            let mut summary = pump(
+                &mut reader,
+                &mut steps,
+                &mut recording,
+                &mut writer,
+                ContainerKind::File,
+            )?;
             writer.finish()?;
             summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
             Ok(summary)

@@ -1,8 +1,8 @@
 //! Makes a recording readable for a certain release of perf: `--compat`.
 //!
-//! The tables of records, features, flags and attribute sizes contain the release that introduced each entry. Newer
-//! content is converted to its older form, if there is one. Newer flags are cleared, newer records and features of
-//! their own are dropped, and everything else is refused.
+//! The tables of records, features, flags and attribute sizes contain the release that introduced
+//! each entry. Newer content is converted to its older form, if there is one. Newer flags are
+//! cleared, newer records and features of their own are dropped, and everything else is refused.
 
 mod forms;
 
@@ -11,11 +11,13 @@ use std::collections::{BTreeMap, HashSet};
 use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, ReadFormat, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, Part, PipeLayout, SlotContent};
 use perfdata_core::describe::{Field, set_fields};
-use perfdata_core::feature::{BuildIdEntry, Compression, EventDesc, EventDescs, Feature, FeatureId, Section};
+use perfdata_core::feature::{
+    BuildIdEntry, Compression, EventDesc, EventDescs, Feature, FeatureId, Section,
+};
 use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::record::{
-    Body, BranchFlags, BuildId, CpuMode, DataSource, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MappedBuildId, RawRecord,
-    Record, RecordHeader, RecordType, TABLE,
+    Body, BranchFlags, BuildId, CpuMode, DataSource, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID,
+    MappedBuildId, RawRecord, Record, RecordHeader, RecordType, TABLE,
 };
 use perfdata_core::wire::{Rest, Text};
 use perfdata_core::{DecodeContext, Endian, Event, Events, Recording, Version};
@@ -71,8 +73,8 @@ impl Compat {
         }
     }
 
-    /// Sets how to handle content that has no older form and would be missed: [`Unknown::Drop`] drops it, anything else
-    /// refuses it.
+    /// Sets how to handle content that has no older form and would be missed: [`Unknown::Drop`]
+    /// drops it, anything else refuses it.
     #[must_use]
     pub fn deciding(self, unknown: Unknown) -> Self {
         Compat { unknown, ..self }
@@ -81,7 +83,11 @@ impl Compat {
     /// Counts a change of a record or section.
     fn count(&mut self, what: &'static str, whom: String) {
         let report = self.report.entry(what).or_default();
-        let whom = if report.len() < MOST || report.contains_key(&whom) { whom } else { "others".into() };
+        let whom = if report.len() < MOST || report.contains_key(&whom) {
+            whom
+        } else {
+            "others".into()
+        };
         *report.entry(whom).or_default() += 1;
     }
 
@@ -98,27 +104,44 @@ impl Compat {
         self.version.has("7.0")
     }
 
-    /// Returns an error unless content that perf of this release does not know, and that would be missed, may be
-    /// dropped.
+    /// Returns an error unless content that perf of this release does not know, and that would be
+    /// missed, may be dropped.
     fn drops(&self, what: impl FnOnce() -> String) -> Result<()> {
         match self.unknown {
             Unknown::Drop => Ok(()),
-            Unknown::Keep | Unknown::Error => Err(Error::refused_without(what(), Step::Decide(Unknown::Drop))),
+            Unknown::Keep | Unknown::Error => {
+                Err(Error::refused_without(what(), Step::Decide(Unknown::Drop)))
+            }
         }
     }
 
     /// Returns the attribute in the form for this perf.
     fn attr(&self, attr: &Attr, name: &dyn Fn() -> String) -> Result<Attr> {
         let known = attr.known_in(self.version);
-        let refused =
-            |what: String| Error::Refused(format!("{}: perf {} cannot read it: {what}", name(), self.version));
+        let refused = |what: String| {
+            Error::Refused(format!(
+                "{}: perf {} cannot read it: {what}",
+                name(),
+                self.version
+            ))
+        };
         // The effect of an unnamed bit on records is not known.
         let kinds = attr.branch_sample_type.unwrap_or_default();
-        let branches = if attr.sample_type.has(SampleType::BRANCH_STACK) { kinds.unknown() } else { 0 };
-        let reads = if attr.sample_type.has(SampleType::READ) { attr.read_format.unknown() } else { 0 };
-        for (field, bits) in
-            [("sample_type", attr.sample_type.unknown()), ("read_format", reads), ("branch_sample_type", branches)]
-        {
+        let branches = if attr.sample_type.has(SampleType::BRANCH_STACK) {
+            kinds.unknown()
+        } else {
+            0
+        };
+        let reads = if attr.sample_type.has(SampleType::READ) {
+            attr.read_format.unknown()
+        } else {
+            0
+        };
+        for (field, bits) in [
+            ("sample_type", attr.sample_type.unknown()),
+            ("read_format", reads),
+            ("branch_sample_type", branches),
+        ] {
             if bits != 0 {
                 return Err(refused(format!("{field} has the unknown bits {bits:#x}")));
             }
@@ -130,7 +153,9 @@ impl Compat {
                 format!("{}: perf {} cannot read it: {what}", name(), self.version)
             })?;
         }
-        known.cut_to(Attr::size_in(self.version)).map_err(|error| refused(error.to_string()))
+        known
+            .cut_to(Attr::size_in(self.version))
+            .map_err(|error| refused(error.to_string()))
     }
 
     /// Counts the flags of `old` that are cleared in `new`.
@@ -142,7 +167,11 @@ impl Compat {
             (old.read_format.0, new.read_format.0, ReadFormat::FIELDS),
             (kinds(old), kinds(new), BranchSampleType::FIELDS),
             (old.flags.0, new.flags.0, AttrFlags::FIELDS),
-            (actions(old), actions(new), perfdata_core::attr::AuxAction::FIELDS),
+            (
+                actions(old),
+                actions(new),
+                perfdata_core::attr::AuxAction::FIELDS,
+            ),
         ];
         for (old, new, fields) in words {
             for (name, _) in set_fields(old & !new, fields) {
@@ -153,9 +182,15 @@ impl Compat {
 
     fn convert_events(&mut self, recording: &mut Recording) -> Result<()> {
         let names: Vec<String> = match recording.feature(FeatureId::EVENT_DESC) {
-            Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => {
-                descs.events.0.iter().map(|event| escaped(event.name.text())).collect()
-            }
+            Some(Ok(Section {
+                value: Feature::EventDescs(descs),
+                ..
+            })) => descs
+                .events
+                .0
+                .iter()
+                .map(|event| escaped(event.name.text()))
+                .collect(),
             _ => Vec::new(),
         };
         let from = recording.events.clone();
@@ -178,7 +213,10 @@ impl Compat {
                 Some(name) => format!("event {at} ({name})"),
                 None => format!("event {at}"),
             };
-            Ok(Event { attr: self.attr(&event.attr, &name)?, ids: event.ids.clone() })
+            Ok(Event {
+                attr: self.attr(&event.attr, &name)?,
+                ids: event.ids.clone(),
+            })
         };
         events.iter().enumerate().map(convert).collect()
     }
@@ -196,11 +234,17 @@ impl Compat {
             _ if bytes.is_empty() => Section::decode(id, bytes, endian, &DecodeContext::default()),
             _ => return Ok(Some(bytes.to_vec())),
         };
-        let Ok(section) = section else { return Ok(Some(bytes.to_vec())) };
+        let Ok(section) = section else {
+            return Ok(Some(bytes.to_vec()));
+        };
         match section.value {
-            // perf stat writes the section without compressing anything, and later releases of it refuse the section.
+            // perf stat writes the section without compressing anything, and later releases of it
+            // refuse the section.
             Feature::Compressed(Compression { mmap_len: 0, .. }) => {
-                self.count("dropped features, because nothing is compressed", id.to_string());
+                self.count(
+                    "dropped features, because nothing is compressed",
+                    id.to_string(),
+                );
                 Ok(None)
             }
             // The recorder had nothing to write.
@@ -210,26 +254,38 @@ impl Compat {
             }
             Feature::EventDescs(descs) => {
                 let (mut events, mut is_same) = (Vec::new(), true);
-                for EventDesc { attr, name, ids, .. } in descs.events.0 {
-                    let new = self.attr(&attr, &|| format!("EVENT_DESC, event {}", escaped(name.text())))?;
+                for EventDesc {
+                    attr, name, ids, ..
+                } in descs.events.0
+                {
+                    let new = self.attr(&attr, &|| {
+                        format!("EVENT_DESC, event {}", escaped(name.text()))
+                    })?;
                     is_same &= new == *attr;
                     events.push((new, name, ids.0));
                 }
                 if is_same {
                     return Ok(Some(bytes.to_vec()));
                 }
-                let descs = EventDescs::new(events)
-                    .ok_or_else(|| Error::Refused("EVENT_DESC has attributes of several sizes".into()))?;
-                let section = Section { id, value: Feature::EventDescs(descs), tail: Vec::new() };
+                let descs = EventDescs::new(events).ok_or_else(|| {
+                    Error::Refused("EVENT_DESC has attributes of several sizes".into())
+                })?;
+                let section = Section {
+                    id,
+                    value: Feature::EventDescs(descs),
+                    tail: Vec::new(),
+                };
                 Ok(Some(section.encode(endian)?))
             }
             _ => Ok(Some(bytes.to_vec())),
         }
     }
 
-    /// Converts the head of a pipe: sets the number at the end of the features, and removes overwritten records.
+    /// Converts the head of a pipe: sets the number at the end of the features, and removes
+    /// overwritten records.
     fn convert_head(&self, head: &mut PipeLayout) {
-        head.slots.retain(|slot| !matches!(slot.content, SlotContent::Verbatim(_)));
+        head.slots
+            .retain(|slot| !matches!(slot.content, SlotContent::Verbatim(_)));
         for slot in &mut head.slots {
             if let SlotContent::EndOfFeatures(id) = &mut slot.content {
                 *id = u64::from(FeatureId::end_in(self.version).0);
@@ -263,7 +319,10 @@ impl Compat {
 
     /// Fills a record of an odd size up, where perf demands it.
     fn align(&mut self, kind: RecordType, out: &mut Vec<u8>, start: usize) -> Result<()> {
-        let may_be_odd = matches!(kind, RecordType::HEADER_TRACING_DATA | RecordType::COMPRESSED);
+        let may_be_odd = matches!(
+            kind,
+            RecordType::HEADER_TRACING_DATA | RecordType::COMPRESSED
+        );
         let len = out.len().saturating_sub(start);
         if !self.demands_alignment() || len.is_multiple_of(8) || may_be_odd {
             return Ok(());
@@ -286,7 +345,10 @@ impl Compat {
                 )
             })?;
         }
-        let name = raw.kind.info().map_or_else(|| format!("type {}", raw.kind.0), |info| info.name.to_owned());
+        let name = raw.kind.info().map_or_else(
+            || format!("type {}", raw.kind.0),
+            |info| info.name.to_owned(),
+        );
         self.count("dropped records", name);
         self.lacks_data |= is_data(raw.kind);
         Ok(())
@@ -295,12 +357,23 @@ impl Compat {
     fn attr_record(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<()> {
         let mut record = Record::decode(raw, &DecodeContext::default())?;
         if let Body::HeaderAttr(body) = &mut record.body {
-            let new = self.attr(&body.attr, &|| format!("the attribute at offset {:#x}", raw.offset))?;
+            let new = self.attr(&body.attr, &|| {
+                format!("the attribute at offset {:#x}", raw.offset)
+            })?;
             self.count_flags(&body.attr, &new);
             let old = std::mem::replace(&mut body.attr, new);
             if !self.has_late_events {
                 let ids = body.ids.0.clone();
-                self.forms.add(Event { attr: old, ids: ids.clone() }, Event { attr: body.attr.clone(), ids });
+                self.forms.add(
+                    Event {
+                        attr: old,
+                        ids: ids.clone(),
+                    },
+                    Event {
+                        attr: body.attr.clone(),
+                        ids,
+                    },
+                );
             }
         }
         Ok(record.encode_into(out, self.endian)?)
@@ -311,7 +384,10 @@ impl Compat {
         if let Body::HeaderFeature(body) = &mut record.body {
             if body.section.0.is_empty() {
                 if !self.is_pipe {
-                    self.count("dropped end-of-features records, which only a pipe has", raw.kind.to_string());
+                    self.count(
+                        "dropped end-of-features records, which only a pipe has",
+                        raw.kind.to_string(),
+                    );
                     return Ok(());
                 }
                 body.feat_id = u64::from(FeatureId::end_in(self.version).0);
@@ -356,7 +432,12 @@ impl Compat {
             && let Some(id) = map.build_id.take()
         {
             build_id = self.build_id(record.misc, &id, map.filename.text());
-            map.inode = Some(perfdata_core::record::Inode { maj: 0, min: 0, ino: 0, ino_generation: 0 });
+            map.inode = Some(perfdata_core::record::Inode {
+                maj: 0,
+                min: 0,
+                ino: 0,
+                ino_generation: 0,
+            });
             record.misc &= !MISC_MMAP_BUILD_ID;
             self.count("moved build IDs to separate records", raw.kind.to_string());
         }
@@ -388,8 +469,8 @@ impl Compat {
         BuildIdEntry::new(misc & CpuMode::MASK | size, build_id)
     }
 
-    /// Returns whether there are fields or flags that this perf does not know, so that events and their records may
-    /// change.
+    /// Returns whether there are fields or flags that this perf does not know, so that events and
+    /// their records may change.
     fn changes_events(&self) -> bool {
         let words = [
             SampleType::FIELDS,
@@ -399,7 +480,10 @@ impl Compat {
             BranchFlags::FIELDS,
             DataSource::FIELDS,
         ];
-        words.into_iter().flatten().any(|field| !self.version.has(field.since))
+        words
+            .into_iter()
+            .flatten()
+            .any(|field| !self.version.has(field.since))
     }
 
     /// Returns whether compressed records may contain something that this perf does not know.
@@ -412,7 +496,8 @@ impl Compat {
     }
 }
 
-/// Returns whether records of this type contain measured data, and not only metadata of the recording.
+/// Returns whether records of this type contain measured data, and not only metadata of the
+/// recording.
 fn is_data(kind: RecordType) -> bool {
     let of_tool = [
         RecordType::AUXTRACE,
@@ -436,7 +521,11 @@ fn give(mut bytes: &[u8], endian: Endian, offset: u64, next: &mut Link<'_>) -> R
 
 impl Stage for Compat {
     fn compressed(&self, kind: RecordType) -> CompressedRecords {
-        let known = || [kind, RecordType::COMPRESSED].into_iter().find(|&kind| self.knows_record(kind));
+        let known = || {
+            [kind, RecordType::COMPRESSED]
+                .into_iter()
+                .find(|&kind| self.knows_record(kind))
+        };
         match self.opens(kind) {
             true => known().map_or(CompressedRecords::Plain, CompressedRecords::Opened),
             false => CompressedRecords::AsTheyAre,
@@ -453,16 +542,25 @@ impl Stage for Compat {
         }
     }
 
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         self.endian = recording.endian;
         self.has_late_events = !recording.events.is_empty() && !has_attrs(container_layout);
         self.convert_events(recording)?;
         let damaged: Vec<FeatureId> = match container_layout {
             ContainerLayout::File(file) => {
                 // Sections that another stage has removed still have a position in the layout.
-                let is_lost =
-                    |id: &FeatureId| file.place(Part::Feature(*id)).is_none() && !recording.features.contains_key(id);
-                file.table.iter().map(|(id, _)| *id).filter(is_lost).collect()
+                let is_lost = |id: &FeatureId| {
+                    file.place(Part::Feature(*id)).is_none() && !recording.features.contains_key(id)
+                };
+                file.table
+                    .iter()
+                    .map(|(id, _)| *id)
+                    .filter(is_lost)
+                    .collect()
             }
             ContainerLayout::Pipe(_) => Vec::new(),
         };
@@ -477,11 +575,14 @@ impl Stage for Compat {
                 self.convert_head(head);
             }
             ContainerLayout::File(file) => {
-                // If the attribute section does not consist exactly of the readable attributes, another entry size
-                // would result in another number of attributes.
-                let FileHeader { attrs, attr_size, .. } = &mut file.header;
+                // If the attribute section does not consist exactly of the readable attributes,
+                // another entry size would result in another number of attributes.
+                let FileHeader {
+                    attrs, attr_size, ..
+                } = &mut file.header;
                 if Some(attrs.size) == attr_size.checked_mul(recording.events.len() as u64) {
-                    *attr_size = (*attr_size).min(u64::from(Attr::size_in(self.version)) + FileSection::SIZE);
+                    *attr_size = (*attr_size)
+                        .min(u64::from(Attr::size_in(self.version)) + FileSection::SIZE);
                 }
                 // Unreadable sections, such as those of perf inject: perf stops at them.
                 for (id, place) in std::mem::take(&mut file.table) {
@@ -508,7 +609,10 @@ impl Stage for Compat {
 
     fn finish(&mut self, _: &mut Recording, _: &mut Link<'_>) -> Result<()> {
         if self.lacks_data && !self.has_data {
-            let what = format!("perf {} knows none of the recording's data records", self.version);
+            let what = format!(
+                "perf {} knows none of the recording's data records",
+                self.version
+            );
             return Err(Error::Refused(what));
         }
         Ok(())
@@ -520,7 +624,11 @@ impl Stage for Compat {
             _ => format!("{whom} ({count})"),
         };
         let line = |(what, those): (&&str, &BTreeMap<String, u64>)| {
-            format!("for perf {}: {what}: {}", self.version, those.iter().map(whom).collect::<Vec<_>>().join(", "))
+            format!(
+                "for perf {}: {what}: {}",
+                self.version,
+                those.iter().map(whom).collect::<Vec<_>>().join(", ")
+            )
         };
         self.report.iter().map(line).collect()
     }

@@ -10,10 +10,10 @@ use super::decompress::check_finished;
 use crate::error::Result;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
-/// Compresses the same records as `perf record -z`: those of the kernel's ring buffers, in blocks of up to the size of
-/// a buffer. Synthesized records remain uncompressed: the records before FINISHED_INIT (before the first sample, in
-/// recordings of perf before 6.0), and all records of the tool. Compressed records must have been decompressed before
-/// this stage.
+/// Compresses the same records as `perf record -z`: those of the kernel's ring buffers, in blocks
+/// of up to the size of a buffer. Synthesized records remain uncompressed: the records before
+/// FINISHED_INIT (before the first sample, in recordings of perf before 6.0), and all records of
+/// the tool. Compressed records must have been decompressed before this stage.
 #[derive(Debug)]
 pub struct Compress {
     kind: RecordType,
@@ -23,24 +23,33 @@ pub struct Compress {
     begun: bool,
 }
 
-/// Maximum size of the records in a block in bytes, also for readers in the COMPRESSED feature: the size of perf's
-/// default ring buffer, 512 KiB, with its header page.
+/// Maximum size of the records in a block in bytes, also for readers in the COMPRESSED feature: the
+/// size of perf's default ring buffer, 512 KiB, with its header page.
 const MMAP_LEN: u32 = 516 << 10;
 
 impl Compress {
     /// The compression levels of zstd.
     pub const LEVELS: std::ops::RangeInclusive<i64> = 1..=22;
 
-    /// Returns the newest type of compressed record that perf `version` can read. Perf 5.2 is the first version that
-    /// reads one.
+    /// Returns the newest type of compressed record that perf `version` can read. Perf 5.2 is the
+    /// first version that reads one.
     pub fn kind_for(version: Version) -> Option<RecordType> {
-        TABLE.iter().rev().find(|info| info.kind.is_compressed() && version.has(info.since)).map(|info| info.kind)
+        TABLE
+            .iter()
+            .rev()
+            .find(|info| info.kind.is_compressed() && version.has(info.since))
+            .map(|info| info.kind)
     }
 
-    /// Returns a stage that writes records of `kind` (COMPRESSED2, or COMPRESSED for perf before 6.15) at zstd's
-    /// `level`.
+    /// Returns a stage that writes records of `kind` (COMPRESSED2, or COMPRESSED for perf before
+    /// 6.15) at zstd's `level`.
     pub fn new(kind: RecordType, level: i32) -> Self {
-        Compress { kind, level, zstd: None, begun: false }
+        Compress {
+            kind,
+            level,
+            zstd: None,
+            begun: false,
+        }
     }
 
     /// Forwards all records that are still being compressed.
@@ -53,7 +62,13 @@ impl Compress {
 
     fn set_feature(&self, recording: &mut Recording, ratio: u32) -> Result<()> {
         let level = u32::try_from(self.level).unwrap_or(0);
-        let params = Compression { version: 0, kind: CompressionType::ZSTD, level, ratio, mmap_len: MMAP_LEN };
+        let params = Compression {
+            version: 0,
+            kind: CompressionType::ZSTD,
+            level,
+            ratio,
+            mmap_len: MMAP_LEN,
+        };
         Ok(recording.set_feature(FeatureId::COMPRESSED, Feature::Compressed(params))?)
     }
 
@@ -71,13 +86,26 @@ impl Stage for Compress {
 
     /// Requires all records, for the ratio in the feature.
     fn requirements(&self) -> Requirements {
-        Requirements { after_container: true, all_records: true, ..Requirements::none() }
+        Requirements {
+            after_container: true,
+            all_records: true,
+            ..Requirements::none()
+        }
     }
 
     /// In a pipe, the ratio remains 0, as in perf: the feature precedes the first record.
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         check_finished(container_layout)?;
-        self.zstd = Some(ParallelCompressor::new(self.kind, recording.endian, self.level, MMAP_LEN as usize)?);
+        self.zstd = Some(ParallelCompressor::new(
+            self.kind,
+            recording.endian,
+            self.level,
+            MMAP_LEN as usize,
+        )?);
         self.set_feature(recording, 0)
     }
 

@@ -22,9 +22,13 @@ pub struct Decompress {
 }
 
 impl Decompress {
-    /// Returns a stage for a stream whose end was already checked. An incomplete record at the end is dropped.
+    /// Returns a stage for a stream whose end was already checked. An incomplete record at the end
+    /// is dropped.
     pub(crate) fn judged() -> Self {
-        Decompress { is_judged: true, ..Decompress::default() }
+        Decompress {
+            is_judged: true,
+            ..Decompress::default()
+        }
     }
 }
 
@@ -37,7 +41,11 @@ impl Stage for Decompress {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         self.stream = Some(Decompressor::of(recording)?);
         forget_compression(recording, container_layout)
     }
@@ -79,7 +87,10 @@ impl Stage for Decompress {
 ///
 /// # Errors
 /// The header of the file could not contain the size of the new records.
-pub(crate) fn forget_compression(recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+pub(crate) fn forget_compression(
+    recording: &mut Recording,
+    container_layout: &mut ContainerLayout,
+) -> Result<()> {
     check_sized(container_layout, SIZE_UNKNOWN)?;
     recording.features.remove(&FeatureId::COMPRESSED);
     if let ContainerLayout::Pipe(head) = container_layout {
@@ -89,32 +100,42 @@ pub(crate) fn forget_compression(recording: &mut Recording, container_layout: &m
     Ok(())
 }
 
-/// Refuses compressed data if records would be lost at its end; `last` is the offset of the last compressed record.
+/// Refuses compressed data if records would be lost at its end; `last` is the offset of the last
+/// compressed record.
 pub(crate) fn check_end(stream: &Decompressor, last: u64, recording: &Recording) -> Result<()> {
     match stream.tail(recording) {
         None | Some(Tail::Cut | Tail::Text | Tail::Zeros) => Ok(()),
         Some(_) => {
             let rest = stream.pending();
-            Err(damaged(last, format_args!("the last {rest} bytes of the compressed data are not records")))
+            Err(damaged(
+                last,
+                format_args!("the last {rest} bytes of the compressed data are not records"),
+            ))
         }
     }
 }
 
-/// The size of the data section in the header of an unfinished recording: readers then read up to the end of the file.
+/// The size of the data section in the header of an unfinished recording: readers then read up to
+/// the end of the file.
 const SIZE_UNKNOWN: u64 = 0;
 
-/// Refuses a file whose header contains neither the size of its records nor `other`: it could not contain the new size.
+/// Refuses a file whose header contains neither the size of its records nor `other`: it could not
+/// contain the new size.
 fn check_sized(container_layout: &ContainerLayout, other: u64) -> Result<()> {
-    let ContainerLayout::File(file) = container_layout else { return Ok(()) };
+    let ContainerLayout::File(file) = container_layout else {
+        return Ok(());
+    };
     let said = file.header.data.size;
     if said == other || file.place(Part::Data).is_none_or(|data| data.size == said) {
         return Ok(());
     }
-    let what = "the recording is unfinished or truncated: recover it before compressing or decompressing";
+    let what =
+        "the recording is unfinished or truncated: recover it before compressing or decompressing";
     Err(Error::Refused(what.into()).with_step(Step::Recover))
 }
 
-/// Refuses a file whose header does not contain the size of its records: its features would have no known position.
+/// Refuses a file whose header does not contain the size of its records: its features would have no
+/// known position.
 pub(crate) fn check_finished(container_layout: &ContainerLayout) -> Result<()> {
     check_sized(container_layout, u64::MAX)
 }
@@ -128,7 +149,9 @@ pub(crate) fn is_section(record: &RawRecord<'_>) -> bool {
 fn is_section_slot(slot: &Slot, endian: Endian) -> bool {
     match &slot.content {
         SlotContent::Feature(id) => *id == FeatureId::COMPRESSED,
-        SlotContent::Verbatim(bytes) => RawRecord::first(bytes, endian, 0).is_ok_and(|record| is_section(&record)),
+        SlotContent::Verbatim(bytes) => {
+            RawRecord::first(bytes, endian, 0).is_ok_and(|record| is_section(&record))
+        }
         _ => false,
     }
 }

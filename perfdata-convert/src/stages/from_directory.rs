@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::io::Directory;
 use crate::pipeline::{CompressedRecords, Requirements, Stage};
 
-/// Removes data from the model that only apply to a directory. The records arrive merged and decompressed.
+/// Removes data from the model that only apply to a directory. The records arrive merged and
+/// decompressed.
 pub(crate) struct FromDirectory {
     is_split: bool,
     extras: Vec<String>,
@@ -17,7 +18,10 @@ pub(crate) struct FromDirectory {
 
 impl FromDirectory {
     pub(crate) fn new(directory: &Directory) -> Self {
-        FromDirectory { is_split: directory.is_split(), extras: directory.extras().to_vec() }
+        FromDirectory {
+            is_split: directory.is_split(),
+            extras: directory.extras().to_vec(),
+        }
     }
 }
 
@@ -43,7 +47,8 @@ impl Stage for FromDirectory {
     }
 
     fn notes(&self) -> Vec<String> {
-        let note = |name| format!("dropped {name}: a file cannot contain the kernel's image and symbols");
+        let note =
+            |name| format!("dropped {name}: a file cannot contain the kernel's image and symbols");
         self.extras.iter().map(note).collect()
     }
 }

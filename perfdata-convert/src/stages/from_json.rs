@@ -1,7 +1,8 @@
 //! Feature sections from JSON, in the form that `perfconv info --json` prints.
 //!
-//! The declaration of a section requests its fields; this module supplies their values from the JSON. At the end, every
-//! field must have received a value, and every value must belong to a field.
+//! The declaration of a section requests its fields; this module supplies their values from the
+//! JSON. At the end, every field must have received a value, and every value must belong to a
+//! field.
 
 use std::collections::HashSet;
 
@@ -12,23 +13,40 @@ use perfdata_core::values::Values;
 use perfdata_core::{DecodeContext, Endian};
 use serde_json::{Map, Value};
 
-/// Returns the section of feature `id` with the values in `json`, in byte order `endian`. Uses only the number of CPUs
-/// in `layout`.
+/// Returns the section of feature `id` with the values in `json`, in byte order `endian`. Uses only
+/// the number of CPUs in `layout`.
 ///
 /// # Errors
 /// The reason why the section cannot be made.
-pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &DecodeContext) -> Result<Vec<u8>, String> {
+pub(super) fn section(
+    id: FeatureId,
+    json: &Value,
+    endian: Endian,
+    layout: &DecodeContext,
+) -> Result<Vec<u8>, String> {
     if id == FeatureId::TRACING_DATA {
         return Err("its byte order may differ from the recording's".into());
     }
     if id == FeatureId::BUILD_ID {
         check_build_ids(json)?;
     }
-    let mut values = JsonValues { json, frames: Vec::new(), wrong: None, unused: None, missing: None, refused: None };
+    let mut values = JsonValues {
+        json,
+        frames: Vec::new(),
+        wrong: None,
+        unused: None,
+        missing: None,
+        refused: None,
+    };
     let Some(section) = Section::from_values(id, &mut values, layout) else {
         return Err("its fields are not known".into());
     };
-    match values.wrong.or(values.unused).or(values.missing).or(values.refused) {
+    match values
+        .wrong
+        .or(values.unused)
+        .or(values.missing)
+        .or(values.refused)
+    {
         Some(why) => Err(why),
         None => section.encode(endian).map_err(|error| error.to_string()),
     }
@@ -38,9 +56,13 @@ pub(super) fn section(id: FeatureId, json: &Value, endian: Endian, layout: &Deco
 fn check_build_ids(json: &Value) -> Result<(), String> {
     let entries = json.as_array().ok_or("expected a list of build IDs")?;
     for (at, entry) in entries.iter().enumerate() {
-        let size = entry.pointer("/header/size").ok_or_else(|| format!("build ID {at} has no header with a size"))?;
+        let size = entry
+            .pointer("/header/size")
+            .ok_or_else(|| format!("build ID {at} has no header with a size"))?;
         let fits = |&size: &u16| usize::from(size) >= RecordHeader::SIZE;
-        let known = number(size).and_then(|size| u16::try_from(size).ok()).filter(fits);
+        let known = number(size)
+            .and_then(|size| u16::try_from(size).ok())
+            .filter(fits);
         known.ok_or_else(|| format!("build ID {at}: invalid record size {size}"))?;
     }
     Ok(())
@@ -76,7 +98,8 @@ impl<'a> JsonValues<'a> {
                 used.insert(name);
                 let found = object.get(name);
                 if found.is_none() {
-                    self.missing.get_or_insert_with(|| format!("{name} is missing"));
+                    self.missing
+                        .get_or_insert_with(|| format!("{name} is missing"));
                 }
                 found
             }
@@ -89,14 +112,17 @@ impl<'a> JsonValues<'a> {
         self.wrong.get_or_insert(why);
     }
 
-    /// Returns the bytes that `of` makes from the string of the field `name`, if `fit` accepts them.
+    /// Returns the bytes that `of` makes from the string of the field `name`, if `fit` accepts
+    /// them.
     fn string(
         &mut self,
         name: &'static str,
         of: fn(&str) -> Option<Vec<u8>>,
         fit: impl FnOnce(&Vec<u8>) -> bool,
     ) -> Vec<u8> {
-        let Some(given) = self.take(name) else { return Vec::new() };
+        let Some(given) = self.take(name) else {
+            return Vec::new();
+        };
         given.as_str().and_then(of).filter(fit).unwrap_or_else(|| {
             self.wrong(invalid(&text_of(given), name));
             Vec::new()
@@ -135,7 +161,8 @@ impl Values for JsonValues<'_> {
         if let Some(Frame::Object(object, used)) = self.frames.pop()
             && let Some(name) = object.keys().find(|name| !used.contains(name.as_str()))
         {
-            self.unused.get_or_insert_with(|| format!("it has no field {name}"));
+            self.unused
+                .get_or_insert_with(|| format!("it has no field {name}"));
         }
     }
 
@@ -144,7 +171,9 @@ impl Values for JsonValues<'_> {
     }
 
     fn number(&mut self, name: &'static str, size: usize, like: Leaf<'static>) -> u64 {
-        let Some(given) = self.take(name) else { return 0 };
+        let Some(given) = self.take(name) else {
+            return 0;
+        };
         number_like(given, size, &like).unwrap_or_else(|| {
             let given = text_of(given);
             self.wrong(match like {
@@ -156,11 +185,17 @@ impl Values for JsonValues<'_> {
     }
 
     fn text(&mut self, name: &'static str, most: usize) -> Vec<u8> {
-        self.string(name, |text| Some(bytes_of_string(text)), |text| text.len() <= most)
+        self.string(
+            name,
+            |text| Some(bytes_of_string(text)),
+            |text| text.len() <= most,
+        )
     }
 
     fn bytes(&mut self, name: &'static str, len: Option<usize>) -> Vec<u8> {
-        self.string(name, bytes_of_digits, |bytes| len.is_none_or(|len| bytes.len() == len))
+        self.string(name, bytes_of_digits, |bytes| {
+            len.is_none_or(|len| bytes.len() == len)
+        })
     }
 
     fn refuse(&mut self, why: String) {
@@ -169,31 +204,58 @@ impl Values for JsonValues<'_> {
 }
 
 fn expected(what: &str, name: &str) -> String {
-    if name.is_empty() { format!("expected {what}") } else { format!("{name}: expected {what}") }
+    if name.is_empty() {
+        format!("expected {what}")
+    } else {
+        format!("{name}: expected {what}")
+    }
 }
 
 fn invalid(given: &str, name: &str) -> String {
-    let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
+    let of = if name.is_empty() {
+        String::new()
+    } else {
+        format!(" of {name}")
+    };
     format!("{given} is not a valid value{of}")
 }
 
 fn text_of(given: &Value) -> String {
-    given.as_str().map_or_else(|| given.to_string(), str::to_owned)
+    given
+        .as_str()
+        .map_or_else(|| given.to_string(), str::to_owned)
 }
 
 /// Returns the largest number of `size` bytes.
 fn largest(size: usize) -> u64 {
-    u32::try_from(size * 8).ok().and_then(|bits| u64::MAX.checked_shr(u64::BITS.saturating_sub(bits))).unwrap_or(0)
+    u32::try_from(size * 8)
+        .ok()
+        .and_then(|bits| u64::MAX.checked_shr(u64::BITS.saturating_sub(bits)))
+        .unwrap_or(0)
 }
 
 /// Returns `given` as a number in the form that [`Values::number`] requires.
 fn number_like(given: &Value, size: usize, like: &Leaf<'_>) -> Option<u64> {
     match like {
         Leaf::Uint(_, Style::Pid) if given.as_i64() == Some(-1) => return Some(largest(size)),
-        Leaf::Int(_) => return i32::try_from(given.as_i64()?).ok().map(|number| i64::from(number).cast_unsigned()),
-        Leaf::Float(_) => return given.as_f64().or_else(|| given.as_str()?.parse().ok()).map(f64::to_bits),
+        Leaf::Int(_) => {
+            return i32::try_from(given.as_i64()?)
+                .ok()
+                .map(|number| i64::from(number).cast_unsigned());
+        }
+        Leaf::Float(_) => {
+            return given
+                .as_f64()
+                .or_else(|| given.as_str()?.parse().ok())
+                .map(f64::to_bits);
+        }
         Leaf::Code(_, _, codes) => {
-            let called = |name| codes.iter().find(|(_, code)| *code == name).map(|(number, _)| *number);
+            let called = |name| {
+                codes
+                    .iter()
+                    .find(|(_, code)| *code == name)
+                    .map(|(number, _)| *number)
+            };
             given.as_str().and_then(called).or_else(|| number(given))
         }
         Leaf::Flags { fields, .. } => flags(given, fields),
@@ -202,7 +264,8 @@ fn number_like(given: &Value, size: usize, like: &Leaf<'_>) -> Option<u64> {
     .filter(|&number| number <= largest(size))
 }
 
-/// Returns the flags in `given`: a list of set flags, an object with a number for each name, or one number.
+/// Returns the flags in `given`: a list of set flags, an object with a number for each name, or one
+/// number.
 fn flags(given: &Value, fields: &[Field]) -> Option<u64> {
     let field = |name: &str, value: u64| {
         let field = fields.iter().find(|field| field.name == name)?;
@@ -215,7 +278,13 @@ fn flags(given: &Value, fields: &[Field]) -> Option<u64> {
         }),
         Value::Object(values) => values.iter().try_fold(0, |word, (name, value)| {
             let value = number(value)?;
-            Some(word | if name == "unknown" { value } else { field(name, value)? })
+            Some(
+                word | if name == "unknown" {
+                    value
+                } else {
+                    field(name, value)?
+                },
+            )
         }),
         other => number(other),
     }
@@ -234,17 +303,25 @@ fn number(value: &Value) -> Option<u64> {
 }
 
 fn bytes_of_digits(digits: &str) -> Option<Vec<u8>> {
-    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
     let digit = |byte: u8| char::from(byte).to_digit(16);
-    pairs.iter().map(|[high, low]| u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()).collect()
+    pairs
+        .iter()
+        .map(|[high, low]| u8::try_from(digit(*high)? << 4 | digit(*low)?).ok())
+        .collect()
 }
 
-/// Returns the bytes of a JSON string, in which U+FFFD and two hexadecimal digits represent a byte that is not UTF-8.
+/// Returns the bytes of a JSON string, in which U+FFFD and two hexadecimal digits represent a byte
+/// that is not UTF-8.
 fn bytes_of_string(string: &str) -> Vec<u8> {
     let mut parts = string.split('\u{fffd}');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
-        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let byte = part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match (byte, part.get(2..)) {
             (Some(byte), Some(rest)) => {
                 bytes.push(byte);

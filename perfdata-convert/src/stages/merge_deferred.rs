@@ -1,10 +1,11 @@
 //! Merges deferred callchains into their samples.
 //!
-//! Since 6.19, the kernel can record the user part of a callchain later (`perf record --call-graph fp,defer`). The
-//! callchain of the sample then ends with `PERF_CONTEXT_USER_DEFERRED` and a cookie. A CALLCHAIN_DEFERRED record with
-//! the same cookie contains the user part (kernel/events/core.c, `perf_event_deferred_output`). It follows after any
-//! number of other records, or precedes its samples if the buffer of another CPU was written first. Older versions of
-//! perf discard every callchain with this marker.
+//! Since 6.19, the kernel can record the user part of a callchain later
+//! (`perf record --call-graph fp,defer`). The callchain of the sample then ends with
+//! `PERF_CONTEXT_USER_DEFERRED` and a cookie. A CALLCHAIN_DEFERRED record with the same cookie
+//! contains the user part (kernel/events/core.c, `perf_event_deferred_output`). It follows after
+//! any number of other records, or precedes its samples if the buffer of another CPU was written
+//! first. Older versions of perf discard every callchain with this marker.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,9 @@ use perfdata_core::attr::Attr;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::{Chunk, Decompressor, Limits, is_compressed};
-use perfdata_core::record::{Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie};
+use perfdata_core::record::{
+    Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie,
+};
 use perfdata_core::wire::Rest;
 use perfdata_core::{DecodeContext, Endian, Event, Recording};
 
@@ -24,8 +27,8 @@ use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
 /// Maximum size of a record in bytes: a 16-bit size that is a multiple of 8.
 const MAX_SIZE: usize = 65_528;
 
-/// Joins CALLCHAIN_DEFERRED records with their samples, and clears the flags that announce them. A sample without such
-/// a record keeps its own part of the callchain.
+/// Joins CALLCHAIN_DEFERRED records with their samples, and clears the flags that announce them. A
+/// sample without such a record keeps its own part of the callchain.
 #[derive(Debug)]
 pub struct MergeDeferred {
     /// Whether to read the recording ahead in any case, or only if it can be read twice.
@@ -41,24 +44,47 @@ pub struct MergeDeferred {
 impl MergeDeferred {
     /// Returns a stage that merges. A stream is stored until its end.
     pub fn new() -> Self {
-        MergeDeferred { is_asked_for: true, chains: None, merged: 0, missing: 0, cut: 0, removed: 0 }
+        MergeDeferred {
+            is_asked_for: true,
+            chains: None,
+            merged: 0,
+            missing: 0,
+            cut: 0,
+            removed: 0,
+        }
     }
 
-    /// Returns a stage that merges if the input has deferred callchains and can be read twice; otherwise, it changes
-    /// nothing.
+    /// Returns a stage that merges if the input has deferred callchains and can be read twice;
+    /// otherwise, it changes nothing.
     pub fn where_possible() -> Self {
-        MergeDeferred { is_asked_for: false, ..MergeDeferred::new() }
+        MergeDeferred {
+            is_asked_for: false,
+            ..MergeDeferred::new()
+        }
     }
 
     /// Returns the sample with its complete callchain; `None` if it has no deferred part.
     fn merge(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<Option<Record>> {
-        let Some(chains) = &self.chains else { return Ok(None) };
-        if recording.events.sample_view(raw).and_then(|sample| deferred_cookie(sample.callchain())).is_none() {
+        let Some(chains) = &self.chains else {
+            return Ok(None);
+        };
+        if recording
+            .events
+            .sample_view(raw)
+            .and_then(|sample| deferred_cookie(sample.callchain()))
+            .is_none()
+        {
             return Ok(None);
         }
         let mut record = Record::decode(raw, &recording.events.layout_of(raw))?;
-        let Body::Sample(sample) = &mut record.body else { return Ok(None) };
-        let Some((kernel, cookie)) = sample.callchain.as_ref().and_then(|words| is_deferred(words)) else {
+        let Body::Sample(sample) = &mut record.body else {
+            return Ok(None);
+        };
+        let Some((kernel, cookie)) = sample
+            .callchain
+            .as_ref()
+            .and_then(|words| is_deferred(words))
+        else {
             return Ok(None);
         };
         let mut words = kernel.to_vec();
@@ -74,7 +100,10 @@ impl MergeDeferred {
             }
         }
         // The size of the record includes the marker and the cookie.
-        let others = raw.bytes.len().saturating_sub((kernel.len().saturating_add(2)).saturating_mul(8));
+        let others = raw
+            .bytes
+            .len()
+            .saturating_sub((kernel.len().saturating_add(2)).saturating_mul(8));
         let room = MAX_SIZE.saturating_sub(others) / 8;
         if words.len() > room {
             words.truncate(room);
@@ -97,7 +126,8 @@ fn is_deferred(words: &[u64]) -> Option<(&[u64], u64)> {
     Some((words.get(..words.len().checked_sub(2)?)?, cookie))
 }
 
-/// Returns the replacement for a missing user part: the instruction pointer of the sample, if it is in user space.
+/// Returns the replacement for a missing user part: the instruction pointer of the sample, if it is
+/// in user space.
 fn leaf(raw: &RawRecord<'_>, sample: &Sample) -> Vec<u64> {
     match sample.ip {
         Some(ip) if CpuMode::of(raw.misc) == CpuMode::USER => vec![CallchainContext::USER.0, ip],
@@ -105,7 +135,8 @@ fn leaf(raw: &RawRecord<'_>, sample: &Sample) -> Vec<u64> {
     }
 }
 
-/// The user parts of callchains by thread and cookie. Most of them occur more than once, and are stored once.
+/// The user parts of callchains by thread and cookie. Most of them occur more than once, and are
+/// stored once.
 #[derive(Debug)]
 struct Chains {
     limits: Limits,
@@ -118,7 +149,13 @@ struct Chains {
 
 impl Chains {
     fn new(limits: Limits) -> Self {
-        Chains { limits, by_key: HashMap::default(), numbers: HashMap::default(), all: Vec::new(), held: 0 }
+        Chains {
+            limits,
+            by_key: HashMap::default(),
+            numbers: HashMap::default(),
+            all: Vec::new(),
+            held: 0,
+        }
     }
 
     /// Adds a record of `recording`. If several have the same key, the first one is used.
@@ -127,29 +164,41 @@ impl Chains {
             return Ok(());
         }
         let record = Record::decode(raw, &recording.events.layout_of(raw))?;
-        let tid = record.sample_id.as_ref().and_then(|trailer| trailer.tid.as_ref()).map(|task| task.tid);
-        let Body::CallchainDeferred(deferred) = record.body else { return Ok(()) };
+        let tid = record
+            .sample_id
+            .as_ref()
+            .and_then(|trailer| trailer.tid.as_ref())
+            .map(|task| task.tid);
+        let Body::CallchainDeferred(deferred) = record.body else {
+            return Ok(());
+        };
         let words: Box<[u64]> = deferred.callchain.iter().copied().collect();
         let mut size = size_of::<((Option<u32>, u64), usize)>() as u64;
         let number = match self.numbers.get(&words) {
             Some(&number) => number,
             None => {
                 let number = self.all.len();
-                size = size.saturating_add((words.len() as u64).saturating_mul(16)).saturating_add(48);
+                size = size
+                    .saturating_add((words.len() as u64).saturating_mul(16))
+                    .saturating_add(48);
                 self.all.push(words.clone());
                 self.numbers.insert(words, number);
                 number
             }
         };
         self.held = self.held.saturating_add(size);
-        self.limits.check_metadata("deferred callchains", self.held)?;
+        self.limits
+            .check_metadata("deferred callchains", self.held)?;
         self.by_key.entry((tid, deferred.cookie)).or_insert(number);
         Ok(())
     }
 
     /// Returns the user part with a cookie, of thread `tid` or of a record without a thread.
     fn find(&self, tid: Option<u32>, cookie: u64) -> Option<&[u64]> {
-        let number = self.by_key.get(&(tid, cookie)).or_else(|| self.by_key.get(&(None, cookie)))?;
+        let number = self
+            .by_key
+            .get(&(tid, cookie))
+            .or_else(|| self.by_key.get(&(None, cookie)))?;
         self.all.get(*number).map(|words| &**words)
     }
 }
@@ -168,7 +217,12 @@ fn clear(attr: &mut Attr) {
 
 /// Clears the flags in an EVENT_DESC section.
 fn clear_descs(bytes: &[u8], endian: Endian) -> Result<Vec<u8>> {
-    let mut section = match Section::decode(FeatureId::EVENT_DESC, bytes, endian, &DecodeContext::default()) {
+    let mut section = match Section::decode(
+        FeatureId::EVENT_DESC,
+        bytes,
+        endian,
+        &DecodeContext::default(),
+    ) {
         Ok(section) => section,
         // A damaged section remains unchanged.
         Err(_) => return Ok(bytes.to_vec()),
@@ -187,7 +241,11 @@ impl Stage for MergeDeferred {
             events_first: true,
             all_records: self.is_asked_for,
             may_refuse: true,
-            reads_ahead: if self.is_asked_for { ReadsAhead::Always } else { ReadsAhead::IfSeekable },
+            reads_ahead: if self.is_asked_for {
+                ReadsAhead::Always
+            } else {
+                ReadsAhead::IfSeekable
+            },
             ..Requirements::none()
         }
     }
@@ -204,15 +262,20 @@ impl Stage for MergeDeferred {
             return Ok(());
         }
         let Some(mut reader) = source.reopen()? else {
-            let what =
-                "deferred callchains (CALLCHAIN_DEFERRED) cannot be merged in this stream: write it to a file first";
+            let what = "deferred callchains (CALLCHAIN_DEFERRED) cannot be merged in this stream: write it to a file first";
             return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
         };
         let mut chains = Chains::new(recording.limits);
         let mut decompressor = None;
         while let Some((chunk, now)) = reader.next_chunk()? {
-            let Chunk::Records(batch) = chunk else { continue };
-            let now = if now.events.is_empty() { recording } else { now };
+            let Chunk::Records(batch) = chunk else {
+                continue;
+            };
+            let now = if now.events.is_empty() {
+                recording
+            } else {
+                now
+            };
             for raw in batch.iter() {
                 if !is_compressed(raw.kind) {
                     chains.see(&raw, now)?;
@@ -237,7 +300,10 @@ impl Stage for MergeDeferred {
             return Ok(());
         }
         let cleared = recording.events.iter().map(|event| {
-            let mut event = Event { attr: event.attr.clone(), ids: event.ids.clone() };
+            let mut event = Event {
+                attr: event.attr.clone(),
+                ids: event.ids.clone(),
+            };
             clear(&mut event.attr);
             event
         });
@@ -249,8 +315,12 @@ impl Stage for MergeDeferred {
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        let changed =
-            [RecordType::SAMPLE, RecordType::CALLCHAIN_DEFERRED, RecordType::HEADER_ATTR, RecordType::HEADER_FEATURE];
+        let changed = [
+            RecordType::SAMPLE,
+            RecordType::CALLCHAIN_DEFERRED,
+            RecordType::HEADER_ATTR,
+            RecordType::HEADER_FEATURE,
+        ];
         self.chains.is_some() && changed.contains(&kind)
     }
 
@@ -271,25 +341,35 @@ impl Stage for MergeDeferred {
                 let mut record = Record::decode(raw, &DecodeContext::default())?;
                 match &mut record.body {
                     Body::HeaderAttr(body) => clear(&mut body.attr),
-                    Body::HeaderFeature(body) if body.feat_id == u64::from(FeatureId::EVENT_DESC.0) => {
+                    Body::HeaderFeature(body)
+                        if body.feat_id == u64::from(FeatureId::EVENT_DESC.0) =>
+                    {
                         body.section = Rest(clear_descs(&body.section.0, raw.endian)?);
                     }
                     _ => return next.record(raw),
                 }
                 let bytes = record.encode(raw.endian)?;
-                next.record(&RawRecord { bytes: &bytes, ..*raw })
+                next.record(&RawRecord {
+                    bytes: &bytes,
+                    ..*raw
+                })
             }
         }
     }
 
     fn notes(&self) -> Vec<String> {
-        let Some(_) = &self.chains else { return Vec::new() };
+        let Some(_) = &self.chains else {
+            return Vec::new();
+        };
         let count = |count: u64, what: &str| match count {
             1 => format!("1 {what}"),
             _ => format!("{count} {what}s"),
         };
-        let mut notes =
-            vec![format!("{} merged from {}", count(self.merged, "callchain"), count(self.removed, "deferred record"))];
+        let mut notes = vec![format!(
+            "{} merged from {}",
+            count(self.merged, "callchain"),
+            count(self.removed, "deferred record")
+        )];
         if self.missing > 0 {
             let samples = count(self.missing, "sample");
             notes.push(format!("{samples} without the user part of the callchain: the recording does not contain it"));

@@ -25,7 +25,11 @@ impl SampleTimes {
     ///
     /// # Errors
     /// A compressed record cannot be decompressed.
-    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) -> perfdata_core::Result<()> {
+    pub fn see(
+        &mut self,
+        record: &RawRecord<'_>,
+        recording: &Recording,
+    ) -> perfdata_core::Result<()> {
         match record.kind {
             RecordType::SAMPLE => self.sample(record, recording),
             kind if kind.is_compressed() => {
@@ -75,18 +79,31 @@ enum Position {
     Before(Before),
     /// After these stages.
     After(Before),
-    /// After these stages, if the input or the output is a pipe, where the times precede the first sample. As in a pipe
-    /// of `perf record`, they become 0, which means unknown. A conversion to a file then determines them.
+    /// After these stages, if the input or the output is a pipe, where the times precede the first
+    /// sample. As in a pipe of `perf record`, they become 0, which means unknown. A conversion to a
+    /// file then determines them.
     Pipe,
 }
 
 impl UpdateTimes {
     /// Inserts such stages before and after those of `stages` that may drop samples.
     pub(crate) fn around(stages: &mut Vec<Box<dyn Stage>>, from: ContainerKind, to: ContainerKind) {
-        let first = stages.iter().position(|stage| !stage.requirements().keeps_samples);
-        let last = stages.iter().rposition(|stage| !stage.requirements().keeps_samples);
-        let (Some(first), Some(last)) = (first, last) else { return };
-        let new = |place| Box::new(UpdateTimes { place, times: SampleTimes::default(), is_wanted: false });
+        let first = stages
+            .iter()
+            .position(|stage| !stage.requirements().keeps_samples);
+        let last = stages
+            .iter()
+            .rposition(|stage| !stage.requirements().keeps_samples);
+        let (Some(first), Some(last)) = (first, last) else {
+            return;
+        };
+        let new = |place| {
+            Box::new(UpdateTimes {
+                place,
+                times: SampleTimes::default(),
+                is_wanted: false,
+            })
+        };
         if (from, to) != (ContainerKind::File, ContainerKind::File) {
             return stages.insert(last.saturating_add(1), new(Position::Pipe));
         }
@@ -119,7 +136,9 @@ impl Stage for UpdateTimes {
 
     fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
         if self.is_wanted {
-            batch.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
+            batch
+                .iter()
+                .try_for_each(|record| self.times.see(&record, next.recording()))?;
         }
         next.records(batch)
     }

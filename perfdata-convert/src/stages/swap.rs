@@ -1,7 +1,9 @@
-//! Conversion to the other byte order: every number according to its declaration, everything else unchanged.
+//! Conversion to the other byte order: every number according to its declaration, everything else
+//! unchanged.
 //!
-//! A record is decoded in the recording's byte order and encoded in the other one. Payloads with a byte order of their
-//! own (RAW data, stacks, AUX data, tracing data, code, build IDs, strings) remain unchanged.
+//! A record is decoded in the recording's byte order and encoded in the other one. Payloads with a
+//! byte order of their own (RAW data, stacks, AUX data, tracing data, code, build IDs, strings)
+//! remain unchanged.
 
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, SlotContent};
@@ -80,27 +82,44 @@ impl Swap {
             Unknown::Keep => Ok(true),
             Unknown::Drop => Ok(false),
             Unknown::Error => {
-                let place = offset.map(|at| format!("at offset {at:#x}: ")).unwrap_or_default();
-                let what = format!("{place}{what} cannot be converted to the other byte order: {why}");
+                let place = offset
+                    .map(|at| format!("at offset {at:#x}: "))
+                    .unwrap_or_default();
+                let what =
+                    format!("{place}{what} cannot be converted to the other byte order: {why}");
                 Err(Error::refused_without(what, Step::Decide(Unknown::Keep)))
             }
         }
     }
 
     /// Returns the bytes of a feature section in the other byte order; `None` to drop it.
-    fn section(&self, id: FeatureId, bytes: &[u8], from: &Recording, offset: Option<u64>) -> Result<Option<Vec<u8>>> {
-        let layout = DecodeContext { nr_cpus_available: from.nr_cpus_available(), ..DecodeContext::default() };
+    fn section(
+        &self,
+        id: FeatureId,
+        bytes: &[u8],
+        from: &Recording,
+        offset: Option<u64>,
+    ) -> Result<Option<Vec<u8>>> {
+        let layout = DecodeContext {
+            nr_cpus_available: from.nr_cpus_available(),
+            ..DecodeContext::default()
+        };
         let doubt = match Section::decode(id, bytes, from.endian, &layout) {
             Ok(section) => match describe::opaque(&section) {
                 None => return Ok(Some(section.encode(self.endian)?)),
-                Some(_) if self.unknown == Unknown::Keep && !matches!(section.value, Feature::Unknown(_)) => {
+                Some(_)
+                    if self.unknown == Unknown::Keep
+                        && !matches!(section.value, Feature::Unknown(_)) =>
+                {
                     return Ok(Some(section.encode(self.endian)?));
                 }
                 Some(part) => format!("the meaning of {} is not known", part.field),
             },
             Err(e) => e.to_string(),
         };
-        Ok(self.decide(&format!("feature {id}"), offset, &doubt)?.then(|| bytes.to_vec()))
+        Ok(self
+            .decide(&format!("feature {id}"), offset, &doubt)?
+            .then(|| bytes.to_vec()))
     }
 
     /// Appends `raw` in the other byte order to `out`; returns false to drop it.
@@ -134,21 +153,30 @@ impl Swap {
         Ok(true)
     }
 
-    /// Returns the record, or the reason why its meaning is unknown. With `keep`, this only concerns unreadable
-    /// records.
+    /// Returns the record, or the reason why its meaning is unknown. With `keep`, this only
+    /// concerns unreadable records.
     fn decode(&self, raw: &RawRecord<'_>, events: &Events) -> Result<Record, String> {
-        if raw.kind == RecordType::SAMPLE && events.of_record(raw).is_none() && !events.have_one_layout() {
+        if raw.kind == RecordType::SAMPLE
+            && events.of_record(raw).is_none()
+            && !events.have_one_layout()
+        {
             return Err("its event is not known".into());
         }
         let record = Record::decode(raw, &events.layout_of(raw)).map_err(|e| e.to_string())?;
         let is_section = matches!(record.body, Body::HeaderFeature(_));
-        if is_section || (self.unknown == Unknown::Keep && !matches!(record.body, Body::Unknown(_))) {
+        if is_section || (self.unknown == Unknown::Keep && !matches!(record.body, Body::Unknown(_)))
+        {
             return Ok(record);
         }
         match record.opaque() {
             None => Ok(record),
-            Some(_) if matches!(record.body, Body::Unknown(_)) => Err("its type is not known".into()),
-            Some(part) => Err(format!("the meaning of {} at its byte {} is not known", part.field, part.offset)),
+            Some(_) if matches!(record.body, Body::Unknown(_)) => {
+                Err("its type is not known".into())
+            }
+            Some(part) => Err(format!(
+                "the meaning of {} at its byte {} is not known",
+                part.field, part.offset
+            )),
         }
     }
 
@@ -162,7 +190,12 @@ impl Swap {
     }
 
     /// Decompresses a compressed record, converts its records, and compresses them again.
-    fn recompress(&mut self, raw: &RawRecord<'_>, from: &Recording, next: &mut Link<'_>) -> Result<()> {
+    fn recompress(
+        &mut self,
+        raw: &RawRecord<'_>,
+        from: &Recording,
+        next: &mut Link<'_>,
+    ) -> Result<()> {
         let (mut inner, mut outer) = match self.zstd.take() {
             Some(pair) => pair,
             None => self.open_stream(raw.kind, from)?,
@@ -182,20 +215,38 @@ impl Swap {
         Ok(())
     }
 
-    fn open_stream(&self, kind: RecordType, from: &Recording) -> Result<(Decompressor, Compressor)> {
+    fn open_stream(
+        &self,
+        kind: RecordType,
+        from: &Recording,
+    ) -> Result<(Decompressor, Compressor)> {
         let level = match from.feature(FeatureId::COMPRESSED) {
-            Some(Ok(Section { value: Feature::Compressed(params), .. })) => params.level,
+            Some(Ok(Section {
+                value: Feature::Compressed(params),
+                ..
+            })) => params.level,
             _ => 1,
         };
         let level = i32::try_from(level).unwrap_or(1);
-        Ok((Decompressor::of(from)?, Compressor::new(kind, self.endian, level)?))
+        Ok((
+            Decompressor::of(from)?,
+            Compressor::new(kind, self.endian, level)?,
+        ))
     }
 
     /// Converts the parts of a pipe's head that are not in the model.
-    fn convert_head(&mut self, container_layout: &mut ContainerLayout, from: &Recording) -> Result<()> {
-        let ContainerLayout::Pipe(head) = container_layout else { return Ok(()) };
+    fn convert_head(
+        &mut self,
+        container_layout: &mut ContainerLayout,
+        from: &Recording,
+    ) -> Result<()> {
+        let ContainerLayout::Pipe(head) = container_layout else {
+            return Ok(());
+        };
         for slot in &mut head.slots {
-            let SlotContent::Verbatim(bytes) = &mut slot.content else { continue };
+            let SlotContent::Verbatim(bytes) = &mut slot.content else {
+                continue;
+            };
             let raw = RawRecord::first(bytes, from.endian, 0)?;
             let mut out = Vec::new();
             if self.convert(&raw, from, &mut out)? {
@@ -223,10 +274,18 @@ impl Stage for Swap {
     }
 
     fn requirements(&self) -> Requirements {
-        Requirements { events_first: true, may_refuse: self.unknown == Unknown::Error, ..Requirements::none() }
+        Requirements {
+            events_first: true,
+            may_refuse: self.unknown == Unknown::Error,
+            ..Requirements::none()
+        }
     }
 
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         self.endian = match self.to {
             Target::Order(endian) => endian,
             Target::Other if recording.endian == Endian::Little => Endian::Big,
@@ -260,7 +319,9 @@ impl Stage for Swap {
 
     fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
         if batch.len() == 1 {
-            return batch.iter().try_for_each(|record| self.record(&record, next));
+            return batch
+                .iter()
+                .try_for_each(|record| self.record(&record, next));
         }
         if !self.is_other {
             return next.records(batch);
@@ -271,7 +332,10 @@ impl Stage for Swap {
         // The original offset of the records in `bytes`.
         let mut start = batch.offset();
         for raw in batch.iter() {
-            let (before, end) = (bytes.len(), raw.offset.saturating_add(raw.bytes.len() as u64));
+            let (before, end) = (
+                bytes.len(),
+                raw.offset.saturating_add(raw.bytes.len() as u64),
+            );
             if is_compressed(raw.kind) {
                 self.give(&mut bytes, start, next)?;
                 self.recompress(&raw, from, next)?;
@@ -303,14 +367,19 @@ impl Stage for Swap {
             let mut bytes = std::mem::take(&mut self.buffer);
             bytes.clear();
             if self.convert(raw, from, &mut bytes)? {
-                next.record(&RawRecord { bytes: &bytes, endian: self.endian, ..*raw })?;
+                next.record(&RawRecord {
+                    bytes: &bytes,
+                    endian: self.endian,
+                    ..*raw
+                })?;
             }
             self.buffer = bytes;
         }
         Ok(())
     }
 
-    /// Converts only the header of a truncated record, so that it remains recognisable. Text remains unchanged.
+    /// Converts only the header of a truncated record, so that it remains recognisable. Text
+    /// remains unchanged.
     fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         let first = !std::mem::replace(&mut self.unreadable, true);
         let from = next.recording();
@@ -325,17 +394,21 @@ impl Stage for Swap {
         if self.is_other {
             self.notes.extend(note_of_raw_data(from));
         }
-        let Some((mut inner, mut outer)) = self.zstd.take() else { return Ok(()) };
+        let Some((mut inner, mut outer)) = self.zstd.take() else {
+            return Ok(());
+        };
         check_end(&inner, self.compressed_at, from)?;
         let rest = inner.take_pending();
         if !rest.is_empty() {
-            outer.push(&swap_header(&rest, from.endian, self.endian)?, |record| next.record(record))?;
+            outer.push(&swap_header(&rest, from.endian, self.endian)?, |record| {
+                next.record(record)
+            })?;
         }
         if let Some(Ok(Section { value: Feature::Compressed(mut params), .. })) =
             recording.feature(FeatureId::COMPRESSED)
             && params.ratio != 0
-            // In `data` of a directory, nothing may have been compressed, while the other files contain compressed
-            // data.
+            // In `data` of a directory, nothing may have been compressed, while the other files
+            // contain compressed data.
             && outer.ratio() != 0
         {
             params.ratio = outer.ratio();
@@ -352,10 +425,19 @@ impl Stage for Swap {
 /// Returns a note about RAW data whose byte order is not known.
 fn note_of_raw_data(from: &Recording) -> Option<String> {
     let told = |event: &perfdata_core::Event| {
-        event.attr.kind == EventType::TRACEPOINT && from.features.contains_key(&FeatureId::TRACING_DATA)
+        event.attr.kind == EventType::TRACEPOINT
+            && from.features.contains_key(&FeatureId::TRACING_DATA)
     };
-    let untold = from.events.iter().filter(|e| e.attr.sample_type.has(SampleType::RAW) && !told(e)).count();
-    let order = if from.endian == Endian::Little { "little" } else { "big" };
+    let untold = from
+        .events
+        .iter()
+        .filter(|e| e.attr.sample_type.has(SampleType::RAW) && !told(e))
+        .count();
+    let order = if from.endian == Endian::Little {
+        "little"
+    } else {
+        "big"
+    };
     (untold > 0).then(|| {
         format!(
             "RAW data of {untold} of {} events remains {order}-endian, which the output does not record: read it \

@@ -15,7 +15,10 @@ pub struct Tally {
 
 impl Stage for Tally {
     fn requirements(&self) -> Requirements {
-        Requirements { is_neutral: true, ..Requirements::none() }
+        Requirements {
+            is_neutral: true,
+            ..Requirements::none()
+        }
     }
 
     fn compressed(&self, _: RecordType) -> CompressedRecords {

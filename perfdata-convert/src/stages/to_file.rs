@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::leftover::without_place;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
-/// Removes the metadata from the stream, and collects the data about records that a file's metadata contain.
+/// Removes the metadata from the stream, and collects the data about records that a file's metadata
+/// contain.
 ///
 /// Everything comes from the recording. No feature is invented or taken from this machine.
 #[derive(Default)]
@@ -33,11 +34,13 @@ pub(crate) struct ToFile {
     /// Names in EVENT_UPDATE records.
     names: NamesById,
     has_stat: bool,
-    /// Whether there are records that can be decoded without attributes, such as those of `perf sched stats`.
+    /// Whether there are records that can be decoded without attributes, such as those of
+    /// `perf sched stats`.
     has_plain_records: bool,
     /// Whether there are records that cannot be decoded without attributes.
     needs_events: bool,
-    /// Whether to determine the times of the samples: the recorder wrote a section with zeros for them.
+    /// Whether to determine the times of the samples: the recorder wrote a section with zeros for
+    /// them.
     wants_times: bool,
     times: SampleTimes,
 }
@@ -51,7 +54,11 @@ impl Stage for ToFile {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         self.has_early_events = has_attrs(container_layout);
         self.events = recording.events.len();
         check_ids(&recording.events)?;
@@ -70,9 +77,16 @@ impl Stage for ToFile {
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        let is_new = if kind.is_kernel() { !self.needs_events } else { !self.has_plain_records };
+        let is_new = if kind.is_kernel() {
+            !self.needs_events
+        } else {
+            !self.has_plain_records
+        };
         let is_taken = is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID;
-        is_new || is_taken || self.described.is_some() || matches!(kind, RecordType::EVENT_UPDATE | RecordType::STAT)
+        is_new
+            || is_taken
+            || self.described.is_some()
+            || matches!(kind, RecordType::EVENT_UPDATE | RecordType::STAT)
     }
 
     fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -82,7 +96,9 @@ impl Stage for ToFile {
                 BatchPart::Wanted(record) => self.record(&record, next)?,
                 BatchPart::Others(batch) => {
                     if self.wants_times {
-                        batch.iter().try_for_each(|record| self.times.see(&record, next.recording()))?;
+                        batch
+                            .iter()
+                            .try_for_each(|record| self.times.see(&record, next.recording()))?;
                     }
                     next.records(&batch)?;
                 }
@@ -108,7 +124,14 @@ impl Stage for ToFile {
                 return Ok(());
             }
             // If the pipe was made from a file, these are the first records.
-            RecordType::EVENT_UPDATE if self.described.as_ref().is_some_and(|names| names.has(record)) => return Ok(()),
+            RecordType::EVENT_UPDATE
+                if self
+                    .described
+                    .as_ref()
+                    .is_some_and(|names| names.has(record)) =>
+            {
+                return Ok(());
+            }
             RecordType::EVENT_UPDATE => {
                 if let Some((id, name)) = name_in(record) {
                     self.names.insert(id, name);
@@ -132,7 +155,9 @@ impl Stage for ToFile {
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         let model = next.recording().clone();
         if model.events.is_empty() && (self.needs_events || !self.has_plain_records) {
-            return Err(Error::Refused("the recording has no attributes, so its records cannot be decoded".into()));
+            return Err(Error::Refused(
+                "the recording has no attributes, so its records cannot be decoded".into(),
+            ));
         }
         if !self.has_early_events {
             check_ids(&model.events)?;
@@ -148,12 +173,16 @@ impl Stage for ToFile {
 /// Returns whether a pipe has attributes at its start.
 pub(crate) fn has_attrs(container_layout: &ContainerLayout) -> bool {
     match container_layout {
-        ContainerLayout::Pipe(head) => head.slots.iter().any(|slot| matches!(slot.content, SlotContent::Attr(_))),
+        ContainerLayout::Pipe(head) => head
+            .slots
+            .iter()
+            .any(|slot| matches!(slot.content, SlotContent::Attr(_))),
         ContainerLayout::File(_) => true,
     }
 }
 
-/// Applies the difference between `before` and `changed` to `model`: the changes by the other stages.
+/// Applies the difference between `before` and `changed` to `model`: the changes by the other
+/// stages.
 fn repeat_changes(model: &mut Recording, before: &Recording, mut changed: Recording) {
     (model.magic, model.endian) = (changed.magic, changed.endian);
     if changed.events[..] != before.events[..] {
@@ -180,8 +209,15 @@ impl ToFile {
         if self.has_stat {
             recording.features.entry(FeatureId::STAT).or_default();
         }
-        if recording.events.iter().any(|event| samples_branches(&event.attr)) {
-            recording.features.entry(FeatureId::BRANCH_STACK).or_default();
+        if recording
+            .events
+            .iter()
+            .any(|event| samples_branches(&event.attr))
+        {
+            recording
+                .features
+                .entry(FeatureId::BRANCH_STACK)
+                .or_default();
         }
         self.add_build_ids(recording)?;
         if !recording.features.contains_key(&FeatureId::EVENT_DESC)
@@ -192,44 +228,70 @@ impl ToFile {
         Ok(())
     }
 
-    /// Adds the build IDs in records to the section, without repetitions: a file made by perf inject may have both.
+    /// Adds the build IDs in records to the section, without repetitions: a file made by perf
+    /// inject may have both.
     fn add_build_ids(&mut self, recording: &mut Recording) -> Result<()> {
         let known = match recording.feature(FeatureId::BUILD_ID) {
-            Some(Ok(Section { value: Feature::BuildIds(BuildIds(known)), .. })) => known,
+            Some(Ok(Section {
+                value: Feature::BuildIds(BuildIds(known)),
+                ..
+            })) => known,
             Some(Err(error)) if !self.build_ids.is_empty() => {
                 let why = without_place(&error);
-                let what = format!("build ID records cannot be added to feature BUILD_ID, which cannot be read: {why}");
+                let what = format!(
+                    "build ID records cannot be added to feature BUILD_ID, which cannot be read: {why}"
+                );
                 return Err(Error::Refused(what));
             }
             _ => Vec::new(),
         };
         let key = |entry: &BuildIdEntry| {
-            (entry.build_id.pid, entry.build_id.build_id, entry.build_id.filename.text().to_vec())
+            (
+                entry.build_id.pid,
+                entry.build_id.build_id,
+                entry.build_id.filename.text().to_vec(),
+            )
         };
         let mut seen: HashSet<_> = known.iter().map(key).collect();
-        for entry in self.build_ids.drain(..).filter(|entry| seen.insert(key(entry))) {
+        for entry in self
+            .build_ids
+            .drain(..)
+            .filter(|entry| seen.insert(key(entry)))
+        {
             let section = recording.features.entry(FeatureId::BUILD_ID).or_default();
             entry.encode_into(section, recording.endian)?;
         }
         Ok(())
     }
 
-    /// Returns the names that EVENT_UPDATE records give to the events. perf matches the entries of the section with the
-    /// events by their order, so there is only a section if every event has a name.
+    /// Returns the names that EVENT_UPDATE records give to the events. perf matches the entries of
+    /// the section with the events by their order, so there is only a section if every event has a
+    /// name.
     fn event_desc(&self, recording: &Recording) -> Option<EventDescs> {
         if recording.events.is_empty() {
             return None;
         }
         let entry = |(at, event): (usize, &Event)| {
             let name = ids_of(at, event).find_map(|id| self.names.get(id))?;
-            Some((event.attr.clone(), HeaderString::new(name), event.ids.clone()))
+            Some((
+                event.attr.clone(),
+                HeaderString::new(name),
+                event.ids.clone(),
+            ))
         };
-        EventDescs::new(recording.events.iter().enumerate().map(entry).collect::<Option<_>>()?)
+        EventDescs::new(
+            recording
+                .events
+                .iter()
+                .enumerate()
+                .map(entry)
+                .collect::<Option<_>>()?,
+        )
     }
 }
 
-/// Refuses two events with the same ID but different attributes or IDs. Readers of files and of pipes differ in which
-/// event gets the records and the name of such an ID.
+/// Refuses two events with the same ID but different attributes or IDs. Readers of files and of
+/// pipes differ in which event gets the records and the name of such an ID.
 pub(crate) fn check_ids(events: &Events) -> Result<()> {
     for (at, event) in events.iter().enumerate() {
         for &id in &event.ids {
@@ -246,32 +308,46 @@ fn taken(id: u64, event: usize) -> String {
     format!("ID {id} also belongs to event {event}, which has another attribute or other IDs")
 }
 
-/// Returns the error about an attribute after records of other events. In a file, it would precede them.
+/// Returns the error about an attribute after records of other events. In a file, it would precede
+/// them.
 fn late(record: &RawRecord<'_>, event: &Event, model: &Recording) -> Error {
-    let known = event.ids.iter().find_map(|&id| Some((id, model.events.of_id_strict(id)?)));
+    let known = event
+        .ids
+        .iter()
+        .find_map(|&id| Some((id, model.events.of_id_strict(id)?)));
     let other = known.and_then(|(id, at)| Some((id, at, model.events.get(at)?)));
     let what = match other.filter(|(.., other)| *other != event) {
         Some((id, at, _)) => taken(id, at),
         None => "a new event after other records: the recording has attributes before and after its first data record"
             .into(),
     };
-    Error::Refused(format!("at offset {:#x}: HEADER_ATTR record: {what}", record.offset))
+    Error::Refused(format!(
+        "at offset {:#x}: HEADER_ATTR record: {what}",
+        record.offset
+    ))
 }
 
-/// Returns whether branches are sampled for their own sake, and not for callchains (`--call-graph lbr`). If a file says
-/// so, perf report shows branches instead of samples.
+/// Returns whether branches are sampled for their own sake, and not for callchains
+/// (`--call-graph lbr`). If a file says so, perf report shows branches instead of samples.
 fn samples_branches(attr: &Attr) -> bool {
     let kinds = attr.branch_sample_type.unwrap_or_default();
-    let is_callchain = attr.sample_type.has(SampleType::CALLCHAIN) && kinds.has(BranchSampleType::CALL_STACK);
+    let is_callchain =
+        attr.sample_type.has(SampleType::CALLCHAIN) && kinds.has(BranchSampleType::CALL_STACK);
     attr.sample_type.has(SampleType::BRANCH_STACK) && !is_callchain
 }
 
 /// Returns the build ID of a record as an entry of the section: type 0, no trailer.
 fn build_id(record: &RawRecord<'_>, model: &Recording) -> Result<Option<BuildIdEntry>> {
     let record = Record::decode(record, &model.events.layout_of(record))?;
-    let Body::HeaderBuildId(found) = record.body else { return Ok(None) };
-    let too_long = || Error::Refused("the file name of a build ID is too long for the BUILD_ID section".into());
-    BuildIdEntry::of_record(record.misc, found).map(Some).ok_or_else(too_long)
+    let Body::HeaderBuildId(found) = record.body else {
+        return Ok(None);
+    };
+    let too_long = || {
+        Error::Refused("the file name of a build ID is too long for the BUILD_ID section".into())
+    };
+    BuildIdEntry::of_record(record.misc, found)
+        .map(Some)
+        .ok_or_else(too_long)
 }
 
 #[cfg(test)]
@@ -282,7 +358,11 @@ mod tests {
     fn callchains_of_branch_records_are_no_branches() {
         let of = |sample_type: u64, kinds: u64| {
             let branch_sample_type = Some(BranchSampleType(kinds));
-            samples_branches(&Attr { sample_type: SampleType(sample_type), branch_sample_type, ..Attr::default() })
+            samples_branches(&Attr {
+                sample_type: SampleType(sample_type),
+                branch_sample_type,
+                ..Attr::default()
+            })
         };
         let (chain, stack) = (SampleType::CALLCHAIN.0, SampleType::BRANCH_STACK.0);
         let (user, call_stack) = (BranchSampleType::USER.0, BranchSampleType::CALL_STACK.0);

@@ -1,7 +1,7 @@
 //! File to pipe: the sections that the file header refers to become metadata records.
 //!
-//! The writer makes these records from the model. This stage handles other content of a pipe, and content that a pipe
-//! cannot have.
+//! The writer makes these records from the model. This stage handles other content of a pipe, and
+//! content that a pipe cannot have.
 
 use perfdata_core::container_layout::{ContainerLayout, Slot};
 use perfdata_core::feature::FeatureId;
@@ -14,12 +14,16 @@ use super::to_file::check_ids;
 use crate::error::{Error, Result, Step};
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
-/// Sections that are restored if the pipe is converted to a file: two flags that follow from the attributes and
-/// records, and the index of offsets in the file.
-const FOUND_AGAIN: [FeatureId; 3] = [FeatureId::BRANCH_STACK, FeatureId::STAT, FeatureId::AUXTRACE];
+/// Sections that are restored if the pipe is converted to a file: two flags that follow from the
+/// attributes and records, and the index of offsets in the file.
+const FOUND_AGAIN: [FeatureId; 3] = [
+    FeatureId::BRANCH_STACK,
+    FeatureId::STAT,
+    FeatureId::AUXTRACE,
+];
 
-/// Inserts records with the names of events, like perf in pipes, and adds notes about content that the pipe cannot
-/// have.
+/// Inserts records with the names of events, like perf in pipes, and adds notes about content that
+/// the pipe cannot have.
 #[derive(Default)]
 pub(crate) struct ToPipe {
     /// The records to insert before the first record.
@@ -32,7 +36,9 @@ pub(crate) struct ToPipe {
 impl ToPipe {
     fn send_first(&mut self, endian: Endian, next: &mut Link<'_>) -> Result<()> {
         let first = std::mem::take(&mut self.first);
-        first.iter().try_for_each(|bytes| next.record(&RawRecord::first(bytes, endian, 0)?))
+        first
+            .iter()
+            .try_for_each(|bytes| next.record(&RawRecord::first(bytes, endian, 0)?))
     }
 }
 
@@ -45,13 +51,21 @@ impl Stage for ToPipe {
         Requirements::none()
     }
 
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         if let ContainerLayout::File(file) = container_layout {
             self.lost = file.lost_sections().map(|(id, _)| id).collect();
         }
         for (&id, section) in &recording.features {
             if Slot::of_feature(id, section).is_none() && !FOUND_AGAIN.contains(&id) {
-                let why = if section.is_empty() { "its section is empty" } else { "perf does not read it from a pipe" };
+                let why = if section.is_empty() {
+                    "its section is empty"
+                } else {
+                    "perf does not read it from a pipe"
+                };
                 self.notes.push(format!("dropped feature {id}: {why}"));
             }
         }
@@ -74,12 +88,17 @@ impl Stage for ToPipe {
     }
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
-        let lost = self.lost.iter().filter(|id| !recording.features.contains_key(id));
-        self.notes.extend(lost.map(|id| format!("dropped feature {id}: its section cannot be read")));
+        let lost = self
+            .lost
+            .iter()
+            .filter(|id| !recording.features.contains_key(id));
+        self.notes
+            .extend(lost.map(|id| format!("dropped feature {id}: its section cannot be read")));
         self.send_first(recording.endian, next)
     }
 
-    /// Drops bytes that are not records: a reader of a pipe cannot recognise the end of the records.
+    /// Drops bytes that are not records: a reader of a pipe cannot recognise the end of the
+    /// records.
     fn unreadable(&mut self, _bytes: &[u8], _next: &mut Link<'_>) -> Result<()> {
         Ok(())
     }
@@ -92,7 +111,8 @@ impl Stage for ToPipe {
 /// Adds a solution to the error if a section does not fit in a pipe: it can be dropped.
 pub(crate) fn with_way_out(error: perfdata_write::Error) -> Error {
     match error {
-        perfdata_write::Error::TooLarge { ref name, .. } | perfdata_write::Error::Section { ref name, .. } => {
+        perfdata_write::Error::TooLarge { ref name, .. }
+        | perfdata_write::Error::Section { ref name, .. } => {
             match FeatureId::by_name(name).or_else(|| name.parse().ok().map(FeatureId)) {
                 Some(id) => Error::from(error).with_step(Step::DropFeature(id)),
                 None => error.into(),

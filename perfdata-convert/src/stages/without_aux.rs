@@ -10,8 +10,8 @@ use super::decompress::{forget_compression, is_section};
 use crate::error::Result;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 
-/// Drops AUXTRACE records with their payload and their index, and empties the AUX field of samples. All other records
-/// remain, including those about AUX data: the sideband remains complete.
+/// Drops AUXTRACE records with their payload and their index, and empties the AUX field of samples.
+/// All other records remain, including those about AUX data: the sideband remains complete.
 #[derive(Debug, Default)]
 pub struct WithoutAux {
     /// Whether samples have AUX data.
@@ -20,18 +20,37 @@ pub struct WithoutAux {
 
 impl Stage for WithoutAux {
     fn requirements(&self) -> Requirements {
-        Requirements { events_first: true, may_refuse: true, ..Requirements::none() }
+        Requirements {
+            events_first: true,
+            may_refuse: true,
+            ..Requirements::none()
+        }
     }
 
     /// Decompresses compressed records if samples in them may have AUX data.
     fn compressed(&self, _: RecordType) -> CompressedRecords {
-        if self.has_samples { CompressedRecords::Plain } else { CompressedRecords::AsTheyAre }
+        if self.has_samples {
+            CompressedRecords::Plain
+        } else {
+            CompressedRecords::AsTheyAre
+        }
     }
 
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         recording.features.remove(&FeatureId::AUXTRACE);
-        self.has_samples = recording.events.iter().any(|event| event.attr.sample_type.has(SampleType::AUX));
-        if self.has_samples { forget_compression(recording, container_layout) } else { Ok(()) }
+        self.has_samples = recording
+            .events
+            .iter()
+            .any(|event| event.attr.sample_type.has(SampleType::AUX));
+        if self.has_samples {
+            forget_compression(recording, container_layout)
+        } else {
+            Ok(())
+        }
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {

@@ -12,7 +12,8 @@ use crate::values::{FromValues, Values};
 use crate::wire::{Bounded, Chars, Counted, Element, Extent, Rest, elements, read_list, wire};
 
 flags! {
-    /// Arrays that follow a program's description, `enum bpf_prog_info_array` of tools/perf/util/bpf-utils.h.
+    /// Arrays that follow a program's description, `enum bpf_prog_info_array` of
+    /// tools/perf/util/bpf-utils.h.
     pub struct BpfArraySet: u64 {
         since "5.1" {
         0 JITED_INSNS "JITED_INSNS", 1 XLATED_INSNS "XLATED_INSNS", 2 MAP_IDS "MAP_IDS", 3 JITED_KSYMS "JITED_KSYMS",
@@ -31,8 +32,9 @@ bitfield! {
 }
 
 wire! {
-    /// `struct bpf_prog_info` of include/uapi/linux/bpf.h: initially 208 bytes, 216 since 5.12, 224 since 5.16, 232
-    /// since 6.0. Instead of pointers to arrays it contains their offsets in the data that follows.
+    /// `struct bpf_prog_info` of include/uapi/linux/bpf.h: initially 208 bytes, 216 since 5.12, 224
+    /// since 5.16, 232 since 6.0. Instead of pointers to arrays it contains their offsets in the
+    /// data that follows.
     pub struct BpfProgInfo(layout) {
         /// Program type, `enum bpf_prog_type`.
         pub kind: u32,
@@ -127,10 +129,11 @@ impl BpfProgInfo {
     /// Size in bytes of the oldest known form.
     const MIN_SIZE: u32 = 208;
 
-    /// Returns the number of elements of each array in `arrays` and the number of padding bytes after it. Returns
-    /// `None` unless the arrays fill `data_len` bytes in the only unambiguous way: in order, each at the offset in the
-    /// description, with elements of known size. perf 6 pads each array to a multiple of 8 bytes, earlier versions pad
-    /// only the last one. (perf queries the kernel twice, for the sizes and for the arrays; a program may change in
+    /// Returns the number of elements of each array in `arrays` and the number of padding bytes
+    /// after it. Returns `None` unless the arrays fill `data_len` bytes in the only unambiguous
+    /// way: in order, each at the offset in the description, with elements of known size. perf 6
+    /// pads each array to a multiple of 8 bytes, earlier versions pad only the last one. (perf
+    /// queries the kernel twice, for the sizes and for the arrays; a program may change in
     /// between.)
     fn spans(&self, arrays: BpfArraySet, data_len: u32) -> Option<BpfSpans> {
         let slots = [
@@ -139,9 +142,24 @@ impl BpfProgInfo {
             (self.map_ids, self.nr_map_ids, 4, 4),
             (self.jited_ksyms, self.nr_jited_ksyms, 8, 8),
             (self.jited_func_lens, self.nr_jited_func_lens, 4, 4),
-            (self.func_info, self.nr_func_info, self.func_info_rec_size, 8),
-            (self.line_info, self.nr_line_info, self.line_info_rec_size, 16),
-            (self.jited_line_info, self.nr_jited_line_info, self.jited_line_info_rec_size, 8),
+            (
+                self.func_info,
+                self.nr_func_info,
+                self.func_info_rec_size,
+                8,
+            ),
+            (
+                self.line_info,
+                self.nr_line_info,
+                self.line_info_rec_size,
+                16,
+            ),
+            (
+                self.jited_line_info,
+                self.nr_jited_line_info,
+                self.jited_line_info_rec_size,
+                8,
+            ),
             (self.prog_tags, self.nr_prog_tags, 8, 8),
         ];
         let mut spans = BpfSpans::default();
@@ -161,7 +179,10 @@ impl BpfProgInfo {
             if !arrays.has(BpfArraySet(1 << bit)) {
                 continue;
             }
-            let span = span.insert(BpfSpan { count: u64::from(count), filling: 0 });
+            let span = span.insert(BpfSpan {
+                count: u64::from(count),
+                filling: 0,
+            });
             if count > 0 {
                 if size != known_size {
                     return None;
@@ -188,7 +209,11 @@ pub enum BpfInfo {
 impl BinRead for BpfInfo {
     /// Size of the description in bytes.
     type Args<'a> = (u32,);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len,): (u32,)) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (len,): (u32,),
+    ) -> BinResult<Self> {
         if len < BpfProgInfo::MIN_SIZE {
             return read_list(reader, endian, u64::from(len)).map(BpfInfo::Opaque);
         }
@@ -199,7 +224,12 @@ impl BinRead for BpfInfo {
 
 impl BinWrite for BpfInfo {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         match self {
             BpfInfo::Known(info) => info.write_options(writer, endian, ()),
             BpfInfo::Opaque(bytes) => Ok(writer.write_all(bytes)?),
@@ -208,11 +238,26 @@ impl BinWrite for BpfInfo {
 }
 
 impl FromValues for BpfInfo {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (len,): (u32,)) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        (len,): (u32,),
+    ) -> Self {
         if len < BpfProgInfo::MIN_SIZE {
-            return BpfInfo::Opaque(u8::many_from_values(values, name, style, Some(u64::from(len))));
+            return BpfInfo::Opaque(u8::many_from_values(
+                values,
+                name,
+                style,
+                Some(u64::from(len)),
+            ));
         }
-        let Bounded(info) = FromValues::from_values(values, name, style, (u64::from(len), DecodeContext::default()));
+        let Bounded(info) = FromValues::from_values(
+            values,
+            name,
+            style,
+            (u64::from(len), DecodeContext::default()),
+        );
         BpfInfo::Known(Box::new(info))
     }
 }
@@ -237,7 +282,11 @@ pub struct Padded<T> {
 
 impl<T: Element> BinRead for Padded<T> {
     type Args<'a> = (BpfSpan,);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (span,): (BpfSpan,)) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (span,): (BpfSpan,),
+    ) -> BinResult<Self> {
         let items = read_list(reader, endian, span.count)?;
         let padding = read_list(reader, endian, span.filling)?;
         Ok(Padded { items, padding })
@@ -246,17 +295,30 @@ impl<T: Element> BinRead for Padded<T> {
 
 impl<T: Element> BinWrite for Padded<T> {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         T::write_many(&self.items, writer, endian)?;
         Ok(writer.write_all(&self.padding)?)
     }
 }
 
 impl<T: Element> FromValues for Padded<T> {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (span,): (BpfSpan,)) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        (span,): (BpfSpan,),
+    ) -> Self {
         let items = T::many_from_values(values, name, style, Some(span.count));
         // Less than 8.
-        Padded { items, padding: vec![0; usize::try_from(span.filling).unwrap_or(0)] }
+        Padded {
+            items,
+            padding: vec![0; usize::try_from(span.filling).unwrap_or(0)],
+        }
     }
 }
 
@@ -310,7 +372,10 @@ pub struct BpfSpans([Option<BpfSpan>; 9]);
 
 impl BpfSpans {
     fn get(&self, array: BpfArraySet) -> Option<BpfSpan> {
-        self.0.get(usize::try_from(array.0.trailing_zeros()).ok()?).copied().flatten()
+        self.0
+            .get(usize::try_from(array.0.trailing_zeros()).ok()?)
+            .copied()
+            .flatten()
     }
 
     fn has(&self, array: BpfArraySet) -> bool {
@@ -328,7 +393,8 @@ wire! {
         /// Machine code.
         #[br(if(spans.has(BpfArraySet::JITED_INSNS)), args(spans.of(BpfArraySet::JITED_INSNS)))]
         pub jited_insns: Option<Padded<u8>>,
-        /// BPF code: `struct bpf_insn`, whose numbers and bit-fields keep the byte order of the recording machine.
+        /// BPF code: `struct bpf_insn`, whose numbers and bit-fields keep the byte order of the
+        /// recording machine.
         #[br(if(spans.has(BpfArraySet::XLATED_INSNS)), args(spans.of(BpfArraySet::XLATED_INSNS)))]
         pub xlated_insns: Option<Padded<u8>>,
         /// IDs of the maps used by the program.
@@ -368,11 +434,14 @@ pub enum BpfData {
 impl BinRead for BpfData {
     /// Size in bytes, and the length of each array if known.
     type Args<'a> = (u32, Option<BpfSpans>);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (len, spans): Self::Args<'_>) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (len, spans): Self::Args<'_>,
+    ) -> BinResult<Self> {
         match spans {
-            Some(spans) => {
-                BpfArrays::read_options(reader, endian, spans).map(|arrays| BpfData::Arrays(Box::new(arrays)))
-            }
+            Some(spans) => BpfArrays::read_options(reader, endian, spans)
+                .map(|arrays| BpfData::Arrays(Box::new(arrays))),
             None => read_list(reader, endian, u64::from(len)).map(BpfData::Opaque),
         }
     }
@@ -380,7 +449,12 @@ impl BinRead for BpfData {
 
 impl BinWrite for BpfData {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         match self {
             BpfData::Arrays(arrays) => arrays.write_options(writer, endian, ()),
             BpfData::Opaque(bytes) => Ok(writer.write_all(bytes)?),
@@ -389,10 +463,22 @@ impl BinWrite for BpfData {
 }
 
 impl FromValues for BpfData {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (len, spans): Self::Args<'_>) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        (len, spans): Self::Args<'_>,
+    ) -> Self {
         match spans {
-            Some(spans) => BpfData::Arrays(Box::new(BpfArrays::from_values(values, name, style, spans))),
-            None => BpfData::Opaque(u8::many_from_values(values, name, style, Some(u64::from(len)))),
+            Some(spans) => {
+                BpfData::Arrays(Box::new(BpfArrays::from_values(values, name, style, spans)))
+            }
+            None => BpfData::Opaque(u8::many_from_values(
+                values,
+                name,
+                style,
+                Some(u64::from(len)),
+            )),
         }
     }
 }
@@ -434,8 +520,8 @@ impl BpfInfo {
 }
 
 wire! {
-    /// Types of a BPF program, of the kernel or of a module. They contain their own byte order in the first two bytes,
-    /// the number 0xeb9f.
+    /// Types of a BPF program, of the kernel or of a module. They contain their own byte order in
+    /// the first two bytes, the number 0xeb9f.
     pub struct Btf {
         /// BTF ID.
         pub id: u32,

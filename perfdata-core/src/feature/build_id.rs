@@ -23,17 +23,23 @@ wire! {
 }
 
 impl BuildIdEntry {
-    /// Returns an entry for `build_id` in the form of perf 6.12: the name is padded to 8, 16, … bytes. Returns `None`
-    /// if the name is too long for an entry. `misc` is the word of the record header, of which perf uses only the CPU
-    /// mode and the flag for a valid build ID size.
+    /// Returns an entry for `build_id` in the form of perf 6.12: the name is padded to 8, 16, …
+    /// bytes. Returns `None` if the name is too long for an entry. `misc` is the word of the record
+    /// header, of which perf uses only the CPU mode and the flag for a valid build ID size.
     pub fn new(misc: u16, build_id: BuildId) -> Option<Self> {
         let filename = Text::padded(build_id.filename.text(), 8);
-        Self::of_record(misc, BuildId { filename, ..build_id })
+        Self::of_record(
+            misc,
+            BuildId {
+                filename,
+                ..build_id
+            },
+        )
     }
 
-    /// Returns the entry that corresponds to a HEADER_BUILD_ID record of a pipe. The padding of the name is kept,
-    /// rounded down to a multiple of 8 bytes (before 6.12, a multiple of 64). Returns `None` if the name is too long
-    /// for an entry.
+    /// Returns the entry that corresponds to a HEADER_BUILD_ID record of a pipe. The padding of the
+    /// name is kept, rounded down to a multiple of 8 bytes (before 6.12, a multiple of 64). Returns
+    /// `None` if the name is too long for an entry.
     pub fn of_record(misc: u16, mut build_id: BuildId) -> Option<Self> {
         let Text(name) = &mut build_id.filename;
         let needed = until_nul(name).len().saturating_add(1);
@@ -42,15 +48,26 @@ impl BuildIdEntry {
         let mut size = WireSize(RecordHeader::SIZE);
         build_id.describe("", Style::Plain, &mut size);
         let size = u16::try_from(size.0).ok()?;
-        Some(BuildIdEntry { header: RecordHeader { kind: RecordType(0), misc, size }, build_id: Bounded(build_id) })
+        Some(BuildIdEntry {
+            header: RecordHeader {
+                kind: RecordType(0),
+                misc,
+                size,
+            },
+            build_id: Bounded(build_id),
+        })
     }
 
-    /// Returns the HEADER_BUILD_ID record for a pipe that corresponds to this entry. perf 7.2 requires a record size
-    /// that is a multiple of 8, so the field of the name is 4 bytes longer than in a section.
+    /// Returns the HEADER_BUILD_ID record for a pipe that corresponds to this entry. perf 7.2
+    /// requires a record size that is a multiple of 8, so the field of the name is 4 bytes longer
+    /// than in a section.
     pub fn to_record(&self) -> Record {
         let RecordHeader { misc, .. } = self.header;
         let mut build_id = BuildId::clone(&self.build_id);
-        let is_guest = matches!(CpuMode::of(misc), CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER);
+        let is_guest = matches!(
+            CpuMode::of(misc),
+            CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER
+        );
         build_id.pid = Some(build_id.pid.unwrap_or(if is_guest { 0 } else { -1 }));
         let Text(name) = &mut build_id.filename;
         let without_name = BuildIdEntry::FIXED;
@@ -58,7 +75,13 @@ impl BuildIdEntry {
         let whole = without_name.saturating_add(needed).next_multiple_of(8);
         name.resize(whole.saturating_sub(without_name), 0);
         let body = Body::HeaderBuildId(build_id);
-        Record { kind: RecordType::HEADER_BUILD_ID, misc, body, tail: Vec::new(), sample_id: None }
+        Record {
+            kind: RecordType::HEADER_BUILD_ID,
+            misc,
+            body,
+            tail: Vec::new(),
+            sample_id: None,
+        }
     }
 
     /// Bytes in front of the name.
@@ -72,31 +95,56 @@ pub struct BuildIds(pub Vec<BuildIdEntry>);
 impl Wire for BuildIds {
     const NAME: &'static str = "BuildIds";
 
-    /// Before 2.6.35, entries had no process ID. Nothing marks this form, but if the kernel's entry is read as if it
-    /// had a process ID, its name lacks the first four letters.
-    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: DecodeContext) -> BinResult<Self> {
+    /// Before 2.6.35, entries had no process ID. Nothing marks this form, but if the kernel's entry
+    /// is read as if it had a process ID, its name lacks the first four letters.
+    fn read_wire(
+        reader: &mut Cursor<&[u8]>,
+        endian: Endian,
+        layout: DecodeContext,
+    ) -> BinResult<Self> {
         let start = reader.position();
         let mut read = |build_id_without_pid| {
             reader.set_position(start);
-            let layout = DecodeContext { build_id_without_pid, ..layout };
-            ContextToEnd::<BuildIdEntry>::read_options(reader, endian, (RecordHeader::SIZE as u64, layout))
+            let layout = DecodeContext {
+                build_id_without_pid,
+                ..layout
+            };
+            ContextToEnd::<BuildIdEntry>::read_options(
+                reader,
+                endian,
+                (RecordHeader::SIZE as u64, layout),
+            )
         };
         let entries = read(false)?;
-        let shifted = entries.iter().any(|entry| entry.build_id.filename.text() == b"nel.kallsyms]");
+        let shifted = entries
+            .iter()
+            .any(|entry| entry.build_id.filename.text() == b"nel.kallsyms]");
         let ContextToEnd(entries) = if shifted { read(true)? } else { entries };
         Ok(BuildIds(entries))
     }
 
-    fn wire_from_values(values: &mut dyn Values, layout: DecodeContext, name: &'static str) -> Self {
-        let entry = |values: &mut dyn Values| BuildIdEntry::from_values(values, "", Style::Plain, layout);
+    fn wire_from_values(
+        values: &mut dyn Values,
+        layout: DecodeContext,
+        name: &'static str,
+    ) -> Self {
+        let entry =
+            |values: &mut dyn Values| BuildIdEntry::from_values(values, "", Style::Plain, layout);
         BuildIds(list_of(values, name, None, entry))
     }
 }
 
 impl BinWrite for BuildIds {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
-        self.0.iter().try_for_each(|entry| entry.write_options(writer, endian, ()))
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
+        self.0
+            .iter()
+            .try_for_each(|entry| entry.write_options(writer, endian, ()))
     }
 }
 

@@ -4,8 +4,8 @@ use crate::codes::codes;
 use crate::wire::wire;
 
 wire! {
-    /// Times of the first and the last sample. Both are 0 in a recorded pipe, because perf writes the section before
-    /// any sample.
+    /// Times of the first and the last sample. Both are 0 in a recorded pipe, because perf writes
+    /// the section before any sample.
     pub struct SampleTime {
         /// Nanoseconds on the recording's clock.
         pub first: u64 as Time,

@@ -12,7 +12,8 @@ codes! {
 }
 
 wire! {
-    /// Parameters of the COMPRESSED and COMPRESSED2 records. perf stat also writes this section, filled with zeros.
+    /// Parameters of the COMPRESSED and COMPRESSED2 records. perf stat also writes this section,
+    /// filled with zeros.
     pub struct Compression {
         /// Version of the section: 0.
         pub version: u32,

@@ -49,10 +49,15 @@ impl EventDescs {
         places
     }
 
-    /// Returns the entry of the event at index `at` of a recording: the entry at the same index, unless its IDs belong
-    /// to another event; otherwise the first entry whose first ID is an ID of the event.
-    /// [`by_first_id`](Self::by_first_id) returns the map for this search.
-    pub fn of_event(&self, by_first_id: &HashMap<u64, usize>, events: &Events, at: usize) -> Option<&EventDesc> {
+    /// Returns the entry of the event at index `at` of a recording: the entry at the same index,
+    /// unless its IDs belong to another event; otherwise the first entry whose first ID is an ID of
+    /// the event. [`by_first_id`](Self::by_first_id) returns the map for this search.
+    pub fn of_event(
+        &self,
+        by_first_id: &HashMap<u64, usize>,
+        events: &Events,
+        at: usize,
+    ) -> Option<&EventDesc> {
         let event = events.get(at)?;
         let is_owner = |id: &u64| events.of_id_strict(*id) == Some(at);
         let is_its = |desc: &&EventDesc| match (desc.ids.first(), event.ids.first()) {
@@ -60,13 +65,17 @@ impl EventDescs {
             _ => true,
         };
         self.events.get(at).filter(is_its).or_else(|| {
-            let places = event.ids.iter().filter(|&id| is_owner(id)).filter_map(|id| by_first_id.get(id));
+            let places = event
+                .ids
+                .iter()
+                .filter(|&id| is_owner(id))
+                .filter_map(|id| by_first_id.get(id));
             self.events.get(*places.min()?)
         })
     }
 
-    /// Returns the section for events with these attributes, names and IDs; `None` if the attributes differ in size or
-    /// there are too many.
+    /// Returns the section for events with these attributes, names and IDs; `None` if the
+    /// attributes differ in size or there are too many.
     pub fn new(events: Vec<(Attr, HeaderString, Vec<u64>)>) -> Option<Self> {
         let size = |attr: &Attr| {
             let mut size = WireSize::default();
@@ -78,9 +87,18 @@ impl EventDescs {
         let events = events.into_iter().map(|(attr, name, ids)| {
             let same_size = size(&attr) == Some(attr_size);
             let nr_ids = u32::try_from(ids.len()).ok()?;
-            same_size.then_some(EventDesc { attr: Bounded(attr), nr_ids, name, ids: List(ids) })
+            same_size.then_some(EventDesc {
+                attr: Bounded(attr),
+                nr_ids,
+                name,
+                ids: List(ids),
+            })
         });
-        Some(EventDescs { nr, attr_size, events: ContextList(events.collect::<Option<_>>()?) })
+        Some(EventDescs {
+            nr,
+            attr_size,
+            events: ContextList(events.collect::<Option<_>>()?),
+        })
     }
 }
 

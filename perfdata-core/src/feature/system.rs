@@ -9,7 +9,8 @@ wire! {
 }
 
 wire! {
-    /// Number of CPUs. perf before 4.4 swapped the two numbers in its output; the file format did not change.
+    /// Number of CPUs. perf before 4.4 swapped the two numbers in its output; the file format did
+    /// not change.
     pub struct NrCpus {
         /// Number of possible CPUs: the highest number of a present CPU plus 1.
         pub available: u32,

@@ -25,8 +25,9 @@ pub struct FeatureInfo {
     pub from_pipe: bool,
 }
 
-/// Generates the number, the value enum and all dispatch from one line per feature. `pipe` is `yes` if perf writes the
-/// feature as a HEADER_FEATURE record, `taken` if perf only reads it from such a record, otherwise `no`.
+/// Generates the number, the value enum and all dispatch from one line per feature. `pipe` is `yes`
+/// if perf writes the feature as a HEADER_FEATURE record, `taken` if perf only reads it from such a
+/// record, otherwise `no`.
 macro_rules! features {
     (@sent yes) => { true };
     (@sent $other:ident) => { false };
@@ -54,7 +55,8 @@ macro_rules! features {
         #[non_exhaustive]
         pub enum Feature {
             $($(#[$meta])* #[doc = concat!("Feature ", stringify!($number), ", since perf ", $since, ".")] $variant($value),)*
-            /// A section without any bytes for a feature that should have some: perf had nothing to write.
+            /// A section without any bytes for a feature that should have some: perf had nothing to
+            /// write.
             Empty,
             /// A feature that this version of the library does not know.
             Unknown(Vec<u8>),
@@ -70,7 +72,8 @@ macro_rules! features {
                 .or_else(|e| if bytes.is_empty() { Ok((Feature::Empty, 0)) } else { Err(id.blame(e)) })
             }
 
-            /// Makes the section of feature `id` from the values of its fields; nothing for a feature that is not known.
+            /// Makes the section of feature `id` from the values of its fields; nothing for a
+            /// feature that is not known.
             pub(super) fn from_values(id: FeatureId, values: &mut dyn Values, layout: DecodeContext) -> Option<Self> {
                 match id.0 {
                     $($number => Some(Feature::$variant(<$value>::wire_from_values(values, layout, ""))),)*
@@ -135,7 +138,8 @@ features! {
     16 PMU_MAPPINGS PmuMappings(Counted<u32, PmuMapping>) since "3.7" pipe yes,
     /// Groups of events (`write_group_desc`).
     17 GROUP_DESC GroupDescs(Counted<u32, GroupDesc>) since "3.9" pipe yes,
-    /// Offsets of the AUXTRACE records in the file (`write_auxtrace`; util/auxtrace.c, `auxtrace_index__write`).
+    /// Offsets of the AUXTRACE records in the file (`write_auxtrace`; util/auxtrace.c,
+    /// `auxtrace_index__write`).
     18 AUXTRACE AuxtraceIndex(Counted<u64, AuxtraceIndexEntry>) since "4.2" pipe no,
     /// Flag: the data section contains STAT records (`write_stat`).
     19 STAT Stat(Flag) since "4.5" pipe no,
@@ -147,7 +151,8 @@ features! {
     22 MEM_TOPOLOGY MemTopology(MemTopology) since "4.17" pipe yes,
     /// Resolution in nanoseconds of the clock selected by `record -k` (`write_clockid`).
     23 CLOCKID ClockResolution(u64) since "4.20" pipe yes,
-    /// Format of the directory that contains the recording: 1 with `data.N` files (`write_dir_format`).
+    /// Format of the directory that contains the recording: 1 with `data.N` files
+    /// (`write_dir_format`).
     24 DIR_FORMAT DirFormat(u64) since "5.1" pipe no,
     /// BPF programs loaded during the recording (`write_bpf_prog_info`).
     25 BPF_PROG_INFO BpfProgInfo(Counted<u32, BpfProgram>) since "5.1" pipe yes,
@@ -161,7 +166,8 @@ features! {
     29 CLOCK_DATA ClockData(ClockData) since "5.9" pipe yes,
     /// Which CPUs belong to which core PMU of a hybrid processor (`write_hybrid_topology`).
     30 HYBRID_TOPOLOGY HybridTopology(Counted<u32, HybridPmu>) since "5.14" pipe taken,
-    /// Capabilities of PMUs: the core PMUs of a hybrid processor, since 5.19 all PMUs (`write_pmu_caps`).
+    /// Capabilities of PMUs: the core PMUs of a hybrid processor, since 5.19 all PMUs
+    /// (`write_pmu_caps`).
     31 PMU_CAPS PmuCaps(Counted<u32, PmuCaps>) since "5.14" pipe yes,
     /// Scheduler domains of each CPU (`write_cpu_domain_info`).
     32 CPU_DOMAIN_INFO CpuDomainInfo(CpuDomainInfo) since "7.0" pipe yes,
@@ -171,7 +177,10 @@ features! {
     34 CLN_SIZE CacheLineSize(u32) since "7.0" pipe yes,
 }
 
-const _: () = assert!(ascends(TABLE), "features are looked up by halving the table");
+const _: () = assert!(
+    ascends(TABLE),
+    "features are looked up by halving the table"
+);
 
 /// Whether each line has a higher number than the one before it.
 const fn ascends(mut table: &[FeatureInfo]) -> bool {

@@ -6,18 +6,24 @@ use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::describe::{Describe, Style, Visitor};
 use crate::values::{FromValues, Values};
-use crate::wire::{ContextList, ContextToEnd, Counted, HeaderString, List, elements, remaining, wire};
+use crate::wire::{
+    ContextList, ContextToEnd, Counted, HeaderString, List, elements, remaining, wire,
+};
 
-/// A part that only newer forms of the section contain. It is present if the section has at least as many further bytes
-/// as the part needs, which is more than padding takes.
+/// A part that only newer forms of the section contain. It is present if the section has at least
+/// as many further bytes as the part needs, which is more than padding takes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Newer<T>(pub Option<T>);
 
 impl<T: BinRead> BinRead for Newer<T> {
-    /// Minimum size of the part in bytes (`None`: unknown, so the part is not read), and the arguments of the part
-    /// itself.
+    /// Minimum size of the part in bytes (`None`: unknown, so the part is not read), and the
+    /// arguments of the part itself.
     type Args<'a> = (Option<u64>, T::Args<'a>);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (needed, args): Self::Args<'_>) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (needed, args): Self::Args<'_>,
+    ) -> BinResult<Self> {
         match needed {
             Some(needed) if needed <= remaining(reader)? => {
                 T::read_options(reader, endian, args).map(|part| Newer(Some(part)))
@@ -29,13 +35,23 @@ impl<T: BinRead> BinRead for Newer<T> {
 
 impl<T: for<'a> BinWrite<Args<'a> = ()>> BinWrite for Newer<T> {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         self.0.write_options(writer, endian, ())
     }
 }
 
 impl<T: FromValues> FromValues for Newer<T> {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (needed, args): Self::Args<'_>) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        (needed, args): Self::Args<'_>,
+    ) -> Self {
         let is_there = needed.is_some() && values.has(name);
         Newer(is_there.then(|| T::from_values(values, name, style, args)))
     }
@@ -69,8 +85,9 @@ wire! {
 }
 
 wire! {
-    /// Which CPUs share a package, a die or a core. Which parts are present depends only on the section's length and on
-    /// the number of CPUs from NRCPUS. Without that number, everything after the lists stays in the section's tail.
+    /// Which CPUs share a package, a die or a core. Which parts are present depends only on the
+    /// section's length and on the number of CPUs from NRCPUS. Without that number, everything
+    /// after the lists stays in the section's tail.
     pub struct CpuTopology(layout) {
         /// List of CPUs of each package: `0-3`.
         pub package_siblings: Counted<u32, HeaderString>,
@@ -86,9 +103,13 @@ wire! {
 }
 
 impl crate::decode_context::DecodeContext {
-    /// Returns the size in bytes of a part with `fixed` bytes and `each` bytes per CPU, if the number of CPUs is known.
+    /// Returns the size in bytes of a part with `fixed` bytes and `each` bytes per CPU, if the
+    /// number of CPUs is known.
     fn per_cpu(&self, fixed: u64, each: u64) -> Option<u64> {
-        (self.nr_cpus_available > 0).then(|| each.saturating_mul(self.nr_cpus_available.into()).saturating_add(fixed))
+        (self.nr_cpus_available > 0).then(|| {
+            each.saturating_mul(self.nr_cpus_available.into())
+                .saturating_add(fixed)
+        })
     }
 }
 
@@ -192,7 +213,8 @@ wire! {
 }
 
 wire! {
-    /// Scheduler domains of each CPU, as in /proc/schedstat. The section does not contain the number of CPUs.
+    /// Scheduler domains of each CPU, as in /proc/schedstat. The section does not contain the
+    /// number of CPUs.
     pub struct CpuDomainInfo {
         /// Version of the kernel's schedstat file.
         pub schedstat_version: u32,

@@ -1,8 +1,8 @@
-//! Tracing data: stored by trace-cmd and perf to decode the payload of tracepoints (tools/perf/util/trace-event-info.c,
-//! `tracing_data_get`; read by util/trace-event-read.c).
+//! Tracing data: stored by trace-cmd and perf to decode the payload of tracepoints
+//! (tools/perf/util/trace-event-info.c, `tracing_data_get`; read by util/trace-event-read.c).
 //!
-//! Its header contains its own byte order, which stays the same when the recording is converted to another byte order.
-//! Its length is not stored anywhere.
+//! Its header contains its own byte order, which stays the same when the recording is converted to
+//! another byte order. Its length is not stored anywhere.
 
 use std::borrow::Cow;
 use std::io::{Read, Seek, Write};
@@ -30,16 +30,30 @@ pub struct Word<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> BinRead for Word<N> {
     type Args<'a> = (&'static [u8; N],);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (expected,): Self::Args<'_>) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (expected,): Self::Args<'_>,
+    ) -> BinResult<Self> {
         let pos = reader.stream_position()?;
         let found = <[u8; N]>::read_options(reader, endian, ())?;
         let text = |bytes: &[u8]| format!("`{}`", bytes.escape_ascii());
-        if found == *expected { Ok(Word(found)) } else { Err(invalid(pos, text(&found), text(expected))) }
+        if found == *expected {
+            Ok(Word(found))
+        } else {
+            Err(invalid(pos, text(&found), text(expected)))
+        }
     }
 }
 
 fn invalid(pos: u64, found: String, expected: impl Into<Cow<'static, str>>) -> binrw::Error {
-    binrw::Error::Custom { pos, err: Box::new(WireError::Invalid { found, expected: expected.into() }) }
+    binrw::Error::Custom {
+        pos,
+        err: Box::new(WireError::Invalid {
+            found,
+            expected: expected.into(),
+        }),
+    }
 }
 
 impl<const N: usize> BinWrite for Word<N> {
@@ -50,9 +64,17 @@ impl<const N: usize> BinWrite for Word<N> {
 }
 
 impl<const N: usize> FromValues for Word<N> {
-    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (expected,): Self::Args<'_>) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        _: Style,
+        (expected,): Self::Args<'_>,
+    ) -> Self {
         if values.text(name, N) != until_nul(expected) {
-            values.refuse(format!("{name} is not {}", until_nul(expected).escape_ascii()));
+            values.refuse(format!(
+                "{name} is not {}",
+                until_nul(expected).escape_ascii()
+            ));
         }
         Word(*expected)
     }
@@ -91,7 +113,10 @@ impl TracingHeader {
 
     /// Returns whether command names follow at the end.
     fn has_saved_cmdlines(&self) -> bool {
-        self.version.to_string().parse::<f32>().is_ok_and(|version| version >= 0.6)
+        self.version
+            .to_string()
+            .parse::<f32>()
+            .is_ok_and(|version| version >= 0.6)
     }
 }
 
@@ -108,7 +133,12 @@ impl<C: Count> BinRead for File<C> {
 
 impl<C: Count> BinWrite for File<C> {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         self.0.write_options(writer, endian, ())
     }
 }
@@ -185,7 +215,11 @@ impl BinRead for TracingData {
         let Some(own) = header.endian() else {
             // The byte order precedes the size of a long.
             let pos = reader.stream_position()?.saturating_sub(2);
-            return Err(invalid(pos, format!("byte order {}", header.byte_order), "0 or 1"));
+            return Err(invalid(
+                pos,
+                format!("byte order {}", header.byte_order),
+                "0 or 1",
+            ));
         };
         let body = TracingBody::read_options(reader, own, header.has_saved_cmdlines())?;
         Ok(TracingData { header, body })
@@ -194,9 +228,15 @@ impl BinRead for TracingData {
 
 impl BinWrite for TracingData {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         self.header.write_options(writer, endian, ())?;
-        self.body.write_options(writer, self.header.endian().unwrap_or(endian), ())
+        self.body
+            .write_options(writer, self.header.endian().unwrap_or(endian), ())
     }
 }
 
@@ -221,7 +261,8 @@ impl Describe for TracingData {
 
 wire_plain!(TracingData);
 
-/// Returns the length in bytes of the tracing data at the start of `bytes`. Other bytes may follow it.
+/// Returns the length in bytes of the tracing data at the start of `bytes`. Other bytes may follow
+/// it.
 ///
 /// # Errors
 /// Fails if the tracing data is malformed or longer than `bytes`. Offsets are relative to `bytes`.

@@ -1,13 +1,15 @@
 //! The names in EVENT_DESC, and the EVENT_UPDATE records with the same names in a pipe.
 //!
-//! A record refers to its event by an ID. If there is only one event, it may have no ID: perf then uses ID 0 for the
-//! first event (tools/perf/util/evlist.c, evlist__id2evsel).
+//! A record refers to its event by an ID. If there is only one event, it may have no ID: perf then
+//! uses ID 0 for the first event (tools/perf/util/evlist.c, evlist__id2evsel).
 
 use std::collections::HashMap;
 
 use super::{ids_of, name_in};
 use crate::feature::{Feature, FeatureId, Section};
-use crate::record::{Body, EventUpdate, EventUpdateType, EventUpdateValue, RawRecord, Record, RecordType};
+use crate::record::{
+    Body, EventUpdate, EventUpdateType, EventUpdateValue, RawRecord, Record, RecordType,
+};
 use crate::recording::Recording;
 use crate::wire::Text;
 
@@ -23,16 +25,23 @@ impl DescribedNames {
     /// Returns the names in the EVENT_DESC section of `recording`.
     pub fn of(recording: &Recording) -> Self {
         let mut names = Self::default();
-        let Some(Ok(Section { value: Feature::EventDescs(descs), .. })) = recording.feature(FeatureId::EVENT_DESC)
+        let Some(Ok(Section {
+            value: Feature::EventDescs(descs),
+            ..
+        })) = recording.feature(FeatureId::EVENT_DESC)
         else {
             return names;
         };
         let by_first_id = descs.by_first_id();
         for (at, event) in recording.events.iter().enumerate() {
             let desc = descs.of_event(&by_first_id, &recording.events, at);
-            let name = desc.map(|desc| desc.name.text()).filter(|name| !name.is_empty());
+            let name = desc
+                .map(|desc| desc.name.text())
+                .filter(|name| !name.is_empty());
             if let (Some(first), Some(name)) = (ids_of(at, event).next(), name) {
-                names.by_id.extend(ids_of(at, event).map(|id| (id, names.list.len())));
+                names
+                    .by_id
+                    .extend(ids_of(at, event).map(|id| (id, names.list.len())));
                 names.list.push((first, name.to_vec()));
             }
         }
@@ -50,7 +59,8 @@ impl DescribedNames {
         name_in(record).is_some_and(|(id, name)| self.get(id) == Some(&name))
     }
 
-    /// Returns EVENT_UPDATE records with these names, in the form of perf. A name that is too long has no record.
+    /// Returns EVENT_UPDATE records with these names, in the form of perf. A name that is too long
+    /// has no record.
     pub fn records(&self, recording: &Recording) -> Vec<Vec<u8>> {
         /// perf reserves the size of the largest other content, plus the size of the name.
         const EXTRA: usize = 16;
@@ -58,9 +68,21 @@ impl DescribedNames {
             let Text(mut room) = Text::padded(name, 8);
             room.resize(room.len().saturating_add(EXTRA), 0);
             let update = EventUpdateValue::Name(Text(room));
-            let body = Body::EventUpdate(EventUpdate { kind: EventUpdateType::NAME, id: *id, update });
+            let body = Body::EventUpdate(EventUpdate {
+                kind: EventUpdateType::NAME,
+                id: *id,
+                update,
+            });
             let kind = RecordType::EVENT_UPDATE;
-            Record { kind, misc: 0, body, tail: Vec::new(), sample_id: None }.encode(recording.endian).ok()
+            Record {
+                kind,
+                misc: 0,
+                body,
+                tail: Vec::new(),
+                sample_id: None,
+            }
+            .encode(recording.endian)
+            .ok()
         };
         self.list.iter().filter_map(record).collect()
     }

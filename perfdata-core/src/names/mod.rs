@@ -1,7 +1,7 @@
 //! Names of events: the name in the recording, otherwise the name that perf would use.
 //!
-//! A file contains the names in its EVENT_DESC section. A pipe also has EVENT_UPDATE records. perf uses a name from the
-//! section only for an event that does not have a name yet.
+//! A file contains the names in its EVENT_DESC section. A pipe also has EVENT_UPDATE records. perf
+//! uses a name from the section only for an event that does not have a name yet.
 
 mod described;
 
@@ -19,13 +19,14 @@ use crate::recording::{Event, Recording};
 
 /// The names of a recording's events, indexed by their position in the list.
 ///
-/// Supports a recording that grows: the cost of an update depends only on the new items, and a name is composed only on
-/// request.
+/// Supports a recording that grows: the cost of an update depends only on the new items, and a name
+/// is composed only on request.
 #[derive(Debug, Clone, Default)]
 pub struct EventNames {
     /// The EVENT_DESC section, and the indexes of its entries by their first IDs.
     descs: Option<Arc<(EventDescs, HashMap<u64, usize>)>>,
-    /// Names from EVENT_DESC (`described`) and from EVENT_UPDATE records (`updated`), by event index.
+    /// Names from EVENT_DESC (`described`) and from EVENT_UPDATE records (`updated`), by event
+    /// index.
     described: HashMap<usize, Vec<u8>>,
     updated: HashMap<usize, Vec<u8>>,
     /// Names from EVENT_UPDATE records whose event is not known yet, by event ID.
@@ -63,14 +64,22 @@ impl EventNames {
 
     /// Updates the names from `recording`.
     pub fn update(&mut self, recording: &Recording) {
-        let Recording { events, event_types, .. } = recording;
+        let Recording {
+            events,
+            event_types,
+            ..
+        } = recording;
         if !std::mem::replace(&mut self.has_pmus, true) {
             self.pmus.clear();
-            if let Some(Ok(Section { value: Feature::PmuMappings(pmus), .. })) =
-                recording.feature(FeatureId::PMU_MAPPINGS)
+            if let Some(Ok(Section {
+                value: Feature::PmuMappings(pmus),
+                ..
+            })) = recording.feature(FeatureId::PMU_MAPPINGS)
             {
                 for pmu in pmus.into_inner() {
-                    self.pmus.entry(pmu.kind).or_insert_with(|| pmu.name.to_string());
+                    self.pmus
+                        .entry(pmu.kind)
+                        .or_insert_with(|| pmu.name.to_string());
                 }
             }
         }
@@ -78,7 +87,10 @@ impl EventNames {
         if !has_descs {
             self.described.clear();
             self.descs = match recording.feature(FeatureId::EVENT_DESC) {
-                Some(Ok(Section { value: Feature::EventDescs(descs), .. })) => {
+                Some(Ok(Section {
+                    value: Feature::EventDescs(descs),
+                    ..
+                })) => {
                     let by_first_id = descs.by_first_id();
                     Some(Arc::new((descs, by_first_id)))
                 }
@@ -88,12 +100,15 @@ impl EventNames {
         if let Some((descs, by_first_id)) = self.descs.as_deref() {
             for at in if has_descs { self.known.0 } else { 0 }..events.len() {
                 let desc = descs.of_event(by_first_id, events, at);
-                self.described.extend(desc.map(|desc| (at, desc.name.text().to_vec())));
+                self.described
+                    .extend(desc.map(|desc| (at, desc.name.text().to_vec())));
             }
         }
         if !self.early.is_empty() {
             for (at, event) in events.iter().enumerate().skip(self.known.0) {
-                let early = ids_of(at, event).filter_map(|id| self.early.remove(id)).last();
+                let early = ids_of(at, event)
+                    .filter_map(|id| self.early.remove(id))
+                    .last();
                 self.updated.extend(early.map(|name| (at, name)));
             }
         }
@@ -106,23 +121,29 @@ impl EventNames {
         }
         for known in event_types.iter().skip(self.known.1) {
             let name = self.types.entry(known.event_id);
-            name.and_modify(|name| *name = None).or_insert_with(|| Some(known.name.text().to_vec()));
+            name.and_modify(|name| *name = None)
+                .or_insert_with(|| Some(known.name.text().to_vec()));
         }
         self.known = (events.len(), event_types.len());
     }
 
-    /// Returns the name of the event at `at` in the list of `recording`, as of the last [`update`](Self::update).
+    /// Returns the name of the event at `at` in the list of `recording`, as of the last
+    /// [`update`](Self::update).
     pub fn get(&self, recording: &Recording, at: usize) -> Option<Cow<'_, [u8]>> {
         let Event { attr, .. } = recording.events.get(at)?;
-        // perf always uses a name from a record, and a name from the section only if the event does not have one.
+        // perf always uses a name from a record, and a name from the section only if the event does
+        // not have one.
         let told = self.updated.get(&at).or_else(|| self.described.get(&at));
         let told = told.or_else(|| self.types.get(&attr.config)?.as_ref());
-        Some(told.map_or_else(|| made_up(attr, self.pmus.get(&attr.kind.0)), |name| Cow::Borrowed(name)))
+        Some(told.map_or_else(
+            || made_up(attr, self.pmus.get(&attr.kind.0)),
+            |name| Cow::Borrowed(name),
+        ))
     }
 }
 
-/// Returns a name for an event that the recording does not name: perf's name for hardware and software events,
-/// otherwise the event in the syntax of perf's command line.
+/// Returns a name for an event that the recording does not name: perf's name for hardware and
+/// software events, otherwise the event in the syntax of perf's command line.
 fn made_up(attr: &Attr, pmu: Option<&String>) -> Cow<'static, [u8]> {
     let known = match attr.kind {
         EventType::HARDWARE => HardwareEvent(attr.config).name(),
@@ -141,7 +162,8 @@ pub fn ids_of(at: usize, event: &Event) -> impl Iterator<Item = u64> {
     event.ids.iter().copied().chain((at == 0).then_some(0))
 }
 
-/// Names by event IDs. Their total size is limited, because a stream may name events that it does not contain.
+/// Names by event IDs. Their total size is limited, because a stream may name events that it does
+/// not contain.
 #[derive(Debug, Clone, Default)]
 pub struct NamesById {
     names: HashMap<u64, Vec<u8>>,
@@ -189,9 +211,11 @@ pub fn name_in(record: &RawRecord<'_>) -> Option<(u64, Vec<u8>)> {
         return None;
     }
     match Record::decode(record, &DecodeContext::default()).ok()?.body {
-        Body::EventUpdate(EventUpdate { id, update: EventUpdateValue::Name(name), .. }) => {
-            Some((id, name.text().to_vec()))
-        }
+        Body::EventUpdate(EventUpdate {
+            id,
+            update: EventUpdateValue::Name(name),
+            ..
+        }) => Some((id, name.text().to_vec())),
         _ => None,
     }
 }
@@ -206,10 +230,16 @@ mod tests {
     /// Returns a recording with one event, which EVENT_DESC calls `name`.
     fn described(name: &[u8]) -> Recording {
         let mut recording = Recording::new(Endian::Little);
-        let descs = EventDescs::new(vec![(Attr::default(), HeaderString::new(name), vec![7])]).expect("one event");
+        let descs = EventDescs::new(vec![(Attr::default(), HeaderString::new(name), vec![7])])
+            .expect("one event");
         let section = descs.encode(Endian::Little).expect("it can be written");
         recording.features.insert(FeatureId::EVENT_DESC, section);
-        recording.events = [Event { attr: Attr::default(), ids: vec![7] }].into_iter().collect();
+        recording.events = [Event {
+            attr: Attr::default(),
+            ids: vec![7],
+        }]
+        .into_iter()
+        .collect();
         recording
     }
 
@@ -220,25 +250,49 @@ mod tests {
         names.update(&recording);
         assert_eq!(names.get(&recording, 0).as_deref(), Some(&b"cycles"[..]));
         let update = EventUpdateValue::Name(Text::padded(b"cycles of mine", 8));
-        let body = Body::EventUpdate(EventUpdate { kind: EventUpdateType::NAME, id: 7, update });
+        let body = Body::EventUpdate(EventUpdate {
+            kind: EventUpdateType::NAME,
+            id: 7,
+            update,
+        });
         let kind = RecordType::EVENT_UPDATE;
-        let update = Record { kind, misc: 0, body, tail: Vec::new(), sample_id: None }.encode(Endian::Little);
-        names.see(&RawRecord::first(&update.expect("it can be written"), Endian::Little, 0).expect("a record"));
+        let update = Record {
+            kind,
+            misc: 0,
+            body,
+            tail: Vec::new(),
+            sample_id: None,
+        }
+        .encode(Endian::Little);
+        names.see(
+            &RawRecord::first(&update.expect("it can be written"), Endian::Little, 0)
+                .expect("a record"),
+        );
         names.update(&recording);
-        assert_eq!(names.get(&recording, 0).as_deref(), Some(&b"cycles of mine"[..]));
+        assert_eq!(
+            names.get(&recording, 0).as_deref(),
+            Some(&b"cycles of mine"[..])
+        );
     }
 
     #[test]
     fn names_of_events_that_come_later_are_found() {
         let attr = Attr::default();
         let entry = |name: &str, id| (attr.clone(), HeaderString::new(name.as_bytes()), vec![id]);
-        let descs = EventDescs::new(vec![entry("a", 1), entry("b", 3), entry("c", 2)]).expect("alike");
+        let descs =
+            EventDescs::new(vec![entry("a", 1), entry("b", 3), entry("c", 2)]).expect("alike");
         let mut recording = Recording::new(Endian::Little);
-        recording.features.insert(FeatureId::EVENT_DESC, descs.encode(Endian::Little).expect("it can be written"));
+        recording.features.insert(
+            FeatureId::EVENT_DESC,
+            descs.encode(Endian::Little).expect("it can be written"),
+        );
         let mut names = EventNames::default();
         for id in 1..=3 {
             names.update(&recording);
-            recording.events.push(Event { attr: attr.clone(), ids: vec![id] });
+            recording.events.push(Event {
+                attr: attr.clone(),
+                ids: vec![id],
+            });
         }
         names.update(&recording);
         let found: Vec<_> = (0..3).filter_map(|at| names.get(&recording, at)).collect();

@@ -12,11 +12,13 @@ use crate::recording::{Events, Recording};
 
 /// The records of a recording in time order, including records inside compressed records.
 ///
-/// Records with the same time keep the order of the input. Records without a time (perf's own, and its records about
-/// the time before the recording) precede the records of their round. Payloads are skipped.
+/// Records with the same time keep the order of the input. Records without a time (perf's own, and
+/// its records about the time before the recording) precede the records of their round. Payloads
+/// are skipped.
 ///
-/// Memory is bounded: if rounds are missing, or longer than [`MOST`](Self::MOST) bytes, the older half of the buffered
-/// records is returned first. As in perf, its order is then correct only as far as it can be known at that time.
+/// Memory is bounded: if rounds are missing, or longer than [`MOST`](Self::MOST) bytes, the older
+/// half of the buffered records is returned first. As in perf, its order is then correct only as
+/// far as it can be known at that time.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,14 +49,21 @@ impl<S: RecordSource> ByTime<S> {
 
     /// Returns the records that `reader` has not yet returned.
     pub fn new(source: S) -> Self {
-        ByTime { source, zstd: None, rounds: OrderedEvents::new(Self::MOST), at_end: false }
+        ByTime {
+            source,
+            zstd: None,
+            rounds: OrderedEvents::new(Self::MOST),
+            at_end: false,
+        }
     }
 
-    /// Returns the next record, with the model as of the end of the record's round; `None` at the end.
+    /// Returns the next record, with the model as of the end of the record's round; `None` at the
+    /// end.
     ///
     /// # Errors
-    /// Fails if the input cannot be read or compressed records cannot be decompressed. If the recording is corrupt or
-    /// truncated, returns one error after the last readable record, and then `None`.
+    /// Fails if the input cannot be read or compressed records cannot be decompressed. If the
+    /// recording is corrupt or truncated, returns one error after the last readable record, and
+    /// then `None`.
     // Not an iterator: a record borrows from this.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
@@ -65,14 +74,20 @@ impl<S: RecordSource> ByTime<S> {
             self.fill()?;
         }
         let recording = self.source.recording();
-        let next = self.rounds.next().and_then(|(kept, at)| kept.get(at, recording.endian));
+        let next = self
+            .rounds
+            .next()
+            .and_then(|(kept, at)| kept.get(at, recording.endian));
         Ok(next.map(|record| RecordRef::new(record, recording)))
     }
 
     /// Returns again the record that [`next`](Self::next) returned last.
     pub fn current(&self) -> Option<RecordRef<'_>> {
         let recording = self.source.recording();
-        let record = self.rounds.current().and_then(|(kept, at)| kept.get(at, recording.endian))?;
+        let record = self
+            .rounds
+            .current()
+            .and_then(|(kept, at)| kept.get(at, recording.endian))?;
         Some(RecordRef::new(record, recording))
     }
 
@@ -84,13 +99,19 @@ impl<S: RecordSource> ByTime<S> {
     /// Returns why there are no more records although there should be, only once.
     fn damage(&mut self) -> Option<Error> {
         let rest = self.zstd.take().map_or(0, |zstd| zstd.pending() as u64);
-        let cut = (rest > 0).then(|| Error::truncated("compressed record stream", rest.saturating_add(1), rest));
+        let cut = (rest > 0)
+            .then(|| Error::truncated("compressed record stream", rest.saturating_add(1), rest));
         self.source.take_damage().or(cut)
     }
 
     /// Reads until there is a record, or to the end.
     fn fill(&mut self) -> Result<()> {
-        let ByTime { source, zstd, rounds, at_end } = self;
+        let ByTime {
+            source,
+            zstd,
+            rounds,
+            at_end,
+        } = self;
         rounds.settle();
         while !rounds.has_next() {
             let Some((chunk, recording)) = source.next_chunk()? else {
@@ -98,7 +119,9 @@ impl<S: RecordSource> ByTime<S> {
                 rounds.finish();
                 return Ok(());
             };
-            let Chunk::Records(batch) = chunk else { continue };
+            let Chunk::Records(batch) = chunk else {
+                continue;
+            };
             let mut kept = rounds.spare();
             kept.bytes.extend_from_slice(batch.bytes());
             rounds.add(kept);
@@ -110,14 +133,18 @@ impl<S: RecordSource> ByTime<S> {
                     };
                     inner.push(&record)?;
                     while let Some(record) = inner.next()? {
-                        let Some(kept) = rounds.last_mut() else { continue };
+                        let Some(kept) = rounds.last_mut() else {
+                            continue;
+                        };
                         let at = kept.push(&record);
                         rounds.wait(time(&record, &recording.events), at);
                     }
                     *zstd = Some(inner);
                     continue;
                 }
-                let Some(kept) = rounds.last_mut() else { continue };
+                let Some(kept) = rounds.last_mut() else {
+                    continue;
+                };
                 let at = kept.note(&record, &batch);
                 rounds.wait(time(&record, &recording.events), at);
                 if record.kind == RecordType::FINISHED_ROUND {
@@ -132,7 +159,10 @@ impl<S: RecordSource> ByTime<S> {
 
 /// Records without a time come as they stand.
 fn time(record: &RawRecord<'_>, events: &Events) -> u64 {
-    events.time(record).filter(|&time| is_known_time(time)).unwrap_or(0)
+    events
+        .time(record)
+        .filter(|&time| is_known_time(time))
+        .unwrap_or(0)
 }
 
 /// Records that wait for older ones.
@@ -156,15 +186,25 @@ impl Kept {
     fn push(&mut self, record: &RawRecord<'_>) -> usize {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record.bytes);
-        self.places.push(KeptRecord { offset: record.offset, start, len: record.bytes.len() });
+        self.places.push(KeptRecord {
+            offset: record.offset,
+            start,
+            len: record.bytes.len(),
+        });
         self.places.len().saturating_sub(1)
     }
 
-    /// Adds a record of `batch`, whose bytes are already at the start of `bytes`; returns the record's index.
+    /// Adds a record of `batch`, whose bytes are already at the start of `bytes`; returns the
+    /// record's index.
     #[inline]
     fn note(&mut self, record: &RawRecord<'_>, batch: &RecordBatch<'_>) -> usize {
-        let start = usize::try_from(record.offset.saturating_sub(batch.offset())).unwrap_or(usize::MAX);
-        self.places.push(KeptRecord { offset: record.offset, start, len: record.bytes.len() });
+        let start =
+            usize::try_from(record.offset.saturating_sub(batch.offset())).unwrap_or(usize::MAX);
+        self.places.push(KeptRecord {
+            offset: record.offset,
+            start,
+            len: record.bytes.len(),
+        });
         self.places.len().saturating_sub(1)
     }
 
@@ -180,13 +220,27 @@ impl Waiting for Kept {
     }
 
     fn weight(&self) -> usize {
-        self.places.len().saturating_mul(size_of::<KeptRecord>()).saturating_add(self.bytes.len())
+        self.places
+            .len()
+            .saturating_mul(size_of::<KeptRecord>())
+            .saturating_add(self.bytes.len())
     }
 
     fn push_from(&mut self, other: &Self, at: usize) {
-        let Some(place) = other.places.get(at) else { return };
-        let Some(bytes) = other.bytes.get(place.start..).and_then(|bytes| bytes.get(..place.len)) else { return };
-        self.places.push(KeptRecord { start: self.bytes.len(), ..*place });
+        let Some(place) = other.places.get(at) else {
+            return;
+        };
+        let Some(bytes) = other
+            .bytes
+            .get(place.start..)
+            .and_then(|bytes| bytes.get(..place.len))
+        else {
+            return;
+        };
+        self.places.push(KeptRecord {
+            start: self.bytes.len(),
+            ..*place
+        });
         self.bytes.extend_from_slice(bytes);
     }
 

@@ -1,8 +1,8 @@
 //! Decompression of compressed records (`perf record -z`).
 //!
-//! The compressed records of a recording contain the pieces of one zstd stream, which is never ended. A piece may
-//! decompress to parts of records, whose rest is in the next piece (tools/perf/util/session.c,
-//! perf_session__process_compressed_event).
+//! The compressed records of a recording contain the pieces of one zstd stream, which is never
+//! ended. A piece may decompress to parts of records, whose rest is in the next piece
+//! (tools/perf/util/session.c, perf_session__process_compressed_event).
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -20,8 +20,8 @@ use crate::read::zstd::{Step, Stream};
 use crate::record::{Compressed, Compressed2, RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
-/// Decompresses the compressed records of one stream, in order. Only one block of the decompressed data is in memory at
-/// a time, regardless of its size.
+/// Decompresses the compressed records of one stream, in order. Only one block of the decompressed
+/// data is in memory at a time, regardless of its size.
 pub struct Decompressor {
     decoder: Stream,
     endian: Endian,
@@ -47,11 +47,15 @@ pub struct Decompressor {
 
 impl std::fmt::Debug for Decompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decompressor").field("pending", &self.pending()).field("limit", &self.limit).finish()
+        f.debug_struct("Decompressor")
+            .field("pending", &self.pending())
+            .field("limit", &self.limit)
+            .finish()
     }
 }
 
-/// Size of the buffer for decompressed bytes: one block of zstd, and the part of a record before it.
+/// Size of the buffer for decompressed bytes: one block of zstd, and the part of a record before
+/// it.
 const BUFFER: usize = 192 << 10;
 
 /// The first bytes of a frame. A block cannot start with them: its size would exceed the maximum.
@@ -67,7 +71,10 @@ pub fn is_compressed(kind: RecordType) -> bool {
 
 /// Returns the compressed data in a record.
 fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
-    let layout = DecodeContext { len: raw.body().len() as u64, ..DecodeContext::default() };
+    let layout = DecodeContext {
+        len: raw.body().len() as u64,
+        ..DecodeContext::default()
+    };
     let data = match raw.kind {
         RecordType::COMPRESSED2 => raw.decode_body::<Compressed2>(layout)?.data,
         _ => raw.decode_body::<Compressed>(layout)?.data,
@@ -106,13 +113,15 @@ impl Decompressor {
         Self::new(recording.endian, Self::limits_of(recording))
     }
 
-    /// Returns the limits of a decoder for the stream of `recording`. If no maximum is set, it is the size of the
-    /// recorder's ring buffer.
+    /// Returns the limits of a decoder for the stream of `recording`. If no maximum is set, it is
+    /// the size of the recorder's ring buffer.
     pub fn limits_of(recording: &Recording) -> Limits {
         let mut limits = recording.limits;
         if limits.max_decompressed.is_none()
-            && let Some(Ok(Section { value: Feature::Compressed(params), .. })) =
-                recording.feature(FeatureId::COMPRESSED)
+            && let Some(Ok(Section {
+                value: Feature::Compressed(params),
+                ..
+            })) = recording.feature(FeatureId::COMPRESSED)
             && params.mmap_len > 0
         {
             limits.max_decompressed = Some(params.mmap_len.into());
@@ -120,8 +129,8 @@ impl Decompressor {
         limits
     }
 
-    /// Accepts the payload of `raw`, a compressed record. [`next`](Self::next) then returns the records in it, and must
-    /// be called until it returns `None`.
+    /// Accepts the payload of `raw`, a compressed record. [`next`](Self::next) then returns the
+    /// records in it, and must be called until it returns `None`.
     ///
     /// # Errors
     /// Fails if the record is too short for its payload.
@@ -137,8 +146,8 @@ impl Decompressor {
         Ok(())
     }
 
-    /// Returns whether the payload of `raw`, a compressed record, starts with a new frame, which does not need earlier
-    /// data.
+    /// Returns whether the payload of `raw`, a compressed record, starts with a new frame, which
+    /// does not need earlier data.
     ///
     /// # Errors
     /// Fails if the record is too short for its payload.
@@ -163,11 +172,12 @@ impl Decompressor {
         self.decoder.restart()
     }
 
-    /// Returns the next whole record of the stream. Its offset is that of the compressed record that completes it.
+    /// Returns the next whole record of the stream. Its offset is that of the compressed record
+    /// that completes it.
     ///
     /// # Errors
-    /// Fails if a payload is not zstd or decompresses to more than the limit, or if a record has a size below 8, is
-    /// itself compressed or has a payload.
+    /// Fails if a payload is not zstd or decompresses to more than the limit, or if a record has a
+    /// size below 8, is itself compressed or has a payload.
     // Not an iterator: a record borrows from the decoder.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<RawRecord<'_>>> {
@@ -181,7 +191,13 @@ impl Decompressor {
         if is_compressed(record.kind) || record.payload_len()? > 0 {
             let (kind, offset) = self.place;
             let found = format!("a compressed {} record", record.kind);
-            return Err(Error::invalid(format!("{kind} record"), "data", found, "records of the kernel").at(offset));
+            return Err(Error::invalid(
+                format!("{kind} record"),
+                "data",
+                found,
+                "records of the kernel",
+            )
+            .at(offset));
         }
         self.start += record.bytes.len();
         Ok(Some(record))
@@ -189,10 +205,12 @@ impl Decompressor {
 
     fn has_record(&self) -> bool {
         let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
-        RecordHeader::parse(bytes, self.endian).is_some_and(|header| usize::from(header.size) <= bytes.len())
+        RecordHeader::parse(bytes, self.endian)
+            .is_some_and(|header| usize::from(header.size) <= bytes.len())
     }
 
-    /// Decompresses more of the payload, as far as it fits into the buffer; returns false at the end of the payload.
+    /// Decompresses more of the payload, as far as it fits into the buffer; returns false at the
+    /// end of the payload.
     fn decode(&mut self) -> Result<bool> {
         if self.taken == self.input.len() && !self.held {
             return Ok(false);
@@ -203,7 +221,10 @@ impl Decompressor {
         let (kind, offset) = self.place;
         let fault = |problem| Error::new(format!("{kind} record"), problem).at(offset);
         let input = self.input.get(self.taken..).unwrap_or_default();
-        let Step { read, end, hint } = self.decoder.run(input, &mut self.buffer, self.end).map_err(fault)?;
+        let Step { read, end, hint } = self
+            .decoder
+            .run(input, &mut self.buffer, self.end)
+            .map_err(fault)?;
         self.taken += read;
         self.decoded += (end - self.end) as u64;
         self.end = end;
@@ -225,15 +246,22 @@ impl Decompressor {
 
     /// Removes and returns the decompressed bytes that are not yet a complete record.
     pub fn take_pending(&mut self) -> Vec<u8> {
-        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default().to_vec();
+        let bytes = self
+            .buffer
+            .get(self.start..self.end)
+            .unwrap_or_default()
+            .to_vec();
         self.start = self.end;
         bytes
     }
 
-    /// Classifies the decompressed bytes that are not a complete record, at the end of the stream; `None` if there are
-    /// none.
+    /// Classifies the decompressed bytes that are not a complete record, at the end of the stream;
+    /// `None` if there are none.
     pub fn tail(&self, recording: &Recording) -> Option<Tail> {
-        let bytes = self.buffer.get(self.start..self.end).filter(|bytes| !bytes.is_empty())?;
+        let bytes = self
+            .buffer
+            .get(self.start..self.end)
+            .filter(|bytes| !bytes.is_empty())?;
         Some(Tail::of(bytes, recording))
     }
 

@@ -1,5 +1,6 @@
-//! Reading directories: `data`, a recording in file mode, and with `perf record --threads` one file `data.N` per ring
-//! buffer that contains only records (tools/perf/util/session.c, __perf_session__process_dir_events).
+//! Reading directories: `data`, a recording in file mode, and with `perf record --threads` one file
+//! `data.N` per ring buffer that contains only records (tools/perf/util/session.c,
+//! __perf_session__process_dir_events).
 
 use std::io::Read;
 
@@ -26,7 +27,8 @@ pub struct DataFile<S> {
 const FILE_BLOCK: usize = 16 << 10;
 
 impl<S: Source> Merged<DataStream<SourceReader<S>>> {
-    /// Merges the records of `data` and `files`. `recording` is the metadata of `data`, whose records are at `place`.
+    /// Merges the records of `data` and `files`. `recording` is the metadata of `data`, whose
+    /// records are at `place`.
     ///
     /// # Errors
     /// Fails if a file cannot be read.
@@ -36,31 +38,43 @@ impl<S: Source> Merged<DataStream<SourceReader<S>>> {
         place: FileSection,
         files: Vec<DataFile<S>>,
     ) -> Result<Self> {
-        let whole = FileSection { offset: 0, size: u64::MAX };
+        let whole = FileSection {
+            offset: 0,
+            size: u64::MAX,
+        };
         let mut parts = vec![("data".into(), SourceReader::new(data, place), place.offset)];
-        parts.extend(files.into_iter().map(|file| (file.name, SourceReader::new(file.source, whole), 0)));
+        parts.extend(
+            files
+                .into_iter()
+                .map(|file| (file.name, SourceReader::new(file.source, whole), 0)),
+        );
         of_files(recording, parts, false)
     }
 }
 
 impl<S: Source> Merged<DataStream<Salvaged<S>>> {
-    /// Merges the plausible records of corrupt files: `parts` are the file names, the records, and the offset of the
-    /// first record.
+    /// Merges the plausible records of corrupt files: `parts` are the file names, the records, and
+    /// the offset of the first record.
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub(super) fn of_salvaged(recording: &Recording, parts: Vec<(String, Salvaged<S>, u64)>) -> Result<Self> {
+    pub(super) fn of_salvaged(
+        recording: &Recording,
+        parts: Vec<(String, Salvaged<S>, u64)>,
+    ) -> Result<Self> {
         of_files(recording, parts, true)
     }
 }
 
-/// Merges the files of a directory; each is a name, its records, and the offset of the first of them.
+/// Merges the files of a directory; each is a name, its records, and the offset of the first of
+/// them.
 fn of_files<R: Read>(
     recording: &Recording,
     parts: Vec<(String, R, u64)>,
     may_be_cut: bool,
 ) -> Result<Merged<DataStream<R>>> {
-    let stream = |(name, input, offset)| DataStream::new(name, input, offset, recording, may_be_cut);
+    let stream =
+        |(name, input, offset)| DataStream::new(name, input, offset, recording, may_be_cut);
     let streams: Vec<_> = parts.into_iter().map(stream).collect();
     let mut recording = recording.clone();
     if !may_be_cut {
@@ -69,8 +83,8 @@ fn of_files<R: Read>(
     Merged::new(recording, streams, Order::Time)
 }
 
-/// The records of one file of a directory. Compressed files, each with its own zstd stream, are decompressed.
-/// FINISHED_ROUND records are skipped, because each refers to only one file.
+/// The records of one file of a directory. Compressed files, each with its own zstd stream, are
+/// decompressed. FINISHED_ROUND records are skipped, because each refers to only one file.
 #[derive(Debug)]
 pub struct DataStream<R> {
     name: String,
@@ -86,7 +100,14 @@ pub struct DataStream<R> {
 impl<R: Read> DataStream<R> {
     fn new(name: String, input: R, offset: u64, recording: &Recording, may_be_cut: bool) -> Self {
         let stream = RecordStream::with_block(input, recording.endian, offset, FILE_BLOCK);
-        DataStream { name, stream, may_be_cut, zstd: None, record: Vec::new(), time: 0 }
+        DataStream {
+            name,
+            stream,
+            may_be_cut,
+            zstd: None,
+            record: Vec::new(),
+            time: 0,
+        }
     }
 
     fn read(&mut self, recording: &Recording) -> Result<bool> {
@@ -98,10 +119,12 @@ impl<R: Read> DataStream<R> {
                 return Ok(true);
             }
             match self.stream.next()? {
-                Some(StreamItem::Record(record)) if is_compressed(record.kind) => match &mut self.zstd {
-                    Some(zstd) => zstd.push(&record)?,
-                    none => none.insert(Decompressor::of(recording)?).push(&record)?,
-                },
+                Some(StreamItem::Record(record)) if is_compressed(record.kind) => {
+                    match &mut self.zstd {
+                        Some(zstd) => zstd.push(&record)?,
+                        none => none.insert(Decompressor::of(recording)?).push(&record)?,
+                    }
+                }
                 Some(StreamItem::Record(record)) if record.kind == RecordType::FINISHED_ROUND => {}
                 Some(StreamItem::Record(record)) if record.payload_len()? > 0 => {
                     let what = "AUX data cannot be merged: perf record --threads does not write it";
@@ -119,9 +142,18 @@ impl<R: Read> DataStream<R> {
         if let Some(damage) = self.stream.take_damage() {
             return Err(damage);
         }
-        match self.zstd.as_ref().filter(|_| !self.may_be_cut).map_or(0, Decompressor::pending) {
+        match self
+            .zstd
+            .as_ref()
+            .filter(|_| !self.may_be_cut)
+            .map_or(0, Decompressor::pending)
+        {
             0 => Ok(false),
-            rest => Err(Error::truncated("compressed record stream", (rest as u64).saturating_add(1), rest as u64)),
+            rest => Err(Error::truncated(
+                "compressed record stream",
+                (rest as u64).saturating_add(1),
+                rest as u64,
+            )),
         }
     }
 }
@@ -129,7 +161,8 @@ impl<R: Read> DataStream<R> {
 impl<R: Read> Lane for DataStream<R> {
     fn advance(&mut self, recording: &Recording) -> Result<bool> {
         // A file name is untrusted input, too: terminals display errors.
-        self.read(recording).map_err(|error| error.inside(&self.name.escape_debug().to_string()))
+        self.read(recording)
+            .map_err(|error| error.inside(&self.name.escape_debug().to_string()))
     }
 
     fn record(&self) -> &[u8] {
@@ -145,5 +178,8 @@ impl<R: Read> Lane for DataStream<R> {
 fn take(record: &RawRecord<'_>, events: &Events, bytes: &mut Vec<u8>, time: &mut u64) {
     bytes.clear();
     bytes.extend_from_slice(record.bytes);
-    *time = events.time(record).filter(|&time| time != 0 && time != u64::MAX).unwrap_or(*time);
+    *time = events
+        .time(record)
+        .filter(|&time| time != 0 && time != u64::MAX)
+        .unwrap_or(*time);
 }

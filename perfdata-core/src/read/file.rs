@@ -23,7 +23,8 @@ const HOSTNAME: FeatureId = FeatureId::HOSTNAME;
 /// Reads everything except the records.
 ///
 /// # Errors
-/// Fails if the header or the attributes cannot be read. Corrupt feature sections are skipped without an error.
+/// Fails if the header or the attributes cannot be read. Corrupt feature sections are skipped
+/// without an error.
 pub(super) fn read_metadata(
     source: &(impl Source + ?Sized),
     endian: Endian,
@@ -48,7 +49,8 @@ pub(super) struct Rest {
     pub(super) table: Option<TableSearch>,
 }
 
-/// Reads everything available except the records; `foreknown` contains the known facts about the records.
+/// Reads everything available except the records; `foreknown` contains the known facts about the
+/// records.
 ///
 /// # Errors
 /// Fails if the header cannot be read or no attribute is complete.
@@ -61,12 +63,20 @@ pub(super) fn read_rest(
     let Foreknown { end, ids, .. } = foreknown;
     let (mut recording, mut file, mut budget) = read_header(source, endian, limits)?;
     let mut losses = Losses::default();
-    read_events(source, &mut recording, &mut file, &mut budget, Some((&mut losses, ids)))?;
+    read_events(
+        source,
+        &mut recording,
+        &mut file,
+        &mut budget,
+        Some((&mut losses, ids)),
+    )?;
     losses.event_types = salvage_event_types(source, &mut recording, &mut file)?;
     let announced = file.header.features.unwrap_or_default();
     let is_outside = place_records(&mut file, end);
-    // If the file was truncated inside the table, fewer bytes than the size of the table follow the records.
-    let room = (announced.features(WordSize::Bits64).count() as u64).saturating_mul(FileSection::SIZE);
+    // If the file was truncated inside the table, fewer bytes than the size of the table follow the
+    // records.
+    let room =
+        (announced.features(WordSize::Bits64).count() as u64).saturating_mul(FileSection::SIZE);
     let data = file.header.data;
     let said = data.end().filter(|&end| end <= file.len);
     let has_size = data.size > 0;
@@ -74,20 +84,33 @@ pub(super) fn read_rest(
     drop_overlapping_features(&mut recording, &mut file);
     // A size of 0 is plausible only if the file ends there or the feature table follows.
     let said = said.filter(|&end| has_size || end == file.len || !file.table.is_empty());
-    let is_believable = said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
+    let is_believable =
+        said.is_some_and(|end| !file.unexplained || file.len.saturating_sub(end) < room);
     losses.end_of_records = end.is_some() || is_outside || !is_believable;
-    let search = TableSearch { bitmap: announced, endian, len: file.len };
+    let search = TableSearch {
+        bitmap: announced,
+        endian,
+        len: file.len,
+    };
     let table = (losses.end_of_records && end.is_none()).then_some(search);
     bound_records(&mut file, table.is_some());
     keep_whole_features(&mut recording, &mut file, &announced, &mut losses);
     file.complete();
-    losses.shared = file.shared().any(|(a, b)| matches!((a.part, b.part), (Part::Feature(_), Part::Feature(_))));
+    losses.shared = file
+        .shared()
+        .any(|(a, b)| matches!((a.part, b.part), (Part::Feature(_), Part::Feature(_))));
     // Removes the remains of lost sections.
     file.regions.pop_if(|last| last.part == Part::Gap);
-    Ok(Rest { recording, file, losses, table })
+    Ok(Rest {
+        recording,
+        file,
+        losses,
+        table,
+    })
 }
 
-/// Reads the names of events, unless they share bytes with something else. Returns whether they are lost.
+/// Reads the names of events, unless they share bytes with something else. Returns whether they are
+/// lost.
 fn salvage_event_types(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
@@ -95,10 +118,15 @@ fn salvage_event_types(
 ) -> Result<bool> {
     read_event_types(source, recording, file)?;
     let names = file.header.event_types;
-    let mut others = file.regions.iter().filter(|region| region.part != Part::EventTypes).map(|region| region.place);
+    let mut others = file
+        .regions
+        .iter()
+        .filter(|region| region.part != Part::EventTypes)
+        .map(|region| region.place);
     if file.header.data.overlaps(&names) || others.any(|place| place.overlaps(&names)) {
         recording.event_types.clear();
-        file.regions.retain(|region| region.part != Part::EventTypes);
+        file.regions
+            .retain(|region| region.part != Part::EventTypes);
     }
     let are_lost = names.size > 0 && recording.event_types.is_empty();
     if are_lost {
@@ -107,8 +135,8 @@ fn salvage_event_types(
     Ok(are_lost)
 }
 
-/// Sets the place of the records: that in the header, up to `end` if it is known, or the largest gap if that is outside
-/// of the file. Returns whether it is.
+/// Sets the place of the records: that in the header, up to `end` if it is known, or the largest
+/// gap if that is outside of the file. Returns whether it is.
 fn place_records(file: &mut FileLayout, end: Option<u64>) -> bool {
     let is_outside = file.header.data.offset > file.len;
     if is_outside {
@@ -122,8 +150,12 @@ fn place_records(file: &mut FileLayout, end: Option<u64>) -> bool {
 
 /// Discards sections that share bytes with anything except another section.
 fn drop_overlapping_features(recording: &mut Recording, file: &mut FileLayout) {
-    let parts: Vec<_> =
-        file.regions.iter().filter(|region| !matches!(region.part, Part::Feature(_))).copied().collect();
+    let parts: Vec<_> = file
+        .regions
+        .iter()
+        .filter(|region| !matches!(region.part, Part::Feature(_)))
+        .copied()
+        .collect();
     file.regions.retain(|region| match region.part {
         Part::Feature(id) if parts.iter().any(|part| part.place.overlaps(&region.place)) => {
             recording.features.remove(&id).is_none()
@@ -132,15 +164,27 @@ fn drop_overlapping_features(recording: &mut Recording, file: &mut FileLayout) {
     });
 }
 
-/// Sets the place of the records in the header. If their end is searched for, they reach up to the next part: attributes
-/// may follow the records.
+/// Sets the place of the records in the header. If their end is searched for, they reach up to the
+/// next part: attributes may follow the records.
 fn bound_records(file: &mut FileLayout, is_open: bool) {
-    let Some(place) = file.place(Part::Data) else { return };
-    let later = file.regions.iter().map(|region| region.place.offset).filter(|&other| other > place.offset);
+    let Some(place) = file.place(Part::Data) else {
+        return;
+    };
+    let later = file
+        .regions
+        .iter()
+        .map(|region| region.place.offset)
+        .filter(|&other| other > place.offset);
     let limit = later.min().unwrap_or(file.len);
-    let open = FileSection { size: limit.saturating_sub(place.offset), ..place };
+    let open = FileSection {
+        size: limit.saturating_sub(place.offset),
+        ..place
+    };
     file.header.data = if is_open { open } else { place };
-    let records = file.regions.iter_mut().filter(|region| region.part == Part::Data);
+    let records = file
+        .regions
+        .iter_mut()
+        .filter(|region| region.part == Part::Data);
     records.for_each(|region| region.place = file.header.data);
 }
 
@@ -148,8 +192,14 @@ fn bound_records(file: &mut FileLayout, is_open: bool) {
 fn largest_gap(regions: &[Region], len: u64) -> FileSection {
     let mut places: Vec<FileSection> = regions.iter().map(|region| region.place).collect();
     places.sort_by_key(|place| place.offset);
-    places.push(FileSection { offset: len, size: 0 });
-    let mut largest = FileSection { offset: len, size: 0 };
+    places.push(FileSection {
+        offset: len,
+        size: 0,
+    });
+    let mut largest = FileSection {
+        offset: len,
+        size: 0,
+    };
     let mut end = 0;
     for place in places {
         let size = place.offset.saturating_sub(end);
@@ -161,24 +211,37 @@ fn largest_gap(regions: &[Region], len: u64) -> FileSection {
     largest
 }
 
-/// Removes sections from the table that are outside the file or unreadable, and lists the features that are missing
-/// although the header announces them. Sections that are empty even in an intact file are present.
+/// Removes sections from the table that are outside the file or unreadable, and lists the features
+/// that are missing although the header announces them. Sections that are empty even in an intact
+/// file are present.
 fn keep_whole_features(
     recording: &mut Recording,
     file: &mut FileLayout,
     announced: &FeatureBitmap,
     losses: &mut Losses,
 ) {
-    let mut readable: Vec<FeatureId> =
-        recording.features.keys().copied().filter(|&id| matches!(recording.feature(id), Some(Ok(_)))).collect();
-    // HOSTNAME indicates the word size of a big-endian bitmap. If it is lost, no other bit may be mistaken for it.
+    let mut readable: Vec<FeatureId> = recording
+        .features
+        .keys()
+        .copied()
+        .filter(|&id| matches!(recording.feature(id), Some(Ok(_))))
+        .collect();
+    // HOSTNAME indicates the word size of a big-endian bitmap. If it is lost, no other bit may be
+    // mistaken for it.
     if recording.endian == Endian::Big && !readable.contains(&HOSTNAME) {
         readable.retain(|&id| id.0 != HOSTNAME.0 ^ 32);
     }
     recording.features.retain(|id, _| readable.contains(id));
     let has_table = file.place(Part::FeatureTable).is_some();
-    let has_bytes = |id: FeatureId| file.table.iter().any(|(other, place)| *other == id && place.size > 0);
-    for id in announced.features(file.words).filter(|id| !readable.contains(id)) {
+    let has_bytes = |id: FeatureId| {
+        file.table
+            .iter()
+            .any(|(other, place)| *other == id && place.size > 0)
+    };
+    for id in announced
+        .features(file.words)
+        .filter(|id| !readable.contains(id))
+    {
         match id {
             FeatureId::BRANCH_STACK | FeatureId::STAT if has_table && !has_bytes(id) => {
                 recording.features.insert(id, Vec::new());
@@ -191,11 +254,17 @@ fn keep_whole_features(
         Part::FeatureTable => !recording.features.is_empty(),
         _ => true,
     });
-    // Empty sections may have any offset in a corrupt table, but the table must be plausible when it is read again.
-    let last = file.regions.iter().filter_map(|region| region.place.end()).max();
+    // Empty sections may have any offset in a corrupt table, but the table must be plausible when
+    // it is read again.
+    let last = file
+        .regions
+        .iter()
+        .filter_map(|region| region.place.end())
+        .max();
     let behind_records = file.header.data.end().unwrap_or(file.len)..=last.unwrap_or(file.len);
-    file.table
-        .retain(|(id, place)| readable.contains(id) && (place.size > 0 || behind_records.contains(&place.offset)));
+    file.table.retain(|(id, place)| {
+        readable.contains(id) && (place.size > 0 || behind_records.contains(&place.offset))
+    });
     file.unexplained = false;
     // Without HOSTNAME, readers assume 64-bit words.
     if !recording.features.contains_key(&HOSTNAME) {
@@ -203,7 +272,8 @@ fn keep_whole_features(
     }
 }
 
-/// Finds the feature table of a file whose header does not contain the end of the preceding records.
+/// Finds the feature table of a file whose header does not contain the end of the preceding
+/// records.
 #[derive(Debug)]
 pub(super) struct TableSearch {
     bitmap: FeatureBitmap,
@@ -212,22 +282,29 @@ pub(super) struct TableSearch {
 }
 
 impl TableSearch {
-    /// Returns whether the table is at `offset`: its sections follow it without gaps between them. perf reserves space
-    /// in the table for sections that it later fails to write.
+    /// Returns whether the table is at `offset`: its sections follow it without gaps between them.
+    /// perf reserves space in the table for sections that it later fails to write.
     ///
     /// # Errors
     /// Fails if the source cannot be read.
     pub(super) fn is_at(&self, source: &(impl Source + ?Sized), offset: u64) -> Result<bool> {
-        let Some((_, entries)) = find_table(source, &self.bitmap, offset, false, self.endian, self.len)? else {
+        let Some((_, entries)) =
+            find_table(source, &self.bitmap, offset, false, self.endian, self.len)?
+        else {
             return Ok(false);
         };
-        let table_end = offset.checked_add((entries.len() as u64).saturating_mul(FileSection::SIZE));
+        let table_end =
+            offset.checked_add((entries.len() as u64).saturating_mul(FileSection::SIZE));
         let first = entries.first().map(|(_, section)| section.offset);
-        let spare = first.zip(table_end).and_then(|(first, end)| first.checked_sub(end));
+        let spare = first
+            .zip(table_end)
+            .and_then(|(first, end)| first.checked_sub(end));
         let most = u64::from(FeatureBitmap::BITS) * FileSection::SIZE;
         let follows = |pair: &[(FeatureId, FileSection)]| matches!(pair, [a, b] if a.1.end() == Some(b.1.offset));
-        Ok(spare.is_some_and(|spare| spare < most && spare.is_multiple_of(FileSection::SIZE))
-            && entries.windows(2).all(follows))
+        Ok(
+            spare.is_some_and(|spare| spare < most && spare.is_multiple_of(FileSection::SIZE))
+                && entries.windows(2).all(follows),
+        )
     }
 }
 
@@ -238,21 +315,39 @@ fn read_header(
 ) -> Result<(Recording, FileLayout, Budget)> {
     let len = source.len().map_err(|e| Error::io("file", e))?;
     let header = decode_header(source, endian, len)?;
-    let recording = Recording { magic: header.magic, limits, ..Recording::new(endian) };
+    let recording = Recording {
+        magic: header.magic,
+        limits,
+        ..Recording::new(endian)
+    };
     let file = FileLayout {
         words: WordSize::Bits64,
         len,
-        regions: vec![Region { part: Part::Header, place: FileSection { offset: 0, size: header.size.min(len) } }],
+        regions: vec![Region {
+            part: Part::Header,
+            place: FileSection {
+                offset: 0,
+                size: header.size.min(len),
+            },
+        }],
         ids: Vec::new(),
         table: Vec::new(),
         unexplained: false,
         header,
     };
-    Ok((recording, file, Budget { left: len, limits, taken: 0 }))
+    Ok((
+        recording,
+        file,
+        Budget {
+            left: len,
+            limits,
+            taken: 0,
+        },
+    ))
 }
 
-/// Bounds the memory for sections by the size of the file and by the limit. Sections may have any offset, even the
-/// same.
+/// Bounds the memory for sections by the size of the file and by the limit. Sections may have any
+/// offset, even the same.
 struct Budget {
     left: u64,
     limits: Limits,
@@ -262,8 +357,12 @@ struct Budget {
 impl Budget {
     /// Deducts a section; returns false if the file does not have that many bytes left.
     fn take(&mut self, place: FileSection) -> Result<bool> {
-        let Some(left) = self.left.checked_sub(place.size) else { return Ok(false) };
-        self.limits.take(&mut self.taken, place.size).map_err(|e| e.at(place.offset))?;
+        let Some(left) = self.left.checked_sub(place.size) else {
+            return Ok(false);
+        };
+        self.limits
+            .take(&mut self.taken, place.size)
+            .map_err(|e| e.at(place.offset))?;
         self.left = left;
         Ok(true)
     }
@@ -277,10 +376,15 @@ struct Taken {
 }
 
 impl Taken {
-    /// Returns whether `ids` are complete in a file of `len` bytes and share no bytes with other parts.
+    /// Returns whether `ids` are complete in a file of `len` bytes and share no bytes with other
+    /// parts.
     fn has_room(&self, ids: &FileSection, len: u64) -> bool {
         let overlaps = |place: &FileSection| place.overlaps(ids);
-        let before = self.ids.range(..=ids.offset).next_back().map(|(_, place)| place);
+        let before = self
+            .ids
+            .range(..=ids.offset)
+            .next_back()
+            .map(|(_, place)| place);
         let behind = self.ids.range(ids.offset..).next().map(|(_, place)| place);
         ids.size.is_multiple_of(8)
             && (ids.size == 0 || ids.end().is_some_and(|end| end <= len))
@@ -289,7 +393,10 @@ impl Taken {
 }
 
 fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> Result<FileHeader> {
-    let place = FileSection { offset: 0, size: FileHeader::SIZE.min(len) };
+    let place = FileSection {
+        offset: 0,
+        size: FileHeader::SIZE.min(len),
+    };
     let bytes = read_section(source, place, "file header")?;
     let (header, _) = FileHeader::decode(&bytes, endian, DecodeContext::default())
         .map_err(|e| e.structure("file header").within(0))?;
@@ -306,27 +413,49 @@ fn decode_header(source: &(impl Source + ?Sized), endian: Endian, len: u64) -> R
     Ok(header)
 }
 
-/// Reduces the attributes section in the header to the whole attributes that are in the file. Returns whether the records
-/// end before the attributes, at an unknown offset.
+/// Reduces the attributes section in the header to the whole attributes that are in the file.
+/// Returns whether the records end before the attributes, at an unknown offset.
 fn salvage_attrs(file: &mut FileLayout, losses: &mut Losses) -> Result<bool> {
-    let FileHeader { mut attrs, attr_size, .. } = file.header;
+    let FileHeader {
+        mut attrs,
+        attr_size,
+        ..
+    } = file.header;
     if attrs.offset < file.header.size {
         let found = attrs.offset.to_string();
-        return Err(Error::invalid("file header", "attrs.offset", found, "an offset after the header").at(24));
+        return Err(Error::invalid(
+            "file header",
+            "attrs.offset",
+            found,
+            "an offset after the header",
+        )
+        .at(24));
     }
     // The records start after the attributes, or end before them.
     let data = &mut file.header.data;
     let mut ends_somewhere = false;
-    if attrs.size > 0 && (data.offset == attrs.offset || data.overlaps(&attrs) && data.offset < attrs.offset) {
+    if attrs.size > 0
+        && (data.offset == attrs.offset || data.overlaps(&attrs) && data.offset < attrs.offset)
+    {
         ends_somewhere = data.offset >= file.header.size && data.offset < attrs.offset;
         *data = match ends_somewhere {
             // Their end is unknown.
-            true => FileSection { size: u64::MAX.saturating_sub(data.offset), ..*data },
-            false => FileSection { offset: attrs.end().unwrap_or(file.len), size: 0 },
+            true => FileSection {
+                size: u64::MAX.saturating_sub(data.offset),
+                ..*data
+            },
+            false => FileSection {
+                offset: attrs.end().unwrap_or(file.len),
+                size: 0,
+            },
         };
     }
     let data = file.header.data.offset;
-    let limit = if data > attrs.offset { data.min(file.len) } else { file.len };
+    let limit = if data > attrs.offset {
+        data.min(file.len)
+    } else {
+        file.len
+    };
     let there = limit.saturating_sub(attrs.offset).min(attrs.size);
     if !there.is_multiple_of(attr_size) || attrs.size > there {
         let whole = there.checked_div(attr_size).unwrap_or(0);
@@ -345,7 +474,8 @@ fn salvage_attrs(file: &mut FileLayout, losses: &mut Losses) -> Result<bool> {
     Ok(ends_somewhere)
 }
 
-/// Reads attributes and IDs. With `losses`, reads those that are present, and IDs only if they are usable.
+/// Reads attributes and IDs. With `losses`, reads those that are present, and IDs only if they are
+/// usable.
 fn read_events(
     source: &(impl Source + ?Sized),
     recording: &mut Recording,
@@ -358,26 +488,47 @@ fn read_events(
         Some((losses, _)) => salvage_attrs(file, losses)?,
         None => false,
     };
-    let FileHeader { attrs, attr_size, .. } = file.header;
+    let FileHeader {
+        attrs, attr_size, ..
+    } = file.header;
     if !budget.take(attrs)? {
-        return Err(
-            Error::truncated("attrs section", attrs.size, file.len.saturating_sub(attrs.offset)).at(attrs.offset)
-        );
+        return Err(Error::truncated(
+            "attrs section",
+            attrs.size,
+            file.len.saturating_sub(attrs.offset),
+        )
+        .at(attrs.offset));
     }
     let bytes = read_section(source, attrs, "attrs section")?;
     let room = attr_size.saturating_sub(FileSection::SIZE);
-    let layout = DecodeContext { attr_room: u32::try_from(room).unwrap_or(u32::MAX), ..DecodeContext::default() };
+    let layout = DecodeContext {
+        attr_room: u32::try_from(room).unwrap_or(u32::MAX),
+        ..DecodeContext::default()
+    };
     let mut events: Vec<Event> = Vec::new();
     let mut owned: HashSet<u64> = HashSet::new();
     let mut at = attrs.offset;
-    let mut taken = Taken { others: file.regions.iter().map(|region| region.place).collect(), ids: BTreeMap::new() };
+    let mut taken = Taken {
+        others: file.regions.iter().map(|region| region.place).collect(),
+        ids: BTreeMap::new(),
+    };
     let data = file.header.data;
-    taken.others.extend([attrs, FileSection { size: if ends_somewhere { 0 } else { data.size }, ..data }]);
+    taken.others.extend([
+        attrs,
+        FileSection {
+            size: if ends_somewhere { 0 } else { data.size },
+            ..data
+        },
+    ]);
     for entry in bytes.chunks_exact(usize::try_from(attr_size).unwrap_or(usize::MAX)) {
         let blame = |e: Error| e.structure("attrs section").within(at);
         let (attr, used) = Attr::decode(entry, recording.endian, layout).map_err(blame)?;
-        let (mut ids, _) =
-            FileSection::decode(entry.get(used..).unwrap_or_default(), recording.endian, layout).map_err(blame)?;
+        let (mut ids, _) = FileSection::decode(
+            entry.get(used..).unwrap_or_default(),
+            recording.endian,
+            layout,
+        )
+        .map_err(blame)?;
         if let Some((losses, known)) = &mut losses
             && (!taken.has_room(&ids, file.len) || *known == Ids::Lost)
         {
@@ -395,8 +546,15 @@ fn read_events(
             )
             .at(at.saturating_add(room).saturating_add(8)));
         }
-        let id_bytes = if ids.size == 0 { Vec::new() } else { read_section(source, ids, "event IDs")? };
-        let mut event = Event { attr, ids: decode_words(&id_bytes, recording.endian) };
+        let id_bytes = if ids.size == 0 {
+            Vec::new()
+        } else {
+            read_section(source, ids, "event IDs")?
+        };
+        let mut event = Event {
+            attr,
+            ids: decode_words(&id_bytes, recording.endian),
+        };
         if let Some((losses, _)) = &mut losses
             && event.ids.iter().any(|id| owned.contains(id))
         {
@@ -413,7 +571,14 @@ fn read_events(
         at = at.saturating_add(attr_size);
     }
     let whole = (events.len() as u64).saturating_mul(attr_size);
-    add_region(file, Part::Attrs, FileSection { offset: attrs.offset, size: whole });
+    add_region(
+        file,
+        Part::Attrs,
+        FileSection {
+            offset: attrs.offset,
+            size: whole,
+        },
+    );
     recording.events = Events::from_iter(events);
     Ok(())
 }
@@ -425,16 +590,25 @@ fn add_region(file: &mut FileLayout, part: Part, place: FileSection) {
 }
 
 /// Current readers do not use event names, so a corrupt table of them is only a gap.
-fn read_event_types(source: &(impl Source + ?Sized), recording: &mut Recording, file: &mut FileLayout) -> Result<()> {
+fn read_event_types(
+    source: &(impl Source + ?Sized),
+    recording: &mut Recording,
+    file: &mut FileLayout,
+) -> Result<()> {
     let place = file.header.event_types;
-    let Some(bytes) = if_whole(read_section(source, place, "event_types section"))? else { return Ok(()) };
+    let Some(bytes) = if_whole(read_section(source, place, "event_types section"))? else {
+        return Ok(());
+    };
     if place.size == 0 || !bytes.len().is_multiple_of(EventTypeName::FILE_ENTRY) {
         return Ok(());
     }
     let entries = bytes
         .chunks_exact(EventTypeName::FILE_ENTRY)
         .map(|e| EventTypeName::decode(e, recording.endian, DecodeContext::default()));
-    if let Ok(list) = entries.map(|e| e.map(|(entry, _)| entry)).collect::<Result<Vec<_>>>() {
+    if let Ok(list) = entries
+        .map(|e| e.map(|(entry, _)| entry))
+        .collect::<Result<Vec<_>>>()
+    {
         recording.event_types = list;
         add_region(file, Part::EventTypes, place);
     }
@@ -459,12 +633,19 @@ fn read_features(
     let whole_data = if table.is_some() || (data.size > 0 && data_end.is_some()) {
         data
     } else {
-        // Unfinished or truncated: the records extend to the end of the file and no sections follow.
-        FileSection { offset: data.offset, size: file.len.saturating_sub(data.offset) }
+        // Unfinished or truncated: the records extend to the end of the file and no sections
+        // follow.
+        FileSection {
+            offset: data.offset,
+            size: file.len.saturating_sub(data.offset),
+        }
     };
     // Added even without records, because the parts that follow are located relative to it.
     if whole_data.offset <= file.len {
-        file.regions.push(Region { part: Part::Data, place: whole_data });
+        file.regions.push(Region {
+            part: Part::Data,
+            place: whole_data,
+        });
     }
     let Some((words, entries)) = table else {
         file.unexplained = bitmap != FeatureBitmap::default();
@@ -500,16 +681,21 @@ fn load(
         if_whole(read_section(source, place, "feature section"))
     };
     for &(id, place) in entries {
-        if file.regions.iter().any(|region| region.place.overlaps(&place)) {
+        if file
+            .regions
+            .iter()
+            .any(|region| region.place.overlaps(&place))
+        {
             shared.push((id, place));
         } else if let Some(bytes) = read(place)? {
             add_region(file, Part::Feature(id), place);
             recording.features.insert(id, bytes);
         }
     }
-    // perf reads each section at the offset in its entry, regardless of other parts, so the first and the last bytes of
-    // a section may belong to its neighbours. perf inject (6.12, 7.2) overwrites the first section with attributes: a
-    // section that cannot be decoded was overwritten. Its bytes belong to the other part, or remain a gap.
+    // perf reads each section at the offset in its entry, regardless of other parts, so the first
+    // and the last bytes of a section may belong to its neighbours. perf inject (6.12, 7.2)
+    // overwrites the first section with attributes: a section that cannot be decoded was
+    // overwritten. Its bytes belong to the other part, or remain a gap.
     for (id, place) in shared {
         let Some(bytes) = read(place)? else { continue };
         recording.features.insert(id, bytes);
@@ -523,11 +709,11 @@ fn load(
 
 type Table = (WordSize, Vec<(FeatureId, FileSection)>);
 
-/// Returns the feature table at `offset`, or `None` if the bytes there cannot be a table. If `is_said` is true, the
-/// header states that the table is there.
+/// Returns the feature table at `offset`, or `None` if the bytes there cannot be a table. If
+/// `is_said` is true, the header states that the table is there.
 ///
-/// On big-endian machines the bitmap may consist of 32-bit words. Like perf, this function assumes 64-bit words if they
-/// give HOSTNAME and a plausible table.
+/// On big-endian machines the bitmap may consist of 32-bit words. Like perf, this function assumes
+/// 64-bit words if they give HOSTNAME and a plausible table.
 fn find_table(
     source: &(impl Source + ?Sized),
     bitmap: &FeatureBitmap,
@@ -538,15 +724,22 @@ fn find_table(
 ) -> Result<Option<Table>> {
     let read = |words: WordSize| -> Result<Option<Table>> {
         let ids: Vec<FeatureId> = bitmap.features(words).collect();
-        let place = FileSection { offset, size: (ids.len() as u64).saturating_mul(FileSection::SIZE) };
-        let Some(bytes) = if_whole(read_section(source, place, "feature table"))? else { return Ok(None) };
-        let entries = bytes
-            .chunks_exact(FileSection::SIZE as usize)
-            .map(|entry| FileSection::decode(entry, endian, DecodeContext::default()).map(|(section, _)| section));
-        let Ok(entries) = entries.collect::<Result<Vec<_>>>() else { return Ok(None) };
+        let place = FileSection {
+            offset,
+            size: (ids.len() as u64).saturating_mul(FileSection::SIZE),
+        };
+        let Some(bytes) = if_whole(read_section(source, place, "feature table"))? else {
+            return Ok(None);
+        };
+        let entries = bytes.chunks_exact(FileSection::SIZE as usize).map(|entry| {
+            FileSection::decode(entry, endian, DecodeContext::default()).map(|(section, _)| section)
+        });
+        let Ok(entries) = entries.collect::<Result<Vec<_>>>() else {
+            return Ok(None);
+        };
         let behind = |s: &FileSection| s.offset >= offset && s.offset <= len;
-        // One plausible entry suffices in a truncated or corrupt file; records mistaken for a table have none. An empty
-        // section may have any offset, also by chance.
+        // One plausible entry suffices in a truncated or corrupt file; records mistaken for a table
+        // have none. An empty section may have any offset, also by chance.
         let mut sections = entries.iter().filter(|section| section.size > 0).peekable();
         let believable = match is_said && sections.peek().is_some() {
             true => sections.any(behind),
@@ -555,7 +748,11 @@ fn find_table(
         Ok(believable.then(|| (words, ids.into_iter().zip(entries).collect::<Vec<_>>())))
     };
     let first = read(WordSize::Bits64)?;
-    let has_hostname = |table: &Option<Table>| table.as_ref().is_some_and(|t| t.1.iter().any(|e| e.0 == HOSTNAME));
+    let has_hostname = |table: &Option<Table>| {
+        table
+            .as_ref()
+            .is_some_and(|t| t.1.iter().any(|e| e.0 == HOSTNAME))
+    };
     if endian == Endian::Big && !has_hostname(&first) {
         let second = read(WordSize::Bits32)?;
         if has_hostname(&second) {
@@ -565,8 +762,9 @@ fn find_table(
     Ok(first)
 }
 
-/// Returns the bytes read, or `None` if the file does not contain them. A failed system call remains an error: data
-/// that a file has lost since it was opened must not be treated as data that never existed.
+/// Returns the bytes read, or `None` if the file does not contain them. A failed system call
+/// remains an error: data that a file has lost since it was opened must not be treated as data that
+/// never existed.
 fn if_whole(read: Result<Vec<u8>>) -> Result<Option<Vec<u8>>> {
     match read {
         Ok(bytes) => Ok(Some(bytes)),

@@ -1,7 +1,7 @@
 //! Input files, limited to their size when they were opened.
 //!
-//! Bytes appended later are not read. If a file becomes shorter, bytes of the recording are lost: every read then
-//! fails, so that no part of the recording is mistaken for all of it.
+//! Bytes appended later are not read. If a file becomes shorter, bytes of the recording are lost:
+//! every read then fails, so that no part of the recording is mistaken for all of it.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -24,7 +24,11 @@ impl InputFile {
     /// Fails if the operating system reports an error.
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(InputFile { file, len, is_cut: AtomicBool::new(false) })
+        Ok(InputFile {
+            file,
+            len,
+            is_cut: AtomicBool::new(false),
+        })
     }
 
     /// Returns the current metadata of the file.
@@ -39,7 +43,9 @@ impl InputFile {
     fn cut(&self) -> io::Error {
         self.is_cut.store(true, Ordering::Relaxed);
         let InputFile { file, len, .. } = self;
-        let now = file.metadata().map_or(String::new(), |meta| format!(", and has {} now", meta.len()));
+        let now = file.metadata().map_or(String::new(), |meta| {
+            format!(", and has {} now", meta.len())
+        });
         io::Error::other(format!(
             "the file was truncated while it was read: it had {len} bytes when it was opened{now}"
         ))

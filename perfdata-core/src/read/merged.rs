@@ -20,7 +20,8 @@ pub enum Order {
 
 /// A stream of records that is merged with others.
 pub trait Lane {
-    /// Reads the next record; returns false at the end. `recording` is the model of the merged stream.
+    /// Reads the next record; returns false at the end. `recording` is the model of the merged
+    /// stream.
     ///
     /// # Errors
     /// The input cannot be read, or is corrupt here: nothing more is read from it.
@@ -43,8 +44,9 @@ pub trait Lane {
 
 /// The records of several streams as one; records of one stream keep their order.
 ///
-/// For a corrupt stream, the records before the corrupt part are returned; after the records of all streams, reading
-/// fails once for each such stream. Memory is bounded: a block of each stream, and the memory of zstd.
+/// For a corrupt stream, the records before the corrupt part are returned; after the records of all
+/// streams, reading fails once for each such stream. Memory is bounded: a block of each stream, and
+/// the memory of zstd.
 #[derive(Debug)]
 pub struct Merged<L> {
     lanes: Vec<L>,
@@ -82,10 +84,16 @@ impl<L: Lane> Merged<L> {
 
     /// Reads the next record of the stream with index `at`.
     fn advance(&mut self, at: usize) -> Result<()> {
-        let Some(lane) = self.lanes.get_mut(at) else { return Ok(()) };
+        let Some(lane) = self.lanes.get_mut(at) else {
+            return Ok(());
+        };
         match lane.advance(&self.recording) {
             Ok(true) => {
-                let time = if self.order == Order::Time { lane.time() } else { 0 };
+                let time = if self.order == Order::Time {
+                    lane.time()
+                } else {
+                    0
+                };
                 self.next.push(Reverse((time, at)));
             }
             Ok(false) => {}
@@ -108,8 +116,11 @@ impl<L: Lane> Merged<L> {
                 }
                 continue;
             }
-            let Some(Reverse((_, at))) = self.next.pop() else { break };
-            self.block.extend_from_slice(self.lanes.get(at).map(Lane::record).unwrap_or_default());
+            let Some(Reverse((_, at))) = self.next.pop() else {
+                break;
+            };
+            self.block
+                .extend_from_slice(self.lanes.get(at).map(Lane::record).unwrap_or_default());
             self.payload_of = Some(at);
         }
         Ok(())

@@ -42,33 +42,45 @@ pub struct MergedRecording<S> {
 impl<S: RecordSource> RecordingReader<Merged<MergedRecording<S>>> {
     /// Merges several recordings: their records in the given order, decompressed.
     ///
-    /// The model has the events of all. Events with equal attributes become one; an ID that another recording uses for a
-    /// different event is replaced in the attributes and in all records. The feature sections are those of the first
-    /// recording; EVENT_DESC describes all events, SAMPLE_TIME covers all samples. FINISHED_ROUND records are dropped,
-    /// since each applies to one recording.
+    /// The model has the events of all. Events with equal attributes become one; an ID that another
+    /// recording uses for a different event is replaced in the attributes and in all records. The
+    /// feature sections are those of the first recording; EVENT_DESC describes all events,
+    /// SAMPLE_TIME covers all samples. FINISHED_ROUND records are dropped, since each applies to
+    /// one recording.
     ///
-    /// The recordings differ in byte order, the event of a record is ambiguous (an event without IDs beside others, or
-    /// IDs at different offsets), or one of the recordings has no events at its start.
+    /// The recordings differ in byte order, the event of a record is ambiguous (an event without
+    /// IDs beside others, or IDs at different offsets), or one of the recordings has no events at
+    /// its start.
     pub fn merged(sources: Vec<S>, order: Order) -> Result<Self> {
         let models: Vec<&Recording> = sources.iter().map(RecordSource::recording).collect();
         let (recording, maps) = unite(&models)?;
         let count = sources.len();
-        let lanes = sources.into_iter().zip(maps).enumerate().map(|(at, (source, ids))| MergedRecording {
-            events: source.recording().events.clone(),
-            source,
-            number: at.saturating_add(1),
-            ids,
-            zstd: None,
-            block: Vec::new(),
-            at: 0,
-            offset: 0,
-            has_payload: false,
-            record: Vec::new(),
-            time: 0,
-        });
+        let lanes = sources
+            .into_iter()
+            .zip(maps)
+            .enumerate()
+            .map(|(at, (source, ids))| MergedRecording {
+                events: source.recording().events.clone(),
+                source,
+                number: at.saturating_add(1),
+                ids,
+                zstd: None,
+                block: Vec::new(),
+                at: 0,
+                offset: 0,
+                has_payload: false,
+                record: Vec::new(),
+                time: 0,
+            });
         let lanes: Vec<_> = lanes.collect();
-        let merged =
-            Merged::new(Recording { limits: recording.limits.of_each(count), ..recording.clone() }, lanes, order)?;
+        let merged = Merged::new(
+            Recording {
+                limits: recording.limits.of_each(count),
+                ..recording.clone()
+            },
+            lanes,
+            order,
+        )?;
         Ok(RecordingReader {
             records: RecordStream::new(merged, recording.endian, 0),
             recording,
@@ -86,13 +98,16 @@ impl<S: RecordSource> MergedRecording<S> {
             return Ok(None);
         }
         let offset = self.offset.saturating_add(self.at as u64);
-        let len = RawRecord::first(rest, self.source.recording().endian, offset)?.bytes.len();
+        let len = RawRecord::first(rest, self.source.recording().endian, offset)?
+            .bytes
+            .len();
         let from = self.at;
         self.at = self.at.saturating_add(len);
         Ok(Some((from, self.at)))
     }
 
-    /// Reads the next block of records; false at the end. Skips the payloads of records that were skipped.
+    /// Reads the next block of records; false at the end. Skips the payloads of records that were
+    /// skipped.
     fn next_block(&mut self) -> Result<bool> {
         loop {
             match self.source.next_chunk()? {
@@ -125,7 +140,11 @@ impl<S: RecordSource> MergedRecording<S> {
         if !self.ids.is_empty() {
             map_ids(raw, &self.events, &self.ids, &mut self.record)?;
         }
-        self.time = self.events.time(raw).filter(|&time| is_known_time(time)).unwrap_or(self.time);
+        self.time = self
+            .events
+            .time(raw)
+            .filter(|&time| is_known_time(time))
+            .unwrap_or(self.time);
         self.has_payload = raw.kind.has_payload();
         Ok(true)
     }
@@ -166,7 +185,9 @@ impl<S: RecordSource> MergedRecording<S> {
         }
         match &mut self.zstd {
             Some(zstd) => zstd.push(&raw)?,
-            none => none.insert(Decompressor::of(self.source.recording())?).push(&raw)?,
+            none => none
+                .insert(Decompressor::of(self.source.recording())?)
+                .push(&raw)?,
         }
         Ok(false)
     }
@@ -178,14 +199,19 @@ impl<S: RecordSource> MergedRecording<S> {
         }
         match self.zstd.as_ref().map_or(0, Decompressor::pending) {
             0 => Ok(false),
-            rest => Err(Error::truncated("compressed record stream", (rest as u64).saturating_add(1), rest as u64)),
+            rest => Err(Error::truncated(
+                "compressed record stream",
+                (rest as u64).saturating_add(1),
+                rest as u64,
+            )),
         }
     }
 }
 
 impl<S: RecordSource> Lane for MergedRecording<S> {
     fn advance(&mut self, _: &Recording) -> Result<bool> {
-        self.read().map_err(|error| error.inside(&format!("recording {}", self.number)))
+        self.read()
+            .map_err(|error| error.inside(&format!("recording {}", self.number)))
     }
 
     fn record(&self) -> &[u8] {
@@ -224,14 +250,30 @@ fn fill(batch: &RecordBatch<'_>, block: &mut Vec<u8>) {
     block.extend_from_slice(batch.bytes());
 }
 
-/// Replaces the event IDs in `bytes`, a copy of `raw`. The declarations of the records determine the offsets of the IDs.
-fn map_ids(raw: &RawRecord<'_>, events: &Events, ids: &HashMap<u64, u64>, bytes: &mut [u8]) -> Result<()> {
+/// Replaces the event IDs in `bytes`, a copy of `raw`. The declarations of the records determine
+/// the offsets of the IDs.
+fn map_ids(
+    raw: &RawRecord<'_>,
+    events: &Events,
+    ids: &HashMap<u64, u64>,
+    bytes: &mut [u8],
+) -> Result<()> {
     let record = Record::decode(raw, &events.layout_of(raw))?;
-    let mut found = MappedIds { ids, at: RecordHeader::SIZE, found: Vec::new() };
+    let mut found = MappedIds {
+        ids,
+        at: RecordHeader::SIZE,
+        found: Vec::new(),
+    };
     record.describe("", Style::Plain, &mut found);
     for (at, id) in found.found {
-        let Some(word) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) else { continue };
-        *word = if raw.endian == Endian::Little { id.to_le_bytes() } else { id.to_be_bytes() };
+        let Some(word) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) else {
+            continue;
+        };
+        *word = if raw.endian == Endian::Little {
+            id.to_le_bytes()
+        } else {
+            id.to_be_bytes()
+        };
     }
     Ok(())
 }

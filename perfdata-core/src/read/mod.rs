@@ -1,4 +1,5 @@
-//! Reading recordings: [`RecordingReader`] opens a container, returns the model at once and the records one by one.
+//! Reading recordings: [`RecordingReader`] opens a container, returns the model at once and the
+//! records one by one.
 
 mod by_time;
 mod decompress;
@@ -35,7 +36,9 @@ pub use record_batch::{BatchPart, Chunk, RecordBatch, Records};
 pub use record_ref::RecordRef;
 pub use record_source::RecordSource;
 pub use records::{RecordStream, StreamItem};
-pub use salvage::{CompressedData, Foreknown, Ids, Left, Losses, Salvaged, Salvaging, Skipped, Survey};
+pub use salvage::{
+    CompressedData, Foreknown, Ids, Left, Losses, Salvaged, Salvaging, Skipped, Survey,
+};
 pub use source::{Source, SourceReader, is_zero};
 pub use tail::Tail;
 
@@ -69,12 +72,13 @@ pub struct Options {
 
 /// An open recording: returns the model at once and the records one by one.
 ///
-/// [`perfdata_core::open`](crate::open) opens a path of any kind. [`open`](RecordingReader::open) reads bytes that are
-/// accessible at any offset, [`pipe`](RecordingReader::pipe) a stream in pipe mode.
+/// [`perfdata_core::open`](crate::open) opens a path of any kind. [`open`](RecordingReader::open)
+/// reads bytes that are accessible at any offset, [`pipe`](RecordingReader::pipe) a stream in pipe
+/// mode.
 ///
 /// Records are returned in file order. Records of `perf record -z` are inside COMPRESSED records:
-/// [`by_time`](RecordingReader::by_time) decompresses them and sorts all records by time; a [`Decompressor`]
-/// decompresses one COMPRESSED record after the other.
+/// [`by_time`](RecordingReader::by_time) decompresses them and sorts all records by time; a
+/// [`Decompressor`] decompresses one COMPRESSED record after the other.
 #[derive(Debug)]
 pub struct RecordingReader<R = PathReader> {
     recording: Recording,
@@ -98,14 +102,34 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
     /// Fails like [`open`](Self::open).
     pub fn open_with(source: S, options: Options) -> Result<Self> {
         let mut first = [0; ContainerKind::SNIFF];
-        let got =
-            read_start(&mut SourceReader::new(source.clone(), FileSection { offset: 0, size: u64::MAX }), &mut first)?;
+        let got = read_start(
+            &mut SourceReader::new(
+                source.clone(),
+                FileSection {
+                    offset: 0,
+                    size: u64::MAX,
+                },
+            ),
+            &mut first,
+        )?;
         let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
         if kind == ContainerKind::Pipe {
-            return Self::pipe_with(SourceReader::new(source, FileSection { offset: 0, size: u64::MAX }), options);
+            return Self::pipe_with(
+                SourceReader::new(
+                    source,
+                    FileSection {
+                        offset: 0,
+                        size: u64::MAX,
+                    },
+                ),
+                options,
+            );
         }
         let (recording, file) = file::read_metadata(&source, endian, options.limits)?;
-        let data = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
+        let data = file.place(Part::Data).unwrap_or(FileSection {
+            offset: file.len,
+            size: 0,
+        });
         Ok(RecordingReader {
             recording,
             container_layout: ContainerLayout::File(file),
@@ -116,18 +140,31 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
 }
 
 impl<S: Source + Clone> RecordingReader<Salvaged<S>> {
-    /// Opens a truncated, unfinished or corrupt recording and reads everything plausible in it. The layout is that of
-    /// an intact recording. A [`Survey`] determines what must be known before the first record, such as the end of the
-    /// records in a file whose header does not contain it.
+    /// Opens a truncated, unfinished or corrupt recording and reads everything plausible in it. The
+    /// layout is that of an intact recording. A [`Survey`] determines what must be known before the
+    /// first record, such as the end of the records in a file whose header does not contain it.
     ///
     /// # Errors
-    /// Fails like [`open`](RecordingReader::open), except that one complete attribute of a file suffices.
+    /// Fails like [`open`](RecordingReader::open), except that one complete attribute of a file
+    /// suffices.
     pub fn salvaged(source: S, foreknown: Foreknown, limits: Limits) -> Result<Self> {
-        let Opening { recording, file, magic, place, records } = Opening::of(source, foreknown, limits)?;
+        let Opening {
+            recording,
+            file,
+            magic,
+            place,
+            records,
+        } = Opening::of(source, foreknown, limits)?;
         match file {
-            None => {
-                Self::behind_pipe_header(records, magic, recording.endian, Options { limits, ..Options::default() })
-            }
+            None => Self::behind_pipe_header(
+                records,
+                magic,
+                recording.endian,
+                Options {
+                    limits,
+                    ..Options::default()
+                },
+            ),
             Some(file) => Ok(RecordingReader {
                 records: RecordStream::new(records, recording.endian, place.offset),
                 recording,
@@ -139,8 +176,9 @@ impl<S: Source + Clone> RecordingReader<Salvaged<S>> {
 }
 
 impl<S: Source + Clone> RecordingReader<Merged<DataStream<Salvaged<S>>>> {
-    /// Opens a directory with truncated or corrupt files and reads everything plausible in its `data` and in the other
-    /// files of records. Each file is given with the result of its [`Survey`], obtained with the same `limits`.
+    /// Opens a directory with truncated or corrupt files and reads everything plausible in its
+    /// `data` and in the other files of records. Each file is given with the result of its
+    /// [`Survey`], obtained with the same `limits`.
     ///
     /// # Errors
     /// Fails like [`salvaged`](RecordingReader::salvaged).
@@ -149,9 +187,16 @@ impl<S: Source + Clone> RecordingReader<Merged<DataStream<Salvaged<S>>>> {
         files: Vec<(DataFile<S>, Foreknown)>,
         limits: Limits,
     ) -> Result<Self> {
-        let Opening { recording, file, place, records, .. } =
-            Opening::of(data.0, data.1, limits).map_err(|error| error.inside("data"))?;
-        let Some(file) = file else { return Err(no_header_of_a_file()) };
+        let Opening {
+            recording,
+            file,
+            place,
+            records,
+            ..
+        } = Opening::of(data.0, data.1, limits).map_err(|error| error.inside("data"))?;
+        let Some(file) = file else {
+            return Err(no_header_of_a_file());
+        };
         let mut parts = vec![("data".into(), records, place.offset)];
         for (DataFile { name, source }, foreknown) in files {
             parts.push((name, Salvaged::beside(source, &recording, foreknown)?, 0));
@@ -168,7 +213,13 @@ impl<S: Source + Clone> RecordingReader<Merged<DataStream<Salvaged<S>>>> {
 }
 
 fn no_header_of_a_file() -> Error {
-    Error::invalid("data: header", "size", "the header of a pipe", "the header of a file").at(8)
+    Error::invalid(
+        "data: header",
+        "size",
+        "the header of a pipe",
+        "the header of a file",
+    )
+    .at(8)
 }
 
 /// A truncated, unfinished or corrupt recording before its records are read.
@@ -183,36 +234,79 @@ struct Opening<S> {
 
 impl<S: Source + Clone> Opening<S> {
     fn of(source: S, foreknown: Foreknown, limits: Limits) -> Result<Self> {
-        let whole = FileSection { offset: 0, size: u64::MAX };
+        let whole = FileSection {
+            offset: 0,
+            size: u64::MAX,
+        };
         let mut first = [0; ContainerKind::SNIFF];
         let got = read_start(&mut SourceReader::new(source.clone(), whole), &mut first)?;
         let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
-        let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
+        let magic = Magic::recognise(&first)
+            .map(|(magic, _)| magic)
+            .unwrap_or_default();
         let (recording, file, place, table, losses) = if kind == ContainerKind::Pipe {
-            let place = FileSection { offset: PipeHeader::SIZE, ..whole };
-            (Recording { magic, limits, ..Recording::new(endian) }, None, place, None, Losses::default())
+            let place = FileSection {
+                offset: PipeHeader::SIZE,
+                ..whole
+            };
+            (
+                Recording {
+                    magic,
+                    limits,
+                    ..Recording::new(endian)
+                },
+                None,
+                place,
+                None,
+                Losses::default(),
+            )
         } else {
-            let file::Rest { recording, file, losses, table } = file::read_rest(&source, endian, foreknown, limits)?;
+            let file::Rest {
+                recording,
+                file,
+                losses,
+                table,
+            } = file::read_rest(&source, endian, foreknown, limits)?;
             let place = file.header.data;
             (recording, Some(file), place, table, losses)
         };
         let collector = file.is_none().then(Collector::default);
-        let records = Salvaged::new(source, place, (recording.clone(), collector), table, losses, foreknown)?;
-        Ok(Opening { recording, file, magic, place, records })
+        let records = Salvaged::new(
+            source,
+            place,
+            (recording.clone(), collector),
+            table,
+            losses,
+            foreknown,
+        )?;
+        Ok(Opening {
+            recording,
+            file,
+            magic,
+            place,
+            records,
+        })
     }
 }
 
 impl Survey {
-    /// Reads a truncated, unfinished or corrupt recording to its end and reports its content; `seen` is called
-    /// repeatedly, each time with the number of bytes read since the previous call. If this reveals something that must
-    /// be known from the first record on, the recording is read again.
+    /// Reads a truncated, unfinished or corrupt recording to its end and reports its content;
+    /// `seen` is called repeatedly, each time with the number of bytes read since the previous
+    /// call. If this reveals something that must be known from the first record on, the recording
+    /// is read again.
     ///
     /// # Errors
     /// Fails like [`RecordingReader::salvaged`].
-    pub fn of<S: Source + Clone>(source: &S, limits: Limits, mut seen: impl FnMut(u64)) -> Result<Self> {
+    pub fn of<S: Source + Clone>(
+        source: &S,
+        limits: Limits,
+        mut seen: impl FnMut(u64),
+    ) -> Result<Self> {
         let mut foreknown = Foreknown::default();
         loop {
-            let survey = Opening::of(source.clone(), foreknown, limits)?.records.survey(&mut seen)?;
+            let survey = Opening::of(source.clone(), foreknown, limits)?
+                .records
+                .survey(&mut seen)?;
             if survey.foreknown == foreknown {
                 return Ok(survey);
             }
@@ -224,17 +318,28 @@ impl Survey {
     ///
     /// # Errors
     /// Fails if the file cannot be read.
-    pub fn beside<S: Source + Clone>(source: &S, main: &Survey, mut seen: impl FnMut(u64)) -> Result<Self> {
+    pub fn beside<S: Source + Clone>(
+        source: &S,
+        main: &Survey,
+        mut seen: impl FnMut(u64),
+    ) -> Result<Self> {
         let known = |ids: Ids| match main.foreknown.ids {
             // The IDs are in `data`.
             Ids::Unclear if ids == Ids::Lost => Ids::Trusted,
             Ids::Unclear => ids,
             told => told,
         };
-        let mut foreknown = Foreknown { ids: known(Ids::Unclear), ..Foreknown::default() };
+        let mut foreknown = Foreknown {
+            ids: known(Ids::Unclear),
+            ..Foreknown::default()
+        };
         loop {
-            let survey = Salvaged::beside(source.clone(), &main.recording, foreknown)?.survey(&mut seen)?;
-            let next = Foreknown { ids: known(survey.foreknown.ids), ..survey.foreknown };
+            let survey =
+                Salvaged::beside(source.clone(), &main.recording, foreknown)?.survey(&mut seen)?;
+            let next = Foreknown {
+                ids: known(survey.foreknown.ids),
+                ..survey.foreknown
+            };
             if next == foreknown {
                 return Ok(survey);
             }
@@ -244,45 +349,93 @@ impl Survey {
 }
 
 impl<S: Source + Clone> RecordingReader<Merged<DataStream<SourceReader<S>>>> {
-    /// Opens a directory of `perf record --threads`: its `data` and the other files of records. Model and layout are
-    /// those of `data`.
+    /// Opens a directory of `perf record --threads`: its `data` and the other files of records.
+    /// Model and layout are those of `data`.
     ///
     /// # Errors
     /// Fails if `data` is not a recording in file mode, or a file cannot be read.
     pub fn directory(data: S, files: Vec<DataFile<S>>, limits: Limits) -> Result<Self> {
-        let RecordingReader { recording, container_layout, collector, .. } =
-            RecordingReader::open_with(data.clone(), Options { limits, ..Options::default() })
-                .map_err(|error| error.inside("data"))?;
+        let RecordingReader {
+            recording,
+            container_layout,
+            collector,
+            ..
+        } = RecordingReader::open_with(
+            data.clone(),
+            Options {
+                limits,
+                ..Options::default()
+            },
+        )
+        .map_err(|error| error.inside("data"))?;
         let ContainerLayout::File(file) = &container_layout else {
             return Err(no_header_of_a_file());
         };
-        let place = file.place(Part::Data).unwrap_or(FileSection { offset: file.len, size: 0 });
+        let place = file.place(Part::Data).unwrap_or(FileSection {
+            offset: file.len,
+            size: 0,
+        });
         let merged = Merged::of_directory(&recording, data, place, files)?;
         let records = RecordStream::new(merged, recording.endian, place.offset);
-        Ok(RecordingReader { recording, container_layout, records, collector })
+        Ok(RecordingReader {
+            recording,
+            container_layout,
+            records,
+            collector,
+        })
     }
 }
 
 impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
-    /// Opens a file of records in a directory of `perf record --threads`, `beside` its `data`. Model and layout are
-    /// those of `data`.
+    /// Opens a file of records in a directory of `perf record --threads`, `beside` its `data`.
+    /// Model and layout are those of `data`.
     ///
     /// # Errors
     /// Fails if `data` is not a recording.
     pub fn beside(data: S, beside: S, limits: Limits) -> Result<Self> {
-        let options = Options { limits, ..Options::default() };
-        let RecordingReader { recording, container_layout, collector, .. } = RecordingReader::open_with(data, options)?;
-        let records = SourceReader::new(beside, FileSection { offset: 0, size: u64::MAX });
+        let options = Options {
+            limits,
+            ..Options::default()
+        };
+        let RecordingReader {
+            recording,
+            container_layout,
+            collector,
+            ..
+        } = RecordingReader::open_with(data, options)?;
+        let records = SourceReader::new(
+            beside,
+            FileSection {
+                offset: 0,
+                size: u64::MAX,
+            },
+        );
         let records = RecordStream::new(records, recording.endian, 0);
-        Ok(RecordingReader { recording, container_layout, records, collector })
+        Ok(RecordingReader {
+            recording,
+            container_layout,
+            records,
+            collector,
+        })
     }
 }
 
 impl<R> RecordingReader<R> {
-    /// Returns the same reader with its input wrapped, so that readers of different inputs have the same type.
+    /// Returns the same reader with its input wrapped, so that readers of different inputs have the
+    /// same type.
     pub fn map_input<T>(self, wrap: impl FnOnce(R) -> T) -> RecordingReader<T> {
-        let RecordingReader { recording, container_layout, records, collector } = self;
-        RecordingReader { recording, container_layout, records: records.map_input(wrap), collector }
+        let RecordingReader {
+            recording,
+            container_layout,
+            records,
+            collector,
+        } = self;
+        RecordingReader {
+            recording,
+            container_layout,
+            records: records.map_input(wrap),
+            collector,
+        }
     }
 }
 
@@ -304,21 +457,43 @@ impl<R: Read> RecordingReader<R> {
         let got = read_start(&mut input, &mut first)?;
         let (kind, endian) = recognise(first.get(..got).unwrap_or_default())?;
         if kind != ContainerKind::Pipe {
-            return Err(Error::invalid("pipe header", "size", "the header of a file", "16, the header of a pipe").at(8));
+            return Err(Error::invalid(
+                "pipe header",
+                "size",
+                "the header of a file",
+                "16, the header of a pipe",
+            )
+            .at(8));
         }
-        let magic = Magic::recognise(&first).map(|(magic, _)| magic).unwrap_or_default();
+        let magic = Magic::recognise(&first)
+            .map(|(magic, _)| magic)
+            .unwrap_or_default();
         Self::behind_pipe_header(input, magic, endian, options)
     }
 
-    fn behind_pipe_header(input: R, magic: Magic, endian: Endian, options: Options) -> Result<Self> {
-        let mut recording = Recording { magic, limits: options.limits, ..Recording::new(endian) };
+    fn behind_pipe_header(
+        input: R,
+        magic: Magic,
+        endian: Endian,
+        options: Options,
+    ) -> Result<Self> {
+        let mut recording = Recording {
+            magic,
+            limits: options.limits,
+            ..Recording::new(endian)
+        };
         let mut records = RecordStream::new(input, endian, PipeHeader::SIZE);
         let mut collector = Collector::default();
         let head = match options.head {
             Head::Read => pipe::read_head(&mut records, &mut recording, &mut collector)?,
             Head::Pass => PipeLayout::default(),
         };
-        Ok(RecordingReader { recording, container_layout: ContainerLayout::Pipe(head), records, collector })
+        Ok(RecordingReader {
+            recording,
+            container_layout: ContainerLayout::Pipe(head),
+            records,
+            collector,
+        })
     }
 
     /// Returns the model. In a pipe, metadata records that are read later extend it.
@@ -341,27 +516,30 @@ impl<R: Read> RecordingReader<R> {
         &self.container_layout
     }
 
-    /// Returns why the records could not be read to the end. Available after [`next`](Self::next) has returned
-    /// [`StreamItem::Unreadable`] or `None`.
+    /// Returns why the records could not be read to the end. Available after [`next`](Self::next)
+    /// has returned [`StreamItem::Unreadable`] or `None`.
     pub fn damage(&self) -> Option<&Error> {
         self.records.damage()
     }
 
-    /// Classifies the bytes at the end that are not a complete record, if there are any: the start of a record, or
-    /// damage. Available after [`next`](Self::next) has returned `None`.
+    /// Classifies the bytes at the end that are not a complete record, if there are any: the start
+    /// of a record, or damage. Available after [`next`](Self::next) has returned `None`.
     pub fn tail(&self) -> Option<Tail> {
         self.records.tail(&self.recording)
     }
 
-    /// Returns the next item of the record stream, after the metadata at the start of a pipe; `None` at the end. A
-    /// record is returned with the model, which already includes the record's content if it is metadata.
+    /// Returns the next item of the record stream, after the metadata at the start of a pipe;
+    /// `None` at the end. A record is returned with the model, which already includes the record's
+    /// content if it is metadata.
     ///
     /// # Errors
     /// Fails if the input cannot be read, or a corrupt attribute follows later in a pipe.
     // Not an iterator: an item borrows from the reader.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<StreamItem<'_, RecordRef<'_>>>> {
-        let Some(item) = self.records.next()? else { return Ok(None) };
+        let Some(item) = self.records.next()? else {
+            return Ok(None);
+        };
         if let ContainerLayout::Pipe(_) = &self.container_layout {
             self.collector.item(&mut self.recording, &item)?;
         }
@@ -383,13 +561,15 @@ impl<R: Read> RecordingReader<R> {
         self.records.has_more_at_hand()
     }
 
-    /// Returns the next items together, as many records as are in memory; `None` at the end. Faster when most records
-    /// are skipped.
+    /// Returns the next items together, as many records as are in memory; `None` at the end. Faster
+    /// when most records are skipped.
     ///
     /// # Errors
     /// Fails like [`next`](Self::next).
     pub fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>> {
-        let Some(chunk) = self.records.next_chunk()? else { return Ok(None) };
+        let Some(chunk) = self.records.next_chunk()? else {
+            return Ok(None);
+        };
         if let ContainerLayout::Pipe(_) = &self.container_layout {
             self.collector.chunk(&mut self.recording, &chunk)?;
         }
@@ -404,7 +584,10 @@ fn recognise(first: &[u8]) -> Result<(ContainerKind, Endian)> {
     if first.is_empty() {
         return Err(Error::truncated("header", PipeHeader::SIZE, 0).at(0));
     }
-    let shown = first.get(..8.min(first.len())).unwrap_or_default().escape_ascii();
+    let shown = first
+        .get(..8.min(first.len()))
+        .unwrap_or_default()
+        .escape_ascii();
     if Magic::recognise(first).is_none() {
         return Err(Error::invalid(
             "header",
@@ -417,7 +600,13 @@ fn recognise(first: &[u8]) -> Result<(ContainerKind, Endian)> {
     if first.len() < PipeHeader::SIZE as usize {
         return Err(Error::truncated("header", PipeHeader::SIZE, first.len() as u64).at(0));
     }
-    Err(Error::invalid("header", "size", "another number", "16 for a pipe, 104 or 72 for a file").at(8))
+    Err(Error::invalid(
+        "header",
+        "size",
+        "another number",
+        "16 for a pipe, 104 or 72 for a file",
+    )
+    .at(8))
 }
 
 /// Reads until `buf` is full or the input ends.

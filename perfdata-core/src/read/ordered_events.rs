@@ -1,10 +1,14 @@
 //! Time order.
 //!
-//! perf reads the ring buffers of the CPUs one after the other, so a stream is in time order only within each CPU's
-//! part of a round. All items after the FINISHED_ROUND that ends a round are younger than all items before that round
-//! (tools/perf/util/ordered-events.c, Linux 2.6.35). Therefore two rounds are buffered, and sorted when complete.
+//! perf reads the ring buffers of the CPUs one after the other, so a stream is in time order only
+//! within each CPU's part of a round. All items after the FINISHED_ROUND that ends a round are
+//! younger than all items before that round (tools/perf/util/ordered-events.c, Linux 2.6.35).
+//! Therefore two rounds are buffered, and sorted when complete.
 
-#![allow(clippy::arithmetic_side_effects, reason = "counts of what is in memory, and places in it")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "counts of what is in memory, and places in it"
+)]
 
 use std::collections::VecDeque;
 
@@ -30,16 +34,17 @@ pub trait Waiting: Default {
 
 /// Items of a stream that wait for older ones.
 ///
-/// Items with the same time keep the order of the stream. Memory is bounded: if rounds are missing or very long, the
-/// older half of the waiting items is released first. As in perf, its order is then correct only as far as it can be
-/// known at that time.
+/// Items with the same time keep the order of the stream. Memory is bounded: if rounds are missing
+/// or very long, the older half of the waiting items is released first. As in perf, its order is
+/// then correct only as far as it can be known at that time.
 #[derive(Debug)]
 pub struct OrderedEvents<P> {
-    /// Parts of the stream, each with the number of its waiting items. The first part has the number `first`.
+    /// Parts of the stream, each with the number of its waiting items. The first part has the
+    /// number `first`.
     parts: VecDeque<(P, usize)>,
     first: usize,
-    /// Time, part number and item number of the waiting items, sorted up to `ready`; items before `next` no longer
-    /// wait.
+    /// Time, part number and item number of the waiting items, sorted up to `ready`; items before
+    /// `next` no longer wait.
     order: Vec<(u64, usize, usize)>,
     next: usize,
     ready: usize,
@@ -85,7 +90,9 @@ impl<P: Waiting> OrderedEvents<P> {
     /// Makes item number `at` of the last part wait until all items older than `time` have arrived.
     #[inline]
     pub fn wait(&mut self, time: u64, at: usize) {
-        let Some(number) = self.parts.len().checked_sub(1) else { return };
+        let Some(number) = self.parts.len().checked_sub(1) else {
+            return;
+        };
         if let Some((_, waiting)) = self.parts.back_mut() {
             *waiting += 1;
         }
@@ -115,7 +122,10 @@ impl<P: Waiting> OrderedEvents<P> {
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Option<(&P, usize)> {
-        let &(_, number, at) = self.order.get(self.next).filter(|_| self.next < self.ready)?;
+        let &(_, number, at) = self
+            .order
+            .get(self.next)
+            .filter(|_| self.next < self.ready)?;
         self.next += 1;
         let (part, waiting) = self.parts.get_mut(number - self.first)?;
         *waiting = waiting.saturating_sub(1);
@@ -129,7 +139,8 @@ impl<P: Waiting> OrderedEvents<P> {
         Some((part, at))
     }
 
-    /// Removes finished parts. If too many items wait, releases the older half. Must be called between parts.
+    /// Removes finished parts. If too many items wait, releases the older half. Must be called
+    /// between parts.
     pub fn settle(&mut self) {
         self.forget();
         while !self.has_next() && self.weight() > self.most {
@@ -159,7 +170,10 @@ impl<P: Waiting> OrderedEvents<P> {
         self.order.drain(..self.next);
         self.ready -= self.next;
         self.next = 0;
-        self.order.get_mut(self.ready..).unwrap_or_default().sort_by_key(|item| item.0);
+        self.order
+            .get_mut(self.ready..)
+            .unwrap_or_default()
+            .sort_by_key(|item| item.0);
     }
 
     /// Releases all items up to and including the time `until`.
@@ -171,7 +185,9 @@ impl<P: Waiting> OrderedEvents<P> {
 
     fn forget(&mut self) {
         while self.parts.front().is_some_and(|(_, waiting)| *waiting == 0) {
-            let Some((mut part, _)) = self.parts.pop_front() else { return };
+            let Some((mut part, _)) = self.parts.pop_front() else {
+                return;
+            };
             self.first += 1;
             part.clear();
             self.spare = Some(part);
@@ -249,7 +265,10 @@ mod tests {
         let mut rounds = OrderedEvents::new(8000);
         let mut all = Vec::new();
         for part in 0..100 {
-            add(&mut rounds, (part * 100..(part + 1) * 100).chain([u64::MAX - 100 + part]));
+            add(
+                &mut rounds,
+                (part * 100..(part + 1) * 100).chain([u64::MAX - 100 + part]),
+            );
             rounds.settle();
             while rounds.has_next() {
                 all.extend(ready(&mut rounds));

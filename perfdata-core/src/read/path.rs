@@ -36,11 +36,13 @@ impl Read for PathReader {
 }
 
 impl RecordingReader {
-    /// Opens the recording at `path`: a file in file mode or pipe mode, a directory (`perf record --threads` or
-    /// `--kcore`), or an input in pipe mode that can be read only once, such as a FIFO or `/dev/stdin`.
+    /// Opens the recording at `path`: a file in file mode or pipe mode, a directory
+    /// (`perf record --threads` or `--kcore`), or an input in pipe mode that can be read only once,
+    /// such as a FIFO or `/dev/stdin`.
     ///
     /// # Errors
-    /// Fails if the path does not exist, is not a recording, or its header or attributes are corrupt.
+    /// Fails if the path does not exist, is not a recording, or its header or attributes are
+    /// corrupt.
     pub fn open_path(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|e| of_path(path, e))?;
@@ -52,7 +54,8 @@ impl RecordingReader {
             return RecordingReader::pipe_with(PathReader(Stream::Pipe(file)), options);
         }
         let file = Arc::new(InputFile::new(file).map_err(|e| of_path(path, e))?);
-        Ok(RecordingReader::open_with(file, options)?.map_input(|file| PathReader(Stream::File(file))))
+        Ok(RecordingReader::open_with(file, options)?
+            .map_input(|file| PathReader(Stream::File(file))))
     }
 }
 
@@ -77,24 +80,46 @@ impl Directory {
     pub fn open(path: &Path) -> Result<Directory> {
         let open = |name: &str| {
             let path = path.join(name);
-            open_regular(&path).and_then(InputFile::new).map(Arc::new).map_err(|e| of_path(&path, e))
+            open_regular(&path)
+                .and_then(InputFile::new)
+                .map(Arc::new)
+                .map_err(|e| of_path(&path, e))
         };
         if path.join("data").try_exists().is_ok_and(|exists| !exists) {
-            return Err(Error::new("directory", Problem::Unknown("not a recording: it has no file data".into())));
+            return Err(Error::new(
+                "directory",
+                Problem::Unknown("not a recording: it has no file data".into()),
+            ));
         }
         let mut names = Vec::new();
         for entry in fs::read_dir(path).map_err(|e| of_path(path, e))? {
-            names.extend(entry.map_err(|e| of_path(path, e))?.file_name().into_string().ok());
+            names.extend(
+                entry
+                    .map_err(|e| of_path(path, e))?
+                    .file_name()
+                    .into_string()
+                    .ok(),
+            );
         }
         // data.2 before data.10.
         names.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
-        let (files, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.starts_with("data."));
-        let file = |name: String| Ok(DataFile { source: open(&name)?, name });
+        let (files, others): (Vec<_>, Vec<_>) = names
+            .into_iter()
+            .partition(|name| name.starts_with("data."));
+        let file = |name: String| {
+            Ok(DataFile {
+                source: open(&name)?,
+                name,
+            })
+        };
         Ok(Directory {
             path: path.to_owned(),
             data: open("data")?,
             files: files.into_iter().map(file).collect::<Result<_>>()?,
-            extras: others.into_iter().filter(|name| name.starts_with("kcore_dir")).collect(),
+            extras: others
+                .into_iter()
+                .filter(|name| name.starts_with("kcore_dir"))
+                .collect(),
         })
     }
 
@@ -118,8 +143,8 @@ impl Directory {
         !self.files.is_empty()
     }
 
-    /// Returns the names of the remaining entries: `kcore_dir` or `kcore_dir__<pid>`, the image and symbols of a
-    /// recorded kernel.
+    /// Returns the names of the remaining entries: `kcore_dir` or `kcore_dir__<pid>`, the image and
+    /// symbols of a recorded kernel.
     pub fn extras(&self) -> &[String] {
         &self.extras
     }
@@ -130,7 +155,9 @@ impl Directory {
     /// Fails if the operating system reports an error.
     pub fn len(&self) -> io::Result<u64> {
         let files = self.files.iter().map(|file| &file.source);
-        files.chain([&self.data]).try_fold(0_u64, |sum, file| Ok(sum.saturating_add(Source::len(file)?)))
+        files.chain([&self.data]).try_fold(0_u64, |sum, file| {
+            Ok(sum.saturating_add(Source::len(file)?))
+        })
     }
 
     /// Returns whether there are no bytes.
@@ -141,15 +168,19 @@ impl Directory {
         self.len().map(|len| len == 0)
     }
 
-    /// Returns a reader of the recording in the directory, with the records of all files in time order.
+    /// Returns a reader of the recording in the directory, with the records of all files in time
+    /// order.
     ///
     /// # Errors
     /// Fails like [`RecordingReader::directory`].
     pub fn reader(&self, limits: Limits) -> Result<RecordingReader> {
         if self.files.is_empty() {
-            let options = Options { limits, ..Options::default() };
-            let reader =
-                RecordingReader::open_with(self.data.clone(), options).map_err(|error| error.inside("data"))?;
+            let options = Options {
+                limits,
+                ..Options::default()
+            };
+            let reader = RecordingReader::open_with(self.data.clone(), options)
+                .map_err(|error| error.inside("data"))?;
             return Ok(reader.map_input(|file| PathReader(Stream::File(file))));
         }
         let reader = RecordingReader::directory(self.data.clone(), self.files.clone(), limits)?;
@@ -157,8 +188,12 @@ impl Directory {
     }
 }
 
-/// Opens a file of a directory. Everything except a regular file is rejected before it is opened: opening a FIFO would
-/// wait for a writer.
+/// Opens a file of a directory. Everything except a regular file is rejected before it is opened:
+/// opening a FIFO would wait for a writer.
 fn open_regular(path: &Path) -> io::Result<File> {
-    if fs::metadata(path)?.is_file() { File::open(path) } else { Err(io::Error::other("not a regular file")) }
+    if fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::other("not a regular file"))
+    }
 }

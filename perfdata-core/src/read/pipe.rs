@@ -1,8 +1,8 @@
 //! Reading pipe mode: metadata are records of the stream.
 //!
-//! The records at the start of the stream become the model and a list of [`Slot`]s, from which a writer recreates them.
-//! Later metadata (perf record --tail-synthesize, perf inject) enter the model when they are read, and stay in the
-//! stream.
+//! The records at the start of the stream become the model and a list of [`Slot`]s, from which a
+//! writer recreates them. Later metadata (perf record --tail-synthesize, perf inject) enter the
+//! model when they are read, and stay in the stream.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,10 +15,13 @@ use crate::feature::{FeatureId, tracing};
 use crate::header::FeatureBitmap;
 use crate::read::record_batch::Chunk;
 use crate::read::records::{RecordStream, StreamItem};
-use crate::record::{EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType};
+use crate::record::{
+    EventTypeName, HeaderAttr, HeaderFeature, HeaderTracingData, RawRecord, RecordType,
+};
 use crate::recording::{Event, Recording};
 
-/// Returns whether records of this type describe the recording as a whole; a file stores their content elsewhere.
+/// Returns whether records of this type describe the recording as a whole; a file stores their
+/// content elsewhere.
 #[inline]
 pub fn is_metadata(kind: RecordType) -> bool {
     kind.is_metadata()
@@ -27,7 +30,8 @@ pub fn is_metadata(kind: RecordType) -> bool {
 /// Adds the metadata records of a stream to a model.
 #[derive(Debug, Default)]
 pub struct Collector {
-    /// The highest feature number so far: an empty record with the same or a higher number ends the features.
+    /// The highest feature number so far: an empty record with the same or a higher number ends the
+    /// features.
     highest: u64,
     /// Tracing data whose payload is incomplete.
     tracing: Option<Tracing>,
@@ -54,7 +58,10 @@ struct Tracing {
 impl Collector {
     /// Returns a collector for the stream after its initial metadata.
     pub fn behind_head() -> Self {
-        Collector { is_behind_head: true, ..Collector::default() }
+        Collector {
+            is_behind_head: true,
+            ..Collector::default()
+        }
     }
 
     /// Counts metadata, which stay in memory, against the limit.
@@ -62,32 +69,58 @@ impl Collector {
         recording.limits.take(&mut self.taken, bytes.len() as u64)
     }
 
-    /// Adds a metadata record to the model. Returns the data outside the model, or `None` if the payload is incomplete.
+    /// Adds a metadata record to the model. Returns the data outside the model, or `None` if the
+    /// payload is incomplete.
     fn record(&mut self, recording: &mut Recording, raw: &RawRecord<'_>) -> Result<Option<Slot>> {
-        let layout = DecodeContext { misc: raw.misc, len: raw.body().len() as u64, ..DecodeContext::default() };
+        let layout = DecodeContext {
+            misc: raw.misc,
+            len: raw.body().len() as u64,
+            ..DecodeContext::default()
+        };
         let slot = |content, used: &dyn Fn() -> usize| {
             let padding = raw.body().get(used()..).unwrap_or_default().to_vec();
-            Ok(Some(Slot { content, misc: raw.misc, padding }))
+            Ok(Some(Slot {
+                content,
+                misc: raw.misc,
+                padding,
+            }))
         };
         match raw.kind {
             RecordType::HEADER_ATTR => {
                 let body: HeaderAttr = raw.decode_body(layout)?;
                 if body.attr.own_size() < Attr::MIN_SIZE {
                     let found = body.attr.size.to_string();
-                    return Err(Error::invalid("HEADER_ATTR record", "attr.size", found, "0, or 64 or more")
-                        .at(raw.offset.saturating_add(12)));
+                    return Err(Error::invalid(
+                        "HEADER_ATTR record",
+                        "attr.size",
+                        found,
+                        "0, or 64 or more",
+                    )
+                    .at(raw.offset.saturating_add(12)));
                 }
-                let used = (body.attr.own_size() as usize).saturating_add(body.ids.len().saturating_mul(8));
-                let event = Event { attr: body.attr, ids: body.ids.0 };
+                let used = (body.attr.own_size() as usize)
+                    .saturating_add(body.ids.len().saturating_mul(8));
+                let event = Event {
+                    attr: body.attr,
+                    ids: body.ids.0,
+                };
                 if let Some(at) = self.repeated(&event, recording) {
                     return slot(SlotContent::Attr(at), &|| used);
                 }
                 recording.events.push(event);
-                slot(SlotContent::Attr(recording.events.len().saturating_sub(1)), &|| used)
+                slot(
+                    SlotContent::Attr(recording.events.len().saturating_sub(1)),
+                    &|| used,
+                )
             }
             RecordType::HEADER_EVENT_TYPE => {
-                recording.event_types.push(raw.decode_body::<EventTypeName>(layout)?);
-                slot(SlotContent::EventType(recording.event_types.len().saturating_sub(1)), &|| raw.body().len())
+                recording
+                    .event_types
+                    .push(raw.decode_body::<EventTypeName>(layout)?);
+                slot(
+                    SlotContent::EventType(recording.event_types.len().saturating_sub(1)),
+                    &|| raw.body().len(),
+                )
             }
             RecordType::HEADER_TRACING_DATA => {
                 let body: HeaderTracingData = raw.decode_body(layout)?;
@@ -101,39 +134,57 @@ impl Collector {
                     payload: Vec::new(),
                 });
                 // There is no payload that would complete it.
-                Ok(if body.size == 0 { self.finish(recording) } else { None })
+                Ok(if body.size == 0 {
+                    self.finish(recording)
+                } else {
+                    None
+                })
             }
             RecordType::HEADER_FEATURE => {
                 let body: HeaderFeature = raw.decode_body(layout)?;
                 let section = body.section.0;
                 if section.is_empty() && body.feat_id >= self.highest {
-                    return slot(SlotContent::EndOfFeatures(body.feat_id), &|| raw.body().len());
+                    return slot(SlotContent::EndOfFeatures(body.feat_id), &|| {
+                        raw.body().len()
+                    });
                 }
                 self.highest = self.highest.max(body.feat_id);
-                let id = u32::try_from(body.feat_id).ok().filter(|&id| id < FeatureBitmap::BITS).map(FeatureId);
+                let id = u32::try_from(body.feat_id)
+                    .ok()
+                    .filter(|&id| id < FeatureBitmap::BITS)
+                    .map(FeatureId);
                 let Some(id) = id else {
-                    return slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| raw.body().len());
+                    return slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| {
+                        raw.body().len()
+                    });
                 };
-                let layout =
-                    DecodeContext { nr_cpus_available: recording.nr_cpus_available(), ..DecodeContext::default() };
-                let len = id.exact_len(&section, recording.endian, &layout).unwrap_or(section.len());
+                let layout = DecodeContext {
+                    nr_cpus_available: recording.nr_cpus_available(),
+                    ..DecodeContext::default()
+                };
+                let len = id
+                    .exact_len(&section, recording.endian, &layout)
+                    .unwrap_or(section.len());
                 let kept = section.get(..len).unwrap_or(&section);
                 recording.features.insert(id, kept.to_vec());
                 slot(SlotContent::Feature(id), &|| kept.len().saturating_add(8))
             }
-            _ => slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| raw.body().len()),
+            _ => slot(SlotContent::Verbatim(raw.bytes.to_vec()), &|| {
+                raw.body().len()
+            }),
         }
     }
 
-    /// Returns the index of the event that `event` repeats: `perf record --switch-output` writes all metadata again
-    /// with each output. At the start of a stream, two events without IDs may be equal.
+    /// Returns the index of the event that `event` repeats: `perf record --switch-output` writes
+    /// all metadata again with each output. At the start of a stream, two events without IDs may be
+    /// equal.
     fn repeated(&mut self, event: &Event, recording: &Recording) -> Option<usize> {
         let at = match event.ids.first() {
             Some(&id) => recording.events.of_id_strict(id)?,
             // All events are repeated, in the same order.
-            None if self.is_behind_head => {
-                [self.next_again, 0].into_iter().find(|&at| recording.events.get(at) == Some(event))?
-            }
+            None if self.is_behind_head => [self.next_again, 0]
+                .into_iter()
+                .find(|&at| recording.events.get(at) == Some(event))?,
             None => return None,
         };
         recording.events.get(at).filter(|other| *other == event)?;
@@ -145,35 +196,64 @@ impl Collector {
     fn payload(&mut self, recording: &mut Recording, bytes: &[u8]) -> Option<Slot> {
         let tracing = self.tracing.as_mut()?;
         tracing.payload.extend_from_slice(bytes);
-        if tracing.payload.len() < tracing.size { None } else { self.finish(recording) }
+        if tracing.payload.len() < tracing.size {
+            None
+        } else {
+            self.finish(recording)
+        }
     }
 
-    /// Ends the tracing data when it is complete or the stream ends. The model contains the first of several.
+    /// Ends the tracing data when it is complete or the stream ends. The model contains the first
+    /// of several.
     fn finish(&mut self, recording: &mut Recording) -> Option<Slot> {
-        let Tracing { pad, tail, misc, mut record, size, mut payload, .. } = self.tracing.take()?;
+        let Tracing {
+            pad,
+            tail,
+            misc,
+            mut record,
+            size,
+            mut payload,
+            ..
+        } = self.tracing.take()?;
         let len = tracing::len(&payload).unwrap_or(payload.len());
         let is_first = !recording.features.contains_key(&FeatureId::TRACING_DATA);
         if payload.len() < size || len > payload.len() || !is_first {
             record.append(&mut payload);
-            return Some(Slot { content: SlotContent::Verbatim(record), misc, padding: Vec::new() });
+            return Some(Slot {
+                content: SlotContent::Verbatim(record),
+                misc,
+                padding: Vec::new(),
+            });
         }
         let padding = payload.split_off(len);
         recording.features.insert(FeatureId::TRACING_DATA, payload);
-        Some(Slot { content: SlotContent::TracingData { pad, tail }, misc, padding })
+        Some(Slot {
+            content: SlotContent::TracingData { pad, tail },
+            misc,
+            padding,
+        })
     }
 
-    /// Adds an item of the stream to the model if it is metadata; returns the data outside the model.
+    /// Adds an item of the stream to the model if it is metadata; returns the data outside the
+    /// model.
     ///
     /// # Errors
     /// Fails if an attribute cannot be read.
-    pub fn item(&mut self, recording: &mut Recording, item: &StreamItem<'_>) -> Result<Option<Slot>> {
+    pub fn item(
+        &mut self,
+        recording: &mut Recording,
+        item: &StreamItem<'_>,
+    ) -> Result<Option<Slot>> {
         match item {
             StreamItem::Record(raw) if is_metadata(raw.kind) => {
-                self.take(recording, raw.bytes).map_err(|e| e.at(raw.offset))?;
+                self.take(recording, raw.bytes)
+                    .map_err(|e| e.at(raw.offset))?;
                 self.record(recording, raw)
             }
             StreamItem::Payload(bytes) => {
-                let Some(Tracing { offset, .. }) = self.tracing else { return Ok(None) };
+                let Some(Tracing { offset, .. }) = self.tracing else {
+                    return Ok(None);
+                };
                 self.take(recording, bytes).map_err(|e| e.at(offset))?;
                 Ok(self.payload(recording, bytes))
             }
@@ -216,8 +296,14 @@ pub(super) fn read_head<R: Read>(
         if let StreamItem::Unreadable(_) = item {
             break;
         }
-        let record = if let StreamItem::Record(raw) = item { Some(raw.bytes.to_vec()) } else { None };
-        let Some(slot) = collector.item(recording, &item)? else { continue };
+        let record = if let StreamItem::Record(raw) = item {
+            Some(raw.bytes.to_vec())
+        } else {
+            None
+        };
+        let Some(slot) = collector.item(recording, &item)? else {
+            continue;
+        };
         if let (&SlotContent::Feature(id), Some(record)) = (&slot.content, record)
             && let Some((at, earlier)) = made.insert(id, (slots.len(), record))
             && let Some(old) = slots.get_mut(at)

@@ -1,13 +1,16 @@
 //! Several records at once, for code that skips most records.
 
-#![allow(clippy::arithmetic_side_effects, reason = "lengths and counts of records that are in memory")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "lengths and counts of records that are in memory"
+)]
 
 use binrw::Endian;
 
 use crate::record::{RawRecord, RecordHeader, RecordType};
 
-/// Whole records, adjacent as in the input. A record that describes the recording as a whole or has a payload is alone
-/// in its batch.
+/// Whole records, adjacent as in the input. A record that describes the recording as a whole or has
+/// a payload is alone in its batch.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordBatch<'a> {
     bytes: &'a [u8],
@@ -21,15 +24,17 @@ pub struct RecordBatch<'a> {
 pub enum Chunk<'a> {
     /// Whole records.
     Records(RecordBatch<'a>),
-    /// A part of the payload that follows the last record outside its size (AUX data, tracing data).
+    /// A part of the payload that follows the last record outside its size (AUX data, tracing
+    /// data).
     Payload(&'a [u8]),
     /// Bytes that are not records, from the damage up to the end.
     Unreadable(&'a [u8]),
 }
 
 impl<'a> RecordBatch<'a> {
-    /// Returns the records at the start of `bytes`, whose first byte has the absolute offset `offset`, up to a record
-    /// that must be alone in its batch, is incomplete or invalid. The batch may be empty.
+    /// Returns the records at the start of `bytes`, whose first byte has the absolute offset
+    /// `offset`, up to a record that must be alone in its batch, is incomplete or invalid. The
+    /// batch may be empty.
     pub fn first(bytes: &'a [u8], endian: Endian, offset: u64) -> Self {
         let (len, count) = Self::measure(bytes, endian);
         Self::new(bytes.get(..len).unwrap_or_default(), count, endian, offset)
@@ -37,7 +42,12 @@ impl<'a> RecordBatch<'a> {
 
     /// Returns a batch of `count` records that occupy all of `bytes`.
     pub(super) fn new(bytes: &'a [u8], count: usize, endian: Endian, offset: u64) -> Self {
-        RecordBatch { bytes, count, offset, endian }
+        RecordBatch {
+            bytes,
+            count,
+            offset,
+            endian,
+        }
     }
 
     /// Returns the size in bytes and the number of records of the batch at the start of `bytes`.
@@ -63,7 +73,12 @@ impl<'a> RecordBatch<'a> {
     /// Returns a batch of one record.
     #[inline]
     pub fn of(record: &RawRecord<'a>) -> Self {
-        RecordBatch { bytes: record.bytes, count: 1, offset: record.offset, endian: record.endian }
+        RecordBatch {
+            bytes: record.bytes,
+            count: 1,
+            offset: record.offset,
+            endian: record.endian,
+        }
     }
 
     /// Returns all bytes of the records.
@@ -96,11 +111,15 @@ impl<'a> RecordBatch<'a> {
     /// Returns an iterator over the records.
     #[inline]
     pub fn iter(&self) -> Records<'a> {
-        Records { bytes: self.bytes, offset: self.offset, endian: self.endian }
+        Records {
+            bytes: self.bytes,
+            offset: self.offset,
+            endian: self.endian,
+        }
     }
 
-    /// Removes and returns the first part of the batch: a record of a `wanted` type, or all records before the next
-    /// such record.
+    /// Removes and returns the first part of the batch: a record of a `wanted` type, or all records
+    /// before the next such record.
     #[inline]
     pub fn take_part(&mut self, wanted: impl Fn(RecordType) -> bool) -> Option<BatchPart<'a>> {
         let (mut len, mut count) = (0, 0);
@@ -120,8 +139,15 @@ impl<'a> RecordBatch<'a> {
 
     /// Removes and returns the first `count` records, which have `len` bytes.
     fn take(&mut self, len: usize, count: usize) -> Self {
-        let (head, tail) = self.bytes.split_at_checked(len).unwrap_or((self.bytes, &[]));
-        let taken = RecordBatch { bytes: head, count, ..*self };
+        let (head, tail) = self
+            .bytes
+            .split_at_checked(len)
+            .unwrap_or((self.bytes, &[]));
+        let taken = RecordBatch {
+            bytes: head,
+            count,
+            ..*self
+        };
         self.bytes = tail;
         self.count = self.count.saturating_sub(count);
         self.offset = self.offset.saturating_add(head.len() as u64);
@@ -137,8 +163,8 @@ impl<'a> IntoIterator for RecordBatch<'a> {
     }
 }
 
-/// Returns whether a record is alone in its batch: the following data may depend on it, or a file stores its content
-/// elsewhere.
+/// Returns whether a record is alone in its batch: the following data may depend on it, or a file
+/// stores its content elsewhere.
 #[inline]
 pub(super) fn stands_alone(kind: RecordType) -> bool {
     kind.is_metadata() || kind.has_payload() || kind == RecordType::HEADER_BUILD_ID
@@ -158,11 +184,19 @@ impl<'a> Iterator for Records<'a> {
     #[inline]
     fn next(&mut self) -> Option<RawRecord<'a>> {
         let RecordHeader { kind, misc, size } = RecordHeader::parse(self.bytes, self.endian)?;
-        let (bytes, rest) = self.bytes.split_at_checked(usize::from(size).max(RecordHeader::SIZE))?;
+        let (bytes, rest) = self
+            .bytes
+            .split_at_checked(usize::from(size).max(RecordHeader::SIZE))?;
         let offset = self.offset;
         self.bytes = rest;
         self.offset = offset.saturating_add(bytes.len() as u64);
-        Some(RawRecord { offset, kind, misc, bytes, endian: self.endian })
+        Some(RawRecord {
+            offset,
+            kind,
+            misc,
+            bytes,
+            endian: self.endian,
+        })
     }
 }
 
@@ -186,7 +220,12 @@ mod tests {
         let mut bytes = Vec::new();
         for &(kind, size) in list {
             let start = bytes.len();
-            RecordHeader { kind, misc: 0, size }.encode_into(&mut bytes, Endian::Big)?;
+            RecordHeader {
+                kind,
+                misc: 0,
+                size,
+            }
+            .encode_into(&mut bytes, Endian::Big)?;
             bytes.resize(start + usize::from(size).max(8), 0);
         }
         Ok(bytes)
@@ -199,13 +238,24 @@ mod tests {
     #[test]
     fn a_run_ends_where_something_else_begins() -> Result<()> {
         use RecordType as T;
-        let len = |list: &[(T, u16)]| records(list).map(|bytes| (first(&bytes).len(), first(&bytes).bytes().len()));
+        let len = |list: &[(T, u16)]| {
+            records(list).map(|bytes| (first(&bytes).len(), first(&bytes).bytes().len()))
+        };
         assert_eq!(len(&[])?, (0, 0));
         assert_eq!(len(&[(T::COMM, 16), (T::SAMPLE, 24)])?, (2, 40));
-        assert_eq!(len(&[(T::COMM, 16), (T::AUXTRACE, 48), (T::COMM, 16)])?, (1, 16));
+        assert_eq!(
+            len(&[(T::COMM, 16), (T::AUXTRACE, 48), (T::COMM, 16)])?,
+            (1, 16)
+        );
         assert_eq!(len(&[(T::AUXTRACE, 48), (T::COMM, 16)])?, (1, 48));
-        assert_eq!(len(&[(T::HEADER_FEATURE, 16), (T::HEADER_FEATURE, 16)])?, (1, 16));
-        assert_eq!(len(&[(T::COMM, 16), (T::HEADER_BUILD_ID, 48), (T::COMM, 16)])?, (1, 16));
+        assert_eq!(
+            len(&[(T::HEADER_FEATURE, 16), (T::HEADER_FEATURE, 16)])?,
+            (1, 16)
+        );
+        assert_eq!(
+            len(&[(T::COMM, 16), (T::HEADER_BUILD_ID, 48), (T::COMM, 16)])?,
+            (1, 16)
+        );
         assert_eq!(len(&[(T::COMM, 16), (T::COMM, 7)])?, (1, 16));
         let cut = records(&[(T::COMM, 16), (T::SAMPLE, 24)])?;
         assert_eq!(first(cut.get(..39).unwrap_or_default()).len(), 1);
@@ -216,7 +266,13 @@ mod tests {
     #[test]
     fn parts_are_the_whole() -> Result<()> {
         use RecordType as T;
-        let list = [(T::COMM, 16), (T::SAMPLE, 24), (T::COMM, 16), (T::COMM, 24), (T::SAMPLE, 8)];
+        let list = [
+            (T::COMM, 16),
+            (T::SAMPLE, 24),
+            (T::COMM, 16),
+            (T::COMM, 24),
+            (T::SAMPLE, 8),
+        ];
         let bytes = records(&list)?;
         let batch = first(&bytes);
         for wanted in [T::COMM, T::SAMPLE, T::EXIT] {
@@ -230,12 +286,27 @@ mod tests {
                         batch.iter().collect()
                     }
                 };
-                found.extend(of_part.iter().map(|record| (record.offset, record.bytes.len())));
-                kinds.extend(of_part.iter().map(|record| (record.kind, matches!(part, BatchPart::Wanted(_)))));
+                found.extend(
+                    of_part
+                        .iter()
+                        .map(|record| (record.offset, record.bytes.len())),
+                );
+                kinds.extend(
+                    of_part
+                        .iter()
+                        .map(|record| (record.kind, matches!(part, BatchPart::Wanted(_)))),
+                );
             }
-            let expected: Vec<_> = batch.iter().map(|record| (record.offset, record.bytes.len())).collect();
+            let expected: Vec<_> = batch
+                .iter()
+                .map(|record| (record.offset, record.bytes.len()))
+                .collect();
             assert_eq!(found, expected);
-            assert!(kinds.iter().all(|&(kind, is_wanted)| is_wanted == (kind == wanted)));
+            assert!(
+                kinds
+                    .iter()
+                    .all(|&(kind, is_wanted)| is_wanted == (kind == wanted))
+            );
         }
         Ok(())
     }

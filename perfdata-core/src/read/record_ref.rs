@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::record::{RawRecord, Record, RecordType, SampleView};
 use crate::recording::{Event, Recording};
 
-/// A record of a recording: its bytes, and the model that determines their layout. It can be used wherever a
-/// [`RawRecord`] can.
+/// A record of a recording: its bytes, and the model that determines their layout. It can be used
+/// wherever a [`RawRecord`] can.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordRef<'a> {
     raw: RawRecord<'a>,
@@ -33,10 +33,15 @@ impl<'a> RecordRef<'a> {
         self.recording
     }
 
-    /// Returns the event that the record belongs to; `None` for perf's own records and for unknown event IDs.
+    /// Returns the event that the record belongs to; `None` for perf's own records and for unknown
+    /// event IDs.
     pub fn event(&self) -> Option<&'a Event> {
         let events = &self.recording.events;
-        if self.raw.kind.is_kernel() { events.get(events.of_record(&self.raw)?) } else { None }
+        if self.raw.kind.is_kernel() {
+            events.get(events.of_record(&self.raw)?)
+        } else {
+            None
+        }
     }
 
     /// Returns the time in nanoseconds on the recording's clock; `None` if the record has no time.
@@ -45,11 +50,15 @@ impl<'a> RecordRef<'a> {
         self.recording.events.time(&self.raw)
     }
 
-    /// Returns a view of the most used parts of a SAMPLE, read in place; `None` for other records and for unknown
-    /// events.
+    /// Returns a view of the most used parts of a SAMPLE, read in place; `None` for other records
+    /// and for unknown events.
     #[inline]
     pub fn sample_view(&self) -> Option<SampleView<'a>> {
-        if self.raw.kind == RecordType::SAMPLE { self.recording.events.sample_view(&self.raw) } else { None }
+        if self.raw.kind == RecordType::SAMPLE {
+            self.recording.events.sample_view(&self.raw)
+        } else {
+            None
+        }
     }
 
     /// Decodes all fields of the record.

@@ -7,8 +7,8 @@ use crate::recording::Recording;
 
 /// A recording that is read from start to end: the model at once, then the records.
 ///
-/// [`RecordingReader`] implements it for files, pipes, directories, memory and any [`Read`](std::io::Read). Other
-/// implementations can be converted and merged in the same way.
+/// [`RecordingReader`] implements it for files, pipes, directories, memory and any
+/// [`Read`](std::io::Read). Other implementations can be converted and merged in the same way.
 pub trait RecordSource {
     /// Returns the model. The model of a pipe grows as metadata records pass.
     fn recording(&self) -> &Recording;
@@ -16,8 +16,8 @@ pub trait RecordSource {
     /// Returns the offsets and sizes of the parts of the recording in its container.
     fn container_layout(&self) -> &ContainerLayout;
 
-    /// Reads the next records, as many as are available; `None` at the end. A chunk comes with the model, which already
-    /// includes the metadata in the chunk.
+    /// Reads the next records, as many as are available; `None` at the end. A chunk comes with the
+    /// model, which already includes the metadata in the chunk.
     ///
     /// # Errors
     /// The input cannot be read, or a pipe contains a corrupt attribute late in the stream.
@@ -28,13 +28,15 @@ pub trait RecordSource {
         false
     }
 
-    /// Returns why the records could not be read up to the end. Known after [`Chunk::Unreadable`] or the end.
+    /// Returns why the records could not be read up to the end. Known after [`Chunk::Unreadable`]
+    /// or the end.
     fn damage(&self) -> Option<&Error>;
 
     /// Removes and returns [`damage`](Self::damage).
     fn take_damage(&mut self) -> Option<Error>;
 
-    /// Returns the kind of the bytes after the last complete record, if there are any. Known at the end.
+    /// Returns the kind of the bytes after the last complete record, if there are any. Known at the
+    /// end.
     fn tail(&self) -> Option<Tail>;
 }
 

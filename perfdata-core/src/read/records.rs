@@ -1,6 +1,9 @@
 //! The record stream: whole records from large blocks, without copying them again.
 
-#![allow(clippy::arithmetic_side_effects, reason = "start and end are places in the buffer, start not behind end")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "start and end are places in the buffer, start not behind end"
+)]
 
 use std::io::{ErrorKind, Read};
 
@@ -12,13 +15,14 @@ use crate::read::tail::{Remainder, Tail};
 use crate::record::{RawRecord, RecordHeader, RecordType};
 use crate::recording::Recording;
 
-/// The next item of a record stream. A [`RecordingReader`](super::RecordingReader) returns each record together with
-/// the model, as a [`RecordRef`](super::RecordRef).
+/// The next item of a record stream. A [`RecordingReader`](super::RecordingReader) returns each
+/// record together with the model, as a [`RecordRef`](super::RecordRef).
 #[derive(Debug, Clone, Copy)]
 pub enum StreamItem<'a, R = RawRecord<'a>> {
     /// A whole record.
     Record(R),
-    /// A part of the payload that follows the last record outside its size (AUX data, tracing data).
+    /// A part of the payload that follows the last record outside its size (AUX data, tracing
+    /// data).
     Payload(&'a [u8]),
     /// Bytes that are not records, from the damage up to the end: see [`RecordStream::damage`].
     Unreadable(&'a [u8]),
@@ -60,19 +64,42 @@ enum ItemRange {
     Unreadable { from: usize, to: usize },
 }
 
-/// Number of bytes read at once: enough to make the cost of a system call negligible and to fit any record; few enough
-/// to stay in the CPU's own cache until they are processed.
+/// Number of bytes read at once: enough to make the cost of a system call negligible and to fit any
+/// record; few enough to stay in the CPU's own cache until they are processed.
 const BLOCK: usize = 256 << 10;
 
 impl<R> RecordStream<R> {
     pub(super) fn map_input<T>(self, wrap: impl FnOnce(R) -> T) -> RecordStream<T> {
-        let RecordStream { input, endian, buffer, start, end, offset, payload, at_end, damage, remainder } = self;
-        RecordStream { input: wrap(input), endian, buffer, start, end, offset, payload, at_end, damage, remainder }
+        let RecordStream {
+            input,
+            endian,
+            buffer,
+            start,
+            end,
+            offset,
+            payload,
+            at_end,
+            damage,
+            remainder,
+        } = self;
+        RecordStream {
+            input: wrap(input),
+            endian,
+            buffer,
+            start,
+            end,
+            offset,
+            payload,
+            at_end,
+            damage,
+            remainder,
+        }
     }
 }
 
 impl<R: Read> RecordStream<R> {
-    /// Returns a stream of the records in `input`, whose first byte has the absolute offset `offset`.
+    /// Returns a stream of the records in `input`, whose first byte has the absolute offset
+    /// `offset`.
     pub fn new(input: R, endian: Endian, offset: u64) -> Self {
         Self::with_block(input, endian, offset, BLOCK)
     }
@@ -107,10 +134,13 @@ impl<R: Read> RecordStream<R> {
         self.damage.as_ref()
     }
 
-    /// Classifies the bytes at the end of a stream of `recording` that are not a complete record; `None` if all bytes
-    /// are complete records. Available after [`next`](Self::next) has returned `None`.
+    /// Classifies the bytes at the end of a stream of `recording` that are not a complete record;
+    /// `None` if all bytes are complete records. Available after [`next`](Self::next) has returned
+    /// `None`.
     pub fn tail(&self, recording: &Recording) -> Option<Tail> {
-        self.damage.as_ref().map(|damage| self.remainder.judge(damage, recording))
+        self.damage
+            .as_ref()
+            .map(|damage| self.remainder.judge(damage, recording))
     }
 
     /// Removes and returns [`damage`](Self::damage) at the end of the stream.
@@ -121,22 +151,28 @@ impl<R: Read> RecordStream<R> {
     /// Returns the next item; `None` at the end of the input.
     ///
     /// # Errors
-    /// Fails if the input cannot be read. Invalid bytes are not an error here: see [`damage`](Self::damage).
+    /// Fails if the input cannot be read. Invalid bytes are not an error here: see
+    /// [`damage`](Self::damage).
     // Not an iterator: an item borrows from the stream.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<StreamItem<'_>>> {
         let endian = self.endian;
         Ok(match self.advance()? {
             None => None,
-            Some(ItemRange::Record { from, to, offset }) => {
-                Some(StreamItem::Record(RawRecord::first(self.slice(from, to), endian, offset)?))
+            Some(ItemRange::Record { from, to, offset }) => Some(StreamItem::Record(
+                RawRecord::first(self.slice(from, to), endian, offset)?,
+            )),
+            Some(ItemRange::Payload { from, to }) => {
+                Some(StreamItem::Payload(self.slice(from, to)))
             }
-            Some(ItemRange::Payload { from, to }) => Some(StreamItem::Payload(self.slice(from, to))),
-            Some(ItemRange::Unreadable { from, to }) => Some(StreamItem::Unreadable(self.slice(from, to))),
+            Some(ItemRange::Unreadable { from, to }) => {
+                Some(StreamItem::Unreadable(self.slice(from, to)))
+            }
         })
     }
 
-    /// Returns the next items together, as many records as are in memory; `None` at the end of the input.
+    /// Returns the next items together, as many records as are in memory; `None` at the end of the
+    /// input.
     ///
     /// # Errors
     /// Fails like [`next`](Self::next).
@@ -147,27 +183,39 @@ impl<R: Read> RecordStream<R> {
             Some(ItemRange::Record { from, to, offset }) => {
                 let (len, count) = RecordBatch::measure(self.slice(from, self.end), endian);
                 self.consume(len.saturating_sub(to - from));
-                Some(Chunk::Records(RecordBatch::new(self.slice(from, from + len), count, endian, offset)))
+                Some(Chunk::Records(RecordBatch::new(
+                    self.slice(from, from + len),
+                    count,
+                    endian,
+                    offset,
+                )))
             }
             Some(ItemRange::Payload { from, to }) => Some(Chunk::Payload(self.slice(from, to))),
-            Some(ItemRange::Unreadable { from, to }) => Some(Chunk::Unreadable(self.slice(from, to))),
+            Some(ItemRange::Unreadable { from, to }) => {
+                Some(Chunk::Unreadable(self.slice(from, to)))
+            }
         })
     }
 
     /// Removes the next item from the buffer.
     fn advance(&mut self) -> Result<Option<ItemRange>> {
         if self.damage.is_some() {
-            let Some((from, to)) = self.take_block(u64::MAX)? else { return Ok(None) };
-            self.remainder.unreadable(self.buffer.get(from..to).unwrap_or_default());
+            let Some((from, to)) = self.take_block(u64::MAX)? else {
+                return Ok(None);
+            };
+            self.remainder
+                .unreadable(self.buffer.get(from..to).unwrap_or_default());
             return Ok(Some(ItemRange::Unreadable { from, to }));
         }
         if self.payload > 0 {
             let Some((from, to)) = self.take_block(self.payload)? else {
-                self.damage = Some(Error::truncated("payload of a record", self.payload, 0).at(self.offset));
+                self.damage =
+                    Some(Error::truncated("payload of a record", self.payload, 0).at(self.offset));
                 return Ok(None);
             };
             self.payload = self.payload.saturating_sub((to - from) as u64);
-            self.remainder.payload(self.buffer.get(from..to).unwrap_or_default(), self.payload);
+            self.remainder
+                .payload(self.buffer.get(from..to).unwrap_or_default(), self.payload);
             return Ok(Some(ItemRange::Payload { from, to }));
         }
         match self.whole_record()? {
@@ -176,7 +224,11 @@ impl<R: Read> RecordStream<R> {
                 let (from, offset) = (self.start, self.offset);
                 self.consume(len);
                 self.payload = payload;
-                Ok(Some(ItemRange::Record { from, to: from + len, offset }))
+                Ok(Some(ItemRange::Record {
+                    from,
+                    to: from + len,
+                    offset,
+                }))
             }
             Some(Err(damage)) => {
                 self.damage = Some(damage);
@@ -185,7 +237,8 @@ impl<R: Read> RecordStream<R> {
         }
     }
 
-    /// Makes the next record available. Returns its length and that of its payload, or why it is not a record.
+    /// Makes the next record available. Returns its length and that of its payload, or why it is
+    /// not a record.
     fn whole_record(&mut self) -> Result<Option<Result<(usize, u64)>>> {
         if !self.fill(RecordHeader::SIZE)? && self.start == self.end {
             return Ok(None);
@@ -194,7 +247,9 @@ impl<R: Read> RecordStream<R> {
             self.fill(usize::from(header.size))?;
         }
         let record = RawRecord::first(self.slice(self.start, self.end), self.endian, self.offset);
-        Ok(Some(record.and_then(|record| Ok((record.bytes.len(), record.payload_len()?)))))
+        Ok(Some(record.and_then(|record| {
+            Ok((record.bytes.len(), record.payload_len()?))
+        })))
     }
 
     /// Returns whether the next item is already in memory, so that it needs no further input.
@@ -202,18 +257,24 @@ impl<R: Read> RecordStream<R> {
         let bytes = self.slice(self.start, self.end);
         self.payload == 0
             && self.damage.is_none()
-            && RecordHeader::parse(bytes, self.endian).is_some_and(|header| usize::from(header.size) <= bytes.len())
+            && RecordHeader::parse(bytes, self.endian)
+                .is_some_and(|header| usize::from(header.size) <= bytes.len())
     }
 
-    /// Returns the type of the next record without consuming it; `None` if the next item is not a record.
+    /// Returns the type of the next record without consuming it; `None` if the next item is not a
+    /// record.
     ///
     /// # Errors
     /// Fails if the input cannot be read.
     pub fn peek_kind(&mut self) -> Result<Option<RecordType>> {
-        if self.payload > 0 || self.damage.is_some() || !matches!(self.whole_record()?, Some(Ok(_))) {
+        if self.payload > 0 || self.damage.is_some() || !matches!(self.whole_record()?, Some(Ok(_)))
+        {
             return Ok(None);
         }
-        Ok(RecordHeader::parse(self.slice(self.start, self.end), self.endian).map(|header| header.kind))
+        Ok(
+            RecordHeader::parse(self.slice(self.start, self.end), self.endian)
+                .map(|header| header.kind),
+        )
     }
 
     /// Consumes up to `most` bytes of any kind; returns their range in the buffer.
@@ -234,7 +295,8 @@ impl<R: Read> RecordStream<R> {
         self.offset = self.offset.saturating_add(len as u64);
     }
 
-    /// Makes `len` bytes available from `start` on, if the input has them. Bytes returned earlier may move.
+    /// Makes `len` bytes available from `start` on, if the input has them. Bytes returned earlier
+    /// may move.
     fn fill(&mut self, len: usize) -> Result<bool> {
         while self.end - self.start < len && !self.at_end {
             if self.buffer.len() - self.start < len || self.start == self.end {
@@ -249,7 +311,11 @@ impl<R: Read> RecordStream<R> {
                 Ok(got) => self.end = (self.end + got).min(self.buffer.len()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // An error of a reader in this crate already contains cause and offset.
-                Err(e) => return Err(e.downcast().unwrap_or_else(|e| Error::io("record stream", e).at(self.offset))),
+                Err(e) => {
+                    return Err(e
+                        .downcast()
+                        .unwrap_or_else(|e| Error::io("record stream", e).at(self.offset)));
+                }
             }
         }
         Ok(self.end - self.start >= len)

@@ -43,7 +43,8 @@ impl Source for File {
     }
 }
 
-/// Reads at `offset` where no call of the system does both: readers of one file share its position and take turns.
+/// Reads at `offset` where no call of the system does both: readers of one file share its position
+/// and take turns.
 #[cfg(any(not(unix), test))]
 fn seek_and_read(mut file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
     use std::io::{Seek, SeekFrom};
@@ -61,7 +62,10 @@ impl Source for [u8] {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut rest = usize::try_from(offset).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let mut rest = usize::try_from(offset)
+            .ok()
+            .and_then(|at| self.get(at..))
+            .unwrap_or_default();
         rest.read(buf)
     }
 }
@@ -107,7 +111,11 @@ pub struct SourceReader<S> {
 impl<S: Source> SourceReader<S> {
     /// Returns a stream of the bytes of `place`, as far as they exist.
     pub fn new(source: S, place: FileSection) -> Self {
-        SourceReader { source, offset: place.offset, end: place.end().unwrap_or(u64::MAX) }
+        SourceReader {
+            source,
+            offset: place.offset,
+            end: place.end().unwrap_or(u64::MAX),
+        }
     }
 }
 
@@ -115,7 +123,9 @@ impl<S: Source> Read for SourceReader<S> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let len = buf.len().min(left);
-        let got = self.source.read_at(buf.get_mut(..len).unwrap_or_default(), self.offset)?;
+        let got = self
+            .source
+            .read_at(buf.get_mut(..len).unwrap_or_default(), self.offset)?;
         self.offset = self.offset.saturating_add(got as u64);
         Ok(got)
     }
@@ -124,18 +134,31 @@ impl<S: Source> Read for SourceReader<S> {
 /// Returns whether all bytes are zero, as in a hole of a sparse file.
 pub fn is_zero(bytes: &[u8]) -> bool {
     // Avoids a branch for each byte.
-    bytes.chunks(256).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+    bytes
+        .chunks(256)
+        .all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 /// Reads all bytes of `place`, which must be inside the source.
-pub(crate) fn read_section(source: &(impl Source + ?Sized), place: FileSection, what: &'static str) -> Result<Vec<u8>> {
+pub(crate) fn read_section(
+    source: &(impl Source + ?Sized),
+    place: FileSection,
+    what: &'static str,
+) -> Result<Vec<u8>> {
     let len = source.len().map_err(|e| Error::io(what, e))?;
-    let inside = place.end().filter(|&end| end <= len).and_then(|_| usize::try_from(place.size).ok());
+    let inside = place
+        .end()
+        .filter(|&end| end <= len)
+        .and_then(|_| usize::try_from(place.size).ok());
     let Some(size) = inside else {
-        return Err(Error::truncated(what, place.size, len.saturating_sub(place.offset)).at(place.offset));
+        return Err(
+            Error::truncated(what, place.size, len.saturating_sub(place.offset)).at(place.offset),
+        );
     };
     let mut bytes = vec![0; size];
-    SourceReader::new(source, place).read_exact(&mut bytes).map_err(|e| Error::io(what, e).at(place.offset))?;
+    SourceReader::new(source, place)
+        .read_exact(&mut bytes)
+        .map_err(|e| Error::io(what, e).at(place.offset))?;
     Ok(bytes)
 }
 
@@ -147,7 +170,14 @@ mod tests {
     fn seeking_reads_what_reading_at_an_offset_reads() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let (file, bytes) = (File::open(path).unwrap(), std::fs::read(path).unwrap());
-        for offset in [0, 1, 100, bytes.len() as u64 - 3, bytes.len() as u64, 1 << 40] {
+        for offset in [
+            0,
+            1,
+            100,
+            bytes.len() as u64 - 3,
+            bytes.len() as u64,
+            1 << 40,
+        ] {
             let (mut one, mut other, mut third) = ([0; 16], [0; 16], [0; 16]);
             let got = seek_and_read(&file, &mut one, offset).unwrap();
             assert_eq!(got, Source::read_at(&file, &mut other, offset).unwrap());

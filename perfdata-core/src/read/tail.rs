@@ -1,4 +1,5 @@
-//! The end of a record stream after the last whole record: the start of a record, perf's own messages, or damage.
+//! The end of a record stream after the last whole record: the start of a record, perf's own
+//! messages, or damage.
 
 use crate::error::{Error, Problem};
 use crate::read::salvage::{Foreknown, Salvaged};
@@ -16,7 +17,8 @@ pub enum Tail {
     Text,
     /// Zeros: space for records that were never written, as `perf stat record` leaves it.
     Zeros,
-    /// Anything else: a corrupt record followed by other records, or bytes that are not part of any record.
+    /// Anything else: a corrupt record followed by other records, or bytes that are not part of any
+    /// record.
     Damage,
 }
 
@@ -26,12 +28,13 @@ const LARGEST: usize = u16::MAX as usize;
 /// Text that `perf record` writes to standard error at its end.
 const MESSAGE: &[u8] = b"[ perf record: ";
 
-/// Record types below this number may be added to perf and are accepted at the start of a truncated record: a multiple
-/// of the current number of types.
+/// Record types below this number may be added to perf and are accepted at the start of a truncated
+/// record: a multiple of the current number of types.
 const TYPES: u32 = 128;
 
 impl Tail {
-    /// Maximum size of an incomplete record or of messages. A longer tail is [`Damage`](Self::Damage).
+    /// Maximum size of an incomplete record or of messages. A longer tail is
+    /// [`Damage`](Self::Damage).
     pub const MOST: u64 = LARGEST as u64;
 
     /// Classifies `bytes`, which follow the records of `recording`.
@@ -56,14 +59,18 @@ fn is_text(bytes: &[u8]) -> bool {
 
 /// Returns whether `bytes` are the start of a record, according to its header.
 fn is_start(bytes: &[u8], recording: &Recording) -> bool {
-    let Some(header) = RecordHeader::parse(bytes, recording.endian) else { return true };
-    let is_known = header.kind.info().is_some() || (header.kind.0 < TYPES && header.size.is_multiple_of(8));
+    let Some(header) = RecordHeader::parse(bytes, recording.endian) else {
+        return true;
+    };
+    let is_known =
+        header.kind.info().is_some() || (header.kind.0 < TYPES && header.size.is_multiple_of(8));
     is_known && usize::from(header.size) > bytes.len()
 }
 
 /// Returns whether `bytes` contain records by the criteria of `recover`.
 fn has_records(bytes: &[u8], recording: &Recording) -> bool {
-    let survey = Salvaged::beside(bytes, recording, Foreknown::default()).and_then(|rest| rest.survey(|_| ()));
+    let survey = Salvaged::beside(bytes, recording, Foreknown::default())
+        .and_then(|rest| rest.survey(|_| ()));
     survey.is_ok_and(|survey| survey.salvaging.left.records > 0)
 }
 
@@ -85,25 +92,39 @@ impl Remainder {
         }
         let room = LARGEST.saturating_sub(self.bytes.len());
         self.is_long |= bytes.len() > room;
-        self.bytes.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        self.bytes
+            .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 
-    /// Adds a part of a payload, of which `left` bytes are still to come. Keeps the last bytes: if the stream ends
-    /// inside the payload, its size may be wrong and it may contain records.
+    /// Adds a part of a payload, of which `left` bytes are still to come. Keeps the last bytes: if
+    /// the stream ends inside the payload, its size may be wrong and it may contain records.
     pub(super) fn payload(&mut self, bytes: &[u8], left: u64) {
         self.is_payload = true;
         if left == 0 {
             return self.bytes.clear();
         }
-        let surplus = self.bytes.len().saturating_add(bytes.len()).saturating_sub(LARGEST).min(self.bytes.len());
+        let surplus = self
+            .bytes
+            .len()
+            .saturating_add(bytes.len())
+            .saturating_sub(LARGEST)
+            .min(self.bytes.len());
         self.bytes.drain(..surplus);
-        self.bytes.extend_from_slice(bytes.get(bytes.len().saturating_sub(LARGEST)..).unwrap_or(bytes));
+        self.bytes.extend_from_slice(
+            bytes
+                .get(bytes.len().saturating_sub(LARGEST)..)
+                .unwrap_or(bytes),
+        );
     }
 
     /// Classifies the bytes at the end of a stream that became unreadable because of `damage`.
     pub(super) fn judge(&self, damage: &Error, recording: &Recording) -> Tail {
         if self.is_payload {
-            return if has_records(&self.bytes, recording) { Tail::Damage } else { Tail::Cut };
+            return if has_records(&self.bytes, recording) {
+                Tail::Damage
+            } else {
+                Tail::Cut
+            };
         }
         match damage.problem() {
             Problem::Truncated { .. } if !self.is_long => Tail::of(&self.bytes, recording),

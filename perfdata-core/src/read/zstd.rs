@@ -7,8 +7,8 @@ mod decoder {
     use crate::error::{Error, Problem, Result};
     use crate::read::zstd::Step;
 
-    /// zstd's error code for a stream that requires a larger window than permitted (lib/zstd_errors.h,
-    /// ZSTD_error_frameParameter_windowTooLarge).
+    /// zstd's error code for a stream that requires a larger window than permitted
+    /// (lib/zstd_errors.h, ZSTD_error_frameParameter_windowTooLarge).
     const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
 
     /// The state of a stream.
@@ -21,8 +21,13 @@ mod decoder {
         /// Returns a decoder whose window may have `window_log` bits.
         pub fn new(window_log: u32) -> Result<Self> {
             let mut decoder = Decoder::new().map_err(|e| Error::io("zstd decoder", e))?;
-            decoder.set_parameter(DParameter::WindowLogMax(window_log)).map_err(|e| Error::io("zstd decoder", e))?;
-            Ok(Stream { decoder, window_log })
+            decoder
+                .set_parameter(DParameter::WindowLogMax(window_log))
+                .map_err(|e| Error::io("zstd decoder", e))?;
+            Ok(Stream {
+                decoder,
+                window_log,
+            })
         }
 
         /// Decodes from `input` to `output`, starting at offset `at`.
@@ -30,21 +35,31 @@ mod decoder {
             let mut input = InBuffer::around(input);
             let mut output = OutBuffer::around_pos(output, at);
             match self.decoder.run(&mut input, &mut output) {
-                Ok(hint) => Ok(Step { read: input.pos(), end: output.pos(), hint }),
+                Ok(hint) => Ok(Step {
+                    read: input.pos(),
+                    end: output.pos(),
+                    hint,
+                }),
                 Err(error) => Err(self.problem(&error)),
             }
         }
 
         /// Resets the decoder to the start of a frame.
         pub fn restart(&mut self) -> Result<()> {
-            self.decoder.reinit().map_err(|e| Error::io("zstd decoder", e))
+            self.decoder
+                .reinit()
+                .map_err(|e| Error::io("zstd decoder", e))
         }
 
         /// Returns zstd's error for data that it cannot decode.
         fn problem(&self, error: &std::io::Error) -> Problem {
             let text = error.to_string();
             if text == zstd::zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
-                return Problem::Limit { found: None, name: "max-window-log", limit: self.window_log.into() };
+                return Problem::Limit {
+                    found: None,
+                    name: "max-window-log",
+                    limit: self.window_log.into(),
+                };
             }
             Problem::Unknown(format!("zstd: {text}").into())
         }
@@ -65,7 +80,9 @@ mod decoder {
         }
 
         pub fn run(&mut self, _: &[u8], _: &mut [u8], _: usize) -> Result<Step, Problem> {
-            Err(Problem::Unknown("compressed, and perfdata-core was built without its feature zstd".into()))
+            Err(Problem::Unknown(
+                "compressed, and perfdata-core was built without its feature zstd".into(),
+            ))
         }
 
         pub fn restart(&mut self) -> Result<()> {
@@ -96,11 +113,16 @@ mod tests {
     #[test]
     fn compressed_records_are_refused() {
         let (bytes, kind) = ([0; 16], RecordType::COMPRESSED);
-        let raw = RawRecord { offset: 16, kind, misc: 0, bytes: &bytes, endian: Endian::Little };
+        let raw = RawRecord {
+            offset: 16,
+            kind,
+            misc: 0,
+            bytes: &bytes,
+            endian: Endian::Little,
+        };
         let mut decompressor = Decompressor::new(Endian::Little, Limits::default()).unwrap();
         decompressor.push(&raw).unwrap();
-        let expected =
-            "at offset 0x10: COMPRESSED record: compressed, and perfdata-core was built without its feature zstd";
+        let expected = "at offset 0x10: COMPRESSED record: compressed, and perfdata-core was built without its feature zstd";
         assert_eq!(decompressor.next().unwrap_err().to_string(), expected);
     }
 }

@@ -1,8 +1,8 @@
-//! AUXTRACE_INFO: properties of the tracing hardware for decoders (tools/perf/util/auxtrace.h, intel-pt.h, intel-bts.h,
-//! cs-etm.h, arm-spe.h, hisi-ptt.h, powerpc-vpadtl.h).
+//! AUXTRACE_INFO: properties of the tracing hardware for decoders (tools/perf/util/auxtrace.h,
+//! intel-pt.h, intel-bts.h, cs-etm.h, arm-spe.h, hisi-ptt.h, powerpc-vpadtl.h).
 //!
-//! The kernel tree declares the record's content as `u64 priv[]`, and numbers the words with one enum for each type of
-//! trace. New words are appended.
+//! The kernel tree declares the record's content as `u64 priv[]`, and numbers the words with one
+//! enum for each type of trace. New words are appended.
 
 use crate::codes::{bitfield, codes};
 use crate::decode_context::DecodeContext;
@@ -168,8 +168,8 @@ choice! {
     pub enum CsEtmContent(version: u64, layout) {
         /// The first form.
         0 => V0(CsEtm0) with layout,
-        /// Units contain their number of words (5.10); with version 2, AUX_OUTPUT_HW_ID records may contain trace IDs
-        /// (6.2).
+        /// Units contain their number of words (5.10); with version 2, AUX_OUTPUT_HW_ID records may
+        /// contain trace IDs (6.2).
         1 | 2 => V1(CsEtm1) with layout,
         /// A version that this library does not know.
         _ => Unknown(ToEnd<u64> as Opaque) with (8,),
@@ -236,7 +236,8 @@ wire! {
 }
 
 choice! {
-    /// The registers of a trace unit in CoreSight version 0. Only the magic determines their number.
+    /// The registers of a trace unit in CoreSight version 0. Only the magic determines their
+    /// number.
     pub enum TraceUnitParams0(magic: TraceUnitMagic, layout) {
         /// Embedded Trace Macrocell, version 3.
         TraceUnitMagic::ETMV3 => Etm3(Etm3) with layout.part(4 * 8),

@@ -10,8 +10,8 @@ use crate::error::{Error, Problem, Result};
 use crate::recording::Events;
 
 impl Record {
-    /// Returns the index of the event that the record belongs to, according to the IDs in it; `None` if there is no
-    /// such event.
+    /// Returns the index of the event that the record belongs to, according to the IDs in it;
+    /// `None` if there is no such event.
     pub fn event(&self, events: &Events) -> Option<usize> {
         let first = events.first()?;
         if events.len() == 1 || !self.kind.is_kernel() {
@@ -20,24 +20,33 @@ impl Record {
         let id = match &self.body {
             Body::Sample(sample) => sample.identifier.or(sample.id),
             _ if first.attr.flags.sample_id_all() == 0 => return Some(0),
-            _ => self.sample_id.as_ref().and_then(|trailer| trailer.identifier.or(trailer.id)),
+            _ => self
+                .sample_id
+                .as_ref()
+                .and_then(|trailer| trailer.identifier.or(trailer.id)),
         };
         events.of_id(id?)
     }
 
-    /// Returns the record's bytes, as [`encode`](Self::encode) does, if a reader decodes the same record from them.
+    /// Returns the record's bytes, as [`encode`](Self::encode) does, if a reader decodes the same
+    /// record from them.
     ///
     /// # Errors
-    /// Fails if the body does not match `kind`; if a sample or trailer does not have exactly the parts in `sample_type`
-    /// of its event; if there is a trailer without `sample_id_all`, or no trailer with it; if a count, a form or a flag
-    /// in `misc` contradicts the fields; if the record's event is unknown and its layout depends on it; or if the
-    /// record exceeds 65,535 bytes.
+    /// Fails if the body does not match `kind`; if a sample or trailer does not have exactly the
+    /// parts in `sample_type` of its event; if there is a trailer without `sample_id_all`, or no
+    /// trailer with it; if a count, a form or a flag in `misc` contradicts the fields; if the
+    /// record's event is unknown and its layout depends on it; or if the record exceeds 65,535
+    /// bytes.
     pub fn encode_for(&self, events: &Events, endian: Endian) -> Result<Vec<u8>> {
         let layout = match self.event(events) {
-            Some(event) => events.get(event).map(|event| DecodeContext::of_attr(&event.attr)).unwrap_or_default(),
-            None if events.have_one_layout() => {
-                events.first().map(|event| DecodeContext::of_attr(&event.attr)).unwrap_or_default()
-            }
+            Some(event) => events
+                .get(event)
+                .map(|event| DecodeContext::of_attr(&event.attr))
+                .unwrap_or_default(),
+            None if events.have_one_layout() => events
+                .first()
+                .map(|event| DecodeContext::of_attr(&event.attr))
+                .unwrap_or_default(),
             None => {
                 return Err(self.wrong(
                     "id",
@@ -57,48 +66,98 @@ impl Record {
         Err(self.wrong("", "other fields", expected))
     }
 
-    /// Compares the records; treats NaN as equal to NaN, and a trailer without parts as equal to none.
+    /// Compares the records; treats NaN as equal to NaN, and a trailer without parts as equal to
+    /// none.
     fn is_same(&self, back: &Record) -> bool {
-        let no_trailer = |record: &Record| record.sample_id.as_ref().is_none_or(|id| parts_of(id).is_empty());
-        let is_same_trailer = self.sample_id == back.sample_id || (no_trailer(self) && no_trailer(back));
-        let is_same_body = self.body == back.body || format!("{:?}", self.body) == format!("{:?}", back.body);
-        is_same_trailer && is_same_body && (self.kind, self.misc, &self.tail) == (back.kind, back.misc, &back.tail)
+        let no_trailer = |record: &Record| {
+            record
+                .sample_id
+                .as_ref()
+                .is_none_or(|id| parts_of(id).is_empty())
+        };
+        let is_same_trailer =
+            self.sample_id == back.sample_id || (no_trailer(self) && no_trailer(back));
+        let is_same_body =
+            self.body == back.body || format!("{:?}", self.body) == format!("{:?}", back.body);
+        is_same_trailer
+            && is_same_body
+            && (self.kind, self.misc, &self.tail) == (back.kind, back.misc, &back.tail)
     }
 
     fn check_parts(&self, layout: &DecodeContext) -> Result<()> {
         let of_body = self.body.kind();
-        if of_body.unwrap_or(self.kind) != self.kind || (of_body.is_none() && self.kind.info().is_some()) {
-            let found = of_body.map_or("bytes of an unknown type".into(), |kind| format!("the fields of {kind}"));
+        if of_body.unwrap_or(self.kind) != self.kind
+            || (of_body.is_none() && self.kind.info().is_some())
+        {
+            let found = of_body.map_or("bytes of an unknown type".into(), |kind| {
+                format!("the fields of {kind}")
+            });
             return Err(self.wrong("", &found, "the fields of its type"));
         }
         let sample_type = layout.sample_type;
         if let Body::Sample(sample) = &self.body {
-            self.compare("", &parts_of(sample), named(sample_type, Sample::PARTS), sample_type)?;
+            self.compare(
+                "",
+                &parts_of(sample),
+                named(sample_type, Sample::PARTS),
+                sample_type,
+            )?;
         }
         let found = self.sample_id.as_ref().map(parts_of).unwrap_or_default();
         if self.kind.is_kernel() && self.kind != RecordType::SAMPLE {
-            let wanted = if layout.sample_id_all { SampleId::PARTS } else { SampleType(0) };
+            let wanted = if layout.sample_id_all {
+                SampleId::PARTS
+            } else {
+                SampleType(0)
+            };
             if !layout.sample_id_all && !found.is_empty() {
-                return Err(self.wrong("sample_id", "a trailer", "none: its event has no sample_id_all"));
+                return Err(self.wrong(
+                    "sample_id",
+                    "a trailer",
+                    "none: its event has no sample_id_all",
+                ));
             }
-            self.compare("sample_id.", &found, named(sample_type, wanted), sample_type)
+            self.compare(
+                "sample_id.",
+                &found,
+                named(sample_type, wanted),
+                sample_type,
+            )
         } else if self.kind != RecordType::HEADER_BUILD_ID && !found.is_empty() {
-            Err(self.wrong("sample_id", "a trailer", "none: records of this type have no trailer"))
+            Err(self.wrong(
+                "sample_id",
+                "a trailer",
+                "none: records of this type have no trailer",
+            ))
         } else {
             Ok(())
         }
     }
 
-    fn compare(&self, of: &str, found: &[&str], wanted: Vec<&str>, sample_type: SampleType) -> Result<()> {
-        let has = |list: &[&str], name: &str| list.iter().any(|other| other.eq_ignore_ascii_case(name));
+    fn compare(
+        &self,
+        of: &str,
+        found: &[&str],
+        wanted: Vec<&str>,
+        sample_type: SampleType,
+    ) -> Result<()> {
+        let has =
+            |list: &[&str], name: &str| list.iter().any(|other| other.eq_ignore_ascii_case(name));
         if let Some(missing) = wanted.iter().find(|name| !has(found, name)) {
             let expected = format!("a value: sample_type of its event has {missing}");
-            return Err(self.wrong(&format!("{of}{}", missing.to_ascii_lowercase()), "nothing", &expected));
+            return Err(self.wrong(
+                &format!("{of}{}", missing.to_ascii_lowercase()),
+                "nothing",
+                &expected,
+            ));
         }
         match found.iter().find(|name| !has(&wanted, name)) {
             // It is unknown which part belongs to a bit without a name.
             Some(more) if sample_type.unknown() == 0 => {
-                let expected = format!("nothing: sample_type of its event has no {}", more.to_ascii_uppercase());
+                let expected = format!(
+                    "nothing: sample_type of its event has no {}",
+                    more.to_ascii_uppercase()
+                );
                 Err(self.wrong(&format!("{of}{more}"), "a value", &expected))
             }
             _ => Ok(()),
@@ -106,14 +165,21 @@ impl Record {
     }
 
     fn wrong(&self, field: &str, found: &str, expected: &str) -> Error {
-        let problem = Problem::Invalid { found: found.to_owned().into(), expected: expected.to_owned().into() };
+        let problem = Problem::Invalid {
+            found: found.to_owned().into(),
+            expected: expected.to_owned().into(),
+        };
         let error = Error::new(format!("{} record", self.kind), problem);
-        if field.is_empty() { error } else { error.field(field.to_owned()) }
+        if field.is_empty() {
+            error
+        } else {
+            error.field(field.to_owned())
+        }
     }
 }
 
-/// Returns the names of the parts in `sample_type` that are also in `among`. Treats WEIGHT and WEIGHT_STRUCT as one
-/// part.
+/// Returns the names of the parts in `sample_type` that are also in `among`. Treats WEIGHT and
+/// WEIGHT_STRUCT as one part.
 fn named(sample_type: SampleType, among: SampleType) -> Vec<&'static str> {
     let mut parts = SampleType(sample_type.0 & among.0);
     if parts.has(SampleType::WEIGHT) {
@@ -179,7 +245,10 @@ mod tests {
                 let zeros = [0; 64];
                 let (sample, _) = Sample::decode(&zeros, endian, layout).unwrap();
                 let names = parts_of(&sample);
-                assert!(matches!(&names[..], [name] if name.eq_ignore_ascii_case(field.name)), "{names:?}: {field:?}");
+                assert!(
+                    matches!(&names[..], [name] if name.eq_ignore_ascii_case(field.name)),
+                    "{names:?}: {field:?}"
+                );
                 let mut kept = sample.clone();
                 kept.keep_parts(SampleType(1 << field.bit));
                 assert_eq!(kept, sample);
@@ -190,7 +259,12 @@ mod tests {
                 let names = parts_of(&trailer);
                 let is_part = SampleId::PARTS.0 >> field.bit & 1 == 1;
                 assert_eq!(names.len(), usize::from(is_part), "{names:?}: {field:?}");
-                assert!(names.iter().all(|name| name.eq_ignore_ascii_case(field.name)), "{names:?}: {field:?}");
+                assert!(
+                    names
+                        .iter()
+                        .all(|name| name.eq_ignore_ascii_case(field.name)),
+                    "{names:?}: {field:?}"
+                );
                 trailer.keep_parts(SampleType(!(1 << field.bit)));
                 assert!(parts_of(&trailer).is_empty());
             }

@@ -1,7 +1,8 @@
 //! Parts of a record whose structure depends on another field.
 
-/// Declares a part with several forms: `pub enum Name(selector: Type, layout) { pattern => Variant(Body), … }`. The
-/// first matching pattern selects the form. If a body needs arguments, they follow `with`. Only the body is on the
+/// Declares a part with several forms:
+/// `pub enum Name(selector: Type, layout) { pattern => Variant(Body), … }`. The first matching
+/// pattern selects the form. If a body needs arguments, they follow `with`. Only the body is on the
 /// wire. The field itself is declared with `#[br(args_raw = (selector, layout))]`.
 macro_rules! choice {
     ($(#[$meta:meta])* pub enum $name:ident ($selector:ident: $by:ty, $layout:ident) {

@@ -1,5 +1,6 @@
-//! Records written by the kernel, 1 to 22, except SAMPLE (include/uapi/linux/perf_event.h, enum perf_event_type). perf
-//! synthesizes some of them in the same form for objects that existed before the recording started.
+//! Records written by the kernel, 1 to 22, except SAMPLE (include/uapi/linux/perf_event.h, enum
+//! perf_event_type). perf synthesizes some of them in the same form for objects that existed before
+//! the recording started.
 
 use super::MISC_MMAP_BUILD_ID;
 use crate::codes::{codes, flags};
@@ -200,7 +201,8 @@ wire! {
 wire! {
     /// A context switch, as seen from a CPU (4.3).
     pub struct SwitchCpuWide {
-        /// Process ID of the next task if `misc` has the flag for switched out, otherwise of the previous task.
+        /// Process ID of the next task if `misc` has the flag for switched out, otherwise of the
+        /// previous task.
         pub next_prev_pid: u32 as Pid,
         /// Thread ID of that task.
         pub next_prev_tid: u32 as Pid,

@@ -1,4 +1,5 @@
-//! Records about the relations of event IDs, threads and CPUs (tools/lib/perf/include/perf/event.h).
+//! Records about the relations of event IDs, threads and CPUs
+//! (tools/lib/perf/include/perf/event.h).
 
 use crate::codes::codes;
 use crate::record::choice::choice;
@@ -107,8 +108,8 @@ wire! {
         /// The words.
         #[br(args_raw = ((long_size, nr), layout))]
         pub words: CpuMaskWords,
-        /// Words in excess of `nr`: perf since 6.0 counts one word too few if the highest CPU is a multiple of 32, and
-        /// writes its bit after the other words.
+        /// Words in excess of `nr`: perf since 6.0 counts one word too few if the highest CPU is a
+        /// multiple of 32, and writes its bit after the other words.
         #[br(if(long_size == 4), args_raw = (4,))]
         pub uncounted: Option<ToEnd<u32>> as Hex,
     }

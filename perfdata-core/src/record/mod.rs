@@ -1,12 +1,13 @@
 //! Records: the content of the data section of a file, or of a pipe.
 //!
-//! A [`RawRecord`] borrows the bytes of one record; [`Record`] is its typed form. All record types are lines of one
-//! table, [`TABLE`].
+//! A [`RawRecord`] borrows the bytes of one record; [`Record`] is its typed form. All record types
+//! are lines of one table, [`TABLE`].
 //!
-//! The kernel's records (1 to 63) are declared in include/uapi/linux/perf_event.h, `enum perf_event_type`; perf's own
-//! (from 64 on) in tools/lib/perf/include/perf/event.h, `enum perf_user_event_type`. The content of AUXTRACE_INFO is
-//! declared next to each decoder in tools/perf/util, the content of the records of `perf sched stats` in
-//! schedstat-v15.h to -v17.h next to event.h.
+//! The kernel's records (1 to 63) are declared in include/uapi/linux/perf_event.h,
+//! `enum perf_event_type`; perf's own (from 64 on) in tools/lib/perf/include/perf/event.h,
+//! `enum perf_user_event_type`. The content of AUXTRACE_INFO is declared next to each decoder in
+//! tools/perf/util, the content of the records of `perf sched stats` in schedstat-v15.h to -v17.h
+//! next to event.h.
 
 mod auxtrace;
 mod auxtrace_info;
@@ -66,12 +67,22 @@ impl RecordHeader {
     pub fn parse(bytes: &[u8], endian: Endian) -> Option<Self> {
         let &[a, b, c, d, e, f, g, h] = bytes.first_chunk()?;
         let (kind, misc, size) = match endian {
-            Endian::Little => {
-                (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]), u16::from_le_bytes([g, h]))
-            }
-            Endian::Big => (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])),
+            Endian::Little => (
+                u32::from_le_bytes([a, b, c, d]),
+                u16::from_le_bytes([e, f]),
+                u16::from_le_bytes([g, h]),
+            ),
+            Endian::Big => (
+                u32::from_be_bytes([a, b, c, d]),
+                u16::from_be_bytes([e, f]),
+                u16::from_be_bytes([g, h]),
+            ),
         };
-        Some(RecordHeader { kind: RecordType(kind), misc, size })
+        Some(RecordHeader {
+            kind: RecordType(kind),
+            misc,
+            size,
+        })
     }
 
     /// Puts another `misc` into the header at the start of `record`.
@@ -87,12 +98,16 @@ impl RecordHeader {
 
 fn put(bytes: &mut [u8], at: usize, number: u16, endian: Endian) {
     if let Some(field) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-        *field = if endian == Endian::Little { number.to_le_bytes() } else { number.to_be_bytes() };
+        *field = if endian == Endian::Little {
+            number.to_le_bytes()
+        } else {
+            number.to_be_bytes()
+        };
     }
 }
 
-/// Whether `time`, that of a record in nanoseconds, says when something happened: perf takes a record whose time is 0 or
-/// all ones as it comes.
+/// Whether `time`, that of a record in nanoseconds, says when something happened: perf takes a
+/// record whose time is 0 or all ones as it comes.
 #[inline]
 pub const fn is_known_time(time: u64) -> bool {
     time != 0 && time != u64::MAX
@@ -101,8 +116,8 @@ pub const fn is_known_time(time: u64) -> bool {
 /// One record of the input, not decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRecord<'a> {
-    /// Absolute offset of the record in the input; for a record inside compressed data, the offset of the compressed
-    /// record.
+    /// Absolute offset of the record in the input; for a record inside compressed data, the offset
+    /// of the compressed record.
     pub offset: u64,
     /// Type.
     pub kind: RecordType,
@@ -121,7 +136,12 @@ impl<'a> RawRecord<'a> {
     /// Fails if the size is below 8 or exceeds `bytes`.
     pub fn first(bytes: &'a [u8], endian: Endian, offset: u64) -> Result<Self> {
         let Some(header) = RecordHeader::parse(bytes, endian) else {
-            return Err(Error::truncated("record header", RecordHeader::SIZE as u64, bytes.len() as u64).at(offset));
+            return Err(Error::truncated(
+                "record header",
+                RecordHeader::SIZE as u64,
+                bytes.len() as u64,
+            )
+            .at(offset));
         };
         let size = usize::from(header.size);
         if size < RecordHeader::SIZE {
@@ -134,10 +154,19 @@ impl<'a> RawRecord<'a> {
             .at(offset));
         }
         match bytes.get(..size) {
-            Some(bytes) => Ok(RawRecord { offset, kind: header.kind, misc: header.misc, bytes, endian }),
-            None => {
-                Err(Error::truncated(format!("{} record", header.kind), size as u64, bytes.len() as u64).at(offset))
-            }
+            Some(bytes) => Ok(RawRecord {
+                offset,
+                kind: header.kind,
+                misc: header.misc,
+                bytes,
+                endian,
+            }),
+            None => Err(Error::truncated(
+                format!("{} record", header.kind),
+                size as u64,
+                bytes.len() as u64,
+            )
+            .at(offset)),
         }
     }
 
@@ -147,17 +176,23 @@ impl<'a> RawRecord<'a> {
         self.bytes.get(RecordHeader::SIZE..).unwrap_or_default()
     }
 
-    /// Returns the number of bytes that follow the record outside its own size: AUX data, tracing data. See
-    /// [`RecordType::has_payload`].
+    /// Returns the number of bytes that follow the record outside its own size: AUX data, tracing
+    /// data. See [`RecordType::has_payload`].
     ///
     /// # Errors
     /// Fails if the record is too short to contain this number.
     pub fn payload_len(&self) -> Result<u64> {
         match self.kind {
-            RecordType::AUXTRACE => self.decode_body::<Auxtrace>(DecodeContext::default()).map(|r| r.size),
+            RecordType::AUXTRACE => self
+                .decode_body::<Auxtrace>(DecodeContext::default())
+                .map(|r| r.size),
             RecordType::HEADER_TRACING_DATA => {
-                let layout = DecodeContext { len: self.body().len() as u64, ..DecodeContext::default() };
-                self.decode_body::<HeaderTracingData>(layout).map(|r| u64::from(r.size))
+                let layout = DecodeContext {
+                    len: self.body().len() as u64,
+                    ..DecodeContext::default()
+                };
+                self.decode_body::<HeaderTracingData>(layout)
+                    .map(|r| u64::from(r.size))
             }
             _ => Ok(0),
         }
@@ -168,32 +203,44 @@ impl<'a> RawRecord<'a> {
     /// # Errors
     /// Fails if the body is too short, or a count exceeds it.
     pub fn decode_body<T: Wire>(&self, layout: DecodeContext) -> Result<T> {
-        T::decode(self.body(), self.endian, layout).map(|(body, _)| body).map_err(|e| self.blame(e))
+        T::decode(self.body(), self.endian, layout)
+            .map(|(body, _)| body)
+            .map_err(|e| self.blame(e))
     }
 
     /// Returns the u64 at offset `at` in bytes from the start of the record.
     #[inline]
     pub fn word(&self, at: usize) -> Option<u64> {
         let bytes = *self.bytes.get(at..)?.first_chunk()?;
-        Some(if self.endian == Endian::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+        Some(if self.endian == Endian::Little {
+            u64::from_le_bytes(bytes)
+        } else {
+            u64::from_be_bytes(bytes)
+        })
     }
 
     /// The two numbers of 4 bytes at `at` bytes from the start of the record.
     #[inline]
     pub fn pair(&self, at: usize) -> Option<(u32, u32)> {
-        self.word(at).map(|word| sample_view::halves(word, self.endian))
+        self.word(at)
+            .map(|word| sample_view::halves(word, self.endian))
     }
 
-    /// The feature whose section a HEADER_FEATURE record holds, as far as its number is one; `None` for other records.
+    /// The feature whose section a HEADER_FEATURE record holds, as far as its number is one; `None`
+    /// for other records.
     pub fn feature(&self) -> Option<FeatureId> {
         if self.kind != RecordType::HEADER_FEATURE {
             return None;
         }
-        self.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok()).map(FeatureId)
+        self.word(RecordHeader::SIZE)
+            .and_then(|id| u32::try_from(id).ok())
+            .map(FeatureId)
     }
 
     fn blame(&self, error: Error) -> Error {
-        error.structure(format!("{} record", self.kind)).within(self.offset.saturating_add(RecordHeader::SIZE as u64))
+        error
+            .structure(format!("{} record", self.kind))
+            .within(self.offset.saturating_add(RecordHeader::SIZE as u64))
     }
 }
 
@@ -213,11 +260,17 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns a record with these fields, of their type; of type 0 if they are [`Body::Unknown`], whose type is not
-    /// known. `misc` is 0, and there is no trailer.
+    /// Returns a record with these fields, of their type; of type 0 if they are [`Body::Unknown`],
+    /// whose type is not known. `misc` is 0, and there is no trailer.
     pub fn new(body: Body) -> Self {
         let kind = body.kind().unwrap_or_default();
-        Record { kind, misc: 0, body, tail: Vec::new(), sample_id: None }
+        Record {
+            kind,
+            misc: 0,
+            body,
+            tail: Vec::new(),
+            sample_id: None,
+        }
     }
 
     /// Returns the record with this `misc`: CPU mode and flags.
@@ -229,7 +282,10 @@ impl Record {
     /// Returns the record with this trailer.
     #[must_use]
     pub fn with_sample_id(self, sample_id: SampleId) -> Self {
-        Record { sample_id: Some(sample_id), ..self }
+        Record {
+            sample_id: Some(sample_id),
+            ..self
+        }
     }
 
     /// Decodes `raw`, which belongs to an event with `layout`.
@@ -239,28 +295,46 @@ impl Record {
     pub fn decode(raw: &RawRecord<'_>, layout: &DecodeContext) -> Result<Self> {
         let whole = raw.body();
         let (body_len, trailer_len) = extents(raw, layout)?;
-        let layout = DecodeContext { misc: raw.misc, len: body_len as u64, ..*layout };
+        let layout = DecodeContext {
+            misc: raw.misc,
+            len: body_len as u64,
+            ..*layout
+        };
         let (body, used) = decode_body(raw, whole.get(..body_len).unwrap_or(whole), layout)?;
         let trailer_at = whole.len().saturating_sub(trailer_len);
         let tail = whole.get(used..trailer_at).unwrap_or_default().to_vec();
         let sample_id = match whole.get(trailer_at..) {
-            Some(bytes) if trailer_len > 0 => {
-                Some(SampleId::decode(bytes, raw.endian, layout).map_err(|e| raw.blame(e))?.0)
-            }
+            Some(bytes) if trailer_len > 0 => Some(
+                SampleId::decode(bytes, raw.endian, layout)
+                    .map_err(|e| raw.blame(e))?
+                    .0,
+            ),
             _ => None,
         };
-        Ok(Record { kind: raw.kind, misc: raw.misc, body, tail, sample_id })
+        Ok(Record {
+            kind: raw.kind,
+            misc: raw.misc,
+            body,
+            tail,
+            sample_id,
+        })
     }
 
-    /// Appends the record's bytes, with a computed size. All parts are written as they are. A reader decodes the record
-    /// according to the event's attribute, so a [`Sample`] and a [`SampleId`] must have exactly the parts in
-    /// `sample_type`, and `body` must match `kind`. [`encode_for`](Self::encode_for) ensures this.
+    /// Appends the record's bytes, with a computed size. All parts are written as they are. A
+    /// reader decodes the record according to the event's attribute, so a [`Sample`] and a
+    /// [`SampleId`] must have exactly the parts in `sample_type`, and `body` must match `kind`.
+    /// [`encode_for`](Self::encode_for) ensures this.
     ///
     /// # Errors
     /// Fails if the record exceeds 65,535 bytes.
     pub fn encode_into(&self, out: &mut Vec<u8>, endian: Endian) -> Result<()> {
         let start = out.len();
-        RecordHeader { kind: self.kind, misc: self.misc, size: 0 }.encode_into(out, endian)?;
+        RecordHeader {
+            kind: self.kind,
+            misc: self.misc,
+            size: 0,
+        }
+        .encode_into(out, endian)?;
         self.body.encode_into(out, endian)?;
         out.extend_from_slice(&self.tail);
         if let Some(id) = &self.sample_id {
@@ -269,25 +343,33 @@ impl Record {
         let len = out.len().saturating_sub(start);
         let Ok(size) = u16::try_from(len) else {
             out.truncate(start);
-            return Err(Error::invalid(format!("{} record", self.kind), "size", len.to_string(), "at most 65535"));
+            return Err(Error::invalid(
+                format!("{} record", self.kind),
+                "size",
+                len.to_string(),
+                "at most 65535",
+            ));
         };
         RecordHeader::put_size(out.get_mut(start..).unwrap_or_default(), size, endian);
         Ok(())
     }
 
-    /// Returns the first part of the record that might be wrong when it is encoded in another byte order than it was
-    /// decoded in. The offset is relative to the record's header.
+    /// Returns the first part of the record that might be wrong when it is encoded in another byte
+    /// order than it was decoded in. The offset is relative to the record's header.
     pub fn opaque(&self) -> Option<Opaque> {
         let mut found = describe::opaque(self)?;
         found.offset = found.offset.saturating_add(RecordHeader::SIZE);
         Some(found)
     }
 
-    /// Returns which event IDs the fields and the trailer of the record contain. A HEADER_ATTR record, which assigns
-    /// IDs to an event, counts as having none; an ID of 0, as in records about the time before the recording, belongs
-    /// to no particular event.
+    /// Returns which event IDs the fields and the trailer of the record contain. A HEADER_ATTR
+    /// record, which assigns IDs to an event, counts as having none; an ID of 0, as in records
+    /// about the time before the recording, belongs to no particular event.
     pub fn event_ids(&self, events: &Events) -> EventIds {
-        let mut ids = IdsOf { events, found: EventIds::default() };
+        let mut ids = IdsOf {
+            events,
+            found: EventIds::default(),
+        };
         if !matches!(self.body, Body::HeaderAttr(_)) && events.have_ids() {
             self.describe("", Style::Plain, &mut ids);
         }
@@ -336,7 +418,9 @@ impl Visitor for IdsOf<'_> {
     fn end(&mut self) {}
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
         if style == Style::Id {
-            words.iter().for_each(|&word| self.leaf(name, size_of::<u64>(), Leaf::Uint(word, style)));
+            words
+                .iter()
+                .for_each(|&word| self.leaf(name, size_of::<u64>(), Leaf::Uint(word, style)));
         }
     }
     fn leaf(&mut self, _: &'static str, _: usize, value: Leaf<'_>) {
@@ -346,21 +430,33 @@ impl Visitor for IdsOf<'_> {
     }
 }
 
-/// Returns the size in bytes of the body of `raw` and of its trailer, between which other bytes may remain. Every
-/// kernel record except SAMPLE has a trailer if its attribute requires it. The build IDs that perf inject writes since
-/// 6.12 always have one: their size, a multiple of 8, distinguishes them from older ones, and the values of the trailer
-/// distinguish it from zeros after the name.
+/// Returns the size in bytes of the body of `raw` and of its trailer, between which other bytes may
+/// remain. Every kernel record except SAMPLE has a trailer if its attribute requires it. The build
+/// IDs that perf inject writes since 6.12 always have one: their size, a multiple of 8,
+/// distinguishes them from older ones, and the values of the trailer distinguish it from zeros
+/// after the name.
 fn extents(raw: &RawRecord<'_>, layout: &DecodeContext) -> Result<(usize, usize)> {
     let len = raw.body().len();
     let trailer = match raw.kind {
         RecordType::SAMPLE => 0,
         // Unknown types probably have a trailer, too.
-        kind if kind.is_kernel() && (kind.info().is_some() || layout.trailer_len() <= len) => layout.trailer_len(),
+        kind if kind.is_kernel() && (kind.info().is_some() || layout.trailer_len() <= len) => {
+            layout.trailer_len()
+        }
         RecordType::HEADER_BUILD_ID if len.is_multiple_of(8) => {
             let body = BuildId::aligned_len(raw.body()).unwrap_or(len).min(len);
             let trailer = SampleId::len(layout.sample_type);
-            let is_filling = raw.body().get(body..).unwrap_or_default().iter().all(|&byte| byte == 0);
-            return Ok(if body.saturating_add(trailer) == len && !is_filling { (body, trailer) } else { (len, 0) });
+            let is_filling = raw
+                .body()
+                .get(body..)
+                .unwrap_or_default()
+                .iter()
+                .all(|&byte| byte == 0);
+            return Ok(if body.saturating_add(trailer) == len && !is_filling {
+                (body, trailer)
+            } else {
+                (len, 0)
+            });
         }
         _ => 0,
     };
@@ -370,8 +466,8 @@ fn extents(raw: &RawRecord<'_>, layout: &DecodeContext) -> Result<(usize, usize)
     }
 }
 
-/// Decodes a body and returns the number of bytes used. Only a SAMPLE whose branch stack does not have the announced
-/// form can be decoded in several ways; the one that uses all bytes is correct.
+/// Decodes a body and returns the number of bytes used. Only a SAMPLE whose branch stack does not
+/// have the announced form can be decoded in several ways; the one that uses all bytes is correct.
 fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: DecodeContext) -> Result<(Body, usize)> {
     if raw.kind != RecordType::SAMPLE {
         return Body::decode(raw.kind, bytes, raw.endian, layout).map_err(|e| raw.blame(e));
@@ -384,17 +480,29 @@ fn decode_body(raw: &RawRecord<'_>, bytes: &[u8], layout: DecodeContext) -> Resu
     if let Some(sample) = Sample::of_words(bytes, raw.endian, sample_type) {
         return Ok((Body::Sample(sample), bytes.len()));
     }
-    let layout = DecodeContext { sample_type, ..layout };
+    let layout = DecodeContext {
+        sample_type,
+        ..layout
+    };
     if !sample_type.has(SampleType::BRANCH_STACK) {
         return decode(layout);
     }
     let first = decode(layout);
-    let exact = |result: &Result<(Body, usize)>| matches!(result, Ok((_, used)) if *used == bytes.len());
+    let exact =
+        |result: &Result<(Body, usize)>| matches!(result, Ok((_, used)) if *used == bytes.len());
     if exact(&first) {
         return first;
     }
     let others = layout.branch_form.candidates().into_iter().skip(1);
-    others.map(|branch_form| decode(DecodeContext { branch_form, ..layout })).find(exact).unwrap_or(first)
+    others
+        .map(|branch_form| {
+            decode(DecodeContext {
+                branch_form,
+                ..layout
+            })
+        })
+        .find(exact)
+        .unwrap_or(first)
 }
 
 impl Describe for Record {

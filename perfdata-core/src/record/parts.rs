@@ -5,10 +5,11 @@ use crate::attr::SampleType;
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;
 
-/// Declares a structure whose parts depend on `sample_type`: first the parts of one word each, which are a number
-/// (`word`) or two numbers of 4 bytes (`pair`), then the parts whose length follows from their counts, then all others.
-/// `BIT name: Type` is present if the bit is set, `BIT[unless OTHER]` only if another bit is not set; `BIT(arguments)`
-/// passes arguments to the decoder. Also generates the offsets of words, the masks and `keep_parts`.
+/// Declares a structure whose parts depend on `sample_type`: first the parts of one word each,
+/// which are a number (`word`) or two numbers of 4 bytes (`pair`), then the parts whose length
+/// follows from their counts, then all others. `BIT name: Type` is present if the bit is set,
+/// `BIT[unless OTHER]` only if another bit is not set; `BIT(arguments)` passes arguments to the
+/// decoder. Also generates the offsets of words, the masks and `keep_parts`.
 macro_rules! parts {
     ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) {
         words { $($(#[doc = $wdoc:literal])* $wbit:ident $form:ident $word:ident: $wtype:ty $(as $wstyle:ident)?),* $(,)? }
@@ -32,7 +33,8 @@ macro_rules! parts {
             #[allow(dead_code, reason = "a trailer is always decoded")]
             pub(super) const PAIRS: $crate::attr::SampleType = $crate::attr::SampleType(0 $(| $crate::record::parts::parts!(@pair $form $crate::attr::SampleType::$wbit.0))*);
 
-            /// The parts after the words, in file order, whose length follows from their counts alone.
+            /// The parts after the words, in file order, whose length follows from their counts
+            /// alone.
             #[allow(dead_code, reason = "a trailer has none")]
             pub(super) const COUNTED: [$crate::attr::SampleType; { const NAMES: &[&str] = &[$(stringify!($counted)),*]; NAMES.len() }] =
                 [$($crate::attr::SampleType::$cbit),*];

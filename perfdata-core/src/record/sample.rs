@@ -1,5 +1,6 @@
-//! SAMPLE and the `sample_id` trailer: the attribute's `sample_type` determines which parts are present
-//! (include/uapi/linux/perf_event.h, enum perf_event_type; kernel/events/core.c, perf_output_sample).
+//! SAMPLE and the `sample_id` trailer: the attribute's `sample_type` determines which parts are
+//! present (include/uapi/linux/perf_event.h, enum perf_event_type; kernel/events/core.c,
+//! perf_output_sample).
 
 use binrw::Endian;
 
@@ -15,7 +16,8 @@ wire! {
     /// Process and thread.
     #[derive(Copy, Eq, Default)]
     pub struct Tid {
-        /// Process ID in the recorder's namespace; `u32::MAX` if the task is outside of the namespace or has exited.
+        /// Process ID in the recorder's namespace; `u32::MAX` if the task is outside of the
+        /// namespace or has exited.
         pub pid: u32 as Pid,
         /// Thread ID.
         pub tid: u32 as Pid,
@@ -34,8 +36,9 @@ wire! {
 }
 
 parts! {
-    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its parts are read from
-    /// the end of the record. A new trailer must have exactly the parts in the event's `sample_type`.
+    /// The trailer of kernel records other than SAMPLE, with the flag `sample_id_all` (2.6.38). Its
+    /// parts are read from the end of the record. A new trailer must have exactly the parts in the
+    /// event's `sample_type`.
     #[derive(Default)]
     pub struct SampleId(layout) {
         words {
@@ -113,8 +116,8 @@ wire! {
 }
 
 codes! {
-    /// Context markers inside a callchain, `enum perf_callchain_context`: the addresses after a marker belong to its
-    /// context.
+    /// Context markers inside a callchain, `enum perf_callchain_context`: the addresses after a
+    /// marker belong to its context.
     pub struct CallchainContext: u64 {
         0xffff_ffff_ffff_ffe0 HV "PERF_CONTEXT_HV",
         0xffff_ffff_ffff_ff80 KERNEL "PERF_CONTEXT_KERNEL",
@@ -137,7 +140,8 @@ impl CallchainContext {
 }
 
 /// The cookie at the end of a callchain whose user part comes later: the last words are
-/// [`USER_DEFERRED`](CallchainContext::USER_DEFERRED) and the cookie of a CALLCHAIN_DEFERRED record (6.19).
+/// [`USER_DEFERRED`](CallchainContext::USER_DEFERRED) and the cookie of a CALLCHAIN_DEFERRED record
+/// (6.19).
 #[inline]
 pub fn deferred_cookie(mut callchain: impl DoubleEndedIterator<Item = u64>) -> Option<u64> {
     let cookie = callchain.next_back()?;
@@ -225,8 +229,8 @@ wire! {
     pub struct StackUser {
         /// Size of the copy in bytes.
         pub size: u64,
-        /// The reserved space. Only the first `dyn_size` bytes are the stack; the others are old content of the ring
-        /// buffer.
+        /// The reserved space. Only the first `dyn_size` bytes are the stack; the others are old
+        /// content of the ring buffer.
         #[br(args_raw = Extent::Bytes(size))]
         pub data: Rest,
         /// Number of copied bytes; absent if `size` is 0.
@@ -236,8 +240,8 @@ wire! {
 }
 
 bitfield! {
-    /// Costs of a sample, `union perf_sample_weight` (include/uapi/linux/perf_event.h, 5.12). The meaning of each field
-    /// depends on the processor; the first is the value of WEIGHT alone.
+    /// Costs of a sample, `union perf_sample_weight` (include/uapi/linux/perf_event.h, 5.12). The
+    /// meaning of each field depends on the processor; the first is the value of WEIGHT alone.
     pub struct Weights: numeric u64 {
         /// On x86 the latency of the whole access in cycles.
         var1_dw with_var1_dw 0 32 since "5.12",
@@ -249,8 +253,8 @@ bitfield! {
 }
 
 bitfield! {
-    /// Source of sampled data, `union perf_mem_data_src`. The values of each field are flags or codes named
-    /// `PERF_MEM_*` there.
+    /// Source of sampled data, `union perf_mem_data_src`. The values of each field are flags or
+    /// codes named `PERF_MEM_*` there.
     pub struct DataSource: numeric u64 {
         /// Load, store, prefetch or execution.
         op with_op 0 5 since "3.10",
@@ -278,8 +282,9 @@ bitfield! {
 }
 
 impl DecodeContext {
-    /// Returns the parts of a SAMPLE whose position is certain. New parts are inserted before AUX, and new words of a
-    /// read value before all parts that follow it; the data after the certain parts remains bytes.
+    /// Returns the parts of a SAMPLE whose position is certain. New parts are inserted before AUX,
+    /// and new words of a read value before all parts that follow it; the data after the certain
+    /// parts remains bytes.
     pub(super) fn placed_parts(&self) -> SampleType {
         let mut parts = self.sample_type;
         if parts.unknown() != 0 {
@@ -293,8 +298,8 @@ impl DecodeContext {
 }
 
 parts! {
-    /// One occurrence of an event (2.6.31). Parts are in file order. The event's `sample_type` determines which parts
-    /// are present; a new sample must have exactly these parts.
+    /// One occurrence of an event (2.6.31). Parts are in file order. The event's `sample_type`
+    /// determines which parts are present; a new sample must have exactly these parts.
     #[derive(Default)]
     pub struct Sample(layout) {
         words {
@@ -356,20 +361,25 @@ parts! {
     }
 }
 
-const _: () = assert!(Sample::PARTS.0 == SampleType::KNOWN.0, "every bit of sample_type has its part");
+const _: () = assert!(
+    Sample::PARTS.0 == SampleType::KNOWN.0,
+    "every bit of sample_type has its part"
+);
 
 impl Sample {
     /// The parts that [`of_words`](Self::of_words) reads: words, CALLCHAIN and RAW.
-    const USUAL: SampleType = SampleType(all(&Self::WORDS).0 | all(&Self::COUNTED).0 & !SampleType::READ.0);
+    const USUAL: SampleType =
+        SampleType(all(&Self::WORDS).0 | all(&Self::COUNTED).0 & !SampleType::READ.0);
 
-    /// Returns the offset of `part`, which is a word, in a SAMPLE, in bytes from the start of the record.
+    /// Returns the offset of `part`, which is a word, in a SAMPLE, in bytes from the start of the
+    /// record.
     pub(crate) fn from_start(sample_type: SampleType, part: SampleType) -> Option<usize> {
         let before = Self::WORDS.iter().take_while(|&&word| word != part);
         place(sample_type, part, before).map(|before| before.saturating_add(RecordHeader::SIZE))
     }
 
-    /// Decodes a sample with `parts` in a fraction of the time if it contains only the most common parts and they use
-    /// all of `bytes`; returns `None` for all other samples, corrupt or not.
+    /// Decodes a sample with `parts` in a fraction of the time if it contains only the most common
+    /// parts and they use all of `bytes`; returns `None` for all other samples, corrupt or not.
     pub(super) fn of_words(bytes: &[u8], endian: Endian, parts: SampleType) -> Option<Self> {
         if parts.0 & !Self::USUAL.0 != 0 {
             return None;
@@ -378,30 +388,49 @@ impl Sample {
         let mut word = || -> Option<u64> {
             let (word, behind) = rest.split_first_chunk()?;
             rest = behind;
-            Some(if endian == Endian::Little { u64::from_le_bytes(*word) } else { u64::from_be_bytes(*word) })
+            Some(if endian == Endian::Little {
+                u64::from_le_bytes(*word)
+            } else {
+                u64::from_be_bytes(*word)
+            })
         };
-        let mut part = |part| if parts.has(part) { word().map(Some) } else { Some(None) };
+        let mut part = |part| {
+            if parts.has(part) {
+                word().map(Some)
+            } else {
+                Some(None)
+            }
+        };
         let pair = |word| halves(word, endian);
         let mut sample = Sample {
             identifier: part(SampleType::IDENTIFIER)?,
             ip: part(SampleType::IP)?,
-            tid: part(SampleType::TID)?.map(pair).map(|(pid, tid)| Tid { pid, tid }),
+            tid: part(SampleType::TID)?
+                .map(pair)
+                .map(|(pid, tid)| Tid { pid, tid }),
             time: part(SampleType::TIME)?,
             addr: part(SampleType::ADDR)?,
             id: part(SampleType::ID)?,
             stream_id: part(SampleType::STREAM_ID)?,
-            cpu: part(SampleType::CPU)?.map(pair).map(|(cpu, reserved)| Cpu { cpu, reserved }),
+            cpu: part(SampleType::CPU)?
+                .map(pair)
+                .map(|(cpu, reserved)| Cpu { cpu, reserved }),
             period: part(SampleType::PERIOD)?,
             ..Sample::default()
         };
         if let Some(nr) = part(SampleType::CALLCHAIN)? {
-            let (chain, behind) = rest.split_at_checked(usize::try_from(nr).ok()?.checked_mul(8)?)?;
+            let (chain, behind) =
+                rest.split_at_checked(usize::try_from(nr).ok()?.checked_mul(8)?)?;
             sample.callchain = Some(decode_words(chain, endian).into());
             rest = behind;
         }
         if parts.has(SampleType::RAW) {
             let (size, raw) = rest.split_first_chunk()?;
-            let size = if endian == Endian::Little { u32::from_le_bytes(*size) } else { u32::from_be_bytes(*size) };
+            let size = if endian == Endian::Little {
+                u32::from_le_bytes(*size)
+            } else {
+                u32::from_be_bytes(*size)
+            };
             let (raw, behind) = raw.split_at_checked(usize::try_from(size).ok()?)?;
             sample.raw = Some(raw.to_vec().into());
             rest = behind;
@@ -419,46 +448,78 @@ mod tests {
     #[test]
     fn branches_that_were_not_taken() {
         let flags = BranchFlags::default().with_not_taken(true);
-        assert_eq!((flags.0, flags.not_taken(), flags.unknown()), (1 << 33, 1, 0));
-        assert_eq!((flags.to_wire(Endian::Little), flags.to_wire(Endian::Big)), (1 << 33, 1 << 30));
+        assert_eq!(
+            (flags.0, flags.not_taken(), flags.unknown()),
+            (1 << 33, 1, 0)
+        );
+        assert_eq!(
+            (flags.to_wire(Endian::Little), flags.to_wire(Endian::Big)),
+            (1 << 33, 1 << 30)
+        );
     }
 
-    /// Every combination of the most common parts, in both byte orders: whole, truncated anywhere, with extra bytes.
+    /// Every combination of the most common parts, in both byte orders: whole, truncated anywhere,
+    /// with extra bytes.
     #[test]
     fn words_are_what_the_declaration_says() {
-        let parts: Vec<u64> = (0..64).map(|bit| 1 << bit).filter(|bit| Sample::USUAL.0 & bit != 0).collect();
+        let parts: Vec<u64> = (0..64)
+            .map(|bit| 1 << bit)
+            .filter(|bit| Sample::USUAL.0 & bit != 0)
+            .collect();
         let mut compared = 0;
         for choice in 0..1_u64 << parts.len() {
-            let bits = parts.iter().enumerate().filter(|(at, _)| choice >> at & 1 == 1);
+            let bits = parts
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| choice >> at & 1 == 1);
             let sample_type = SampleType(bits.fold(0, |all, (_, bit)| all | bit));
             for endian in [Endian::Little, Endian::Big] {
                 let bytes = sample(sample_type, endian);
                 for len in 0..bytes.len() + 8 {
                     let mut bytes = bytes.clone();
                     bytes.resize(len, 7);
-                    let layout = DecodeContext { sample_type, len: len as u64, ..DecodeContext::default() };
+                    let layout = DecodeContext {
+                        sample_type,
+                        len: len as u64,
+                        ..DecodeContext::default()
+                    };
                     let declared = Sample::decode(&bytes, endian, layout);
-                    let declared = declared.ok().filter(|(_, used)| *used == len).map(|(sample, _)| sample);
-                    assert_eq!(Sample::of_words(&bytes, endian, sample_type), declared, "{sample_type:?}, {len} bytes");
+                    let declared = declared
+                        .ok()
+                        .filter(|(_, used)| *used == len)
+                        .map(|(sample, _)| sample);
+                    assert_eq!(
+                        Sample::of_words(&bytes, endian, sample_type),
+                        declared,
+                        "{sample_type:?}, {len} bytes"
+                    );
                     compared += usize::from(declared.is_some());
                 }
             }
         }
         assert!(compared >= 2 << parts.len());
-        assert_eq!(Sample::of_words(&[0; 8], Endian::Little, SampleType::WEIGHT), None);
+        assert_eq!(
+            Sample::of_words(&[0; 8], Endian::Little, SampleType::WEIGHT),
+            None
+        );
     }
 
     /// Different words, then a callchain of three and RAW data of five bytes.
     fn sample(parts: SampleType, endian: Endian) -> Vec<u8> {
         let counted = SampleType::CALLCHAIN.0 | SampleType::RAW.0;
-        let mut words: Vec<u64> =
-            (0..u64::from((parts.0 & !counted).count_ones())).map(|at| 0x0102_0304_0506_0708 * (at + 1)).collect();
+        let mut words: Vec<u64> = (0..u64::from((parts.0 & !counted).count_ones()))
+            .map(|at| 0x0102_0304_0506_0708 * (at + 1))
+            .collect();
         if parts.has(SampleType::CALLCHAIN) {
             words.extend([3, 0xffff_ffff_ffff_fe00, 0x10, 0x20]);
         }
         let mut bytes = crate::wire::encode_words(&words, endian);
         if parts.has(SampleType::RAW) {
-            bytes.extend(if endian == Endian::Little { 5_u32.to_le_bytes() } else { 5_u32.to_be_bytes() });
+            bytes.extend(if endian == Endian::Little {
+                5_u32.to_le_bytes()
+            } else {
+                5_u32.to_be_bytes()
+            });
             bytes.extend(*b"bytes");
         }
         bytes

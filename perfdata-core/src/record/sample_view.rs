@@ -1,10 +1,14 @@
 //! Reads single parts of a SAMPLE without decoding the rest.
 //!
-//! Up to the callchain every part is one word, except the read value, whose length follows from its counts. The offsets
-//! of these parts therefore follow from the attribute, and are computed once for each event. Most samples contain
-//! nothing else, and can be converted to the other byte order word by word.
+//! Up to the callchain every part is one word, except the read value, whose length follows from its
+//! counts. The offsets of these parts therefore follow from the attribute, and are computed once
+//! for each event. Most samples contain nothing else, and can be converted to the other byte order
+//! word by word.
 
-#![allow(clippy::arithmetic_side_effects, reason = "a few words, or places that were found in the record")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "a few words, or places that were found in the record"
+)]
 
 use binrw::Endian;
 
@@ -46,38 +50,60 @@ impl SampleOffsets {
             behind += if parts.has(part) { WORD } else { 0 };
             u8::try_from(at).unwrap_or(0)
         });
-        let pairs = WORDS.iter().zip(words).filter(|(part, at)| Sample::PAIRS.has(**part) && *at > 0);
+        let pairs = WORDS
+            .iter()
+            .zip(words)
+            .filter(|(part, at)| Sample::PAIRS.has(**part) && *at > 0);
         SampleOffsets {
             words,
             behind,
             read: parts.has(SampleType::READ).then_some(layout.read_format),
             has_callchain: parts.has(SampleType::CALLCHAIN),
             has_raw: parts.has(SampleType::RAW),
-            branches: parts.has(SampleType::BRANCH_STACK).then_some(layout.branch_form),
+            branches: parts
+                .has(SampleType::BRANCH_STACK)
+                .then_some(layout.branch_form),
             pairs: pairs.fold(0, |all, (_, at)| all | 1 << (usize::from(at) / WORD - 1)),
             // Parts after those whose position is certain have no known offset.
             is_plain: parts == layout.sample_type
-                && WORDS.iter().chain(&Sample::COUNTED).fold(parts.0, |rest, part| rest & !part.0) == 0,
+                && WORDS
+                    .iter()
+                    .chain(&Sample::COUNTED)
+                    .fold(parts.0, |rest, part| rest & !part.0)
+                    == 0,
         }
     }
 
-    /// Appends `sample` in the other byte order to `out`: the same bytes as decoding it and encoding it in the other
-    /// byte order. Returns false and appends nothing if this requires decoding: if there are parts other than words,
-    /// counted words and RAW data, or the counts do not match the size.
+    /// Appends `sample` in the other byte order to `out`: the same bytes as decoding it and
+    /// encoding it in the other byte order. Returns false and appends nothing if this requires
+    /// decoding: if there are parts other than words, counted words and RAW data, or the counts do
+    /// not match the size.
     pub fn swap_into(&self, sample: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
-        let Some(words) = self.words_end(sample) else { return false };
+        let Some(words) = self.words_end(sample) else {
+            return false;
+        };
         let start = out.len();
         out.extend_from_slice(sample.bytes);
         let copy = out.get_mut(start..).unwrap_or_default();
-        let (header, rest) = copy.split_at_mut_checked(RecordHeader::SIZE).unwrap_or_default();
-        let (words, raw) = rest.split_at_mut_checked(words - RecordHeader::SIZE).unwrap_or_default();
+        let (header, rest) = copy
+            .split_at_mut_checked(RecordHeader::SIZE)
+            .unwrap_or_default();
+        let (words, raw) = rest
+            .split_at_mut_checked(words - RecordHeader::SIZE)
+            .unwrap_or_default();
         for number in [0..4, 4..6, 6..8] {
             header.get_mut(number).unwrap_or_default().reverse();
         }
         for word in words.as_chunks_mut::<WORD>().0 {
             *word = u64::from_ne_bytes(*word).swap_bytes().to_ne_bytes();
         }
-        for (at, word) in words.as_chunks_mut::<WORD>().0.iter_mut().take(WORDS.len()).enumerate() {
+        for (at, word) in words
+            .as_chunks_mut::<WORD>()
+            .0
+            .iter_mut()
+            .take(WORDS.len())
+            .enumerate()
+        {
             if self.pairs >> at & 1 == 1 {
                 word.rotate_left(4);
             }
@@ -86,7 +112,8 @@ impl SampleOffsets {
         true
     }
 
-    /// Returns the end of the words of `sample` as an offset from its start, if only RAW data follows them.
+    /// Returns the end of the words of `sample` as an offset from its start, if only RAW data
+    /// follows them.
     #[inline]
     fn words_end(&self, sample: &RawRecord<'_>) -> Option<usize> {
         if !self.is_plain {
@@ -102,35 +129,51 @@ impl SampleOffsets {
             return (end == len).then_some(end);
         }
         let size = *sample.bytes.get(end..)?.first_chunk()?;
-        let size = if sample.endian == Endian::Little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
+        let size = if sample.endian == Endian::Little {
+            u32::from_le_bytes(size)
+        } else {
+            u32::from_be_bytes(size)
+        };
         (len.checked_sub(end + 4)? == usize::try_from(size).ok()?).then_some(end)
     }
 
     /// Returns a view of `sample`.
     #[inline]
     pub fn look<'a>(&'a self, sample: &RawRecord<'a>) -> SampleView<'a> {
-        SampleView { sample: *sample, offsets: self }
+        SampleView {
+            sample: *sample,
+            offsets: self,
+        }
     }
 
     /// Returns the offset of a part of one word.
     #[inline]
     fn place(&self, part: SampleType) -> Option<usize> {
         let at = WORDS.iter().position(|&word| word == part)?;
-        self.words.get(at).map(|&at| usize::from(at)).filter(|&at| at > 0)
+        self.words
+            .get(at)
+            .map(|&at| usize::from(at))
+            .filter(|&at| at > 0)
     }
 
     /// Returns the size of the read value in bytes.
     fn read_len(&self, sample: &RawRecord<'_>) -> Option<usize> {
-        let Some(format) = self.read else { return Some(0) };
+        let Some(format) = self.read else {
+            return Some(0);
+        };
         let (times, value) = read_words(format);
         let words = match format.has(ReadFormat::GROUP) {
-            true => usize::try_from(sample.word(self.behind)?).ok()?.checked_mul(value)?.checked_add(1 + times)?,
+            true => usize::try_from(sample.word(self.behind)?)
+                .ok()?
+                .checked_mul(value)?
+                .checked_add(1 + times)?,
             false => value + times,
         };
         words.checked_mul(WORD)
     }
 
-    /// Returns the offset of the first ID in the read value, the number of IDs, and the distance between them.
+    /// Returns the offset of the first ID in the read value, the number of IDs, and the distance
+    /// between them.
     fn read_ids(&self, sample: &RawRecord<'_>) -> Option<(usize, usize, usize)> {
         let format = self.read.filter(|format| format.has(ReadFormat::ID))?;
         let (times, value) = read_words(format);
@@ -143,15 +186,16 @@ impl SampleOffsets {
     }
 }
 
-/// Returns the number of words of the times in a read value, and of each value with its additional words.
+/// Returns the number of words of the times in a read value, and of each value with its additional
+/// words.
 fn read_words(format: ReadFormat) -> (usize, usize) {
     let has = |flag: ReadFormat| usize::from(format.has(flag));
     let times = has(ReadFormat::TOTAL_TIME_ENABLED) + has(ReadFormat::TOTAL_TIME_RUNNING);
     (times, 1 + has(ReadFormat::ID) + has(ReadFormat::LOST))
 }
 
-/// A SAMPLE that is not decoded: each part is read in place on request. A part is `None` if the event's attribute does
-/// not contain it, or the record ends before it.
+/// A SAMPLE that is not decoded: each part is read in place on request. A part is `None` if the
+/// event's attribute does not contain it, or the record ends before it.
 #[derive(Debug, Clone, Copy)]
 pub struct SampleView<'a> {
     sample: RawRecord<'a>,
@@ -184,7 +228,8 @@ impl<'a> SampleView<'a> {
     /// Process and thread.
     #[inline]
     pub fn tid(&self) -> Option<Tid> {
-        self.pair(SampleType::TID).map(|(pid, tid)| Tid { pid, tid })
+        self.pair(SampleType::TID)
+            .map(|(pid, tid)| Tid { pid, tid })
     }
 
     /// Nanoseconds on the recording's clock.
@@ -227,21 +272,31 @@ impl<'a> SampleView<'a> {
     fn read_ids(&self) -> impl Iterator<Item = u64> + use<'a> {
         let sample = self.sample;
         let (first, count, step) = self.offsets.read_ids(&sample).unwrap_or_default();
-        (0..count).map_while(move |number| sample.word(first.checked_add(number.checked_mul(step)?)?))
+        (0..count)
+            .map_while(move |number| sample.word(first.checked_add(number.checked_mul(step)?)?))
     }
 
-    /// Returns the words of the callchain, including its markers; no words if there is no callchain.
+    /// Returns the words of the callchain, including its markers; no words if there is no
+    /// callchain.
     #[inline]
     pub fn callchain(&self) -> Words<'a> {
-        self.callchain_part().unwrap_or(Words { words: &[], endian: self.sample.endian })
+        self.callchain_part().unwrap_or(Words {
+            words: &[],
+            endian: self.sample.endian,
+        })
     }
 
-    /// Returns the words of the callchain, including its markers; `None` if there is no callchain, or the record ends
-    /// in it.
+    /// Returns the words of the callchain, including its markers; `None` if there is no callchain,
+    /// or the record ends in it.
     #[inline]
     pub fn callchain_part(&self) -> Option<Words<'a>> {
-        let bytes = self.callchain_bytes().filter(|_| self.offsets.has_callchain)?;
-        Some(Words { words: bytes.as_chunks::<WORD>().0, endian: self.sample.endian })
+        let bytes = self
+            .callchain_bytes()
+            .filter(|_| self.offsets.has_callchain)?;
+        Some(Words {
+            words: bytes.as_chunks::<WORD>().0,
+            endian: self.sample.endian,
+        })
     }
 
     #[inline]
@@ -251,56 +306,84 @@ impl<'a> SampleView<'a> {
             return Some(&[]);
         }
         let len = usize::try_from(self.sample.word(at)?).ok()?;
-        self.sample.bytes.get(at + WORD..)?.get(..len.checked_mul(WORD)?)
+        self.sample
+            .bytes
+            .get(at + WORD..)?
+            .get(..len.checked_mul(WORD)?)
     }
 
     /// Returns the offset after the read value.
     #[inline]
     fn counted_at(&self) -> Option<usize> {
-        self.offsets.behind.checked_add(self.offsets.read_len(&self.sample)?)
+        self.offsets
+            .behind
+            .checked_add(self.offsets.read_len(&self.sample)?)
     }
 
-    /// Returns the entries of the branch stack, newest first; `None` if there is no branch stack, or the record ends in
-    /// it.
+    /// Returns the entries of the branch stack, newest first; `None` if there is no branch stack,
+    /// or the record ends in it.
     pub fn branches(&self) -> Option<impl ExactSizeIterator<Item = BranchEntry> + Clone + use<'a>> {
         let (sample, offsets) = (self.sample, self.offsets);
         let mut at = self.counted_at()?;
         if offsets.has_callchain {
-            at = at.checked_add(WORD)?.checked_add(self.callchain_bytes()?.len())?;
+            at = at
+                .checked_add(WORD)?
+                .checked_add(self.callchain_bytes()?.len())?;
         }
         if offsets.has_raw {
             let size = *sample.bytes.get(at..)?.first_chunk()?;
-            let size =
-                if sample.endian == Endian::Little { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) };
-            at = at.checked_add(4)?.checked_add(usize::try_from(size).ok()?)?;
+            let size = if sample.endian == Endian::Little {
+                u32::from_le_bytes(size)
+            } else {
+                u32::from_be_bytes(size)
+            };
+            at = at
+                .checked_add(4)?
+                .checked_add(usize::try_from(size).ok()?)?;
         }
         let branches = offsets.branches?;
         let count = usize::try_from(sample.word(at)?).ok()?;
         // A count of 0 may be the only word.
-        let before = if branches.hw_idx && count > 0 { 2 * WORD } else { WORD };
-        let entries = sample.bytes.get(at.checked_add(before)?..)?.get(..count.checked_mul(3 * WORD)?)?;
-        let words = Words { words: entries.as_chunks::<WORD>().0, endian: sample.endian };
+        let before = if branches.hw_idx && count > 0 {
+            2 * WORD
+        } else {
+            WORD
+        };
+        let entries = sample
+            .bytes
+            .get(at.checked_add(before)?..)?
+            .get(..count.checked_mul(3 * WORD)?)?;
+        let words = Words {
+            words: entries.as_chunks::<WORD>().0,
+            endian: sample.endian,
+        };
         Some((0..count).map(move |number| {
             let mut entry = words.clone().skip(3 * number);
             let mut word = || entry.next().unwrap_or_default();
-            BranchEntry { from: word(), to: word(), flags: BranchFlags::from_wire(word(), sample.endian) }
+            BranchEntry {
+                from: word(),
+                to: word(),
+                flags: BranchFlags::from_wire(word(), sample.endian),
+            }
         }))
     }
 
-    /// Returns whether the sample consists entirely of words, counted words and RAW data. Decoding and encoding does
-    /// not change such a sample.
+    /// Returns whether the sample consists entirely of words, counted words and RAW data. Decoding
+    /// and encoding does not change such a sample.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.offsets.words_end(&self.sample).is_some()
     }
 
-    /// Returns which event IDs the sample contains: see [`Record::event_ids`](super::Record::event_ids).
+    /// Returns which event IDs the sample contains: see
+    /// [`Record::event_ids`](super::Record::event_ids).
     #[inline]
     pub fn event_ids(&self, events: &Events) -> EventIds {
         let mut found = EventIds::default();
         if events.have_ids() {
             let own = [self.identifier(), self.id()].into_iter().flatten();
-            own.chain(self.read_ids()).for_each(|id| found.add(id, events));
+            own.chain(self.read_ids())
+                .for_each(|id| found.add(id, events));
         }
         found
     }
@@ -316,7 +399,11 @@ pub struct Words<'a> {
 impl Words<'_> {
     #[inline]
     fn value(&self, word: [u8; WORD]) -> u64 {
-        if self.endian == Endian::Little { u64::from_le_bytes(word) } else { u64::from_be_bytes(word) }
+        if self.endian == Endian::Little {
+            u64::from_le_bytes(word)
+        } else {
+            u64::from_be_bytes(word)
+        }
     }
 
     /// Returns the word with index `at`.
@@ -329,7 +416,10 @@ impl Words<'_> {
     #[must_use]
     pub fn without_last(&self, count: usize) -> Self {
         let kept = self.words.len().saturating_sub(count);
-        Words { words: self.words.get(..kept).unwrap_or_default(), endian: self.endian }
+        Words {
+            words: self.words.get(..kept).unwrap_or_default(),
+            endian: self.endian,
+        }
     }
 }
 
@@ -370,5 +460,9 @@ impl ExactSizeIterator for Words<'_> {}
 #[inline]
 pub(super) fn halves(word: u64, endian: Endian) -> (u32, u32) {
     let (low, high) = (word as u32, (word >> 32) as u32);
-    if endian == Endian::Little { (low, high) } else { (high, low) }
+    if endian == Endian::Little {
+        (low, high)
+    } else {
+        (high, low)
+    }
 }

@@ -1,5 +1,6 @@
 //! Records of `perf sched stats` (7.0): counters of the scheduler, as in /proc/schedstat
-//! (tools/lib/perf/include/perf/event.h, schedstat-v15.h to schedstat-v17.h; Documentation/scheduler/sched-stats.rst).
+//! (tools/lib/perf/include/perf/event.h, schedstat-v15.h to schedstat-v17.h;
+//! Documentation/scheduler/sched-stats.rst).
 
 use crate::record::choice::choice;
 use crate::wire::{ToEnd, wire};

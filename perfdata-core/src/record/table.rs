@@ -2,7 +2,9 @@
 
 use binrw::Endian;
 
-use super::{auxtrace::*, auxtrace_info::*, kernel::*, maps::*, sample::*, schedstat::*, stat::*, user::*};
+use super::{
+    auxtrace::*, auxtrace_info::*, kernel::*, maps::*, sample::*, schedstat::*, stat::*, user::*,
+};
 use crate::codes::codes;
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
@@ -23,8 +25,8 @@ pub struct RecordInfo {
     pub misc: &'static [Field],
 }
 
-/// Declares the flags in `misc` above the CPU mode: bit, name as in the kernel's headers without `PERF_RECORD_MISC_`,
-/// release and constant.
+/// Declares the flags in `misc` above the CPU mode: bit, name as in the kernel's headers without
+/// `PERF_RECORD_MISC_`, release and constant.
 macro_rules! misc_flags {
     ($($(#[$meta:meta])* $bit:literal $name:ident since $since:literal as $constant:ident),* $(,)?) => {
         $($(#[$meta])* pub const $constant: u16 = 1 << $bit;)*
@@ -51,7 +53,8 @@ misc_flags! {
     13 SWITCH_OUT since "4.3" as MISC_SWITCH_OUT,
     /// `misc` bit 14 of SAMPLE: the address is exactly that of the event's instruction (2.6.35).
     14 EXACT_IP since "2.6.35" as MISC_EXACT_IP,
-    /// `misc` bit 14 of SWITCH and SWITCH_CPU_WIDE: the thread that stops was still runnable (4.17).
+    /// `misc` bit 14 of SWITCH and SWITCH_CPU_WIDE: the thread that stops was still runnable
+    /// (4.17).
     14 SWITCH_OUT_PREEMPT since "4.17" as MISC_SWITCH_OUT_PREEMPT,
     /// `misc` bit 14 of MMAP2: the record contains a build ID instead of an inode (5.12).
     14 MMAP_BUILD_ID since "5.12" as MISC_MMAP_BUILD_ID,
@@ -61,9 +64,9 @@ misc_flags! {
     15 BUILD_ID_SIZE since "5.11" as MISC_BUILD_ID_SIZE,
 }
 
-/// Declares the type code, the body enum and all dispatch, from one line per record type. Values of `is`: `metadata`
-/// records describe the whole recording, `payload` records may have data after them that their size does not include,
-/// `compressed` records contain other records.
+/// Declares the type code, the body enum and all dispatch, from one line per record type. Values of
+/// `is`: `metadata` records describe the whole recording, `payload` records may have data after
+/// them that their size does not include, `compressed` records contain other records.
 macro_rules! records {
     (@metadata metadata $($rest:ident)*) => { true };
     (@payload payload $($rest:ident)*) => { true };
@@ -87,7 +90,8 @@ macro_rules! records {
         }),*];
 
         impl RecordType {
-            /// Returns whether records of this type describe the whole recording. A file contains these data elsewhere.
+            /// Returns whether records of this type describe the whole recording. A file contains
+            /// these data elsewhere.
             #[inline]
             pub const fn is_metadata(self) -> bool {
                 match self.0 {
@@ -96,8 +100,9 @@ macro_rules! records {
                 }
             }
 
-            /// Returns whether records of this type may have data after them that their size does not include: AUX
-            /// data, tracing data. See [`RawRecord::payload_len`](super::RawRecord::payload_len).
+            /// Returns whether records of this type may have data after them that their size does
+            /// not include: AUX data, tracing data. See
+            /// [`RawRecord::payload_len`](super::RawRecord::payload_len).
             #[inline]
             pub const fn has_payload(self) -> bool {
                 match self.0 {
@@ -117,7 +122,8 @@ macro_rules! records {
         }
 
         /// The fields of a record, by type.
-        // A body is on the caller's stack. Boxing the large variants would require an allocation for every SAMPLE.
+        // A body is on the caller's stack. Boxing the large variants would require an allocation
+        // for every SAMPLE.
         #[allow(clippy::large_enum_variant)]
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
@@ -145,8 +151,8 @@ macro_rules! records {
                 }
             }
 
-            /// Makes the body of a record of type `kind` from the values of its fields; returns `None` for an unknown
-            /// type.
+            /// Makes the body of a record of type `kind` from the values of its fields; returns
+            /// `None` for an unknown type.
             pub fn from_values(kind: RecordType, values: &mut dyn Values, layout: DecodeContext) -> Option<Self> {
                 match kind.0 {
                     $($number => Some(Body::$variant(<$body>::wire_from_values(values, layout, ""))),)*
@@ -239,7 +245,8 @@ const fn ascends(mut table: &[RecordInfo]) -> bool {
 }
 
 codes! {
-    /// The code that ran when a record was written: bits 0 to 2 of its `misc`, `PERF_RECORD_MISC_CPUMODE_MASK`.
+    /// The code that ran when a record was written: bits 0 to 2 of its `misc`,
+    /// `PERF_RECORD_MISC_CPUMODE_MASK`.
     pub struct CpuMode: u16 {
         0 UNKNOWN "UNKNOWN",
         1 KERNEL "KERNEL",
@@ -263,11 +270,14 @@ impl CpuMode {
 impl RecordType {
     /// Returns the type with this `name`, in upper or lower case.
     pub fn by_name(name: &str) -> Option<Self> {
-        TABLE.iter().find(|info| info.name.eq_ignore_ascii_case(name)).map(|info| info.kind)
+        TABLE
+            .iter()
+            .find(|info| info.name.eq_ignore_ascii_case(name))
+            .map(|info| info.kind)
     }
 
-    /// Returns the flags that are set in `misc`, without the CPU mode; bits without a name come last, in their
-    /// position, as `unknown`.
+    /// Returns the flags that are set in `misc`, without the CPU mode; bits without a name come
+    /// last, in their position, as `unknown`.
     pub fn misc_flags(self, misc: u16) -> impl Iterator<Item = (&'static str, u64)> {
         let fields = self.info().map_or(&[][..], |info| info.misc);
         set_fields(u64::from(misc & !CpuMode::MASK), fields)
@@ -280,6 +290,9 @@ impl RecordType {
 
     /// Returns the line of the table.
     pub fn info(self) -> Option<&'static RecordInfo> {
-        TABLE.binary_search_by_key(&self, |info| info.kind).ok().and_then(|at| TABLE.get(at))
+        TABLE
+            .binary_search_by_key(&self, |info| info.kind)
+            .ok()
+            .and_then(|at| TABLE.get(at))
     }
 }

@@ -1,5 +1,5 @@
-//! Records of the perf tool that contain metadata in a stream (tools/lib/perf/include/perf/event.h, enum
-//! perf_user_event_type).
+//! Records of the perf tool that contain metadata in a stream (tools/lib/perf/include/perf/event.h,
+//! enum perf_user_event_type).
 
 use super::MISC_BUILD_ID_SIZE;
 use crate::attr::Attr;
@@ -18,8 +18,8 @@ wire! {
 }
 
 wire! {
-    /// An event name (2.6.35, not written since 3.12). Also the entry of a file's event_types section, where the name
-    /// occupies 64 bytes.
+    /// An event name (2.6.35, not written since 3.12). Also the entry of a file's event_types
+    /// section, where the name occupies 64 bytes.
     pub struct EventTypeName {
         /// The event's `config`.
         pub event_id: u64 as Hex,
@@ -52,14 +52,17 @@ impl HeaderTracingData {
 }
 
 wire! {
-    /// A file and its build ID (2.6.35). Also the entry of the BUILD_ID feature, where the header has type 0.
+    /// A file and its build ID (2.6.35). Also the entry of the BUILD_ID feature, where the header
+    /// has type 0.
     pub struct BuildId(layout) {
-        /// -1 for the host's kernel and processes, otherwise a guest's process ID; absent only in files before 2.6.35.
+        /// -1 for the host's kernel and processes, otherwise a guest's process ID; absent only in
+        /// files before 2.6.35.
         #[br(if(!layout.build_id_without_pid))]
         pub pid: Option<i32>,
         /// Build ID, left-justified and padded with zeros.
         pub build_id: [u8; 20],
-        /// Size of the build ID in bytes if `misc` bit 15 is set (5.11); otherwise the build ID has 20 bytes.
+        /// Size of the build ID in bytes if `misc` bit 15 is set (5.11); otherwise the build ID has
+        /// 20 bytes.
         pub size: u8,
         /// Reserved.
         pub reserved_1: u8 as Pad,
@@ -73,12 +76,16 @@ wire! {
 impl BuildId {
     /// Returns the bytes of the build ID.
     pub fn id(&self, misc: u16) -> &[u8] {
-        let size = if misc & MISC_BUILD_ID_SIZE != 0 { usize::from(self.size) } else { 20 };
+        let size = if misc & MISC_BUILD_ID_SIZE != 0 {
+            usize::from(self.size)
+        } else {
+            20
+        };
         self.build_id.get(..size).unwrap_or(&self.build_id)
     }
 
-    /// Returns the size in bytes of a record (without header) whose name is padded to make the total a multiple of 8,
-    /// as perf writes it since 6.12. A trailer may follow.
+    /// Returns the size in bytes of a record (without header) whose name is padded to make the
+    /// total a multiple of 8, as perf writes it since 6.12. A trailer may follow.
     pub(crate) fn aligned_len(body: &[u8]) -> Option<usize> {
         const NAME_AT: usize = 28;
         let name = body.get(NAME_AT..)?;
@@ -90,7 +97,8 @@ impl BuildId {
 wire! {
     /// A feature section in a pipe (4.14).
     pub struct HeaderFeature {
-        /// Feature number; in the empty last record, the first number that the recorder does not know.
+        /// Feature number; in the empty last record, the first number that the recorder does not
+        /// know.
         pub feat_id: u64,
         /// The section, decoded according to the table of features.
         pub section: Rest as Opaque,
@@ -119,7 +127,8 @@ wire! {
 }
 
 wire! {
-    /// Relation of the hardware's cycle counter to the recording's clock (4.6), as in `struct perf_event_mmap_page`.
+    /// Relation of the hardware's cycle counter to the recording's clock (4.6), as in
+    /// `struct perf_event_mmap_page`.
     pub struct TimeConv(layout) {
         /// Shift.
         pub time_shift: u64,

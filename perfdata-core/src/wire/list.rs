@@ -15,9 +15,18 @@ pub trait Element:
     for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + Describe + FromValues + 'static
 {
     /// Reads `count` elements; `remaining` bytes are available.
-    fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<Self>> {
-        // Allocates no more memory than the size of the input, regardless of the wire size of an element.
-        let room = usize::try_from(remaining).unwrap_or(0).checked_div(size_of::<Self>().max(1)).unwrap_or(0);
+    fn read_many<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        count: usize,
+        remaining: u64,
+    ) -> BinResult<Vec<Self>> {
+        // Allocates no more memory than the size of the input, regardless of the wire size of an
+        // element.
+        let room = usize::try_from(remaining)
+            .unwrap_or(0)
+            .checked_div(size_of::<Self>().max(1))
+            .unwrap_or(0);
         let mut list = Vec::with_capacity(count.min(room));
         for _ in 0..count {
             list.push(Self::read_options(reader, endian, ())?);
@@ -27,7 +36,8 @@ pub trait Element:
 
     /// Writes all elements.
     fn write_many<W: Write + Seek>(list: &[Self], writer: &mut W, endian: Endian) -> BinResult<()> {
-        list.iter().try_for_each(|item| item.write_options(writer, endian, ()))
+        list.iter()
+            .try_for_each(|item| item.write_options(writer, endian, ()))
     }
 
     /// Passes all elements to `visitor`.
@@ -36,8 +46,15 @@ pub trait Element:
     }
 
     /// Makes all elements; there should be `count` of them, if the count is known.
-    fn many_from_values(values: &mut dyn Values, name: &'static str, style: Style, count: Option<u64>) -> Vec<Self> {
-        list_of(values, name, count, |values| Self::from_values(values, "", style, ()))
+    fn many_from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        count: Option<u64>,
+    ) -> Vec<Self> {
+        list_of(values, name, count, |values| {
+            Self::from_values(values, "", style, ())
+        })
     }
 }
 
@@ -51,7 +68,12 @@ elements!(u16, u32, HeaderString, CStr);
 impl<C: Count, T: Element> Element for Counted<C, T> {}
 
 impl Element for u8 {
-    fn read_many<R: Read + Seek>(reader: &mut R, _: Endian, count: usize, remaining: u64) -> BinResult<Vec<u8>> {
+    fn read_many<R: Read + Seek>(
+        reader: &mut R,
+        _: Endian,
+        count: usize,
+        remaining: u64,
+    ) -> BinResult<Vec<u8>> {
         read_exact(reader, count as u64, remaining)
     }
 
@@ -63,7 +85,12 @@ impl Element for u8 {
         v.leaf(name, list.len(), Leaf::raw(list, style));
     }
 
-    fn many_from_values(values: &mut dyn Values, name: &'static str, style: Style, count: Option<u64>) -> Vec<u8> {
+    fn many_from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        count: Option<u64>,
+    ) -> Vec<u8> {
         if style == Style::Text {
             return values.text(name, usize::MAX);
         }
@@ -73,7 +100,12 @@ impl Element for u8 {
 
 /// Callchains, registers, IDs: read and written as one block.
 impl Element for u64 {
-    fn read_many<R: Read + Seek>(reader: &mut R, endian: Endian, count: usize, remaining: u64) -> BinResult<Vec<u64>> {
+    fn read_many<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        count: usize,
+        remaining: u64,
+    ) -> BinResult<Vec<u64>> {
         let len = (count as u64).saturating_mul(8);
         if len > remaining {
             return Err(short(reader, len, remaining));
@@ -100,7 +132,11 @@ impl Element for u64 {
         let mut block = [0; 1024];
         for words in list.chunks(block.len() / 8) {
             for (bytes, word) in block.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-                *bytes = if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() };
+                *bytes = if endian == Endian::Little {
+                    word.to_le_bytes()
+                } else {
+                    word.to_be_bytes()
+                };
             }
             writer.write_all(block.get(..words.len().saturating_mul(8)).unwrap_or(&block))?;
         }
@@ -119,22 +155,38 @@ pub fn decode_words(bytes: &[u8], endian: Endian) -> Vec<u64> {
 
 /// Returns the bytes of `words`.
 pub fn encode_words(words: &[u64], endian: Endian) -> Vec<u8> {
-    let bytes = |word: &u64| if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() };
+    let bytes = |word: &u64| {
+        if endian == Endian::Little {
+            word.to_le_bytes()
+        } else {
+            word.to_be_bytes()
+        }
+    };
     words.iter().flat_map(bytes).collect()
 }
 
 /// Reads `count` elements. `count` is a number from the input.
-pub(crate) fn read_list<T: Element, R: Read + Seek>(reader: &mut R, endian: Endian, count: u64) -> BinResult<Vec<T>> {
+pub(crate) fn read_list<T: Element, R: Read + Seek>(
+    reader: &mut R,
+    endian: Endian,
+    count: u64,
+) -> BinResult<Vec<T>> {
     let remaining = remaining(reader)?;
     // Every element has at least one byte.
     let size = usize::try_from(count).ok().filter(|_| count <= remaining);
-    let Some(size) = size else { return Err(short(reader, count, remaining)) };
+    let Some(size) = size else {
+        return Err(short(reader, count, remaining));
+    };
     T::read_many(reader, endian, size, remaining)
 }
 
 /// A number that counts elements or bytes.
 pub trait Count:
-    for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + TryFrom<usize> + Into<u64> + 'static
+    for<'a> BinRead<Args<'a> = ()>
+    + for<'a> BinWrite<Args<'a> = ()>
+    + TryFrom<usize>
+    + Into<u64>
+    + 'static
 {
 }
 impl Count for u8 {}
@@ -150,7 +202,10 @@ pub struct Counted<C, T> {
 
 impl<C, T> From<Vec<T>> for Counted<C, T> {
     fn from(items: Vec<T>) -> Self {
-        Counted { items, count: PhantomData }
+        Counted {
+            items,
+            count: PhantomData,
+        }
     }
 }
 
@@ -208,13 +263,20 @@ impl<C: Count, T: Element> BinRead for Counted<C, T> {
 
 impl<C: Count, T: Element> BinWrite for Counted<C, T> {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         let Ok(count) = C::try_from(self.len()) else {
             let bits = u32::try_from(size_of::<C>()).unwrap_or(8).saturating_mul(8);
             return Err(short(
                 writer,
                 self.len() as u64,
-                u64::MAX.checked_shr(u64::BITS.saturating_sub(bits)).unwrap_or(0),
+                u64::MAX
+                    .checked_shr(u64::BITS.saturating_sub(bits))
+                    .unwrap_or(0),
             ));
         };
         count.write_options(writer, endian, ())?;
@@ -226,7 +288,11 @@ impl<C: Count, T: Element> FromValues for Counted<C, T> {
     fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (): ()) -> Self {
         let items = T::many_from_values(values, name, style, None);
         if C::try_from(items.len()).is_err() {
-            values.refuse(format!("{} elements do not fit in a {}-byte count", items.len(), size_of::<C>()));
+            values.refuse(format!(
+                "{} elements do not fit in a {}-byte count",
+                items.len(),
+                size_of::<C>()
+            ));
         }
         items.into()
     }
@@ -264,32 +330,47 @@ macro_rules! lists {
 lists! {
     /// Elements whose count is elsewhere in the structure: the argument.
     List,
-    /// Elements that themselves need the layout (or other arguments). Their count is elsewhere in the structure.
+    /// Elements that themselves need the layout (or other arguments). Their count is elsewhere in
+    /// the structure.
     ContextList,
-    /// Such elements up to the end of the structure's bytes, each at least as long as a given number of bytes; fewer
-    /// bytes remain after the list.
+    /// Such elements up to the end of the structure's bytes, each at least as long as a given
+    /// number of bytes; fewer bytes remain after the list.
     ContextToEnd,
-    /// Elements up to the end of the structure's bytes, of the given wire size; the bytes of an incomplete element
-    /// remain after the list.
+    /// Elements up to the end of the structure's bytes, of the given wire size; the bytes of an
+    /// incomplete element remain after the list.
     ToEnd
 }
 
 impl<T: Element> BinRead for List<T> {
     type Args<'a> = (u64,);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (count,): (u64,)) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (count,): (u64,),
+    ) -> BinResult<Self> {
         read_list(reader, endian, count).map(List)
     }
 }
 
 impl<T: Element> BinWrite for List<T> {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         T::write_many(&self.0, writer, endian)
     }
 }
 
 impl<T: Element> FromValues for List<T> {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (count,): (u64,)) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        (count,): (u64,),
+    ) -> Self {
         List(T::many_from_values(values, name, style, Some(count)))
     }
 }
@@ -305,12 +386,19 @@ where
     for<'a> T::Args<'a>: Clone,
 {
     type Args<'a> = (u64, T::Args<'a>);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (count, args): Self::Args<'_>) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (count, args): Self::Args<'_>,
+    ) -> BinResult<Self> {
         let remaining = remaining(reader)?;
         if count > remaining {
             return Err(short(reader, count, remaining));
         }
-        (0..count).map(|_| T::read_options(reader, endian, args.clone())).collect::<BinResult<_>>().map(ContextList)
+        (0..count)
+            .map(|_| T::read_options(reader, endian, args.clone()))
+            .collect::<BinResult<_>>()
+            .map(ContextList)
     }
 }
 
@@ -318,8 +406,15 @@ impl<T: FromValues> FromValues for ContextList<T>
 where
     for<'a> T::Args<'a>: Clone,
 {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (count, args): Self::Args<'_>) -> Self {
-        ContextList(list_of(values, name, Some(count), |values| T::from_values(values, "", style, args.clone())))
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        (count, args): Self::Args<'_>,
+    ) -> Self {
+        ContextList(list_of(values, name, Some(count), |values| {
+            T::from_values(values, "", style, args.clone())
+        }))
     }
 }
 
@@ -327,8 +422,15 @@ impl<T: FromValues> FromValues for ContextToEnd<T>
 where
     for<'a> T::Args<'a>: Clone,
 {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (_, args): Self::Args<'_>) -> Self {
-        ContextToEnd(list_of(values, name, None, |values| T::from_values(values, "", style, args.clone())))
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        (_, args): Self::Args<'_>,
+    ) -> Self {
+        ContextToEnd(list_of(values, name, None, |values| {
+            T::from_values(values, "", style, args.clone())
+        }))
     }
 }
 
@@ -338,7 +440,11 @@ where
 {
     /// Minimum size of an element in bytes, and the arguments of each element.
     type Args<'a> = (u64, T::Args<'a>);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (least, args): Self::Args<'_>) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (least, args): Self::Args<'_>,
+    ) -> BinResult<Self> {
         let mut list = Vec::new();
         while remaining(reader)? >= least.max(1) {
             list.push(T::read_options(reader, endian, args.clone())?);
@@ -369,7 +475,11 @@ layout_lists!(ContextList, ContextToEnd);
 impl<T: Element> BinRead for ToEnd<T> {
     /// Wire size of one element in bytes.
     type Args<'a> = (u64,);
-    fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (size,): (u64,)) -> BinResult<Self> {
+    fn read_options<R: Read + Seek>(
+        reader: &mut R,
+        endian: Endian,
+        (size,): (u64,),
+    ) -> BinResult<Self> {
         let count = remaining(reader)?.checked_div(size).unwrap_or(0);
         read_list(reader, endian, count).map(ToEnd)
     }
@@ -377,13 +487,23 @@ impl<T: Element> BinRead for ToEnd<T> {
 
 impl<T: Element> BinWrite for ToEnd<T> {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         T::write_many(&self.0, writer, endian)
     }
 }
 
 impl<T: Element> FromValues for ToEnd<T> {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, (_,): (u64,)) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        (_,): (u64,),
+    ) -> Self {
         ToEnd(T::many_from_values(values, name, style, None))
     }
 }

@@ -1,7 +1,9 @@
-//! The building blocks of every structure: the `wire!` declaration, counted lists, strings and raw bytes.
+//! The building blocks of every structure: the `wire!` declaration, counted lists, strings and raw
+//! bytes.
 //!
-//! All reading takes place in a slice that contains the whole structure (a record's body, a feature section). Therefore
-//! every count can be compared with the remaining bytes before memory is allocated.
+//! All reading takes place in a slice that contains the whole structure (a record's body, a feature
+//! section). Therefore every count can be compared with the remaining bytes before memory is
+//! allocated.
 
 mod list;
 mod text;
@@ -21,12 +23,14 @@ use crate::error::{Error, Result, WireError};
 use crate::values::{FromValues, Values};
 
 /// Declares a structure of the format: `pub struct Name { pub field: Type as Style, … }`, or
-/// `pub struct Name(layout) { … }` if conditions depend on the [`DecodeContext`]. One declaration generates the reader and
-/// the writer (binrw), the visit of the fields (`Describe`) and its inverse (`FromValues`). A structure that is always
-/// part of another may depend on something else: `pub struct Name(version: u32) { … }`.
+/// `pub struct Name(layout) { … }` if conditions depend on the [`DecodeContext`]. One declaration
+/// generates the reader and the writer (binrw), the visit of the fields (`Describe`) and its
+/// inverse (`FromValues`). A structure that is always part of another may depend on something else:
+/// `pub struct Name(version: u32) { … }`.
 ///
-/// Fields receive these values as arguments of their type (`args`, `args_raw`): binrw's `parse_with` does not work
-/// inside a declarative macro, because of the hygiene of the names that it generates.
+/// Fields receive these values as arguments of their type (`args`, `args_raw`): binrw's
+/// `parse_with` does not work inside a declarative macro, because of the hygiene of the names that
+/// it generates.
 macro_rules! wire {
     ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
         $crate::wire::wire! {
@@ -123,10 +127,15 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     const NAME: &'static str;
 
     /// Reads the structure from the position of `reader`.
-    fn read_wire(reader: &mut Cursor<&[u8]>, endian: Endian, layout: DecodeContext) -> BinResult<Self>;
+    fn read_wire(
+        reader: &mut Cursor<&[u8]>,
+        endian: Endian,
+        layout: DecodeContext,
+    ) -> BinResult<Self>;
 
     /// Makes the structure from the values of its fields, as [`FromValues`] does.
-    fn wire_from_values(values: &mut dyn Values, layout: DecodeContext, name: &'static str) -> Self;
+    fn wire_from_values(values: &mut dyn Values, layout: DecodeContext, name: &'static str)
+    -> Self;
 
     /// Reads the structure from the start of `bytes`, and returns it with the number of bytes read.
     ///
@@ -138,7 +147,9 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
         let mut reader = Cursor::new(bytes);
         let value = Self::read_wire(&mut reader, endian, layout)
             .map_err(|e| Error::from_binrw(Self::NAME, bytes.len() as u64, e))?;
-        let used = usize::try_from(reader.position()).unwrap_or(bytes.len()).min(bytes.len());
+        let used = usize::try_from(reader.position())
+            .unwrap_or(bytes.len())
+            .min(bytes.len());
         Ok((value, used))
     }
 
@@ -147,7 +158,8 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
     /// # Errors
     /// Fails if a list is too long for its count or a string is too long for its field.
     fn encode_into(&self, out: &mut Vec<u8>, endian: Endian) -> Result<()> {
-        self.write_options(&mut NoSeek::new(out), endian, ()).map_err(|e| Error::from_binrw(Self::NAME, 0, e))
+        self.write_options(&mut NoSeek::new(out), endian, ())
+            .map_err(|e| Error::from_binrw(Self::NAME, 0, e))
     }
 
     /// Returns the structure's bytes.
@@ -176,7 +188,12 @@ pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
                 return Ok(value);
             }
         }
-        Err(Error::invalid(Self::NAME, "size", layout.len.to_string(), format!("{needed}, its content")))
+        Err(Error::invalid(
+            Self::NAME,
+            "size",
+            layout.len.to_string(),
+            format!("{needed}, its content"),
+        ))
     }
 }
 
@@ -200,19 +217,29 @@ pub(crate) fn remaining<R: Read + Seek>(reader: &mut R) -> BinResult<u64> {
 
 fn short<R: Seek>(reader: &mut R, needed: u64, available: u64) -> binrw::Error {
     let pos = reader.stream_position().unwrap_or(0);
-    binrw::Error::Custom { pos, err: Box::new(WireError::Short { needed, available }) }
+    binrw::Error::Custom {
+        pos,
+        err: Box::new(WireError::Short { needed, available }),
+    }
 }
 
 /// Reads exactly `len` bytes, after a check that they are available.
-pub(crate) fn read_exact<R: Read + Seek>(reader: &mut R, len: u64, remaining: u64) -> BinResult<Vec<u8>> {
+pub(crate) fn read_exact<R: Read + Seek>(
+    reader: &mut R,
+    len: u64,
+    remaining: u64,
+) -> BinResult<Vec<u8>> {
     let size = usize::try_from(len).ok().filter(|_| len <= remaining);
-    let Some(size) = size else { return Err(short(reader, len, remaining)) };
+    let Some(size) = size else {
+        return Err(short(reader, len, remaining));
+    };
     let mut bytes = vec![0; size];
     reader.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A structure in a space of a given size. It ends at the end of the space, regardless of the data after it.
+/// A structure in a space of a given size. It ends at the end of the space, regardless of the data
+/// after it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bounded<T>(pub T);
 
@@ -240,12 +267,21 @@ impl<T: Wire> BinRead for Bounded<T> {
         let pos = reader.stream_position()?;
         let remaining = remaining(reader)?;
         let bytes = read_exact(reader, len, remaining)?;
-        let invalid = |err| binrw::Error::Custom { pos, err: Box::new(err) };
+        let invalid = |err| binrw::Error::Custom {
+            pos,
+            err: Box::new(err),
+        };
         match T::decode(&bytes, endian, DecodeContext { len, ..layout }) {
             Ok((value, used)) if used == bytes.len() => Ok(Bounded(value)),
-            Ok((_, used)) => {
-                Err(invalid(Error::invalid(T::NAME, "size", len.to_string(), format!("{used}, its content")).at(0)))
-            }
+            Ok((_, used)) => Err(invalid(
+                Error::invalid(
+                    T::NAME,
+                    "size",
+                    len.to_string(),
+                    format!("{used}, its content"),
+                )
+                .at(0),
+            )),
             Err(error) => Err(invalid(error)),
         }
     }
@@ -253,7 +289,12 @@ impl<T: Wire> BinRead for Bounded<T> {
 
 impl<T: Wire> BinWrite for Bounded<T> {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         self.0.write_options(writer, endian, ())
     }
 }
@@ -266,7 +307,12 @@ impl<T: Describe> Describe for Bounded<T> {
 
 /// Fills the rest of the space with zeros.
 impl<T: Wire> FromValues for Bounded<T> {
-    fn from_values(values: &mut dyn Values, name: &'static str, _: Style, (len, layout): (u64, DecodeContext)) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        _: Style,
+        (len, layout): (u64, DecodeContext),
+    ) -> Self {
         let layout = DecodeContext { len, ..layout };
         let value = T::wire_from_values(values, layout, name);
         match value.filled(layout) {
@@ -310,11 +356,18 @@ impl BinRead for Rest {
 }
 
 impl FromValues for Rest {
-    fn from_values(values: &mut dyn Values, name: &'static str, style: Style, extent: Extent) -> Self {
+    fn from_values(
+        values: &mut dyn Values,
+        name: &'static str,
+        style: Style,
+        extent: Extent,
+    ) -> Self {
         /// Maximum size of padding in bytes.
         const MOST: u64 = u16::MAX as u64;
         Rest(match (style, extent) {
-            (Style::Pad, Extent::Bytes(len)) => vec![0; usize::try_from(len.min(MOST)).unwrap_or(0)],
+            (Style::Pad, Extent::Bytes(len)) => {
+                vec![0; usize::try_from(len.min(MOST)).unwrap_or(0)]
+            }
             (Style::Pad, _) => Vec::new(),
             _ if !values.has(name) => Vec::new(),
             (Style::Text, _) => values.text(name, usize::MAX),

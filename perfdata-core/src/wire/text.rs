@@ -21,7 +21,8 @@ macro_rules! texts {
         pub struct $name(pub Vec<u8>);
 
         impl $name {
-            /// Returns the text: the bytes before the first NUL, in the recording machine's encoding.
+            /// Returns the text: the bytes before the first NUL, in the recording machine's
+            /// encoding.
             pub fn text(&self) -> &[u8] {
                 until_nul(&self.0)
             }
@@ -36,11 +37,11 @@ macro_rules! texts {
 }
 
 texts! {
-    /// A NUL-terminated string with all bytes after it up to the end of the structure: the padding to 8, which may
-    /// contain stale bytes.
+    /// A NUL-terminated string with all bytes after it up to the end of the structure: the padding
+    /// to 8, which may contain stale bytes.
     Text,
-    /// A string preceded by its length as a `u32`: text, NUL and padding (perf rounds the length up to a multiple of
-    /// 64).
+    /// A string preceded by its length as a `u32`: text, NUL and padding (perf rounds the length up
+    /// to a multiple of 64).
     HeaderString,
     /// A NUL-terminated string without padding; the value includes the NUL.
     CStr,
@@ -50,13 +51,17 @@ impl Text {
     /// Returns `text` with a NUL and zeros up to a multiple of `align` bytes.
     pub fn padded(text: &[u8], align: usize) -> Self {
         let mut room = text.to_vec();
-        room.resize(text.len().saturating_add(1).next_multiple_of(align.max(1)), 0);
+        room.resize(
+            text.len().saturating_add(1).next_multiple_of(align.max(1)),
+            0,
+        );
         Text(room)
     }
 }
 
 impl HeaderString {
-    /// Returns `text` with the padding of perf: text and NUL are rounded up to a multiple of 64 bytes.
+    /// Returns `text` with the padding of perf: text and NUL are rounded up to a multiple of 64
+    /// bytes.
     pub fn new(text: &[u8]) -> Self {
         HeaderString(Text::padded(text, 64).0)
     }
@@ -98,13 +103,19 @@ impl Describe for Text {
 impl BinRead for HeaderString {
     type Args<'a> = ();
     fn read_options<R: Read + Seek>(reader: &mut R, endian: Endian, (): ()) -> BinResult<Self> {
-        Counted::<u32, u8>::read_options(reader, endian, ()).map(|room| HeaderString(room.into_inner()))
+        Counted::<u32, u8>::read_options(reader, endian, ())
+            .map(|room| HeaderString(room.into_inner()))
     }
 }
 
 impl BinWrite for HeaderString {
     type Args<'a> = ();
-    fn write_options<W: Write + Seek>(&self, writer: &mut W, endian: Endian, (): ()) -> BinResult<()> {
+    fn write_options<W: Write + Seek>(
+        &self,
+        writer: &mut W,
+        endian: Endian,
+        (): (),
+    ) -> BinResult<()> {
         let Ok(len) = u32::try_from(self.0.len()) else {
             return Err(short(writer, self.0.len() as u64, u64::from(u32::MAX)));
         };

@@ -1,4 +1,5 @@
-//! Every feature section of every available recording: read, written, written in the other byte order and damaged.
+//! Every feature section of every available recording: read, written, written in the other byte
+//! order and damaged.
 //!
 //! A separate parser finds the sections, so that these tests depend only on the feature table.
 
@@ -28,16 +29,27 @@ impl Raw {
 }
 
 /// Recordings by other tools whose sections contain more than their content, and why.
-const TAILS: &[(&str, &str)] = &[("piped.header_features_aligned-6.12.data", "every record is padded to 8 bytes")];
+const TAILS: &[(&str, &str)] = &[(
+    "piped.header_features_aligned-6.12.data",
+    "every record is padded to 8 bytes",
+)];
 
 fn other(endian: Endian) -> Endian {
-    if endian == Endian::Little { Endian::Big } else { Endian::Little }
+    if endian == Endian::Little {
+        Endian::Big
+    } else {
+        Endian::Little
+    }
 }
 
 fn number(bytes: &[u8], at: usize, size: usize, endian: Endian) -> Option<u64> {
     let digits = bytes.get(at..at.checked_add(size)?)?;
     let fold = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
-    Some(if endian == Endian::Little { digits.iter().rev().fold(0, fold) } else { digits.iter().fold(0, fold) })
+    Some(if endian == Endian::Little {
+        digits.iter().rev().fold(0, fold)
+    } else {
+        digits.iter().fold(0, fold)
+    })
 }
 
 /// Passes the sections of `file` to `add`, as far as the file is complete.
@@ -56,7 +68,9 @@ fn walk(file: &[u8], add: &mut impl FnMut(u64, &[u8], Endian, bool)) -> Option<(
             let mut at = 16_usize;
             loop {
                 let kind = number(file, at, 4, endian)?;
-                let size = usize::try_from(number(file, at + 6, 2, endian)?).ok().filter(|size| *size >= 8)?;
+                let size = usize::try_from(number(file, at + 6, 2, endian)?)
+                    .ok()
+                    .filter(|size| *size >= 8)?;
                 let record = file.get(at..at.checked_add(size)?)?;
                 if kind == 80 && size > 16 {
                     add(number(record, 8, 8, endian)?, &record[16..], endian, true);
@@ -66,9 +80,16 @@ fn walk(file: &[u8], add: &mut impl FnMut(u64, &[u8], Endian, bool)) -> Option<(
                     71 => number(record, 8, 8, endian)?,
                     _ => 0,
                 };
-                at = at.checked_add(size)?.checked_add(usize::try_from(behind).ok()?)?;
+                at = at
+                    .checked_add(size)?
+                    .checked_add(usize::try_from(behind).ok()?)?;
                 if kind == 66 {
-                    add(1, file.get(at - usize::try_from(behind).ok()?..at)?, endian, true);
+                    add(
+                        1,
+                        file.get(at - usize::try_from(behind).ok()?..at)?,
+                        endian,
+                        true,
+                    );
                 }
             }
         }
@@ -79,7 +100,12 @@ fn walk(file: &[u8], add: &mut impl FnMut(u64, &[u8], Endian, bool)) -> Option<(
                 if u64_at(72 + bit / 64 * 8)? >> (bit % 64) & 1 == 1 {
                     let (offset, size) = (usize_at(entry)?, usize_at(entry + 8)?);
                     entry += 16;
-                    add(bit as u64, file.get(offset..offset.checked_add(size)?)?, endian, false);
+                    add(
+                        bit as u64,
+                        file.get(offset..offset.checked_add(size)?)?,
+                        endian,
+                        false,
+                    );
                 }
             }
             Some(())
@@ -93,7 +119,10 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             files(&path, found);
-        } else if !path.extension().is_some_and(|ext| ext == "txt" || ext == "gz" || ext == "cmd" || ext == "md") {
+        } else if !path
+            .extension()
+            .is_some_and(|ext| ext == "txt" || ext == "gz" || ext == "cmd" || ext == "md")
+        {
             found.push(path);
         }
     }
@@ -102,9 +131,12 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 /// Folders of recordings: the repository's own, then two that may exist next to it.
 const FOLDERS: [&str; 3] = ["fixtures", "../shared/recordings", "../shared/corpus"];
 
-/// Returns all sections of all recordings in a folder, whose path is relative to the root of the repository.
+/// Returns all sections of all recordings in a folder, whose path is relative to the root of the
+/// repository.
 fn sections(folder: &str) -> Vec<Raw> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(folder);
     let mut paths = Vec::new();
     files(&dir, &mut paths);
     paths.sort();
@@ -114,24 +146,48 @@ fn sections(folder: &str) -> Vec<Raw> {
     let mut sections = Vec::new();
     for path in paths {
         let bytes = fs::read(&path).expect("the file was listed a moment ago");
-        let name = path.strip_prefix(&dir).unwrap_or(&path).display().to_string();
+        let name = path
+            .strip_prefix(&dir)
+            .unwrap_or(&path)
+            .display()
+            .to_string();
         let mut layout = DecodeContext::default();
         walk(&bytes, &mut |id, bytes, endian, pipe| {
             if id == 7 {
-                layout.nr_cpus_available = number(bytes, 0, 4, endian).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+                layout.nr_cpus_available = number(bytes, 0, 4, endian)
+                    .and_then(|n| u32::try_from(n).ok())
+                    .unwrap_or(0);
             }
             let id = FeatureId(u32::try_from(id).unwrap_or(u32::MAX));
-            sections.push(Raw { file: name.clone(), id, bytes: bytes.to_vec(), endian, layout, pipe });
+            sections.push(Raw {
+                file: name.clone(),
+                id,
+                bytes: bytes.to_vec(),
+                endian,
+                layout,
+                pipe,
+            });
         });
     }
     sections
 }
 
 fn check(raw: &Raw) {
-    let Raw { file, id, bytes, endian, layout, .. } = raw;
+    let Raw {
+        file,
+        id,
+        bytes,
+        endian,
+        layout,
+        ..
+    } = raw;
     let section = raw.decode();
     let name = format!("{file}: {id}");
-    assert_eq!(&section.encode(*endian).unwrap(), bytes, "{name}: written as it was read");
+    assert_eq!(
+        &section.encode(*endian).unwrap(),
+        bytes,
+        "{name}: written as it was read"
+    );
 
     let mut size = WireSize::default();
     section.describe("", Style::Plain, &mut size);
@@ -139,22 +195,45 @@ fn check(raw: &Raw) {
 
     let tail_known = TAILS.iter().any(|(known, _)| file.ends_with(known));
     if raw.pipe && *id == FeatureId::TRACING_DATA {
-        assert_eq!(tracing::len(bytes).unwrap(), bytes.len() - section.tail.len(), "{name}");
-        assert!(section.tail.len() < 8 && section.tail.iter().all(|&b| b == 0), "{name}: padding");
+        assert_eq!(
+            tracing::len(bytes).unwrap(),
+            bytes.len() - section.tail.len(),
+            "{name}"
+        );
+        assert!(
+            section.tail.len() < 8 && section.tail.iter().all(|&b| b == 0),
+            "{name}: padding"
+        );
     } else {
-        assert!(section.tail.is_empty() != tail_known || section.tail.is_empty(), "{name}: tail {:02x?}", section.tail);
+        assert!(
+            section.tail.is_empty() != tail_known || section.tail.is_empty(),
+            "{name}: tail {:02x?}",
+            section.tail
+        );
     }
     if !matches!(section.value, Feature::Unknown(_)) {
         assert_eq!(opaque(&section), None, "{name}: everything is known");
         if *id != FeatureId::BUILD_ID {
-            assert_eq!(id.exact_len(bytes, *endian, layout), Some(bytes.len() - section.tail.len()), "{name}");
+            assert_eq!(
+                id.exact_len(bytes, *endian, layout),
+                Some(bytes.len() - section.tail.len()),
+                "{name}"
+            );
         }
     }
 
     let swapped = section.encode(other(*endian)).unwrap();
-    assert_eq!(swapped.len(), bytes.len(), "{name}: as long in the other byte order");
-    let back = Section::decode(*id, &swapped, other(*endian), layout).unwrap_or_else(|e| panic!("{name} swapped: {e}"));
-    assert_eq!(back, section, "{name}: means the same in the other byte order");
+    assert_eq!(
+        swapped.len(),
+        bytes.len(),
+        "{name}: as long in the other byte order"
+    );
+    let back = Section::decode(*id, &swapped, other(*endian), layout)
+        .unwrap_or_else(|e| panic!("{name} swapped: {e}"));
+    assert_eq!(
+        back, section,
+        "{name}: means the same in the other byte order"
+    );
 }
 
 /// Returns whether perf inject corrupted the section: it overwrote it with IDs and attributes.
@@ -166,9 +245,18 @@ fn is_overwritten(raw: &Raw) -> bool {
 #[test]
 fn every_section_of_every_recording() {
     let mut bad = Vec::new();
-    for raw in FOLDERS.into_iter().flat_map(sections).filter(|raw| !raw.file.starts_with("crashers")) {
+    for raw in FOLDERS
+        .into_iter()
+        .flat_map(sections)
+        .filter(|raw| !raw.file.starts_with("crashers"))
+    {
         if is_overwritten(&raw) {
-            assert!(Section::decode(raw.id, &raw.bytes, raw.endian, &raw.layout).is_err(), "{}: {}", raw.file, raw.id);
+            assert!(
+                Section::decode(raw.id, &raw.bytes, raw.endian, &raw.layout).is_err(),
+                "{}: {}",
+                raw.file,
+                raw.id
+            );
         } else if std::panic::catch_unwind(|| check(&raw)).is_err() {
             bad.push((raw.file, raw.id));
         }
@@ -201,10 +289,22 @@ impl Random {
                 1 => bytes.extend(self.next().to_le_bytes()),
                 2..5 => {
                     let number = [0, 1, 3, 0x7fff_ffff, 0x8000_0000, u32::MAX][self.below(6)];
-                    let digits = if raw.endian == Endian::Little { number.to_le_bytes() } else { number.to_be_bytes() };
-                    bytes.iter_mut().skip(at / 4 * 4).zip(digits).for_each(|(byte, digit)| *byte = digit);
+                    let digits = if raw.endian == Endian::Little {
+                        number.to_le_bytes()
+                    } else {
+                        number.to_be_bytes()
+                    };
+                    bytes
+                        .iter_mut()
+                        .skip(at / 4 * 4)
+                        .zip(digits)
+                        .for_each(|(byte, digit)| *byte = digit);
                 }
-                _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= self.next().to_le_bytes()[3]),
+                _ => bytes
+                    .iter_mut()
+                    .skip(at)
+                    .take(1)
+                    .for_each(|byte| *byte ^= self.next().to_le_bytes()[3]),
             }
         }
         let odd = self.below(16);
@@ -212,27 +312,57 @@ impl Random {
         if odd == 0 {
             layout.nr_cpus_available = u32::try_from(self.below(9)).expect("below 9");
         }
-        let id = if odd == 1 { FeatureId(u32::try_from(self.below(36)).expect("below 36")) } else { raw.id };
-        let endian = if odd == 2 { other(raw.endian) } else { raw.endian };
-        Raw { file: raw.file.clone(), id, bytes, endian, layout, pipe: raw.pipe }
+        let id = if odd == 1 {
+            FeatureId(u32::try_from(self.below(36)).expect("below 36"))
+        } else {
+            raw.id
+        };
+        let endian = if odd == 2 {
+            other(raw.endian)
+        } else {
+            raw.endian
+        };
+        Raw {
+            file: raw.file.clone(),
+            id,
+            bytes,
+            endian,
+            layout,
+            pipe: raw.pipe,
+        }
     }
 }
 
 #[test]
 fn damaged_sections_are_errors_or_kept() {
-    let sections: Vec<_> = FOLDERS.into_iter().flat_map(sections).filter(|raw| raw.bytes.len() <= 8192).collect();
+    let sections: Vec<_> = FOLDERS
+        .into_iter()
+        .flat_map(sections)
+        .filter(|raw| raw.bytes.len() <= 8192)
+        .collect();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut read, mut refused) = (0, 0);
     for _ in 0..if sections.is_empty() { 0 } else { 200_000 } {
         let intact = &sections[random.below(sections.len())];
         let raw = random.damage(intact);
-        let Raw { file, id, bytes, endian, layout, .. } = &raw;
+        let Raw {
+            file,
+            id,
+            bytes,
+            endian,
+            layout,
+            ..
+        } = &raw;
         let exact = id.exact_len(bytes, *endian, layout);
         assert!(exact.is_none_or(|len| len <= bytes.len()));
         match Section::decode(*id, bytes, *endian, layout) {
             Ok(section) => {
                 read += 1;
-                assert_eq!(&section.encode(*endian).unwrap(), bytes, "{file}: {id} {bytes:02x?}");
+                assert_eq!(
+                    &section.encode(*endian).unwrap(),
+                    bytes,
+                    "{file}: {id} {bytes:02x?}"
+                );
                 let mut size = WireSize::default();
                 section.describe("", Style::Plain, &mut size);
                 assert_eq!(size.0, bytes.len(), "{file}: {id} {bytes:02x?}");
@@ -240,7 +370,10 @@ fn damaged_sections_are_errors_or_kept() {
             }
             Err(error) => {
                 refused += 1;
-                assert!(error.offset().is_some_and(|at| at <= bytes.len() as u64), "{file}: {error}");
+                assert!(
+                    error.offset().is_some_and(|at| at <= bytes.len() as u64),
+                    "{file}: {error}"
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! What a value tells a visitor makes the same value again: `FromValues` is the inverse of `Describe`.
+//! What a value tells a visitor makes the same value again: `FromValues` is the inverse of
+//! `Describe`.
 
 use perfdata_core::DecodeContext;
 use perfdata_core::decode_context::BranchForm;
@@ -116,7 +117,11 @@ impl Values for Replay {
 
     fn bytes(&mut self, name: &'static str, len: Option<usize>) -> Vec<u8> {
         match self.0.next() {
-            Some(Step::Bytes(found, bytes)) if found == name && len.is_none_or(|len| len == bytes.len()) => bytes,
+            Some(Step::Bytes(found, bytes))
+                if found == name && len.is_none_or(|len| len == bytes.len()) =>
+            {
+                bytes
+            }
             other => panic!("{other:?} in place of the bytes {name}, {len:?}"),
         }
     }
@@ -134,12 +139,19 @@ fn every_feature_is_made_from_what_it_tells() {
         }
         let mut replay = Replay::of(&case.value);
         // What the section does not say itself.
-        let is_old =
-            matches!(&case.value, Feature::BuildIds(ids) if ids.0.iter().any(|entry| entry.build_id.pid.is_none()));
-        let layout = DecodeContext { build_id_without_pid: is_old, ..feature_values::layout() };
+        let is_old = matches!(&case.value, Feature::BuildIds(ids) if ids.0.iter().any(|entry| entry.build_id.pid.is_none()));
+        let layout = DecodeContext {
+            build_id_without_pid: is_old,
+            ..feature_values::layout()
+        };
         let made = Section::from_values(case.id, &mut replay, &layout).expect("a known feature");
         assert_eq!(replay.0.next(), None, "{}", case.id);
-        assert_eq!(Steps::of(&made.value), Steps::of(&case.value), "{}", case.id);
+        assert_eq!(
+            Steps::of(&made.value),
+            Steps::of(&case.value),
+            "{}",
+            case.id
+        );
     }
 }
 
@@ -151,19 +163,41 @@ fn every_record_is_made_from_what_it_tells() {
         if matches!(case.record.body, Body::Unknown(_)) || is_cut {
             continue;
         }
-        let trailer = case.record.sample_id.as_ref().map_or(0, |_| case.layout.trailer_len());
+        let trailer = case
+            .record
+            .sample_id
+            .as_ref()
+            .map_or(0, |_| case.layout.trailer_len());
         let len = (case.little.len() - 8 - trailer) as u64;
-        let layout = DecodeContext { misc: case.record.misc, len, ..case.layout };
+        let layout = DecodeContext {
+            misc: case.record.misc,
+            len,
+            ..case.layout
+        };
         let layout = match &case.record.body {
-            Body::Sample(Sample { branch_stack: Some(stack), .. }) => {
-                let branch_form = BranchForm { hw_idx: stack.hw_idx.is_some(), counters: !stack.counters.is_empty() };
-                DecodeContext { branch_form, ..layout }
+            Body::Sample(Sample {
+                branch_stack: Some(stack),
+                ..
+            }) => {
+                let branch_form = BranchForm {
+                    hw_idx: stack.hw_idx.is_some(),
+                    counters: !stack.counters.is_empty(),
+                };
+                DecodeContext {
+                    branch_form,
+                    ..layout
+                }
             }
             _ => layout,
         };
         let mut replay = Replay::of(&case.record.body);
         let made = Body::from_values(case.record.kind, &mut replay, layout).expect("a known type");
         assert_eq!(replay.0.next(), None, "{}", case.record.kind);
-        assert_eq!(Steps::of(&made), Steps::of(&case.record.body), "{}", case.record.kind);
+        assert_eq!(
+            Steps::of(&made),
+            Steps::of(&case.record.body),
+            "{}",
+            case.record.kind
+        );
     }
 }

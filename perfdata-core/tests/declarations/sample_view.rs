@@ -19,27 +19,54 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Compares the view of `record` with the decoded record; returns whether it is a SAMPLE that can be decoded.
+/// Compares the view of `record` with the decoded record; returns whether it is a SAMPLE that can
+/// be decoded.
 fn check(record: &RawRecord<'_>, events: &Events, path: &Path) -> bool {
     if record.kind != RecordType::SAMPLE {
         assert!(events.sample_view(record).is_none());
         return false;
     }
-    let (Some(sample_view), Ok(decoded)) =
-        (events.sample_view(record), Record::decode(record, &events.layout_of(record)))
-    else {
+    let (Some(sample_view), Ok(decoded)) = (
+        events.sample_view(record),
+        Record::decode(record, &events.layout_of(record)),
+    ) else {
         return false;
     };
     let ids = decoded.event_ids(events);
-    let Body::Sample(sample) = decoded.body else { return false };
-    let chain: Vec<u64> = sample.callchain.map(|chain| chain.to_vec()).unwrap_or_default();
-    let (glanced, whole) =
-        ((sample_view.ip(), sample_view.tid(), sample_view.time()), (sample.ip, sample.tid, sample.time));
+    let Body::Sample(sample) = decoded.body else {
+        return false;
+    };
+    let chain: Vec<u64> = sample
+        .callchain
+        .map(|chain| chain.to_vec())
+        .unwrap_or_default();
+    let (glanced, whole) = (
+        (sample_view.ip(), sample_view.tid(), sample_view.time()),
+        (sample.ip, sample.tid, sample.time),
+    );
     assert_eq!(glanced, whole, "{} at {:#x}", path.display(), record.offset);
-    assert_eq!(sample_view.callchain().collect::<Vec<_>>(), chain, "{} at {:#x}", path.display(), record.offset);
+    assert_eq!(
+        sample_view.callchain().collect::<Vec<_>>(),
+        chain,
+        "{} at {:#x}",
+        path.display(),
+        record.offset
+    );
     let branches = sample.branch_stack.map(|stack| stack.entries.to_vec());
-    assert_eq!(sample_view.branches().map(Vec::from_iter), branches, "{} at {:#x}", path.display(), record.offset);
-    assert_eq!(sample_view.event_ids(events), ids, "{} at {:#x}", path.display(), record.offset);
+    assert_eq!(
+        sample_view.branches().map(Vec::from_iter),
+        branches,
+        "{} at {:#x}",
+        path.display(),
+        record.offset
+    );
+    assert_eq!(
+        sample_view.event_ids(events),
+        ids,
+        "{} at {:#x}",
+        path.display(),
+        record.offset
+    );
     true
 }
 
@@ -50,7 +77,9 @@ fn samples(path: &Path) -> Option<usize> {
     let is_growing = events.is_empty();
     let mut count = 0;
     while let Some(item) = reader.next().ok()? {
-        let StreamItem::Record(record) = item else { continue };
+        let StreamItem::Record(record) = item else {
+            continue;
+        };
         if is_compressed(record.kind) {
             inner.push(&record).ok()?;
             while let Ok(Some(record)) = inner.next() {

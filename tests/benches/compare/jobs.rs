@@ -52,15 +52,31 @@ impl Job {
 
 /// Returns a job that runs `words`, in which IN, OUT and so on represent files.
 fn job(name: &str, program: fn() -> Command, words: &str, inputs: &Inputs) -> Job {
-    let places = [("IN", &inputs.file), ("PIPE", &inputs.pipe), ("SMALL", &inputs.small), ("OUT", &inputs.output)];
-    let place = |word: &str| places.iter().find(|place| place.0 == word).map_or(word.into(), |place| place.1.clone());
+    let places = [
+        ("IN", &inputs.file),
+        ("PIPE", &inputs.pipe),
+        ("SMALL", &inputs.small),
+        ("OUT", &inputs.output),
+    ];
+    let place = |word: &str| {
+        places
+            .iter()
+            .find(|place| place.0 == word)
+            .map_or(word.into(), |place| place.1.clone())
+    };
     let words: Vec<PathBuf> = words.split_whitespace().map(place).collect();
     let command = move || -> Result<Command, Box<dyn Error>> {
         let mut command = program();
         command.args(&words);
         Ok(command)
     };
-    Job { name: name.into(), command: Box::new(command), feed: None, beside: None, once: false }
+    Job {
+        name: name.into(),
+        command: Box::new(command),
+        feed: None,
+        beside: None,
+        once: false,
+    }
 }
 
 /// Redirects the job's standard output to the output file.
@@ -72,7 +88,10 @@ fn into_output(inner: Job, inputs: &Inputs) -> Job {
         command.stdout(Stdio::from(File::create(&output)?));
         Ok(command)
     };
-    Job { command: Box::new(command), ..inner }
+    Job {
+        command: Box::new(command),
+        ..inner
+    }
 }
 
 fn cp() -> Command {
@@ -89,7 +108,8 @@ fn zstd() -> Command {
 
 fn perf() -> Command {
     let mut perf = Command::new("perf");
-    perf.env("PERF_CONFIG", "/dev/null").env_remove("DEBUGINFOD_URLS");
+    perf.env("PERF_CONFIG", "/dev/null")
+        .env_remove("DEBUGINFOD_URLS");
     perf
 }
 
@@ -98,7 +118,12 @@ fn this_program() -> Command {
 }
 
 fn has(program: &str) -> bool {
-    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok()
 }
 
 /// Returns all jobs for a mix.
@@ -109,7 +134,9 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
         into_output(job("cat >", cat, "", inputs).fed(&inputs.pipe), inputs),
         own("convert", "convert -q IN -o OUT").beside("cp", 1.3),
         own("pipe2file", "pipe2file -q PIPE -o OUT").beside("cp", 1.3),
-        own("pipe2file, stdin", "pipe2file -q - -o OUT").fed(&inputs.pipe).beside("cat >", 1.5),
+        own("pipe2file, stdin", "pipe2file -q - -o OUT")
+            .fed(&inputs.pipe)
+            .beside("cat >", 1.5),
         own("file2pipe", "file2pipe -q IN -o OUT").beside("cp", 1.3),
         own("verify", "verify IN").beside("cp", 1.5),
         own("info", "info IN").beside("cp", 0.7),
@@ -124,16 +151,43 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
         own("inject -b", "inject -b -i IN -o OUT").beside("cp", 2.0),
         own("inject --buildid-all", "inject --buildid-all -i IN -o OUT").beside("cp", 1.3),
         own("dump --json, small", "dump --json SMALL"),
-        job("linux-perf-data", this_program, "--read-with linux-perf-data IN", inputs),
-        job("library, by time", this_program, "--read-with time IN", inputs).beside("linux-perf-data", 1.0 / 2.5),
-        job("library, resolved", this_program, "--read-with session IN", inputs).beside("linux-perf-data", 2.0),
-        job("library, in file order", this_program, "--read-with file IN", inputs).beside("linux-perf-data", 0.25),
+        job(
+            "linux-perf-data",
+            this_program,
+            "--read-with linux-perf-data IN",
+            inputs,
+        ),
+        job(
+            "library, by time",
+            this_program,
+            "--read-with time IN",
+            inputs,
+        )
+        .beside("linux-perf-data", 1.0 / 2.5),
+        job(
+            "library, resolved",
+            this_program,
+            "--read-with session IN",
+            inputs,
+        )
+        .beside("linux-perf-data", 2.0),
+        job(
+            "library, in file order",
+            this_program,
+            "--read-with file IN",
+            inputs,
+        )
+        .beside("linux-perf-data", 0.25),
     ]);
     if has("perf") {
         jobs.push(job("perf inject -b", perf, "inject -b -i IN -o OUT", inputs).once());
-        jobs.push(own("inject -b, beside perf", "inject -b -i IN -o OUT").beside("perf inject -b", 0.1));
+        jobs.push(
+            own("inject -b, beside perf", "inject -b -i IN -o OUT").beside("perf inject -b", 0.1),
+        );
         jobs.push(job("perf script, small", perf, "script -i SMALL", inputs).once());
-        jobs.push(own("dump --json, beside perf", "dump --json SMALL").beside("perf script, small", 0.1));
+        jobs.push(
+            own("dump --json, beside perf", "dump --json SMALL").beside("perf script, small", 0.1),
+        );
     }
     Ok(jobs)
 }
@@ -142,7 +196,12 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
 fn compression(inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
     let folder = inputs.output.parent().unwrap_or(Path::new("."));
     let (plain, packed) = (folder.join("plain.data"), folder.join("plain.zst"));
-    let status = perfconv().args(["--decompress", "-q", "-f"]).arg(&inputs.file).arg("-o").arg(&plain).status()?;
+    let status = perfconv()
+        .args(["--decompress", "-q", "-f"])
+        .arg(&inputs.file)
+        .arg("-o")
+        .arg(&plain)
+        .status()?;
     if !status.success() {
         return Err("the recording cannot be decompressed".into());
     }
@@ -151,15 +210,28 @@ fn compression(inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
         job(&format!("perfconv {name}"), perfconv, &words, inputs)
     };
     let mut jobs = Vec::new();
-    let (unpack, pack) = (own("--decompress", &["--decompress -q IN -o OUT"], &plain), "--compress=1 -q PLAIN -o OUT");
+    let (unpack, pack) = (
+        own("--decompress", &["--decompress -q IN -o OUT"], &plain),
+        "--compress=1 -q PLAIN -o OUT",
+    );
     if !has("zstd") {
         return Ok(vec![unpack, own("--compress=1", &[pack], &plain)]);
     }
-    Command::new("zstd").args(["-q", "-1", "-f"]).arg(&plain).arg("-o").arg(&packed).status()?;
+    Command::new("zstd")
+        .args(["-q", "-1", "-f"])
+        .arg(&plain)
+        .arg("-o")
+        .arg(&packed)
+        .status()?;
     let words = format!("-q -d -f {} -o OUT", packed.display());
     jobs.push(job("zstd -d", zstd, &words, inputs));
     jobs.push(unpack.beside("zstd -d", 1.0 / 0.9));
-    jobs.push(job("zstd -1 -T0", zstd, &format!("-q -1 -T0 -f {} -o OUT", plain.display()), inputs));
+    jobs.push(job(
+        "zstd -1 -T0",
+        zstd,
+        &format!("-q -1 -T0 -f {} -o OUT", plain.display()),
+        inputs,
+    ));
     jobs.push(own("--compress=1", &[pack], &plain).beside("zstd -1 -T0", 1.0 / 0.9));
     Ok(jobs)
 }

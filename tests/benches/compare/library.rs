@@ -10,10 +10,14 @@ use perfdata_core::Events;
 use perfdata_core::read::{Chunk, RecordingReader};
 use perfdata_core::record::{RawRecord, Record, Tid};
 
-/// Reads the recording at `path` with the method `how`, and prints a summary, so that the compiler cannot remove any of
-/// the work, and to show that all methods read the same data.
+/// Reads the recording at `path` with the method `how`, and prints a summary, so that the compiler
+/// cannot remove any of the work, and to show that all methods read the same data.
 pub fn read(how: &str, path: &Path) -> Result<(), Box<dyn Error>> {
-    let Sum { records, samples, sum } = match how {
+    let Sum {
+        records,
+        samples,
+        sum,
+    } = match how {
         "linux-perf-data" => linux_perf_data(path)?,
         "file" => in_file_order(path)?,
         "time" => by_time(path)?,
@@ -38,7 +42,13 @@ impl Sum {
         self.records += 1;
         match events.sample_view(record) {
             Some(sample) => {
-                let parts = [sample.ip(), sample.time(), sample.addr(), sample.id(), sample.period()];
+                let parts = [
+                    sample.ip(),
+                    sample.time(),
+                    sample.addr(),
+                    sample.id(),
+                    sample.period(),
+                ];
                 let task = sample.tid().map(|Tid { pid, tid }| (pid, tid));
                 self.add(parts, task, sample.cpu(), sample.callchain());
             }
@@ -67,8 +77,12 @@ fn in_file_order(path: &Path) -> Result<Sum, Box<dyn Error>> {
     let mut reader = RecordingReader::open(Arc::new(File::open(path)?))?;
     let mut sum = Sum::default();
     while let Some((chunk, recording)) = reader.next_chunk()? {
-        let Chunk::Records(batch) = chunk else { continue };
-        batch.iter().try_for_each(|record| sum.see(&record, &recording.events))?;
+        let Chunk::Records(batch) = chunk else {
+            continue;
+        };
+        batch
+            .iter()
+            .try_for_each(|record| sum.see(&record, &recording.events))?;
     }
     Ok(sum)
 }
@@ -91,10 +105,18 @@ fn resolved(path: &Path) -> Result<Sum, Box<dyn Error>> {
         let parts = [None, sample.time(), None, None, Some(sample.weight())];
         let names = sample.comm_id().index() as u64 + sample.event() as u64;
         let frames = sample.frames().map(|frame| {
-            let place = frame.mapping.zip(frame.offset()).map(|(id, offset)| offset.wrapping_add(id.index() as u64));
+            let place = frame
+                .mapping
+                .zip(frame.offset())
+                .map(|(id, offset)| offset.wrapping_add(id.index() as u64));
             place.unwrap_or(frame.address)
         });
-        sum.add(parts, sample.tid().map(|Tid { pid, tid }| (pid, tid)), sample.cpu(), frames);
+        sum.add(
+            parts,
+            sample.tid().map(|Tid { pid, tid }| (pid, tid)),
+            sample.cpu(),
+            frames,
+        );
         sum.sum = sum.sum.wrapping_add(names);
     }
     sum.records += others;
@@ -105,15 +127,28 @@ fn linux_perf_data(path: &Path) -> Result<Sum, Box<dyn Error>> {
     use linux_perf_data::linux_perf_event_reader::EventRecord;
     use linux_perf_data::{PerfFileReader, PerfFileRecord};
 
-    let PerfFileReader { mut perf_file, mut record_iter } =
-        PerfFileReader::parse_file(BufReader::new(File::open(path)?))?;
+    let PerfFileReader {
+        mut perf_file,
+        mut record_iter,
+    } = PerfFileReader::parse_file(BufReader::new(File::open(path)?))?;
     let mut sum = Sum::default();
     while let Some(record) = record_iter.next_record(&mut perf_file)? {
         sum.records += 1;
-        let PerfFileRecord::EventRecord { record, .. } = record else { continue };
+        let PerfFileRecord::EventRecord { record, .. } = record else {
+            continue;
+        };
         if let EventRecord::Sample(sample) = record.parse()? {
-            let parts = [sample.ip, sample.timestamp, sample.addr, sample.id, sample.period];
-            let task = sample.pid.zip(sample.tid).map(|(pid, tid)| (pid.cast_unsigned(), tid.cast_unsigned()));
+            let parts = [
+                sample.ip,
+                sample.timestamp,
+                sample.addr,
+                sample.id,
+                sample.period,
+            ];
+            let task = sample
+                .pid
+                .zip(sample.tid)
+                .map(|(pid, tid)| (pid.cast_unsigned(), tid.cast_unsigned()));
             let chain = sample.callchain.iter();
             let words = chain.flat_map(|chain| (0..chain.len()).filter_map(|at| chain.get(at)));
             sum.add(parts, task, sample.cpu, words);

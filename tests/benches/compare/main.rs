@@ -1,8 +1,10 @@
-//! Time and memory of every conversion on generated recordings, compared with programs that do the same, or only copy:
+//! Time and memory of every conversion on generated recordings, compared with programs that do the
+//! same, or only copy:
 //!
 //!     cargo bench -p perfdata-benches --bench compare
 //!
-//! For options after `--`, see `--help`. Jobs with programs that this machine does not have (perf, zstd) are skipped.
+//! For options after `--`, see `--help`. Jobs with programs that this machine does not have (perf,
+//! zstd) are skipped.
 
 mod jobs;
 mod library;
@@ -32,7 +34,8 @@ struct Options {
     /// Only jobs whose name contains this text
     #[arg(long)]
     only: Option<String>,
-    /// Folder for the recordings; use a file system in memory to exclude the disk from the measurement
+    /// Folder for the recordings; use a file system in memory to exclude the disk from the
+    /// measurement
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Passed by cargo bench
@@ -52,10 +55,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(dir) => tempfile::tempdir_in(dir)?,
         None => tempfile::tempdir()?,
     };
-    let mixes = if options.mix.is_empty() { Mix::ALL.to_vec() } else { options.mix.clone() };
+    let mixes = if options.mix.is_empty() {
+        Mix::ALL.to_vec()
+    } else {
+        options.mix.clone()
+    };
     for mix in mixes {
         let inputs = inputs(mix, options.size * 1_000_000, folder.path())?;
-        println!("\n{}, {} MB of records, medians of {} runs\n", mix.name(), options.size, options.runs);
+        println!(
+            "\n{}, {} MB of records, medians of {} runs\n",
+            mix.name(),
+            options.size,
+            options.runs
+        );
         let mut jobs = jobs::all(mix, &inputs)?;
         if let Some(only) = &options.only {
             jobs.retain(|job| job.name.contains(only.as_str()) || job.is_measure());

@@ -55,7 +55,10 @@ fn once(job: &Job) -> Result<Result<Taken, String>, Box<dyn Error>> {
     let mut feeder = None;
     match &job.feed {
         Some(path) => {
-            let mut cat = Command::new("cat").arg(path).stdout(Stdio::piped()).spawn()?;
+            let mut cat = Command::new("cat")
+                .arg(path)
+                .stdout(Stdio::piped())
+                .spawn()?;
             command.stdin(cat.stdout.take().ok_or("no pipe")?);
             feeder = Some(cat);
         }
@@ -75,7 +78,11 @@ fn once(job: &Job) -> Result<Result<Taken, String>, Box<dyn Error>> {
         return Ok(Err(used.status.to_string()));
     }
     let cpu = (used.rusage.utime + used.rusage.stime).as_secs_f64();
-    Ok(Ok(Taken { wall, cpu, memory: used.rusage.maxrss as f64 / 1e6 }))
+    Ok(Ok(Taken {
+        wall,
+        cpu,
+        memory: used.rusage.maxrss as f64 / 1e6,
+    }))
 }
 
 fn median(runs: &[Taken], what: fn(&Taken) -> f64) -> f64 {
@@ -89,16 +96,30 @@ pub fn print(jobs: &[Job], results: &[Runs]) {
     println!("| job | wall, s | CPU, s | memory, MB | beside | wall | CPU | goal |");
     println!("|---|--:|--:|--:|---|--:|--:|--:|");
     let of = |name: &str| {
-        jobs.iter().zip(results).find(|(job, _)| job.name == name).and_then(|(_, runs)| runs.as_ref().ok())
+        jobs.iter()
+            .zip(results)
+            .find(|(job, _)| job.name == name)
+            .and_then(|(_, runs)| runs.as_ref().ok())
     };
     for (job, runs) in jobs.iter().zip(results) {
-        let Ok(runs) = runs.as_ref().map_err(|why| println!("| {} | {why} | | | | | | |", job.name)) else { continue };
+        let Ok(runs) = runs
+            .as_ref()
+            .map_err(|why| println!("| {} | {why} | | | | | | |", job.name))
+        else {
+            continue;
+        };
         let (wall, cpu) = (median(runs, |run| run.wall), median(runs, |run| run.cpu));
         let memory = runs.iter().map(|run| run.memory).fold(0.0, f64::max);
         print!("| {} | {wall:.2} | {cpu:.2} | {memory:.0} |", job.name);
-        match job.beside.and_then(|(name, goal)| Some((name, goal, of(name)?))) {
+        match job
+            .beside
+            .and_then(|(name, goal)| Some((name, goal, of(name)?)))
+        {
             Some((name, goal, other)) => {
-                let (walls, cpus) = (wall / median(other, |run| run.wall), cpu / median(other, |run| run.cpu));
+                let (walls, cpus) = (
+                    wall / median(other, |run| run.wall),
+                    cpu / median(other, |run| run.cpu),
+                );
                 let goal = goal.map_or(String::new(), |goal| format!("≤ {goal:.2}"));
                 println!(" {name} | {walls:.2} | {cpus:.2} | {goal} |");
             }

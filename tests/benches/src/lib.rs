@@ -1,1 +1,2 @@
-//! Benchmarks: `cargo bench -p perfdata-benches --bench compare` times commands, `--bench records` structures.
+//! Benchmarks: `cargo bench -p perfdata-benches --bench compare` times commands, `--bench records`
+//! structures.

@@ -8,7 +8,9 @@ use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::recover;
-use perfdata_convert::stages::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
+use perfdata_convert::stages::build_ids::{
+    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
+};
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
@@ -27,7 +29,9 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new() -> Self {
-        Bench { folder: tempfile::tempdir().expect("temporary folders can be made") }
+        Bench {
+            folder: tempfile::tempdir().expect("temporary folders can be made"),
+        }
     }
 
     fn input(&self, bytes: &[u8]) -> Input {
@@ -38,14 +42,23 @@ impl Bench {
 
     fn output(&self) -> (PathBuf, Output) {
         let path = self.folder.path().join("output");
-        let output = Output::create(&path, &self.folder.path().join("input"), true).expect("a new file").synced(false);
+        let output = Output::create(&path, &self.folder.path().join("input"), true)
+            .expect("a new file")
+            .synced(false);
         (path, output)
     }
 
     /// Returns the output of a conversion, or `None` if it was refused.
-    fn convert(&self, bytes: &[u8], stages: Vec<Box<dyn Stage>>, to: Option<ContainerKind>) -> Option<Vec<u8>> {
+    fn convert(
+        &self,
+        bytes: &[u8],
+        stages: Vec<Box<dyn Stage>>,
+        to: Option<ContainerKind>,
+    ) -> Option<Vec<u8>> {
         let (path, output) = self.output();
-        let result = Conversion::new(stages).to(to).run_on(self.input(bytes), output);
+        let result = Conversion::new(stages)
+            .to(to)
+            .run_on(self.input(bytes), output);
         self.written(path, result)
     }
 
@@ -71,11 +84,18 @@ impl Bench {
 /// Returns the conversion with number `choice`.
 pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>) {
     let swap = |unknown| Box::new(Swap::new(Target::Other, unknown)) as Box<dyn Stage>;
-    let compat = |version: &str| Box::new(Compat::new(version.parse().expect("a release"))) as Box<dyn Stage>;
+    let compat = |version: &str| {
+        Box::new(Compat::new(version.parse().expect("a release"))) as Box<dyn Stage>
+    };
     let build_ids = |select, place| {
-        let known = KnownBuildIds::parse("0123456789abcdef0123456789abcdef01234567 /bin/true").expect("a list");
+        let known = KnownBuildIds::parse("0123456789abcdef0123456789abcdef01234567 /bin/true")
+            .expect("a list");
         let nowhere = Sysroot::new(Some(PathBuf::from("/nonexistent")));
-        Box::new(BuildIds::new(select, place, Resolver::new(known, nowhere, None))) as Box<dyn Stage>
+        Box::new(BuildIds::new(
+            select,
+            place,
+            Resolver::new(known, nowhere, None),
+        )) as Box<dyn Stage>
     };
     let stages = match choice % 10 {
         0 => vec![],
@@ -83,13 +103,19 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
         2 => vec![swap(Unknown::Drop)],
         3 => vec![Box::new(Decompress::default()) as Box<dyn Stage>],
         4 => {
-            vec![Box::new(Decompress::default()) as Box<dyn Stage>, Box::new(Compress::new(RecordType::COMPRESSED2, 1))]
+            vec![
+                Box::new(Decompress::default()) as Box<dyn Stage>,
+                Box::new(Compress::new(RecordType::COMPRESSED2, 1)),
+            ]
         }
         5 => vec![compat("5.1")],
         6 => vec![compat("6.1"), swap(Unknown::Error)],
         7 => vec![build_ids(Select::Hit, Storage::Table)],
         8 => vec![build_ids(Select::All, Storage::Mmap2)],
-        _ => vec![Box::new(Decompress::default()) as Box<dyn Stage>, swap(Unknown::Error)],
+        _ => vec![
+            Box::new(Decompress::default()) as Box<dyn Stage>,
+            swap(Unknown::Error),
+        ],
     };
     let to = match choice / 10 % 3 {
         0 => None,
@@ -104,18 +130,32 @@ pub(super) fn convert(data: &[u8]) {
     let (stages, to) = stages(data.last().copied().unwrap_or(0));
     let bench = Bench::new();
     if let Some(output) = bench.convert(data, stages, to) {
-        bench.input(&output).reader().expect("the output of a conversion is a recording");
+        bench
+            .input(&output)
+            .reader()
+            .expect("the output of a conversion is a recording");
     }
 }
 
 /// Recovers `data`. The result must be intact, and must not change when it is recovered again.
 pub(super) fn recover(data: &[u8]) {
     let bench = Bench::new();
-    let Some(first) = bench.recover(data) else { return };
+    let Some(first) = bench.recover(data) else {
+        return;
+    };
     let report = Report::of(bench.input(&first)).expect("what was recovered is a recording");
-    assert!(report.is_clean(), "what was recovered is not sound:\n{}", report.text());
-    let second = bench.recover(&first).expect("what was recovered is a recording");
-    assert!(second == first, "what was recovered changes when it is recovered again");
+    assert!(
+        report.is_clean(),
+        "what was recovered is not sound:\n{}",
+        report.text()
+    );
+    let second = bench
+        .recover(&first)
+        .expect("what was recovered is a recording");
+    assert!(
+        second == first,
+        "what was recovered changes when it is recovered again"
+    );
 }
 
 /// Runs the commands that only read.
@@ -128,9 +168,22 @@ pub(super) fn look(data: &[u8]) {
 
 /// Resolves the samples of `data`: threads, mappings, frames.
 pub(super) fn session(data: &[u8]) {
-    let limits = Limits { max_metadata: 1 << 20, ..Limits::default() };
-    let Ok(reader) = RecordingReader::open_with(data, Options { limits, ..Options::default() }) else { return };
-    let Ok(mut samples) = Samples::new(reader) else { return };
+    let limits = Limits {
+        max_metadata: 1 << 20,
+        ..Limits::default()
+    };
+    let Ok(reader) = RecordingReader::open_with(
+        data,
+        Options {
+            limits,
+            ..Options::default()
+        },
+    ) else {
+        return;
+    };
+    let Ok(mut samples) = Samples::new(reader) else {
+        return;
+    };
     let mut stacks = Stacks::new(limits);
     loop {
         match samples.next() {
@@ -141,18 +194,28 @@ pub(super) fn session(data: &[u8]) {
                     assert_eq!(frame.offset().is_some(), frame.mapping.is_some());
                     let _ = frame.build_id();
                 }
-                sample
-                    .branches()
-                    .for_each(|branch| assert!(branch.from.mapping.is_none() || branch.from.dso().is_some()));
-                let Ok(id) = stacks.intern(sample.frames()) else { continue };
-                let addresses = id.into_iter().flat_map(|id| stacks.frames(id)).map(|stack| stack.address);
+                sample.branches().for_each(|branch| {
+                    assert!(branch.from.mapping.is_none() || branch.from.dso().is_some())
+                });
+                let Ok(id) = stacks.intern(sample.frames()) else {
+                    continue;
+                };
+                let addresses = id
+                    .into_iter()
+                    .flat_map(|id| stacks.frames(id))
+                    .map(|stack| stack.address);
                 assert!(addresses.eq(sample.frames().map(|frame| frame.address)));
             }
             Ok(None) => break,
-            // The session's memory is limited. Corrupt records are reported, and reading continues after them.
+            // The session's memory is limited. Corrupt records are reported, and reading continues
+            // after them.
             Err(error) if matches!(error.problem(), Problem::Limit { .. }) => break,
             Err(_) => {}
         }
     }
-    assert!(samples.session().held() < 4 << 20, "{} bytes", samples.session().held());
+    assert!(
+        samples.session().held() < 4 << 20,
+        "{} bytes",
+        samples.session().held()
+    );
 }

@@ -69,16 +69,24 @@ struct Plan {
 /// Returns inputs that select all kinds of changes.
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let mut numbers = super::Numbers(1);
-    (0..64).map(|_| (0..256).map(|_| numbers.next_number() as u8).collect()).collect()
+    (0..64)
+        .map(|_| (0..256).map(|_| numbers.next_number() as u8).collect())
+        .collect()
 }
 
 /// Changes a recording according to `data`.
 pub(super) fn fields(data: &[u8]) {
     static ALL: OnceLock<Vec<Arc<Vec<u8>>>> = OnceLock::new();
     let all = ALL.get_or_init(|| recordings().into_iter().map(Arc::new).collect());
-    let Ok(plan) = Plan::arbitrary_take_rest(Unstructured::new(data)) else { return };
-    let Some(seed) = all.get(usize::from(plan.recording) % all.len().max(1)) else { return };
-    let Ok(mut bytes) = changed(seed.clone(), &plan) else { return };
+    let Ok(plan) = Plan::arbitrary_take_rest(Unstructured::new(data)) else {
+        return;
+    };
+    let Some(seed) = all.get(usize::from(plan.recording) % all.len().max(1)) else {
+        return;
+    };
+    let Ok(mut bytes) = changed(seed.clone(), &plan) else {
+        return;
+    };
     copy::copy(&bytes);
     bytes.push(plan.conversion);
     conversions::convert(&bytes);
@@ -95,12 +103,17 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
     let mut events = std::mem::take(&mut recording.events).into_vec();
     for (at, change) in &plan.attrs {
         let at = usize::from(*at) % events.len().max(1);
-        let Some(event) = events.get_mut(at) else { break };
+        let Some(event) = events.get_mut(at) else {
+            break;
+        };
         match change {
             Change::Field { field, value } => {
                 let bytes = event.attr.encode(endian).map_err(|e| e.to_string())?;
                 let bytes = with_field(&event.attr, bytes, 0, *field, value, endian);
-                let layout = DecodeContext { attr_room: bytes.len() as u32, ..DecodeContext::default() };
+                let layout = DecodeContext {
+                    attr_room: bytes.len() as u32,
+                    ..DecodeContext::default()
+                };
                 if let Ok((attr, _)) = Attr::decode(&bytes, endian, layout) {
                     event.attr = attr;
                 }
@@ -114,10 +127,16 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
         }
     }
     for (at, change) in &plan.features {
-        let Some(&id) = recording.features.keys().nth(usize::from(*at) % recording.features.len().max(1)) else {
+        let Some(&id) = recording
+            .features
+            .keys()
+            .nth(usize::from(*at) % recording.features.len().max(1))
+        else {
             break;
         };
-        let Some(bytes) = recording.features.get(&id).cloned() else { break };
+        let Some(bytes) = recording.features.get(&id).cloned() else {
+            break;
+        };
         match change {
             Change::Field { field, value } => {
                 if let Some(Ok(section)) = recording.feature(id) {
@@ -127,9 +146,17 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
             }
             // Each repetition would double the size.
             Change::Twice if bytes.len() > 1 << 20 => {}
-            Change::Twice => drop(recording.features.insert(id, [bytes.clone(), bytes].concat())),
+            Change::Twice => drop(
+                recording
+                    .features
+                    .insert(id, [bytes.clone(), bytes].concat()),
+            ),
             Change::Gone => drop(recording.features.remove(&id)),
-            Change::Kind(other) => drop(recording.features.insert(FeatureId(u32::from(*other)), bytes)),
+            Change::Kind(other) => drop(
+                recording
+                    .features
+                    .insert(FeatureId(u32::from(*other)), bytes),
+            ),
         }
     }
     recording.events = events.into_iter().collect();
@@ -139,18 +166,25 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
             ContainerLayout::Pipe(pipe) => PipePlan::exact(pipe),
             ContainerLayout::File(_) => PipePlan::standard(&recording, PipePlan::END),
         };
-        let mut writer = PipeWriter::begin(Vec::new(), plan_of_pipe, &recording).map_err(|e| e.to_string())?;
+        let mut writer =
+            PipeWriter::begin(Vec::new(), plan_of_pipe, &recording).map_err(|e| e.to_string())?;
         records(&mut reader, plan, &mut writer)?;
         return writer.finish().map_err(|e| e.to_string());
     }
     let plan_of_file = match &container_layout {
-        ContainerLayout::File(file) if recording.events.len() == file.ids.len() => FilePlan::exact(file),
+        ContainerLayout::File(file) if recording.events.len() == file.ids.len() => {
+            FilePlan::exact(file)
+        }
         _ => FilePlan::standard(),
     };
     let out = Cursor::new(Vec::new());
-    let mut writer = FileWriter::begin(out, plan_of_file, &recording, &source).map_err(|e| e.to_string())?;
+    let mut writer =
+        FileWriter::begin(out, plan_of_file, &recording, &source).map_err(|e| e.to_string())?;
     records(&mut reader, plan, &mut writer)?;
-    Ok(writer.finish(&recording).map_err(|e| e.to_string())?.into_inner())
+    Ok(writer
+        .finish(&recording)
+        .map_err(|e| e.to_string())?
+        .into_inner())
 }
 
 /// Writes the records with their changes.
@@ -162,18 +196,30 @@ fn records(
     let mut count = 0_usize;
     while let Some(item) = reader.next().map_err(|e| e.to_string())? {
         let StreamItem::Record(raw) = item else {
-            writer.item(&item.map(|record| record.raw())).map_err(|e| e.to_string())?;
+            writer
+                .item(&item.map(|record| record.raw()))
+                .map_err(|e| e.to_string())?;
             continue;
         };
         // Recordings contain a few hundred records.
-        let mine =
-            plan.records.iter().filter(|(at, _)| usize::from(*at) % 256 == count % 256).map(|(_, change)| change);
+        let mine = plan
+            .records
+            .iter()
+            .filter(|(at, _)| usize::from(*at) % 256 == count % 256)
+            .map(|(_, change)| change);
         let (mut bytes, mut times) = (raw.bytes.to_vec(), 1);
         for change in mine {
             match change {
                 Change::Field { field, value } => {
                     if let Ok(record) = raw.decode() {
-                        bytes = with_field(&record, bytes, RecordHeader::SIZE, *field, value, raw.endian);
+                        bytes = with_field(
+                            &record,
+                            bytes,
+                            RecordHeader::SIZE,
+                            *field,
+                            value,
+                            raw.endian,
+                        );
                     }
                 }
                 Change::Twice => times = 2,
@@ -187,14 +233,18 @@ fn records(
         count += 1;
         for _ in 0..times {
             // The changed size no longer matches. The sink writes the bytes as they are.
-            let record = RawRecord { bytes: &bytes, ..*raw };
+            let record = RawRecord {
+                bytes: &bytes,
+                ..*raw
+            };
             writer.record(&record).map_err(|e| e.to_string())?;
         }
     }
     Ok(())
 }
 
-/// Returns the bytes of `value`, which follow `start` other bytes, with a number in one of its fields.
+/// Returns the bytes of `value`, which follow `start` other bytes, with a number in one of its
+/// fields.
 fn with_field<T: Describe>(
     value: &T,
     mut bytes: Vec<u8>,
@@ -218,8 +268,12 @@ fn with_field<T: Describe>(
     }
     let mut places = Places(start, Vec::new());
     value.describe("", Style::Plain, &mut places);
-    let Some(&(at, size)) = places.1.get(usize::from(field) % places.1.len().max(1)) else { return bytes };
-    let Some(room) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..size)) else { return bytes };
+    let Some(&(at, size)) = places.1.get(usize::from(field) % places.1.len().max(1)) else {
+        return bytes;
+    };
+    let Some(room) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..size)) else {
+        return bytes;
+    };
     let little = endian == Endian::Little;
     let mut word = [0; 8];
     word[..size].copy_from_slice(room);

@@ -1,7 +1,8 @@
 //! Properties that must hold for any input: the bodies of the fuzz targets.
 //!
-//! Each body reads bytes and panics if a property does not hold. The targets in `fuzz/` run it with inputs found by
-//! cargo-fuzz, the suite `fuzz` with the recordings of this project, damaged in reproducible ways.
+//! Each body reads bytes and panics if a property does not hold. The targets in `fuzz/` run it with
+//! inputs found by cargo-fuzz, the suite `fuzz` with the recordings of this project, damaged in
+//! reproducible ways.
 
 mod conversions;
 mod copy;
@@ -25,16 +26,56 @@ pub struct Target {
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
-    Target { name: "copy", run: copy::copy, seeds: recordings },
-    Target { name: "convert", run: conversions::convert, seeds: recordings },
-    Target { name: "fields", run: fields::fields, seeds: fields::seeds },
-    Target { name: "recover", run: conversions::recover, seeds: recordings },
-    Target { name: "look", run: conversions::look, seeds: recordings },
-    Target { name: "session", run: conversions::session, seeds: recordings },
-    Target { name: "zstd", run: small::zstd, seeds: small::zstd_seeds },
-    Target { name: "elf", run: small::elf, seeds: small::elf_seeds },
-    Target { name: "known", run: small::known, seeds: small::known_seeds },
-    Target { name: "set", run: small::set, seeds: small::set_seeds },
+    Target {
+        name: "copy",
+        run: copy::copy,
+        seeds: recordings,
+    },
+    Target {
+        name: "convert",
+        run: conversions::convert,
+        seeds: recordings,
+    },
+    Target {
+        name: "fields",
+        run: fields::fields,
+        seeds: fields::seeds,
+    },
+    Target {
+        name: "recover",
+        run: conversions::recover,
+        seeds: recordings,
+    },
+    Target {
+        name: "look",
+        run: conversions::look,
+        seeds: recordings,
+    },
+    Target {
+        name: "session",
+        run: conversions::session,
+        seeds: recordings,
+    },
+    Target {
+        name: "zstd",
+        run: small::zstd,
+        seeds: small::zstd_seeds,
+    },
+    Target {
+        name: "elf",
+        run: small::elf,
+        seeds: small::elf_seeds,
+    },
+    Target {
+        name: "known",
+        run: small::known,
+        seeds: small::known_seeds,
+    },
+    Target {
+        name: "set",
+        run: small::set,
+        seeds: small::set_seeds,
+    },
 ];
 
 /// Returns the target called `name`.
@@ -52,10 +93,16 @@ pub fn run(name: &str, input: &[u8]) {
 
 /// Returns the small recordings of the project, files and pipes.
 fn recordings() -> Vec<Vec<u8>> {
-    let single =
-        |recording: &&recordings::Recording| recording.form.is_some_and(|form| form.container != Container::Directory);
+    let single = |recording: &&recordings::Recording| {
+        recording
+            .form
+            .is_some_and(|form| form.container != Container::Directory)
+    };
     let all = recordings::fixtures();
-    let bytes = all.iter().filter(single).filter_map(|recording| fs::read(&recording.path).ok());
+    let bytes = all
+        .iter()
+        .filter(single)
+        .filter_map(|recording| fs::read(&recording.path).ok());
     bytes.filter(|bytes| bytes.len() < 20 << 10).collect()
 }
 
@@ -80,23 +127,48 @@ impl Numbers {
 }
 
 /// Numbers at the limits of counts and sizes.
-const EDGES: [u64; 8] = [0, 1, 7, 0x7f, 0xffff, 0x7fff_ffff, u32::MAX as u64, u64::MAX];
+const EDGES: [u64; 8] = [
+    0,
+    1,
+    7,
+    0x7f,
+    0xffff,
+    0x7fff_ffff,
+    u32::MAX as u64,
+    u64::MAX,
+];
 
 /// Damages `bytes` in one to four places: changes bytes or numbers, truncates, duplicates, removes.
 pub fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
     for _ in 0..=numbers.below(4) {
         let at = numbers.below(bytes.len());
         match numbers.below(6) {
-            0 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << numbers.below(8)),
+            0 => bytes
+                .iter_mut()
+                .skip(at)
+                .take(1)
+                .for_each(|byte| *byte ^= 1 << numbers.below(8)),
             1 => {
                 let len = 1 + numbers.below(64);
-                bytes.iter_mut().skip(at).take(len).for_each(|byte| *byte = numbers.next_number() as u8);
+                bytes
+                    .iter_mut()
+                    .skip(at)
+                    .take(len)
+                    .for_each(|byte| *byte = numbers.next_number() as u8);
             }
             2 | 3 => {
                 let (edge, width) = (EDGES[numbers.below(EDGES.len())], 1 << numbers.below(4));
-                let word = if numbers.below(2) == 0 { edge.to_le_bytes() } else { edge.to_be_bytes() };
+                let word = if numbers.below(2) == 0 {
+                    edge.to_le_bytes()
+                } else {
+                    edge.to_be_bytes()
+                };
                 let aligned = at - at % width;
-                bytes.iter_mut().skip(aligned).zip(&word[..width]).for_each(|(byte, new)| *byte = *new);
+                bytes
+                    .iter_mut()
+                    .skip(aligned)
+                    .zip(&word[..width])
+                    .for_each(|(byte, new)| *byte = *new);
             }
             4 => bytes.truncate(at),
             _ => {

@@ -16,17 +16,30 @@ use crate::recordings;
 /// Maximum decompressed size of a record in this test: 1 MiB.
 const MOST: usize = 1 << 20;
 
-/// Decompresses the data of compressed records, in pieces of up to 255 bytes, each preceded by its length.
+/// Decompresses the data of compressed records, in pieces of up to 255 bytes, each preceded by its
+/// length.
 pub(super) fn zstd(data: &[u8]) {
     for endian in [Endian::Little, Endian::Big] {
-        let mut stream = Decompressor::new(endian, Limits { max_decompressed: Some(MOST as u64), ..Limits::default() })
-            .expect("a decoder");
+        let mut stream = Decompressor::new(
+            endian,
+            Limits {
+                max_decompressed: Some(MOST as u64),
+                ..Limits::default()
+            },
+        )
+        .expect("a decoder");
         let (mut rest, mut total) = (data, 0);
         while let Some((&len, behind)) = rest.split_first() {
             let (piece, behind) = behind.split_at(usize::from(len).min(behind.len()));
             rest = behind;
             let bytes = [&[0; 8], piece].concat();
-            let raw = RawRecord { offset: 0, kind: RecordType::COMPRESSED, misc: 0, bytes: &bytes, endian };
+            let raw = RawRecord {
+                offset: 0,
+                kind: RecordType::COMPRESSED,
+                misc: 0,
+                bytes: &bytes,
+                endian,
+            };
             if stream.push(&raw).is_err() {
                 break;
             }
@@ -34,20 +47,33 @@ pub(super) fn zstd(data: &[u8]) {
             while let Ok(Some(record)) = stream.next() {
                 total += record.bytes.len();
             }
-            assert!(total - before <= MOST + usize::from(u16::MAX) + (1 << 18), "more than the limit came out");
+            assert!(
+                total - before <= MOST + usize::from(u16::MAX) + (1 << 18),
+                "more than the limit came out"
+            );
         }
     }
 }
 
 /// Returns the compressed data of real recordings, in pieces.
 pub(super) fn zstd_seeds() -> Vec<Vec<u8>> {
-    let record = |kind: u32, size: u16| [&kind.to_le_bytes()[..], &[0, 0], &size.to_le_bytes()].concat();
-    let plain: Vec<u8> = (0..100_u32).flat_map(|n| [record(9, 16), vec![n as u8; 8]].concat()).collect();
+    let record =
+        |kind: u32, size: u16| [&kind.to_le_bytes()[..], &[0, 0], &size.to_le_bytes()].concat();
+    let plain: Vec<u8> = (0..100_u32)
+        .flat_map(|n| [record(9, 16), vec![n as u8; 8]].concat())
+        .collect();
     let compressed = zstd::encode_all(plain.as_slice(), 1).unwrap_or_default();
     let pieces = |bytes: &[u8], len: usize| -> Vec<u8> {
-        bytes.chunks(len).flat_map(|piece| [&[piece.len() as u8][..], piece].concat()).collect()
+        bytes
+            .chunks(len)
+            .flat_map(|piece| [&[piece.len() as u8][..], piece].concat())
+            .collect()
     };
-    vec![pieces(&compressed, 255), pieces(&compressed, 7), pieces(&[&compressed[..], &compressed[..]].concat(), 100)]
+    vec![
+        pieces(&compressed, 255),
+        pieces(&compressed, 7),
+        pieces(&[&compressed[..], &compressed[..]].concat(), 100),
+    ]
 }
 
 /// Parses an ELF file, and notes without a file.
@@ -58,8 +84,11 @@ pub(super) fn elf(data: &[u8]) {
 
 /// Returns the ELF files among the fixtures.
 pub(super) fn elf_seeds() -> Vec<Vec<u8>> {
-    let files = fs::read_dir(recordings::fixtures_dir().join("elf")).expect("part of the repository");
-    files.filter_map(|file| fs::read(file.ok()?.path()).ok()).collect()
+    let files =
+        fs::read_dir(recordings::fixtures_dir().join("elf")).expect("part of the repository");
+    files
+        .filter_map(|file| fs::read(file.ok()?.path()).ok())
+        .collect()
 }
 
 /// Parses a list of build IDs, separated by commas or on lines.
@@ -76,23 +105,34 @@ pub(super) fn known(data: &[u8]) {
 /// Returns lists as users and perf write them.
 pub(super) fn known_seeds() -> Vec<Vec<u8>> {
     let id = "0123456789abcdef0123456789abcdef01234567";
-    [format!("{id} /bin/a b, aaBB [kernel.kallsyms]"), format!("{id} /bin/a\n   /bin/none\n\n1234 [vdso]\n")]
-        .map(String::into_bytes)
-        .to_vec()
+    [
+        format!("{id} /bin/a b, aaBB [kernel.kallsyms]"),
+        format!("{id} /bin/a\n   /bin/none\n\n1234 [vdso]\n"),
+    ]
+    .map(String::into_bytes)
+    .to_vec()
 }
 
 /// Applies `NAME=VALUE` of `--set`.
 pub(super) fn set(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let Some((name, value)) = text.split_once('=') else { return };
-    let Ok(edit) = Edit::new([(name.to_owned(), Change::Set(value.to_owned()))]) else { return };
+    let Some((name, value)) = text.split_once('=') else {
+        return;
+    };
+    let Ok(edit) = Edit::new([(name.to_owned(), Change::Set(value.to_owned()))]) else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let path: PathBuf = folder.path().join("output");
     let stages: Vec<Box<dyn Stage>> = vec![Box::new(edit)];
     let input = recordings::fixture("6.12-x86_64-file-tid").path;
-    let output = Output::create(&path, &input, false).expect("a new file").synced(false);
+    let output = Output::create(&path, &input, false)
+        .expect("a new file")
+        .synced(false);
     if Conversion::new(stages).run(&input, output).is_ok() {
-        Input::open(&path).and_then(Input::reader).expect("the output is a recording");
+        Input::open(&path)
+            .and_then(Input::reader)
+            .expect("the output is a recording");
     }
 }
 

@@ -42,13 +42,22 @@ pub struct Process {
 const STACKS: usize = 64;
 
 impl Process {
-    /// Returns a process with the process ID `pid` that maps some files, with callchains of `depth` addresses.
+    /// Returns a process with the process ID `pid` that maps some files, with callchains of `depth`
+    /// addresses.
     pub fn new(pid: u32, depth: Range<u64>, random: &mut Random) -> Self {
         let file = random.below(FILES);
-        let mut mappings =
-            vec![mapping(0x5500_0000_0000 + (random.below(1 << 20) << 12), &format!("app-{file}"), file)];
+        let mut mappings = vec![mapping(
+            0x5500_0000_0000 + (random.below(1 << 20) << 12),
+            &format!("app-{file}"),
+            file,
+        )];
         let mut here = 0x7f00_0000_0000 + (random.below(1 << 24) << 12);
-        for name in ["libc.so.6", "libstdc++.so.6", "libm.so.6", "ld-linux-x86-64.so.2"] {
+        for name in [
+            "libc.so.6",
+            "libstdc++.so.6",
+            "libm.so.6",
+            "ld-linux-x86-64.so.2",
+        ] {
             mappings.push(mapping(here, name, FILES));
             here += 0x40_0000;
         }
@@ -57,16 +66,27 @@ impl Process {
             mappings.push(mapping(here, &format!("libgenerated-{file}.so"), file));
             here += 0x40_0000;
         }
-        let stacks = (0..STACKS).map(|_| stack(&mappings, depth.clone(), random)).collect();
-        Process { pid, comm: format!("app-{file}"), mappings, stacks }
+        let stacks = (0..STACKS)
+            .map(|_| stack(&mappings, depth.clone(), random))
+            .collect();
+        Process {
+            pid,
+            comm: format!("app-{file}"),
+            mappings,
+            stacks,
+        }
     }
 
-    /// Fills `chain` with the callchain of a sample, including markers. Returns the address, and whether it is in the
-    /// kernel.
+    /// Fills `chain` with the callchain of a sample, including markers. Returns the address, and
+    /// whether it is in the kernel.
     pub fn sample(&self, random: &mut Random, chain: &mut Vec<u64>) -> (u64, bool) {
         chain.clear();
         let stack = random.pick(&self.stacks);
-        let leaf = stack.first().copied().unwrap_or(0).wrapping_add(random.below(64) * 4);
+        let leaf = stack
+            .first()
+            .copied()
+            .unwrap_or(0)
+            .wrapping_add(random.below(64) * 4);
         let in_kernel = random.below(4) == 0;
         let ip = if in_kernel {
             chain.push(CallchainContext::KERNEL.0);
@@ -84,11 +104,22 @@ impl Process {
 }
 
 fn mapping(start: u64, name: &str, file: u64) -> Mapping {
-    let folder = if name.contains(".so") { "/usr/lib/x86_64-linux-gnu" } else { "/usr/bin" };
-    Mapping { range: start..start + 0x20_0000, pgoff: 0x1000, name: format!("{folder}/{name}"), ino: 131_072 + file }
+    let folder = if name.contains(".so") {
+        "/usr/lib/x86_64-linux-gnu"
+    } else {
+        "/usr/bin"
+    };
+    Mapping {
+        range: start..start + 0x20_0000,
+        pgoff: 0x1000,
+        name: format!("{folder}/{name}"),
+        ino: 131_072 + file,
+    }
 }
 
 fn stack(mappings: &[Mapping], depth: Range<u64>, random: &mut Random) -> Vec<u64> {
     let depth = depth.start + random.below(depth.end - depth.start);
-    (0..depth).map(|_| random.pick(mappings).range.start + 0x1000 + (random.below(1 << 18) << 2)).collect()
+    (0..depth)
+        .map(|_| random.pick(mappings).range.start + 0x1000 + (random.below(1 << 18) << 2))
+        .collect()
 }

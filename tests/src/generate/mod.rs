@@ -1,8 +1,9 @@
-//! Large recordings for measurements: of any size, generated as a stream, the same for the same seed.
+//! Large recordings for measurements: of any size, generated as a stream, the same for the same
+//! seed.
 //!
-//! They are synthetic, but have the properties that cost time in real recordings: ring buffers of several CPUs that are
-//! written successively in rounds, callchains that repeat, processes that start, map files and end, several events with
-//! IDs.
+//! They are synthetic, but have the properties that cost time in real recordings: ring buffers of
+//! several CPUs that are written successively in rounds, callchains that repeat, processes that
+//! start, map files and end, several events with IDs.
 
 mod machine;
 mod mix;
@@ -34,7 +35,12 @@ pub struct Generator {
 impl Generator {
     /// Returns a generator of a little-endian recording with about `size` bytes of records.
     pub fn new(mix: Mix, size: u64) -> Self {
-        Generator { mix, size, endian: Endian::Little, seed: 1 }
+        Generator {
+            mix,
+            size,
+            endian: Endian::Little,
+            seed: 1,
+        }
     }
 
     /// Writes the recording as a file.

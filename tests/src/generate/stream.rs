@@ -6,8 +6,8 @@ use std::error::Error;
 use perfdata_core::Endian;
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::{
-    Body, Comm, Cpu, Inode, MISC_COMM_EXEC, Mmap, Mmap2, NoBody, RawRecord, ReadValue, Record, RecordType, Regs,
-    RegsAbi, Sample, SampleId, StackUser, SwitchCpuWide, Task, Tid,
+    Body, Comm, Cpu, Inode, MISC_COMM_EXEC, Mmap, Mmap2, NoBody, RawRecord, ReadValue, Record,
+    RecordType, Regs, RegsAbi, Sample, SampleId, StackUser, SwitchCpuWide, Task, Tid,
 };
 use perfdata_core::wire::{ContextList, List, Rest, Text};
 use perfdata_write::{Compressor, RecordSink};
@@ -62,15 +62,28 @@ pub struct Stream<'a> {
 impl<'a> Stream<'a> {
     /// Returns a stream that writes to `sink`.
     pub fn new(what: &Generator, sink: &'a mut dyn RecordSink) -> Result<Self, Box<dyn Error>> {
-        let Generator { mix, size, endian, seed } = *what;
+        let Generator {
+            mix,
+            size,
+            endian,
+            seed,
+        } = *what;
         let model = mix::model(mix, endian)?;
         let compressed = mix == Mix::Compressed;
-        let compressor = if compressed { Some(Compressor::new(RecordType::COMPRESSED, endian, 1)?) } else { None };
+        let compressor = if compressed {
+            Some(Compressor::new(RecordType::COMPRESSED, endian, 1)?)
+        } else {
+            None
+        };
         Ok(Stream {
             mix,
             size,
             endian,
-            parts: model.events.first().map(|event| event.attr.sample_type).unwrap_or_default(),
+            parts: model
+                .events
+                .first()
+                .map(|event| event.attr.sample_type)
+                .unwrap_or_default(),
             events: (0..model.events.len()).map(mix::ids).collect(),
             random: Random(seed),
             processes: VecDeque::new(),
@@ -104,7 +117,12 @@ impl<'a> Stream<'a> {
                     break;
                 }
             }
-            self.put(RecordType::FINISHED_ROUND, 0, Body::FinishedRound(NoBody {}), false)?;
+            self.put(
+                RecordType::FINISHED_ROUND,
+                0,
+                Body::FinishedRound(NoBody {}),
+                false,
+            )?;
             let round = std::mem::take(&mut self.buffer);
             self.pass(&round)?;
         }
@@ -116,7 +134,14 @@ impl<'a> Stream<'a> {
         let time = std::mem::take(&mut self.time);
         let addr = KERNEL.start;
         let filename = Text::padded(b"[kernel.kallsyms]_text", 8);
-        let kernel = Mmap { pid: u32::MAX, tid: 0, addr, len: KERNEL.end - addr, pgoff: addr, filename };
+        let kernel = Mmap {
+            pid: u32::MAX,
+            tid: 0,
+            addr,
+            len: KERNEL.end - addr,
+            pgoff: addr,
+            filename,
+        };
         self.put(RecordType::MMAP, misc::KERNEL, Body::Mmap(kernel), true)?;
         for _ in 0..PROCESSES {
             self.begin_process(0)?;
@@ -127,7 +152,11 @@ impl<'a> Stream<'a> {
 
     /// Generates the records of one CPU in a round.
     fn fill(&mut self) -> Outcome {
-        let records = if self.mix == Mix::Stacks { BUFFER / 8600 } else { BUFFER / 120 } as u64;
+        let records = if self.mix == Mix::Stacks {
+            BUFFER / 8600
+        } else {
+            BUFFER / 120
+        } as u64;
         self.tick = ROUND / (records * 2);
         let left = usize::try_from(self.size - self.written).unwrap_or(usize::MAX);
         while self.buffer.len() < BUFFER.min(left) {
@@ -147,14 +176,37 @@ impl<'a> Stream<'a> {
     }
 
     fn begin_process(&mut self, exec: u16) -> Outcome {
-        let depth = if self.parts.has(SampleType::CALLCHAIN) && self.mix != Mix::Stacks { 6..36 } else { 1..2 };
+        let depth = if self.parts.has(SampleType::CALLCHAIN) && self.mix != Mix::Stacks {
+            6..36
+        } else {
+            1..2
+        };
         let process = Process::new(self.next_pid, depth, &mut self.random);
-        self.next_pid = if self.next_pid > 4_000_000 { PERF + 1 } else { self.next_pid + 1 };
+        self.next_pid = if self.next_pid > 4_000_000 {
+            PERF + 1
+        } else {
+            self.next_pid + 1
+        };
         let pid = process.pid;
-        let fork = Task { pid, ppid: PERF, tid: pid, ptid: PERF, time: self.time };
+        let fork = Task {
+            pid,
+            ppid: PERF,
+            tid: pid,
+            ptid: PERF,
+            time: self.time,
+        };
         self.put(RecordType::FORK, 0, Body::Fork(fork), true)?;
         let comm = Text::padded(process.comm.as_bytes(), 8);
-        self.put(RecordType::COMM, exec, Body::Comm(Comm { pid, tid: pid, comm }), true)?;
+        self.put(
+            RecordType::COMM,
+            exec,
+            Body::Comm(Comm {
+                pid,
+                tid: pid,
+                comm,
+            }),
+            true,
+        )?;
         for map in &process.mappings {
             let map = Mmap2 {
                 pid,
@@ -162,7 +214,12 @@ impl<'a> Stream<'a> {
                 addr: map.range.start,
                 len: map.range.end - map.range.start,
                 pgoff: map.pgoff,
-                inode: Some(Inode { maj: 8, min: 1, ino: map.ino, ino_generation: 1 }),
+                inode: Some(Inode {
+                    maj: 8,
+                    min: 1,
+                    ino: map.ino,
+                    ino_generation: 1,
+                }),
                 build_id: None,
                 prot: 5,
                 flags: 2,
@@ -175,15 +232,31 @@ impl<'a> Stream<'a> {
     }
 
     fn end_process(&mut self) -> Outcome {
-        let Some(Process { pid, .. }) = self.processes.pop_back() else { return Ok(()) };
-        let exit = Task { pid, ppid: PERF, tid: pid, ptid: PERF, time: self.time };
+        let Some(Process { pid, .. }) = self.processes.pop_back() else {
+            return Ok(());
+        };
+        let exit = Task {
+            pid,
+            ppid: PERF,
+            tid: pid,
+            ptid: PERF,
+            time: self.time,
+        };
         self.put(RecordType::EXIT, 0, Body::Exit(exit), true)
     }
 
     fn switch(&mut self) -> Outcome {
         let pid = self.random.pick(self.processes.make_contiguous()).pid;
-        let body = SwitchCpuWide { next_prev_pid: pid, next_prev_tid: pid };
-        self.put(RecordType::SWITCH_CPU_WIDE, 1 << 13, Body::SwitchCpuWide(body), true)
+        let body = SwitchCpuWide {
+            next_prev_pid: pid,
+            next_prev_tid: pid,
+        };
+        self.put(
+            RecordType::SWITCH_CPU_WIDE,
+            1 << 13,
+            Body::SwitchCpuWide(body),
+            true,
+        )
     }
 
     fn sample(&mut self) -> Outcome {
@@ -202,7 +275,10 @@ impl<'a> Stream<'a> {
             ip: Some(ip),
             tid: Some(Tid { pid, tid: pid }),
             time: Some(self.time),
-            cpu: Some(Cpu { cpu: self.cpu, reserved: 0 }),
+            cpu: Some(Cpu {
+                cpu: self.cpu,
+                reserved: 0,
+            }),
             period: Some(period),
             read: has(SampleType::READ).then(|| ReadValue {
                 value: Some(self.counts[event]),
@@ -224,7 +300,8 @@ impl<'a> Stream<'a> {
         self.put(RecordType::SAMPLE, mode, Body::Sample(sample), false)
     }
 
-    /// Returns the RAW data of the tracepoint. Including its size field, its size is a multiple of 8.
+    /// Returns the RAW data of the tracepoint. Including its size field, its size is a multiple of
+    /// 8.
     fn raw(&mut self, pid: u32) -> Vec<u8> {
         let value = self.random.next() as u32;
         let mut raw = tracing::raw(self.endian == Endian::Big, pid, value);
@@ -237,7 +314,10 @@ impl<'a> Stream<'a> {
         let mut regs: Vec<u64> = (0..count).map(|_| self.random.below(1 << 16)).collect();
         regs[7] = 0x7ffc_0000_0000;
         regs[8] = ip;
-        Regs { abi: RegsAbi::BITS_64, regs: List(regs) }
+        Regs {
+            abi: RegsAbi::BITS_64,
+            regs: List(regs),
+        }
     }
 
     /// Returns a stack: addresses, small numbers, and zeros. The bytes after its end are stale.
@@ -253,7 +333,11 @@ impl<'a> Stream<'a> {
         let start = self.random.below(u64::from(STACK) / 8) as usize * 8;
         let data = Rest(self.stack[start..start + STACK as usize].to_vec());
         let size = u64::from(STACK);
-        StackUser { size, data, dyn_size: Some(size - 8 * self.random.below(64)) }
+        StackUser {
+            size,
+            data,
+            dyn_size: Some(size - 8 * self.random.below(64)),
+        }
     }
 
     /// Adds a record to the CPU's buffer. Kernel records except SAMPLE have a trailer.
@@ -265,13 +349,22 @@ impl<'a> Stream<'a> {
             time: Some(self.time),
             id: None,
             stream_id: None,
-            cpu: Some(Cpu { cpu: self.cpu, reserved: 0 }),
+            cpu: Some(Cpu {
+                cpu: self.cpu,
+                reserved: 0,
+            }),
             identifier: has(SampleType::IDENTIFIER).then(|| self.events[0][self.cpu as usize]),
         });
         if self.time != 0 && kind != RecordType::FINISHED_ROUND {
             self.time += self.tick / 2 + self.random.below(self.tick);
         }
-        let record = Record { kind, misc, body, tail: Vec::new(), sample_id };
+        let record = Record {
+            kind,
+            misc,
+            body,
+            tail: Vec::new(),
+            sample_id,
+        };
         Ok(record.encode_into(&mut self.buffer, self.endian)?)
     }
 

@@ -148,7 +148,11 @@ impl Attr {
 
     /// Returns the size of the attribute in bytes.
     pub fn room(&self) -> usize {
-        if self.size == 0 { 64 } else { self.size as usize }
+        if self.size == 0 {
+            64
+        } else {
+            self.size as usize
+        }
     }
 
     /// Returns the attribute's bytes in one byte order, truncated to its size.
@@ -180,7 +184,11 @@ impl Attr {
             .u64(self.config4)
             .bytes(&self.tail)
             .bytes;
-        assert!(self.room() <= bytes.len(), "an attribute of {} bytes has no content", self.size);
+        assert!(
+            self.room() <= bytes.len(),
+            "an attribute of {} bytes has no content",
+            self.size
+        );
         bytes.truncate(self.room());
         bytes
     }
@@ -231,7 +239,14 @@ pub struct Stamp {
 
 impl Stamp {
     /// The trailer of records that perf synthesizes.
-    pub const ZERO: Stamp = Stamp { pid: 0, tid: 0, time: 0, id: 0, stream_id: 0, cpu: 0 };
+    pub const ZERO: Stamp = Stamp {
+        pid: 0,
+        tid: 0,
+        time: 0,
+        id: 0,
+        stream_id: 0,
+        cpu: 0,
+    };
 
     /// Returns process and thread ID.
     pub fn task(&self) -> (u32, u32) {
@@ -239,5 +254,12 @@ impl Stamp {
     }
 
     /// A trailer in which all fields have different values.
-    pub const SOME: Stamp = Stamp { pid: 4201, tid: 4202, time: 1_000_000_007, id: 1001, stream_id: 2001, cpu: 3 };
+    pub const SOME: Stamp = Stamp {
+        pid: 4201,
+        tid: 4202,
+        time: 1_000_000_007,
+        id: 1001,
+        stream_id: 2001,
+        cpu: 3,
+    };
 }

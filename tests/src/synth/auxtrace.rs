@@ -9,7 +9,11 @@ pub fn cases(s: &mut Scribe) {
     intel(s);
     coresight(s);
     arm_spe(s);
-    for (kind, name, words) in [(5, "S390_CPUMSF", &[][..]), (6, "HISI_PTT", &[9]), (7, "VPA_DTL", &[0])] {
+    for (kind, name, words) in [
+        (5, "S390_CPUMSF", &[][..]),
+        (6, "HISI_PTT", &[9]),
+        (7, "VPA_DTL", &[0]),
+    ] {
         info(s, name, kind, |b| b.u64s(words));
     }
     auxtrace(s, "AUXTRACE", &island(40));
@@ -19,7 +23,12 @@ pub fn cases(s: &mut Scribe) {
 
 /// Writes an AUXTRACE_INFO record of the given type with the given words.
 pub fn info(s: &mut Scribe, name: &str, kind: u32, words: impl FnOnce(Buf) -> Buf) {
-    s.user(&format!("AUXTRACE_INFO {name}"), kind::AUXTRACE_INFO, 0, |b| words(b.u32(kind).u32(0)));
+    s.user(
+        &format!("AUXTRACE_INFO {name}"),
+        kind::AUXTRACE_INFO,
+        0,
+        |b| words(b.u32(kind).u32(0)),
+    );
 }
 
 /// The origin of a block of AUX data. A thread or CPU with all bits set means none.
@@ -39,16 +48,32 @@ pub struct Origin {
 
 /// Writes an AUXTRACE record and the trace after it.
 pub fn auxtrace(s: &mut Scribe, name: &str, trace: &[u8]) {
-    let origin = Origin { offset: 0x1000, reference: 0x1122_3344_5566_7788, idx: 2, tid: 4202, cpu: 3 };
+    let origin = Origin {
+        offset: 0x1000,
+        reference: 0x1122_3344_5566_7788,
+        idx: 2,
+        tid: 4202,
+        cpu: 3,
+    };
     piece(s, name, origin, trace);
 }
 
 /// Does the same as [`auxtrace`] for any buffer.
 pub fn piece(s: &mut Scribe, name: &str, origin: Origin, trace: &[u8]) {
     assert_eq!(trace.len() % 8, 0, "the zero padding is part of the trace");
-    let Origin { offset, reference, idx, tid, cpu } = origin;
-    let case =
-        s.user(name, kind::AUXTRACE, 0, |b| b.u64(count(trace)).u64(offset).u64(reference).u32s(&[idx, tid, cpu, 0]));
+    let Origin {
+        offset,
+        reference,
+        idx,
+        tid,
+        cpu,
+    } = origin;
+    let case = s.user(name, kind::AUXTRACE, 0, |b| {
+        b.u64(count(trace))
+            .u64(offset)
+            .u64(reference)
+            .u32s(&[idx, tid, cpu, 0])
+    });
     case.payload = trace.to_vec();
 }
 
@@ -74,17 +99,29 @@ pub const INTEL_PT: [u64; 15] = [
 /// Appends the words of Intel PT with a filter, as perf writes them since 5.17.
 pub fn intel_pt_with_filter(b: Buf) -> Buf {
     let filter = "filter main @ /usr/bin/true";
-    b.u64s(&INTEL_PT).u64(40).u64(filter.len() as u64).text(filter).u64(0)
+    b.u64s(&INTEL_PT)
+        .u64(40)
+        .u64(filter.len() as u64)
+        .text(filter)
+        .u64(0)
 }
 
 fn intel(s: &mut Scribe) {
     info(s, "INTEL_PT of 4.2", 1, |b| b.u64s(&INTEL_PT[..10]));
     info(s, "INTEL_PT of 4.3", 1, |b| b.u64s(&INTEL_PT));
-    info(s, "INTEL_PT of 4.14", 1, |b| b.u64s(&INTEL_PT).u64(40).u64(0));
-    info(s, "INTEL_PT of 5.17", 1, |b| b.u64s(&INTEL_PT).u64(40).u64(0).u64(1));
-    info(s, "INTEL_PT with filter of 4.14", 1, |b| b.u64s(&INTEL_PT).u64(40).u64(15).text("filter * @ /a/b"));
+    info(s, "INTEL_PT of 4.14", 1, |b| {
+        b.u64s(&INTEL_PT).u64(40).u64(0)
+    });
+    info(s, "INTEL_PT of 5.17", 1, |b| {
+        b.u64s(&INTEL_PT).u64(40).u64(0).u64(1)
+    });
+    info(s, "INTEL_PT with filter of 4.14", 1, |b| {
+        b.u64s(&INTEL_PT).u64(40).u64(15).text("filter * @ /a/b")
+    });
     info(s, "INTEL_PT with filter of 5.17", 1, intel_pt_with_filter);
-    info(s, "INTEL_BTS", 2, |b| b.u64s(&[9, 31, 0x3e8_0001, 0x1234_5678, 1, 0]));
+    info(s, "INTEL_BTS", 2, |b| {
+        b.u64s(&[9, 31, 0x3e8_0001, 0x1234_5678, 1, 0])
+    });
 }
 
 /// The magic words of the CPU blocks of CoreSight (cs-etm.h) and SPE (arm-spe.h).
@@ -100,10 +137,18 @@ fn coresight(s: &mut Scribe) {
     let v3 = |trace_id| [0x1000, trace_id, 0x8d29_4004, 0x410c_f250];
     let v4 = |trace_id| [0xc1, trace_id, 0x2800_0ea1, 0x4100_f424, 0x488, 0, 0xcc];
     info(s, "CS_ETM v0, ETMv3", 3, |b| {
-        b.u64s(&head(0, 2)).u64s(&[ETM_V3, 0]).u64s(&v3(0x10)).u64s(&[ETM_V3, 1]).u64s(&v3(0x12))
+        b.u64s(&head(0, 2))
+            .u64s(&[ETM_V3, 0])
+            .u64s(&v3(0x10))
+            .u64s(&[ETM_V3, 1])
+            .u64s(&v3(0x12))
     });
-    info(s, "CS_ETM v0, ETMv4", 3, |b| b.u64s(&head(0, 1)).u64s(&[ETM_V4, 0]).u64s(&v4(0x10)));
-    info(s, "CS_ETM v1, ETMv3", 3, |b| b.u64s(&head(1, 1)).u64s(&[ETM_V3, 0, 4]).u64s(&v3(0x10)));
+    info(s, "CS_ETM v0, ETMv4", 3, |b| {
+        b.u64s(&head(0, 1)).u64s(&[ETM_V4, 0]).u64s(&v4(0x10))
+    });
+    info(s, "CS_ETM v1, ETMv3", 3, |b| {
+        b.u64s(&head(1, 1)).u64s(&[ETM_V3, 0, 4]).u64s(&v3(0x10))
+    });
     for version in [1, 2] {
         info(s, &format!("CS_ETM v{version}, ETMv4 and ETE"), 3, |b| {
             b.u64s(&head(version, 2))
@@ -122,12 +167,15 @@ fn arm_spe(s: &mut Scribe) {
     let cpus = [[0, 0x410f_d0c0, 9, 1024], [1, 0x410f_d0c1, u64::MAX, 256]];
     info(s, "ARM_SPE v2 of 6.13", 4, |b| {
         b.u64s(&[2, 4, 9, count(&cpus)])
-            .each(&cpus, |b, [cpu, midr, pmu, interval]| b.u64s(&[SPE, *cpu, 3, *midr, *pmu, *interval]))
+            .each(&cpus, |b, [cpu, midr, pmu, interval]| {
+                b.u64s(&[SPE, *cpu, 3, *midr, *pmu, *interval])
+            })
     });
     info(s, "ARM_SPE v2 of 6.19", 4, |b| {
-        b.u64s(&[2, 4, 9, count(&cpus)]).each(&cpus, |b, [cpu, midr, pmu, interval]| {
-            b.u64s(&[SPE, *cpu, 4, *midr, *pmu, *interval, 0xffff_0000_0000_0001])
-        })
+        b.u64s(&[2, 4, 9, count(&cpus)])
+            .each(&cpus, |b, [cpu, midr, pmu, interval]| {
+                b.u64s(&[SPE, *cpu, 4, *midr, *pmu, *interval, 0xffff_0000_0000_0001])
+            })
     });
 }
 
@@ -135,10 +183,22 @@ fn arm_spe(s: &mut Scribe) {
 pub fn errors(s: &mut Scribe) {
     let message = "Overflow packet";
     let head = |b: Buf, format| b.u32s(&[1, 8, 3, 4201, 4202, format]).u64(0x40_1234);
-    s.user("AUXTRACE_ERROR format 0", kind::AUXTRACE_ERROR, 0, |b| head(b, 0).room(message.as_bytes(), 64));
-    s.user("AUXTRACE_ERROR format 0, cut", kind::AUXTRACE_ERROR, 0, |b| head(b, 0).text(message));
-    s.user("AUXTRACE_ERROR format 1", kind::AUXTRACE_ERROR, 0, |b| head(b, 1).u64(1_000_000_007).text(message));
+    s.user("AUXTRACE_ERROR format 0", kind::AUXTRACE_ERROR, 0, |b| {
+        head(b, 0).room(message.as_bytes(), 64)
+    });
+    s.user(
+        "AUXTRACE_ERROR format 0, cut",
+        kind::AUXTRACE_ERROR,
+        0,
+        |b| head(b, 0).text(message),
+    );
+    s.user("AUXTRACE_ERROR format 1", kind::AUXTRACE_ERROR, 0, |b| {
+        head(b, 1).u64(1_000_000_007).text(message)
+    });
     s.user("AUXTRACE_ERROR format 2", kind::AUXTRACE_ERROR, 0, |b| {
-        head(b, 2).u64(1_000_000_007).room(message.as_bytes(), 64).u32s(&[3001, 1])
+        head(b, 2)
+            .u64(1_000_000_007)
+            .room(message.as_bytes(), 64)
+            .u32s(&[3001, 1])
     });
 }

@@ -53,8 +53,11 @@ pub static ATTR_FLAGS: &[Field] = &[
 ];
 
 /// `perf_event_attr.aux_action`, include/uapi/linux/perf_event.h.
-pub static AUX_ACTION: &[Field] =
-    &[Field("aux_start_paused", 0, 1), Field("aux_pause", 1, 1), Field("aux_resume", 2, 1)];
+pub static AUX_ACTION: &[Field] = &[
+    Field("aux_start_paused", 0, 1),
+    Field("aux_pause", 1, 1),
+    Field("aux_resume", 2, 1),
+];
 
 /// The third word of `perf_branch_entry`, include/uapi/linux/perf_event.h.
 pub static BRANCH_FLAGS: &[Field] = &[
@@ -93,10 +96,16 @@ impl Bits {
                 panic!("no bit-field is called {name}");
             };
             let value: u64 = value.parse().expect("a decimal value");
-            assert!(value >> wide == 0, "{name}={value} does not fit into {wide} bits");
+            assert!(
+                value >> wide == 0,
+                "{name}={value} does not fit into {wide} bits"
+            );
             (*at, *wide, value)
         });
-        Bits { width, fields: fields.collect() }
+        Bits {
+            width,
+            fields: fields.collect(),
+        }
     }
 
     /// Returns the flags of an event attribute.
@@ -126,9 +135,9 @@ impl Bits {
 
     /// Returns the number that a machine of this byte order reads from the word.
     pub fn word(&self, big: bool) -> u64 {
-        self.fields
-            .iter()
-            .fold(0, |word, (at, wide, value)| word | value << if big { self.width - at - wide } else { *at })
+        self.fields.iter().fold(0, |word, (at, wide, value)| {
+            word | value << if big { self.width - at - wide } else { *at }
+        })
     }
 }
 
@@ -143,8 +152,14 @@ mod tests {
             "disabled inherit mmap comm freq enable_on_exec task sample_id_all exclude_guest mmap2 comm_exec ksymbol \
              bpf_event",
         );
-        assert_eq!(flags.word(false).to_le_bytes(), [0x03, 0x37, 0x94, 0x61, 0, 0, 0, 0]);
-        assert_eq!(flags.word(true).to_be_bytes(), [0xc0, 0xec, 0x29, 0x86, 0, 0, 0, 0]);
+        assert_eq!(
+            flags.word(false).to_le_bytes(),
+            [0x03, 0x37, 0x94, 0x61, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            flags.word(true).to_be_bytes(),
+            [0xc0, 0xec, 0x29, 0x86, 0, 0, 0, 0]
+        );
     }
 
     #[test]
@@ -161,7 +176,12 @@ mod tests {
 
     #[test]
     fn fields_do_not_overlap() {
-        for (table, width) in [(ATTR_FLAGS, 64), (AUX_ACTION, 32), (BRANCH_FLAGS, 64), (BPF_PROG_FLAGS, 32)] {
+        for (table, width) in [
+            (ATTR_FLAGS, 64),
+            (AUX_ACTION, 32),
+            (BRANCH_FLAGS, 64),
+            (BPF_PROG_FLAGS, 32),
+        ] {
             let mut end = 0;
             for Field(name, at, wide) in table {
                 assert!(*at >= end, "{name}");

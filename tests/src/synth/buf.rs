@@ -2,8 +2,8 @@
 
 use super::bits::Bits;
 
-/// A buffer for output in one byte order. Every method appends bytes and returns the buffer, so that a layout reads as
-/// one expression in file order.
+/// A buffer for output in one byte order. Every method appends bytes and returns the buffer, so
+/// that a layout reads as one expression in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buf {
     /// Whether the most significant byte comes first.
@@ -26,7 +26,10 @@ macro_rules! numbers {
 impl Buf {
     /// Returns an empty buffer.
     pub fn new(big: bool) -> Self {
-        Buf { big, bytes: Vec::new() }
+        Buf {
+            big,
+            bytes: Vec::new(),
+        }
     }
 
     numbers!(u8 u16 u32 u64 i32 f64);
@@ -55,13 +58,18 @@ impl Buf {
 
     /// Appends zero bytes until the length is a multiple of `align`.
     pub fn pad(mut self, align: usize) -> Self {
-        self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+        self.bytes
+            .resize(self.bytes.len().next_multiple_of(align), 0);
         self
     }
 
     /// Appends bytes, then zeros up to a total of `room` bytes.
     pub fn room(self, bytes: &[u8], room: usize) -> Self {
-        assert!(bytes.len() <= room, "{} bytes do not fit into {room}", bytes.len());
+        assert!(
+            bytes.len() <= room,
+            "{} bytes do not fit into {room}",
+            bytes.len()
+        );
         self.bytes(bytes).zeros(room - bytes.len())
     }
 
@@ -83,9 +91,11 @@ impl Buf {
         self.str_in(text, (text.len() + 1).next_multiple_of(64))
     }
 
-    /// Appends a feature section's string in `room` bytes (other writers round to 8, or not at all).
+    /// Appends a feature section's string in `room` bytes (other writers round to 8, or not at
+    /// all).
     pub fn str_in(self, text: &str, room: usize) -> Self {
-        self.u32(u32::try_from(room).expect("short string")).room(text.as_bytes(), room)
+        self.u32(u32::try_from(room).expect("short string"))
+            .room(text.as_bytes(), room)
     }
 
     /// Appends a word of bit-fields, with the positions for this byte order.
@@ -128,8 +138,8 @@ pub fn count32<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).expect("short array")
 }
 
-/// Returns `length` bytes, which are not zero and different from their neighbours: the content of an island. A
-/// conversion that swaps it changes it.
+/// Returns `length` bytes, which are not zero and different from their neighbours: the content of
+/// an island. A conversion that swaps it changes it.
 pub fn island(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 7 % 251 + 1) as u8).collect()
 }

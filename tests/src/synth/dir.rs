@@ -10,9 +10,21 @@ use super::sink;
 /// Returns the names and contents of the files of a directory with two data files beside `data`.
 /// With `compressed`, each of them is a separate zstd stream.
 pub fn files(big: bool, compressed: bool) -> Vec<(&'static str, Vec<u8>)> {
-    let File { events, data, features, .. } = file::basic(big);
-    let mut main = File { data, features, ..File::new(big, events) };
-    let mut more = Features { big, cases: Vec::new() };
+    let File {
+        events,
+        data,
+        features,
+        ..
+    } = file::basic(big);
+    let mut main = File {
+        data,
+        features,
+        ..File::new(big, events)
+    };
+    let mut more = Features {
+        big,
+        cases: Vec::new(),
+    };
     feature_system::dir_format(&mut more);
     main.set_feature(24, more.cases.remove(0).section);
     if compressed {
@@ -30,5 +42,9 @@ pub fn files(big: bool, compressed: bool) -> Vec<(&'static str, Vec<u8>)> {
         }
         stream(&cases)
     };
-    vec![("data", main.bytes()), ("data.0", records(0)), ("data.1", records(1))]
+    vec![
+        ("data", main.bytes()),
+        ("data.0", records(0)),
+        ("data.1", records(1)),
+    ]
 }

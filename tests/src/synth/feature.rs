@@ -51,7 +51,10 @@ impl Features {
 
 /// Returns every feature that perf 7.2 knows (bits 1..34), in every revision.
 pub fn cases(big: bool) -> Vec<FeatureCase> {
-    let mut features = Features { big, cases: Vec::new() };
+    let mut features = Features {
+        big,
+        cases: Vec::new(),
+    };
     tracing::cases(&mut features);
     feature_system::cases(&mut features);
     feature_topology::cases(&mut features);
@@ -63,9 +66,14 @@ pub fn cases(big: bool) -> Vec<FeatureCase> {
 
 /// Returns sections of undefined features. Only their bytes can be preserved.
 pub fn unknown_cases(big: bool) -> Vec<FeatureCase> {
-    let mut features = Features { big, cases: Vec::new() };
+    let mut features = Features {
+        big,
+        cases: Vec::new(),
+    };
     for bit in [35, 60, 64, 130, 255] {
-        features.add(bit, &format!("unknown {bit}"), |b| b.bytes(&island(20))).swaps = false;
+        features
+            .add(bit, &format!("unknown {bit}"), |b| b.bytes(&island(20)))
+            .swaps = false;
     }
     features.cases
 }

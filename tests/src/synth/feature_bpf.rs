@@ -11,11 +11,27 @@ const BPF_BTF: u32 = 26;
 pub fn cases(f: &mut Features) {
     for size in [208, 224, 232] {
         f.add(BPF_PROG_INFO, &format!("BPF_PROG_INFO of {size}"), |b| {
-            b.u32(1).with(|b| Program { id: 12, size, arrays: 0x1ff, step: 8 }.put(b))
+            b.u32(1).with(|b| {
+                Program {
+                    id: 12,
+                    size,
+                    arrays: 0x1ff,
+                    step: 8,
+                }
+                .put(b)
+            })
         });
     }
     f.add(BPF_PROG_INFO, "BPF_PROG_INFO of perf 5", |b| {
-        b.u32(1).with(|b| Program { id: 12, size: 216, arrays: 0x1fd, step: 1 }.put(b))
+        b.u32(1).with(|b| {
+            Program {
+                id: 12,
+                size: 216,
+                arrays: 0x1fd,
+                step: 1,
+            }
+            .put(b)
+        })
     });
     plain(f);
     f.add(BPF_PROG_INFO, "BPF_PROG_INFO empty", |b| b.u32(0));
@@ -25,15 +41,31 @@ pub fn cases(f: &mut Features) {
 /// Adds both features with several programs: with all arrays, only the first ones, none.
 pub fn plain(f: &mut Features) {
     f.add(BPF_PROG_INFO, "BPF_PROG_INFO of several", |b| {
-        let program = |id, arrays| Program { id, size: 232, arrays, step: 8 };
-        let programs = [program(12, 0x1ff), program(13, 0b1_0001_1011), program(14, 0)];
-        b.u32(count32(&programs)).each(&programs, |b, program| program.put(b))
+        let program = |id, arrays| Program {
+            id,
+            size: 232,
+            arrays,
+            step: 8,
+        };
+        let programs = [
+            program(12, 0x1ff),
+            program(13, 0b1_0001_1011),
+            program(14, 0),
+        ];
+        b.u32(count32(&programs))
+            .each(&programs, |b, program| program.put(b))
     });
     f.add(BPF_BTF, "BPF_BTF", |b| {
         // BTF indicates its own byte order with its magic; to the recording it is opaque.
         let mut data = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
         data.extend(island(21));
-        b.u32(2).u32(20).u32(count32(&data)).bytes(&data).u32(21).u32(8).bytes(&data[..8])
+        b.u32(2)
+            .u32(20)
+            .u32(count32(&data))
+            .bytes(&data)
+            .u32(21)
+            .u32(8)
+            .bytes(&data[..8])
     });
 }
 
@@ -67,14 +99,23 @@ impl Program {
             // map_ids
             (3, new().u32s(&[7, 8, 0x0102_0304])),
             // jited_ksyms, jited_func_lens
-            (2, new().u64s(&[0xffff_ffff_c000_1000, 0xffff_ffff_c000_2000])),
+            (
+                2,
+                new().u64s(&[0xffff_ffff_c000_1000, 0xffff_ffff_c000_2000]),
+            ),
             (2, new().u32s(&[0x4a, 0x24])),
             // func_info: insn_off, type_id
             (2, new().u32s(&[0, 9, 4, 11])),
             // line_info: insn_off, file_name_off, line_off, line_col
-            (2, new().u32s(&[0, 0x11, 0x22, 0x2403, 3, 0x12, 0x33, 0x2c05])),
+            (
+                2,
+                new().u32s(&[0, 0x11, 0x22, 0x2403, 3, 0x12, 0x33, 0x2c05]),
+            ),
             // jited_line_info
-            (2, new().u64s(&[0xffff_ffff_c000_1004, 0xffff_ffff_c000_1010])),
+            (
+                2,
+                new().u64s(&[0xffff_ffff_c000_1004, 0xffff_ffff_c000_1010]),
+            ),
             // prog_tags
             (2, new().bytes(&island(16))),
         ];
@@ -91,7 +132,10 @@ impl Program {
                 places[i].1 = count;
             }
         }
-        Arrays { places, data: data.pad(8).bytes }
+        Arrays {
+            places,
+            data: data.pad(8).bytes,
+        }
     }
 
     fn put(&self, b: Buf) -> Buf {
@@ -132,6 +176,10 @@ impl Program {
             .u32s(&[77, 22, 23, 0]) // verified_insns, attach_btf_obj_id, attach_btf_id, padding
             .bytes;
         info.truncate(self.size);
-        b.u32(self.size as u32).u32(count32(&data)).u64(self.arrays).bytes(&info).bytes(&data)
+        b.u32(self.size as u32)
+            .u32(count32(&data))
+            .u64(self.arrays)
+            .bytes(&info)
+            .bytes(&data)
     }
 }

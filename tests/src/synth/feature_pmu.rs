@@ -9,11 +9,13 @@ const PMU_CAPS: u32 = 31;
 
 /// Appends PMU_MAPPINGS: type and name of each.
 pub fn pmu_mappings(b: Buf, pmus: &[(u32, &str)]) -> Buf {
-    b.u32(count32(pmus)).each(pmus, |b, (kind, name)| b.u32(*kind).str(name))
+    b.u32(count32(pmus))
+        .each(pmus, |b, (kind, name)| b.u32(*kind).str(name))
 }
 
 fn caps(b: Buf, caps: &[(&str, &str)]) -> Buf {
-    b.u32(count32(caps)).each(caps, |b, (name, value)| b.str(name).str(value))
+    b.u32(count32(caps))
+        .each(caps, |b, (name, value)| b.str(name).str(value))
 }
 
 /// Adds empty sections.
@@ -27,10 +29,25 @@ pub fn cases(f: &mut Features) {
 /// Adds every feature of this family.
 pub fn plain(f: &mut Features) {
     f.add(PMU_MAPPINGS, "PMU_MAPPINGS", |b| {
-        pmu_mappings(b, &[(4, "cpu"), (1, "software"), (2, "tracepoint"), (0xffff_fffe, "tool")])
+        pmu_mappings(
+            b,
+            &[
+                (4, "cpu"),
+                (1, "software"),
+                (2, "tracepoint"),
+                (0xffff_fffe, "tool"),
+            ],
+        )
     });
     f.add(CPU_PMU_CAPS, "CPU_PMU_CAPS", |b| {
-        caps(b, &[("branches", "32"), ("max_precise", "3"), ("pmu_name", "skylake")])
+        caps(
+            b,
+            &[
+                ("branches", "32"),
+                ("max_precise", "3"),
+                ("pmu_name", "skylake"),
+            ],
+        )
     });
     f.add(PMU_CAPS, "PMU_CAPS", |b| {
         let core = [("branches", "32"), ("max_precise", "3")];

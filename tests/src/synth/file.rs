@@ -53,10 +53,11 @@ pub struct File {
     pub tail: Vec<u8>,
     /// Size of the recorder's `unsigned long` in bytes, the unit of the feature bitmap: 8 or 4.
     pub word: usize,
-    /// Whether IDs and attributes follow the data instead of preceding them (`perf inject` of a pipe, since 6.12); only
-    /// without features.
+    /// Whether IDs and attributes follow the data instead of preceding them (`perf inject` of a
+    /// pipe, since 6.12); only without features.
     pub attrs_behind_data: bool,
-    /// Whether the recorder was killed: the size of the data is 0 and everything after them is missing.
+    /// Whether the recorder was killed: the size of the data is 0 and everything after them is
+    /// missing.
     pub crashed: bool,
 }
 
@@ -82,7 +83,10 @@ impl File {
 
     /// Returns the size of an entry of the attrs section in bytes.
     fn attr_size(&self) -> u64 {
-        self.events.first().map_or(144, |event| event.attr.room() as u64) + 16
+        self.events
+            .first()
+            .map_or(144, |event| event.attr.room() as u64)
+            + 16
     }
 
     /// Returns the size of all IDs in bytes.
@@ -92,7 +96,11 @@ impl File {
 
     /// Returns the offset of the IDs, which the attributes follow.
     fn ids_offset(&self) -> u64 {
-        if self.attrs_behind_data { self.header_size + self.data.len() as u64 } else { self.header_size }
+        if self.attrs_behind_data {
+            self.header_size + self.data.len() as u64
+        } else {
+            self.header_size
+        }
     }
 
     fn attrs_offset(&self) -> u64 {
@@ -140,14 +148,22 @@ impl File {
             0 => [0, 0],
             size => [self.attrs_offset() + self.attrs_bytes(), size],
         };
-        let data_size = if self.crashed { 0 } else { self.data.len() as u64 };
+        let data_size = if self.crashed {
+            0
+        } else {
+            self.data.len() as u64
+        };
         let header = Buf::new(self.big)
             .with(|b| self.magic.put(b))
             .u64s(&[self.header_size, self.attr_size()])
             .u64s(&[self.attrs_offset(), self.attrs_bytes()])
             .u64s(&[self.data_offset(), data_size])
             .u64s(&event_types);
-        if self.header_size == 72 { header.bytes } else { header.bytes(&self.bitmap()).bytes }
+        if self.header_size == 72 {
+            header.bytes
+        } else {
+            header.bytes(&self.bitmap()).bytes
+        }
     }
 
     /// Returns all IDs, then all attributes, each with the offset and size of its IDs.
@@ -168,12 +184,21 @@ impl File {
     pub fn bytes(&self) -> Vec<u8> {
         let mut file = Buf::new(self.big).bytes(&self.header());
         if self.attrs_behind_data {
-            assert!(self.features.is_empty(), "the feature table would lie on the ids");
-            return file.bytes(&self.data).bytes(&self.attrs()).bytes(&self.tail).bytes;
+            assert!(
+                self.features.is_empty(),
+                "the feature table would lie on the ids"
+            );
+            return file
+                .bytes(&self.data)
+                .bytes(&self.attrs())
+                .bytes(&self.tail)
+                .bytes;
         }
         file = file
             .bytes(&self.attrs())
-            .each(&self.event_types, |b, (id, name)| user::event_type(b, *id, name))
+            .each(&self.event_types, |b, (id, name)| {
+                user::event_type(b, *id, name)
+            })
             .zeros(self.hole);
         assert_eq!(file.len() as u64, self.data_offset());
         file = file.bytes(&self.data);
@@ -195,15 +220,26 @@ impl File {
     }
 }
 
-/// Returns a file that every perf since 3.12 can read: one event, and a process that starts, runs and ends.
+/// Returns a file that every perf since 3.12 can read: one event, and a process that starts, runs
+/// and ends.
 pub fn basic(big: bool) -> File {
     use sample_type::*;
     let attr = Attr {
         kind: 1,
         size: 96,
-        ..Attr::new(IP | TID | TIME | CPU | PERIOD, "inherit mmap comm freq task sample_id_all")
+        ..Attr::new(
+            IP | TID | TIME | CPU | PERIOD,
+            "inherit mmap comm freq task sample_id_all",
+        )
     };
-    let mut file = File::new(big, vec![Event { name: "cpu-clock".into(), attr, ids: vec![1] }]);
+    let mut file = File::new(
+        big,
+        vec![Event {
+            name: "cpu-clock".into(),
+            attr,
+            ids: vec![1],
+        }],
+    );
     file.data = record::stream(&basic_records(big, &file.events[0]));
     file.features = [
         (3, Buf::new(big).str("recorder")),
@@ -216,8 +252,8 @@ pub fn basic(big: bool) -> File {
     file
 }
 
-/// Returns the same file with an event name that perf does not generate, and without IDs, which perf before 5.x wrote
-/// only for several events.
+/// Returns the same file with an event name that perf does not generate, and without IDs, which
+/// perf before 5.x wrote only for several events.
 pub fn without_ids(big: bool) -> File {
     let mut file = basic(big);
     for event in &mut file.events {
@@ -231,21 +267,34 @@ pub fn without_ids(big: bool) -> File {
 
 /// Returns the records of [`basic`].
 pub fn basic_records(big: bool, event: &Event) -> Vec<Case> {
-    let mut s = Scribe::new(big, event.attr.clone(), Stamp { id: event.ids[0], ..Stamp::SOME });
+    let mut s = Scribe::new(
+        big,
+        event.attr.clone(),
+        Stamp {
+            id: event.ids[0],
+            ..Stamp::SOME
+        },
+    );
     let task = s.stamp.task();
-    s.kernel("COMM", kind::COMM, 1 << 13, |b| kernel::comm(b, task, "true"));
-    s.kernel("MMAP", kind::MMAP, misc::USER, |b| kernel::mmap(b, task, [0x40_0000, 0x2000, 0], "/usr/bin/true"));
+    s.kernel("COMM", kind::COMM, 1 << 13, |b| {
+        kernel::comm(b, task, "true")
+    });
+    s.kernel("MMAP", kind::MMAP, misc::USER, |b| {
+        kernel::mmap(b, task, [0x40_0000, 0x2000, 0], "/usr/bin/true")
+    });
     for _ in 0..3 {
         s.sample("", |sample| sample.ip = 0x40_1234);
     }
     let time = s.stamp.time;
-    s.kernel("EXIT", kind::EXIT, 0, |b| kernel::fork(b, task, (1, task.1), time));
+    s.kernel("EXIT", kind::EXIT, 0, |b| {
+        kernel::fork(b, task, (1, task.1), time)
+    });
     s.user("FINISHED_ROUND", kind::FINISHED_ROUND, 0, |b| b);
     s.cases
 }
 
-/// Returns one valid recording with every record type, except compressed ones, and every feature, except DIR_FORMAT,
-/// which exists only in directories.
+/// Returns one valid recording with every record type, except compressed ones, and every feature,
+/// except DIR_FORMAT, which exists only in directories.
 pub fn kitchen_sink(big: bool) -> Vec<u8> {
     sink::file(big).bytes()
 }
@@ -256,7 +305,12 @@ mod tests {
 
     fn bitmap(big: bool, word: usize, bits: &[u32]) -> [u8; 32] {
         let features = bits.iter().map(|bit| (*bit, Vec::new())).collect();
-        File { word, features, ..File::new(big, Vec::new()) }.bitmap()
+        File {
+            word,
+            features,
+            ..File::new(big, Vec::new())
+        }
+        .bitmap()
     }
 
     #[test]
@@ -271,7 +325,10 @@ mod tests {
     #[test]
     fn a_killed_recording_ends_with_its_data() {
         let whole = basic(false);
-        let cut = File { crashed: true, ..whole.clone() };
+        let cut = File {
+            crashed: true,
+            ..whole.clone()
+        };
         let (whole, cut) = (whole.bytes(), cut.bytes());
         assert_eq!(cut[48..56], [0; 8]);
         assert_eq!(cut[..48], whole[..48]);

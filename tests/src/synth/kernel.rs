@@ -1,5 +1,5 @@
-//! Layouts of the kernel's records (types 1..22) except SAMPLE. Each function appends a body, without header and
-//! trailer; include/uapi/linux/perf_event.h, `enum perf_event_type`.
+//! Layouts of the kernel's records (types 1..22) except SAMPLE. Each function appends a body,
+//! without header and trailer; include/uapi/linux/perf_event.h, `enum perf_event_type`.
 
 use super::buf::{Buf, count};
 
@@ -42,7 +42,9 @@ pub enum Object<'a> {
 pub fn mmap2(b: Buf, of: Task, place: Place, object: Object, access: [u32; 2], name: &str) -> Buf {
     let b = task(b, of).u64s(&place);
     let b = match object {
-        Object::Inode(major, minor, inode, generation) => b.u32(major).u32(minor).u64(inode).u64(generation),
+        Object::Inode(major, minor, inode, generation) => {
+            b.u32(major).u32(minor).u64(inode).u64(generation)
+        }
         Object::BuildId(id) => b.u8(id.len() as u8).u8(0).u16(0).room(id, 20),
     };
     b.u32s(&access).text(name)
@@ -65,7 +67,9 @@ pub fn aux(b: Buf, offset: u64, size: u64, flags: u64) -> Buf {
 
 /// Appends the body of NAMESPACES: device and inode of each.
 pub fn namespaces(b: Buf, of: Task, namespaces: &[(u64, u64)]) -> Buf {
-    task(b, of).u64(count(namespaces)).each(namespaces, |b, (device, inode)| b.u64(*device).u64(*inode))
+    task(b, of)
+        .u64(count(namespaces))
+        .each(namespaces, |b, (device, inode)| b.u64(*device).u64(*inode))
 }
 
 /// Appends the body of KSYMBOL.
@@ -83,9 +87,14 @@ pub fn cgroup(b: Buf, id: u64, path: &str) -> Buf {
     b.u64(id).text(path)
 }
 
-/// Appends the body of TEXT_POKE. The two lengths and the bytes together are padded to a multiple of 8.
+/// Appends the body of TEXT_POKE. The two lengths and the bytes together are padded to a multiple
+/// of 8.
 pub fn text_poke(b: Buf, addr: u64, old: &[u8], new: &[u8]) -> Buf {
-    let poke = Buf::new(b.big).u16(old.len() as u16).u16(new.len() as u16).bytes(old).bytes(new);
+    let poke = Buf::new(b.big)
+        .u16(old.len() as u16)
+        .u16(new.len() as u16)
+        .bytes(old)
+        .bytes(new);
     b.u64(addr).bytes(&poke.pad(8).bytes)
 }
 

@@ -1,5 +1,5 @@
-//! Record type numbers, `PERF_RECORD_*`: 1 to 22 from include/uapi/linux/perf_event.h, 64 and up from
-//! tools/lib/perf/include/perf/event.h.
+//! Record type numbers, `PERF_RECORD_*`: 1 to 22 from include/uapi/linux/perf_event.h, 64 and up
+//! from tools/lib/perf/include/perf/event.h.
 #![allow(missing_docs, reason = "the kernel's names")]
 
 pub const MMAP: u32 = 1;

@@ -1,18 +1,18 @@
 //! The independent test writer: writes perf.data recordings byte by byte.
 //!
-//! Nothing here uses `perfdata-core`. The layouts are written a second time, from the kernel's headers, as plain
-//! sequences of numbers and bytes. If a reader and a writer share a wrong definition of a structure, their results
-//! differ from those of this writer.
+//! Nothing here uses `perfdata-core`. The layouts are written a second time, from the kernel's
+//! headers, as plain sequences of numbers and bytes. If a reader and a writer share a wrong
+//! definition of a structure, their results differ from those of this writer.
 //!
-//! Everything is written through [`Buf`], which has a byte order. The same call therefore produces a little-endian and
-//! a big-endian twin that differ exactly where recordings of the two byte orders differ: numbers are swapped,
-//! bit-fields are moved by name ([`bits`]), and islands (strings, raw sample data, AUX data, build IDs, BPF code,
-//! tracing data) remain unchanged.
+//! Everything is written through [`Buf`], which has a byte order. The same call therefore produces
+//! a little-endian and a big-endian twin that differ exactly where recordings of the two byte
+//! orders differ: numbers are swapped, bit-fields are moved by name ([`bits`]), and islands
+//! (strings, raw sample data, AUX data, build IDs, BPF code, tracing data) remain unchanged.
 //!
 //! * [`record::cases`]: every record type in every variant, one record each.
 //! * [`feature::cases`]: every feature section in every revision.
-//! * [`mod@file`], [`pipe`], [`dir`]: builders of whole recordings, and [`sink`]: one valid recording
-//!   with every record type and feature.
+//! * [`mod@file`], [`pipe`], [`dir`]: builders of whole recordings, and [`sink`]: one valid
+//!   recording with every record type and feature.
 
 pub mod attr;
 pub mod auxtrace;

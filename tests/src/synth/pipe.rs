@@ -25,7 +25,10 @@ pub struct Pipe {
 impl Pipe {
     /// Returns a pipe that contains only the header.
     pub fn new(big: bool, magic: Magic) -> Self {
-        Pipe { big, bytes: magic.put(Buf::new(big)).u64(16).bytes }
+        Pipe {
+            big,
+            bytes: magic.put(Buf::new(big)).u64(16).bytes,
+        }
     }
 
     /// Appends a record.
@@ -73,7 +76,11 @@ pub fn with_aux(big: bool) -> Vec<u8> {
     auxtrace::info(&mut s, "INTEL_PT", 1, |b| b.u64s(&auxtrace::INTEL_PT));
     (0..4).for_each(|_| auxtrace::auxtrace(&mut s, "AUXTRACE", &[7; 4096]));
     let event = file::basic(big).events[0].clone();
-    Pipe::new(big, Magic::V2).event(&event).terminator(TERMINATOR).records(&s.cases).bytes
+    Pipe::new(big, Magic::V2)
+        .event(&event)
+        .terminator(TERMINATOR)
+        .records(&s.cases)
+        .bytes
 }
 
 /// Returns one valid recording with every record type, except compressed ones, and every feature

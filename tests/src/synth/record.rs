@@ -37,7 +37,12 @@ pub struct Case {
 /// Returns a record: a header and `body`.
 pub fn frame(big: bool, kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let size = u16::try_from(8 + body.len()).expect("a record is shorter than 64 KiB");
-    Buf::new(big).u32(kind).u16(misc).u16(size).bytes(body).bytes
+    Buf::new(big)
+        .u32(kind)
+        .u16(misc)
+        .u16(size)
+        .bytes(body)
+        .bytes
 }
 
 /// Writes successive records with a current attribute, and a clock that advances.
@@ -58,24 +63,45 @@ pub struct Scribe {
 impl Scribe {
     /// Returns a scribe without records.
     pub fn new(big: bool, attr: Attr, stamp: Stamp) -> Self {
-        Scribe { big, attr, stamp, tick: 1_000, cases: Vec::new() }
+        Scribe {
+            big,
+            attr,
+            stamp,
+            tick: 1_000,
+            cases: Vec::new(),
+        }
     }
 
     /// Returns a scribe whose records have the full trailer.
     pub fn standard(big: bool) -> Self {
-        let attr = Attr::new(sample_type::TRAILER | sample_type::IP, "sample_id_all mmap comm");
+        let attr = Attr::new(
+            sample_type::TRAILER | sample_type::IP,
+            "sample_id_all mmap comm",
+        );
         Scribe::new(big, attr, Stamp::SOME)
     }
 
     /// Writes a record of a kernel type: the body, then the trailer for the attribute.
-    pub fn kernel(&mut self, name: &str, kind: u32, misc: u16, body: impl FnOnce(Buf) -> Buf) -> &mut Case {
+    pub fn kernel(
+        &mut self,
+        name: &str,
+        kind: u32,
+        misc: u16,
+        body: impl FnOnce(Buf) -> Buf,
+    ) -> &mut Case {
         let trailer = self.attr.trailer(self.big, &self.stamp);
         self.stamp.time += self.tick;
         self.user(name, kind, misc, |buf| body(buf).bytes(&trailer))
     }
 
     /// Writes a record without a trailer: records of the perf tool, and samples.
-    pub fn user(&mut self, name: &str, kind: u32, misc: u16, body: impl FnOnce(Buf) -> Buf) -> &mut Case {
+    pub fn user(
+        &mut self,
+        name: &str,
+        kind: u32,
+        misc: u16,
+        body: impl FnOnce(Buf) -> Buf,
+    ) -> &mut Case {
         let body = body(Buf::new(self.big)).bytes;
         self.cases.push(Case {
             name: name.to_owned(),
@@ -92,7 +118,12 @@ impl Scribe {
 
 /// Returns the bytes of several records, each followed by its payload.
 pub fn stream(cases: &[Case]) -> Vec<u8> {
-    cases.iter().flat_map(|case| [&case.record[..], &case.payload]).flatten().copied().collect()
+    cases
+        .iter()
+        .flat_map(|case| [&case.record[..], &case.payload])
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// Returns every record type that perf 7.2 knows, in every variant.
@@ -113,9 +144,13 @@ pub fn unknown_cases(big: bool) -> Vec<Case> {
     let mut scribe = Scribe::standard(big);
     for kind in [0, 23, 63, 87, 1_000_000] {
         let name = format!("unknown type {kind}");
-        scribe.user(&name, kind, 0x8001, |b| b.bytes(&super::buf::island(24))).swaps = false;
+        scribe
+            .user(&name, kind, 0x8001, |b| b.bytes(&super::buf::island(24)))
+            .swaps = false;
     }
-    scribe.user("unknown type 88, header only", 88, 0, |b| b).swaps = false;
+    scribe
+        .user("unknown type 88, header only", 88, 0, |b| b)
+        .swaps = false;
     scribe.cases
 }
 
@@ -162,12 +197,19 @@ mod tests {
             assert_eq!(little.name, big.name);
             assert_eq!(little.attr, big.attr);
             assert_eq!(little.record.len(), big.record.len());
-            assert_eq!(little.payload, big.payload, "{}: what follows a record has no byte order", little.name);
+            assert_eq!(
+                little.payload, big.payload,
+                "{}: what follows a record has no byte order",
+                little.name
+            );
             assert_eq!(little.record[..4], little.kind.to_le_bytes());
             assert_eq!(big.record[..4], big.kind.to_be_bytes());
         }
         for (little, big) in feature::cases(false).iter().zip(feature::cases(true)) {
-            assert_eq!((&little.name, little.section.len()), (&big.name, big.section.len()));
+            assert_eq!(
+                (&little.name, little.section.len()),
+                (&big.name, big.section.len())
+            );
         }
     }
 
@@ -176,15 +218,38 @@ mod tests {
     fn the_sink_holds_every_type() {
         use kind::*;
         let held = kinds_of_stream(&sink::file(false).data);
-        let elsewhere = [HEADER_ATTR, HEADER_EVENT_TYPE, HEADER_TRACING_DATA, HEADER_FEATURE, COMPRESSED, COMPRESSED2];
-        assert_eq!(held, every_kind().difference(&elsewhere.into()).copied().collect());
+        let elsewhere = [
+            HEADER_ATTR,
+            HEADER_EVENT_TYPE,
+            HEADER_TRACING_DATA,
+            HEADER_FEATURE,
+            COMPRESSED,
+            COMPRESSED2,
+        ];
+        assert_eq!(
+            held,
+            every_kind()
+                .difference(&elsewhere.into())
+                .copied()
+                .collect()
+        );
         let held = kinds_of_stream(&sink::pipe(false).bytes[16..]);
-        assert_eq!(held, every_kind().difference(&[COMPRESSED, COMPRESSED2].into()).copied().collect());
+        assert_eq!(
+            held,
+            every_kind()
+                .difference(&[COMPRESSED, COMPRESSED2].into())
+                .copied()
+                .collect()
+        );
     }
 
     #[test]
     fn the_sink_holds_every_feature_of_a_file() {
-        let bits: BTreeSet<u32> = sink::file(false).features.iter().map(|feature| feature.0).collect();
+        let bits: BTreeSet<u32> = sink::file(false)
+            .features
+            .iter()
+            .map(|feature| feature.0)
+            .collect();
         assert_eq!(bits, (1..=34).filter(|bit| *bit != 24).collect());
     }
 
@@ -192,17 +257,28 @@ mod tests {
     fn the_sink_uses_every_flag_and_part() {
         let events = sink::events();
         for field in ATTR_FLAGS {
-            let used = events
-                .iter()
-                .any(|event| event.attr.flags.split_whitespace().any(|flag| flag.split('=').next() == Some(field.0)));
+            let used = events.iter().any(|event| {
+                event
+                    .attr
+                    .flags
+                    .split_whitespace()
+                    .any(|flag| flag.split('=').next() == Some(field.0))
+            });
             assert!(used, "{} is in no attribute", field.0);
         }
-        let parts = events.iter().fold(0, |parts, event| parts | event.attr.sample_type);
+        let parts = events
+            .iter()
+            .fold(0, |parts, event| parts | event.attr.sample_type);
         assert_eq!(parts, (1 << 25) - 1);
     }
 
     fn kinds_of_stream(mut data: &[u8]) -> BTreeSet<u32> {
-        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte));
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | usize::from(*byte))
+        };
         let mut kinds = BTreeSet::new();
         while !data.is_empty() {
             let kind = number(&data[..4]) as u32;

@@ -63,7 +63,11 @@ impl Read {
     pub fn put(&self, buf: Buf, read_format: u64) -> Buf {
         use read_format::*;
         let word = |buf: Buf, bit, value| {
-            if read_format & bit != 0 { buf.u64(value) } else { buf }
+            if read_format & bit != 0 {
+                buf.u64(value)
+            } else {
+                buf
+            }
         };
         let times = |buf| {
             let buf = word(buf, TOTAL_TIME_ENABLED, self.enabled);
@@ -71,7 +75,8 @@ impl Read {
         };
         let rest = |buf, one: &ReadValue| word(word(buf, ID, one.id), LOST, one.lost);
         if read_format & GROUP != 0 {
-            times(buf.u64(count(&self.values))).each(&self.values, |buf, one| rest(buf.u64(one.value), one))
+            times(buf.u64(count(&self.values)))
+                .each(&self.values, |buf, one| rest(buf.u64(one.value), one))
         } else {
             rest(times(buf.u64(self.values[0].value)), &self.values[0])
         }
@@ -140,8 +145,12 @@ pub struct Sample {
 impl Sample {
     /// Returns a sample at `stamp` with content in every field, and the registers for `attr`.
     pub fn rich(stamp: &Stamp, attr: &Attr) -> Self {
-        let regs =
-            |mask: u64, base| Regs { abi: 2, values: (0..mask.count_ones()).map(|n| base + u64::from(n)).collect() };
+        let regs = |mask: u64, base| Regs {
+            abi: 2,
+            values: (0..mask.count_ones())
+                .map(|n| base + u64::from(n))
+                .collect(),
+        };
         let branch = |n: u64, flags| (0x40_1000 + n, 0x40_2000 + n, flags);
         let hw_index = attr.branch_sample_type & branch_sample_type::HW_INDEX != 0;
         let counters = attr.branch_sample_type & branch_sample_type::COUNTERS != 0;
@@ -156,19 +165,34 @@ impl Sample {
             cpu: stamp.cpu,
             period: 250_000,
             read: read(stamp.id),
-            callchain: vec![context::KERNEL, 0xffff_ffff_8112_3456, context::USER, 0x40_1234],
+            callchain: vec![
+                context::KERNEL,
+                0xffff_ffff_8112_3456,
+                context::USER,
+                0x40_1234,
+            ],
             raw: island(12),
             branch_stack: BranchStack {
                 hw_idx: hw_index.then_some(7),
                 entries: vec![
                     branch(0, "predicted cycles=513 type=3"),
-                    branch(1, "mispred in_tx abort cycles=1 type=8 spec=2 new_type=9 priv=5"),
+                    branch(
+                        1,
+                        "mispred in_tx abort cycles=1 type=8 spec=2 new_type=9 priv=5",
+                    ),
                     branch(2, ""),
                 ],
-                counters: if counters { vec![0x11, 0x2200, 0x33_0000] } else { Vec::new() },
+                counters: if counters {
+                    vec![0x11, 0x2200, 0x33_0000]
+                } else {
+                    Vec::new()
+                },
             },
             regs_user: regs(attr.sample_regs_user, 0x1_0000_0100),
-            stack_user: Stack { data: island(24), dyn_size: 17 },
+            stack_user: Stack {
+                data: island(24),
+                dyn_size: 17,
+            },
             // The struct has a separate definition for each byte order, so that the number is the
             // same on both.
             weight: 0x0003_0002_0000_0001,
@@ -221,7 +245,11 @@ impl Sample {
             b = b.u64(count(&self.callchain)).u64s(&self.callchain);
         }
         if has(RAW) {
-            assert_eq!((4 + self.raw.len()) % 8, 0, "the size and the data fill whole words");
+            assert_eq!(
+                (4 + self.raw.len()) % 8,
+                0,
+                "the size and the data fill whole words"
+            );
             b = b.u32(self.raw.len() as u32).bytes(&self.raw);
         }
         if has(BRANCH_STACK) {
@@ -229,7 +257,9 @@ impl Sample {
             b = b
                 .u64(count(&stack.entries))
                 .u64s(stack.hw_idx.as_slice())
-                .each(&stack.entries, |b, (from, to, flags)| b.u64(*from).u64(*to).bits(&Bits::branch_flags(flags)))
+                .each(&stack.entries, |b, (from, to, flags)| {
+                    b.u64(*from).u64(*to).bits(&Bits::branch_flags(flags))
+                })
                 .u64s(&stack.counters);
         }
         if has(REGS_USER) {

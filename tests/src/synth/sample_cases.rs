@@ -13,12 +13,19 @@ impl Scribe {
     }
 
     /// Does the same as [`sample`](Scribe::sample), with the given misc word.
-    pub fn sample_in(&mut self, name: &str, misc: u16, edit: impl FnOnce(&mut Sample)) -> &mut Case {
+    pub fn sample_in(
+        &mut self,
+        name: &str,
+        misc: u16,
+        edit: impl FnOnce(&mut Sample),
+    ) -> &mut Case {
         let mut sample = Sample::rich(&self.stamp, &self.attr);
         edit(&mut sample);
         self.stamp.time += self.tick;
         let attr = self.attr.clone();
-        self.user(&format!("SAMPLE {name}"), kind::SAMPLE, misc, |b| sample.put(b, &attr))
+        self.user(&format!("SAMPLE {name}"), kind::SAMPLE, misc, |b| {
+            sample.put(b, &attr)
+        })
     }
 }
 
@@ -62,7 +69,13 @@ pub fn cases(s: &mut Scribe) {
 fn modes(s: &mut Scribe) {
     s.attr = attr(USUAL);
     const EXACT_IP: u16 = 1 << 14;
-    let modes = [0, misc::KERNEL, misc::HYPERVISOR, misc::GUEST_KERNEL, misc::GUEST_USER];
+    let modes = [
+        0,
+        misc::KERNEL,
+        misc::HYPERVISOR,
+        misc::GUEST_KERNEL,
+        misc::GUEST_USER,
+    ];
     for mode in modes {
         s.sample_in(&format!("cpumode {mode}"), mode | EXACT_IP, |_| ());
     }
@@ -83,7 +96,19 @@ fn callchains(s: &mut Scribe) {
     s.attr = attr(USUAL | sample_type::CALLCHAIN);
     s.sample("CALLCHAIN empty", |sample| sample.callchain.clear());
     s.sample("CALLCHAIN every context", |sample| {
-        sample.callchain = vec![HV, 1, KERNEL, 2, USER, 3, GUEST, 4, GUEST_KERNEL, 5, GUEST_USER];
+        sample.callchain = vec![
+            HV,
+            1,
+            KERNEL,
+            2,
+            USER,
+            3,
+            GUEST,
+            4,
+            GUEST_KERNEL,
+            5,
+            GUEST_USER,
+        ];
     });
     s.attr.flags += " defer_callchain";
     s.sample("CALLCHAIN deferred", |sample| {
@@ -103,25 +128,36 @@ fn branches(s: &mut Scribe) {
     use branch_sample_type::*;
     use sample_type::{AUX, BRANCH_STACK, REGS_USER, STACK_USER};
     s.attr = attr(USUAL | BRANCH_STACK);
-    s.sample("BRANCH_STACK empty", |sample| sample.branch_stack.entries.clear());
-    for (name, bits) in [("", 0), (" before other parts", REGS_USER | STACK_USER | AUX)] {
+    s.sample("BRANCH_STACK empty", |sample| {
+        sample.branch_stack.entries.clear()
+    });
+    for (name, bits) in [
+        ("", 0),
+        (" before other parts", REGS_USER | STACK_USER | AUX),
+    ] {
         s.attr = attr(USUAL | BRANCH_STACK | bits);
         s.attr.branch_sample_type |= HW_INDEX;
         s.sample(&format!("BRANCH_STACK hw_idx{name}"), |_| ());
         s.sample(&format!("BRANCH_STACK hw_idx but empty{name}"), |sample| {
             sample.branch_stack.entries.clear();
         });
-        s.sample(&format!("BRANCH_STACK none, without hw_idx{name}"), |sample| {
-            sample.branch_stack = BranchStack::default();
-        });
+        s.sample(
+            &format!("BRANCH_STACK none, without hw_idx{name}"),
+            |sample| {
+                sample.branch_stack = BranchStack::default();
+            },
+        );
         s.attr.branch_sample_type |= COUNTERS;
         s.sample(&format!("BRANCH_STACK hw_idx and counters{name}"), |_| ());
         s.attr.branch_sample_type &= !HW_INDEX;
         s.sample(&format!("BRANCH_STACK counters{name}"), |_| ());
         s.attr.branch_sample_type &= !COUNTERS;
-        s.sample(&format!("BRANCH_STACK counters of the group's leader{name}"), |sample| {
-            sample.branch_stack.counters = vec![1, 2, 3];
-        });
+        s.sample(
+            &format!("BRANCH_STACK counters of the group's leader{name}"),
+            |sample| {
+                sample.branch_stack.counters = vec![1, 2, 3];
+            },
+        );
     }
 }
 
@@ -137,7 +173,10 @@ fn machine_state(s: &mut Scribe) {
         sample.stack_user = Stack::default();
     });
     s.sample("STACK of 8 KiB, nothing real", |sample| {
-        sample.stack_user = Stack { data: island(8192), dyn_size: 0 };
+        sample.stack_user = Stack {
+            data: island(8192),
+            dyn_size: 0,
+        };
     });
     s.attr = attr(USUAL | AUX);
     s.sample("AUX empty", |sample| sample.aux.clear());

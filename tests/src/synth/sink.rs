@@ -16,14 +16,21 @@ use super::pipe::{Pipe, TERMINATOR};
 use super::record::{Case, Scribe, misc, stream};
 use super::sample::{Regs, Stack, branch_sample_type, context};
 use super::user;
-use super::{auxtrace, feature_bpf, feature_pmu, feature_system, feature_topology, stat, tracing, user_cases, zstd};
+use super::{
+    auxtrace, feature_bpf, feature_pmu, feature_system, feature_topology, stat, tracing,
+    user_cases, zstd,
+};
 
 /// Returns the events. Every sample field, attribute flag and attribute field is used by one of
 /// them.
 pub fn events() -> Vec<Event> {
     use sample_type::*;
     const USUAL: u64 = IDENTIFIER | IP | TID | TIME | CPU | PERIOD;
-    let event = |n: u64, name: &str, attr| Event { name: name.to_owned(), attr, ids: vec![1000 * n + 1, 1000 * n + 2] };
+    let event = |n: u64, name: &str, attr| Event {
+        name: name.to_owned(),
+        attr,
+        ids: vec![1000 * n + 1, 1000 * n + 2],
+    };
     let cycles = Attr {
         read_format: 0x14,
         wakeup_events: 1,
@@ -42,12 +49,17 @@ pub fn events() -> Vec<Event> {
         sample_period: 1,
         read_format: 0x1f,
         clockid: 1,
-        ..Attr::new(USUAL | ADDR | READ | RAW, "disabled inherit_stat watermark precise_ip=1 sample_id_all use_clockid")
+        ..Attr::new(
+            USUAL | ADDR | READ | RAW,
+            "disabled inherit_stat watermark precise_ip=1 sample_id_all use_clockid",
+        )
     };
     let branches = Attr {
         config: 4,
         read_format: 0x1f,
-        branch_sample_type: branch_sample_type::USER | branch_sample_type::ANY | branch_sample_type::HW_INDEX,
+        branch_sample_type: branch_sample_type::USER
+            | branch_sample_type::ANY
+            | branch_sample_type::HW_INDEX,
         sample_regs_user: 0xff_0fff,
         sample_stack_user: 24,
         clockid: 1,
@@ -91,7 +103,10 @@ pub fn events() -> Vec<Event> {
         config2: 4,
         sample_period: 1,
         clockid: 1,
-        ..Attr::new(USUAL, "sample_id_all use_clockid write_backward remove_on_exec sigtrap defer_output")
+        ..Attr::new(
+            USUAL,
+            "sample_id_all use_clockid write_backward remove_on_exec sigtrap defer_output",
+        )
     };
     vec![
         event(1, "cycles:upp", cycles),
@@ -114,7 +129,11 @@ impl Sink {
     fn new(big: bool) -> Self {
         let events = events();
         let scribe = Scribe::new(big, events[0].attr.clone(), Stamp::SOME);
-        Sink { scribe, events, sampled: None }
+        Sink {
+            scribe,
+            events,
+            sampled: None,
+        }
     }
 
     /// Selects an event.
@@ -132,11 +151,19 @@ impl Sink {
         let ids: Vec<[u64; 4]> = self
             .events
             .iter()
-            .flat_map(|event| event.ids.iter().zip(0..).map(|(id, n)| [*id, n, n, u64::MAX]))
+            .flat_map(|event| {
+                event
+                    .ids
+                    .iter()
+                    .zip(0..)
+                    .map(|(id, n)| [*id, n, n, u64::MAX])
+            })
             .collect();
         let s = self.event(0);
         user_cases::time_conv(s);
-        s.user("ID_INDEX", kind::ID_INDEX, 0, |b| user::id_index(b, &ids, &[]));
+        s.user("ID_INDEX", kind::ID_INDEX, 0, |b| {
+            user::id_index(b, &ids, &[])
+        });
         auxtrace::info(s, "INTEL_PT", 1, auxtrace::intel_pt_with_filter);
         let stamp = std::mem::replace(&mut s.stamp, Stamp::ZERO);
         s.tick = 0;
@@ -145,7 +172,9 @@ impl Sink {
         });
         let task = stamp.task();
         s.kernel("FORK", kind::FORK, 0, |b| kernel::fork(b, task, (1, 1), 0));
-        s.kernel("COMM", kind::COMM, 0, |b| kernel::comm(b, task, "synthesized"));
+        s.kernel("COMM", kind::COMM, 0, |b| {
+            kernel::comm(b, task, "synthesized")
+        });
         s.tick = 1_000;
         s.stamp = stamp;
         user_cases::thread_map(s);
@@ -165,19 +194,28 @@ impl Sink {
         let first = self.scribe.stamp.time;
         let s = self.event(0);
         s.sample("callchain", |_| ());
-        s.sample_in("kernel", misc::KERNEL | 1 << 14, |sample| sample.callchain.clear());
+        s.sample_in("kernel", misc::KERNEL | 1 << 14, |sample| {
+            sample.callchain.clear()
+        });
         s.sample("deferred", |sample| {
             sample.callchain.truncate(2);
-            sample.callchain.extend([context::USER_DEFERRED, 0x1_0000_0007]);
+            sample
+                .callchain
+                .extend([context::USER_DEFERRED, 0x1_0000_0007]);
         });
-        s.kernel("CALLCHAIN_DEFERRED", kind::CALLCHAIN_DEFERRED, misc::USER, |b| {
-            kernel::callchain_deferred(b, 0x1_0000_0007, &[context::USER, 0x40_1234])
-        });
+        s.kernel(
+            "CALLCHAIN_DEFERRED",
+            kind::CALLCHAIN_DEFERRED,
+            misc::USER,
+            |b| kernel::callchain_deferred(b, 0x1_0000_0007, &[context::USER, 0x40_1234]),
+        );
         let s = self.event(1);
         for value in [1, 0x0102_0304] {
             let pid = s.stamp.pid;
             // In the byte order of the tracing data, for any byte order of the recording.
-            s.sample("tracepoint", |sample| sample.raw = tracing::raw(false, pid, value));
+            s.sample("tracepoint", |sample| {
+                sample.raw = tracing::raw(false, pid, value)
+            });
         }
         let s = self.event(2);
         s.sample("branches", |_| ());
@@ -219,7 +257,10 @@ impl Sink {
 
     /// Returns the features that do not depend on offsets in a file.
     fn features(&self) -> Features {
-        let mut f = Features { big: self.scribe.big, cases: Vec::new() };
+        let mut f = Features {
+            big: self.scribe.big,
+            cases: Vec::new(),
+        };
         feature_system::plain(&mut f);
         feature_topology::plain(&mut f);
         feature_pmu::plain(&mut f);
@@ -227,8 +268,12 @@ impl Sink {
         let (first, last) = self.sampled.unwrap_or_default();
         f.cases.retain(|case| case.bit != SAMPLE_TIME);
         f.add(SAMPLE_TIME, "SAMPLE_TIME", |b| b.u64(first).u64(last));
-        f.add(feature_events::EVENT_DESC, "EVENT_DESC", |b| feature_events::event_desc(b, &self.events));
-        f.add(feature_events::GROUP_DESC, "GROUP_DESC", |b| feature_events::group_desc(b, &[("{anon_group}", 1, 2)]));
+        f.add(feature_events::EVENT_DESC, "EVENT_DESC", |b| {
+            feature_events::event_desc(b, &self.events)
+        });
+        f.add(feature_events::GROUP_DESC, "GROUP_DESC", |b| {
+            feature_events::group_desc(b, &[("{anon_group}", 1, 2)])
+        });
         f.cases.sort_by_key(|case| case.bit);
         f
     }
@@ -269,28 +314,43 @@ impl Sink {
     fn file(self, cases: &[Case]) -> File {
         let mut features = self.features();
         let big = features.big;
-        features.add(1, "TRACING_DATA", |b| b.bytes(&tracing::data(tracing::Version::V0_6, false)));
+        features.add(1, "TRACING_DATA", |b| {
+            b.bytes(&tracing::data(tracing::Version::V0_6, false))
+        });
         let entries = build_id::section(big, &build_id::usual(Room::Name8, true));
         features.add(feature_events::BUILD_ID, "BUILD_ID", |b| b.bytes(&entries));
         features.add(feature_events::BRANCH_STACK, "BRANCH_STACK", |b| b);
         let mut file = File::new(big, self.events);
         let offsets = offsets_of(cases, kind::AUXTRACE, file.data_offset());
-        features.add(feature_events::AUXTRACE, "AUXTRACE", |b| feature_events::auxtrace_index(b, &offsets));
+        features.add(feature_events::AUXTRACE, "AUXTRACE", |b| {
+            feature_events::auxtrace_index(b, &offsets)
+        });
         file.data = stream(cases);
-        file.features = features.cases.into_iter().map(|case| (case.bit, case.section)).collect();
+        file.features = features
+            .cases
+            .into_iter()
+            .map(|case| (case.bit, case.section))
+            .collect();
         file
     }
 
     fn pipe(self, cases: &[Case]) -> Pipe {
         let big = self.scribe.big;
-        let pipe = self.events.iter().fold(Pipe::new(big, Magic::V2), Pipe::event);
+        let pipe = self
+            .events
+            .iter()
+            .fold(Pipe::new(big, Magic::V2), Pipe::event);
         let features = self.features().cases;
         let features = features.iter().filter(|case| case.pipe);
         features
             .fold(pipe, |pipe, case| pipe.feature(case.bit, &case.section))
             .terminator(TERMINATOR)
             .tracing_data(&tracing::data(tracing::Version::V0_6, false))
-            .record(kind::HEADER_EVENT_TYPE, 0, user::event_type(Buf::new(big), 0, "cycles:upp"))
+            .record(
+                kind::HEADER_EVENT_TYPE,
+                0,
+                user::event_type(Buf::new(big), 0, "cycles:upp"),
+            )
             .records(cases)
     }
 }
@@ -302,7 +362,10 @@ fn offsets_of(cases: &[Case], kind: u32, start: u64) -> Vec<u64> {
         *end += count(&case.record) + count(&case.payload);
         Some((case.kind, begin))
     });
-    places.filter(|place| place.0 == kind).map(|place| place.1).collect()
+    places
+        .filter(|place| place.0 == kind)
+        .map(|place| place.1)
+        .collect()
 }
 
 /// Size of the records in one compressed record of the sink, in bytes.
@@ -320,7 +383,10 @@ pub fn compress(big: bool, cases: &[Case], kind: u32, chunk: usize) -> Vec<Case>
         }
         for part in stream(run).chunks(chunk) {
             let packed = zstd.pack(part);
-            out.user("COMPRESSED", kind, 0, |b| user::compressed(b, kind, &packed)).swaps = false;
+            out.user("COMPRESSED", kind, 0, |b| {
+                user::compressed(b, kind, &packed)
+            })
+            .swaps = false;
         }
     }
     out.cases

@@ -52,7 +52,11 @@ print fmt: \"value=%d\", REC->value
 
 /// Returns tracing data in the given byte order.
 pub fn data(version: Version, big: bool) -> Vec<u8> {
-    let number = if version == Version::V0_5 { "0.5" } else { "0.6" };
+    let number = if version == Version::V0_5 {
+        "0.5"
+    } else {
+        "0.6"
+    };
     let file = |b: Buf, text: &str| b.u64(text.len() as u64).bytes(text.as_bytes());
     let string = |b: Buf, text: &str| b.bytes(text.as_bytes()).u8(0);
     Buf::new(big)
@@ -73,20 +77,34 @@ pub fn data(version: Version, big: bool) -> Vec<u8> {
         .with(|b| file(b, FORMAT))
         .u32(0) // kallsyms
         .u32(0) // printk_formats
-        .with(|b| if version == Version::V0_6 { file(b, "4201 synth\n") } else { b })
+        .with(|b| {
+            if version == Version::V0_6 {
+                file(b, "4201 synth\n")
+            } else {
+                b
+            }
+        })
         .bytes
 }
 
 /// Returns the RAW field of a sample of the tracepoint, in the byte order of the tracing data.
 pub fn raw(big: bool, pid: u32, value: u32) -> Vec<u8> {
-    Buf::new(big).u16(EVENT_ID).u8(0).u8(0).u32(pid).u32(value).bytes
+    Buf::new(big)
+        .u16(EVENT_ID)
+        .u8(0)
+        .u8(0)
+        .u32(pid)
+        .u32(value)
+        .bytes
 }
 
 /// Adds both revisions in both byte orders.
 pub fn cases(f: &mut Features) {
     for (name, version) in [("0.5", Version::V0_5), ("0.6", Version::V0_6)] {
         for (order, big) in [("little", false), ("big", true)] {
-            f.add(1, &format!("TRACING_DATA {name}, {order}"), |b| b.bytes(&data(version, big)));
+            f.add(1, &format!("TRACING_DATA {name}, {order}"), |b| {
+                b.bytes(&data(version, big))
+            });
         }
     }
 }

@@ -19,12 +19,16 @@ pub fn event_type(b: Buf, id: u64, name: &str) -> Buf {
 /// Appends the body of ID_INDEX: ID, index, CPU and thread of each; machine and virtual CPU of
 /// each, or none.
 pub fn id_index(b: Buf, entries: &[[u64; 4]], guests: &[[u64; 2]]) -> Buf {
-    b.u64(count(entries)).each(entries, |b, entry| b.u64s(entry)).each(guests, |b, guest| b.u64s(guest))
+    b.u64(count(entries))
+        .each(entries, |b, entry| b.u64s(entry))
+        .each(guests, |b, guest| b.u64s(guest))
 }
 
 /// Appends the body of THREAD_MAP. A name of 16 bytes has no NUL.
 pub fn thread_map(b: Buf, threads: &[(u64, &str)]) -> Buf {
-    b.u64(count(threads)).each(threads, |b, (pid, comm)| b.u64(*pid).room(comm.as_bytes(), 16))
+    b.u64(count(threads)).each(threads, |b, (pid, comm)| {
+        b.u64(*pid).room(comm.as_bytes(), 16)
+    })
 }
 
 /// Appends the body of TIME_CONV: shift, multiplier and zero; since 5.11 also cycles and mask, and
@@ -54,5 +58,7 @@ pub fn compressed(b: Buf, kind: u32, zstd: &[u8]) -> Buf {
 pub fn bpf_metadata(b: Buf, program: &str, variables: &[(&str, &str)]) -> Buf {
     b.room(program.as_bytes(), 512)
         .u64(count(variables))
-        .each(variables, |b, (key, value)| b.room(key.as_bytes(), 64).room(value.as_bytes(), 256))
+        .each(variables, |b, (key, value)| {
+            b.room(key.as_bytes(), 64).room(value.as_bytes(), 256)
+        })
 }

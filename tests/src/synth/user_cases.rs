@@ -19,10 +19,14 @@ pub fn cases(s: &mut Scribe) {
     markers(s);
     id_index(s);
     thread_map(s);
-    s.user("TIME_CONV of 32", kind::TIME_CONV, 0, |b| user::time_conv(b, TIME_CONV, None));
+    s.user("TIME_CONV of 32", kind::TIME_CONV, 0, |b| {
+        user::time_conv(b, TIME_CONV, None)
+    });
     time_conv(s);
     bpf_metadata(s);
-    s.user("BPF_METADATA without trailer", kind::BPF_METADATA, 0, |b| user::bpf_metadata(b, "prog", &[]));
+    s.user("BPF_METADATA without trailer", kind::BPF_METADATA, 0, |b| {
+        user::bpf_metadata(b, "prog", &[])
+    });
     features(s);
     compressed(s);
 }
@@ -31,15 +35,33 @@ fn attributes(s: &mut Scribe) {
     let before = s.attr.clone();
     let mut add = |name: &str, misc, attr: Attr, ids: &[u64]| {
         s.attr = attr.clone();
-        s.user(&format!("HEADER_ATTR {name}"), kind::HEADER_ATTR, misc, |b| user::header_attr(b, &attr, ids)).swaps =
-            attr.tail.is_empty();
+        s.user(
+            &format!("HEADER_ATTR {name}"),
+            kind::HEADER_ATTR,
+            misc,
+            |b| user::header_attr(b, &attr, ids),
+        )
+        .swaps = attr.tail.is_empty();
     };
     for size in SIZES {
         add(&format!("of {size}"), 0, Attr::rich(size), &[1001, 1002]);
     }
     // Bytes after the 144 known ones cannot be swapped.
-    add("of 152, not yet invented", 0, Attr::rich(152), &[1001, 1002]);
-    add("of size 0, which is 64", 0, Attr { size: 0, ..Attr::rich(64) }, &[7]);
+    add(
+        "of 152, not yet invented",
+        0,
+        Attr::rich(152),
+        &[1001, 1002],
+    );
+    add(
+        "of size 0, which is 64",
+        0,
+        Attr {
+            size: 0,
+            ..Attr::rich(64)
+        },
+        &[7],
+    );
     // Until 4.16, perf wrote uninitialized data to misc.
     add("stale misc", 0x7f88, Attr::rich(112), &[]);
     for precise_ip in 0..4 {
@@ -50,7 +72,10 @@ fn attributes(s: &mut Scribe) {
         add(field.0, 0, Attr::new(sample_type::IP, field.0), &[]);
     }
     for field in AUX_ACTION {
-        let attr = Attr { aux_action: field.0.to_owned(), ..Attr::new(sample_type::IP, "") };
+        let attr = Attr {
+            aux_action: field.0.to_owned(),
+            ..Attr::new(sample_type::IP, "")
+        };
         add(field.0, 0, attr, &[u64::MAX]);
     }
     s.attr = before;
@@ -58,7 +83,9 @@ fn attributes(s: &mut Scribe) {
 
 /// Writes a HEADER_EVENT_TYPE record.
 pub fn event_type(s: &mut Scribe) {
-    s.user("HEADER_EVENT_TYPE", kind::HEADER_EVENT_TYPE, 0, |b| user::event_type(b, 0x0102_0304_0506_0708, "cycles"));
+    s.user("HEADER_EVENT_TYPE", kind::HEADER_EVENT_TYPE, 0, |b| {
+        user::event_type(b, 0x0102_0304_0506_0708, "cycles")
+    });
 }
 
 /// Writes a HEADER_TRACING_DATA record, followed by the data, padded to a multiple of 8.
@@ -72,11 +99,24 @@ pub fn tracing_data<'a>(s: &'a mut Scribe, name: &str, data: &[u8]) -> &'a mut C
 
 fn pipe_header(s: &mut Scribe) {
     event_type(s);
-    tracing_data(s, "HEADER_TRACING_DATA", &tracing::data(tracing::Version::V0_6, false));
+    tracing_data(
+        s,
+        "HEADER_TRACING_DATA",
+        &tracing::data(tracing::Version::V0_6, false),
+    );
     // Before 6.0 the record was 12 bytes long.
-    let data = Buf::new(s.big).bytes(&tracing::data(tracing::Version::V0_5, true)).pad(8).bytes;
+    let data = Buf::new(s.big)
+        .bytes(&tracing::data(tracing::Version::V0_5, true))
+        .pad(8)
+        .bytes;
     let size = data.len() as u32;
-    s.user("HEADER_TRACING_DATA of 12", kind::HEADER_TRACING_DATA, 0, |b| b.u32(size)).payload = data;
+    s.user(
+        "HEADER_TRACING_DATA of 12",
+        kind::HEADER_TRACING_DATA,
+        0,
+        |b| b.u32(size),
+    )
+    .payload = data;
 }
 
 fn build_ids(s: &mut Scribe) {
@@ -111,22 +151,36 @@ pub fn markers(s: &mut Scribe) {
 
 fn id_index(s: &mut Scribe) {
     let entries = [[1001, 0, 0, u64::MAX], [1002, 1, u64::MAX, 4202]];
-    s.user("ID_INDEX", kind::ID_INDEX, 0, |b| user::id_index(b, &entries, &[]));
+    s.user("ID_INDEX", kind::ID_INDEX, 0, |b| {
+        user::id_index(b, &entries, &[])
+    });
     let guests = [[0, u64::MAX], [3001, 1]];
-    s.user("ID_INDEX of guests", kind::ID_INDEX, 0, |b| user::id_index(b, &entries, &guests));
-    s.user("ID_INDEX empty", kind::ID_INDEX, 0, |b| user::id_index(b, &[], &[]));
+    s.user("ID_INDEX of guests", kind::ID_INDEX, 0, |b| {
+        user::id_index(b, &entries, &guests)
+    });
+    s.user("ID_INDEX empty", kind::ID_INDEX, 0, |b| {
+        user::id_index(b, &[], &[])
+    });
 }
 
 /// Writes THREAD_MAP records.
 pub fn thread_map(s: &mut Scribe) {
-    s.user("THREAD_MAP", kind::THREAD_MAP, 0, |b| user::thread_map(b, &[(4201, "bash"), (4202, "sixteen bytes ab")]));
-    s.user("THREAD_MAP of no thread", kind::THREAD_MAP, 0, |b| user::thread_map(b, &[(u64::MAX, "")]));
+    s.user("THREAD_MAP", kind::THREAD_MAP, 0, |b| {
+        user::thread_map(b, &[(4201, "bash"), (4202, "sixteen bytes ab")])
+    });
+    s.user("THREAD_MAP of no thread", kind::THREAD_MAP, 0, |b| {
+        user::thread_map(b, &[(u64::MAX, "")])
+    });
 }
 
 /// Writes a TIME_CONV record of the newer size.
 pub fn time_conv(s: &mut Scribe) {
     s.user("TIME_CONV of 56", kind::TIME_CONV, 0, |b| {
-        user::time_conv(b, TIME_CONV, Some(([0x11_2233_4455, 0xff_ffff_ffff], [1, 0])))
+        user::time_conv(
+            b,
+            TIME_CONV,
+            Some(([0x11_2233_4455, 0xff_ffff_ffff], [1, 0])),
+        )
     });
 }
 
@@ -137,7 +191,11 @@ const TIME_CONV: [u64; 3] = [31, 0x3e8_0001, 0x1234_5678_9abc];
 pub fn bpf_metadata(s: &mut Scribe) {
     let stamp = std::mem::replace(&mut s.stamp, Stamp::ZERO);
     s.kernel("BPF_METADATA", kind::BPF_METADATA, 0, |b| {
-        user::bpf_metadata(b, "bpf_prog_6deef7357e7b4530_trace", &[("version", "1"), ("name", "\"synthetic\"")])
+        user::bpf_metadata(
+            b,
+            "bpf_prog_6deef7357e7b4530_trace",
+            &[("version", "1"), ("name", "\"synthetic\"")],
+        )
     });
     s.stamp = stamp;
 }
@@ -145,27 +203,50 @@ pub fn bpf_metadata(s: &mut Scribe) {
 fn features(s: &mut Scribe) {
     for case in feature::cases(s.big).into_iter().filter(|case| case.pipe) {
         let name = format!("HEADER_FEATURE {}", case.name);
-        s.user(&name, kind::HEADER_FEATURE, 0, |b| user::header_feature(b, case.bit, &case.section));
+        s.user(&name, kind::HEADER_FEATURE, 0, |b| {
+            user::header_feature(b, case.bit, &case.section)
+        });
     }
     for last in [32, 35] {
         let name = format!("HEADER_FEATURE terminator {last}");
-        s.user(&name, kind::HEADER_FEATURE, 0, |b| user::header_feature(b, last, &[]));
+        s.user(&name, kind::HEADER_FEATURE, 0, |b| {
+            user::header_feature(b, last, &[])
+        });
     }
-    s.user("HEADER_FEATURE 60, unknown", kind::HEADER_FEATURE, 0, |b| user::header_feature(b, 60, &island(20))).swaps =
-        false;
+    s.user("HEADER_FEATURE 60, unknown", kind::HEADER_FEATURE, 0, |b| {
+        user::header_feature(b, 60, &island(20))
+    })
+    .swaps = false;
 }
 
 fn compressed(s: &mut Scribe) {
     let mut stream = zstd::Stream::default();
     let mut part = |time| {
-        let mut inner = Scribe::new(s.big, s.attr.clone(), Stamp { time, ..Stamp::SOME });
-        stream.pack(&inner.kernel("", kind::COMM, 0, |b| kernel::comm(b, (1, 1), "compressed")).record)
+        let mut inner = Scribe::new(
+            s.big,
+            s.attr.clone(),
+            Stamp {
+                time,
+                ..Stamp::SOME
+            },
+        );
+        stream.pack(
+            &inner
+                .kernel("", kind::COMM, 0, |b| kernel::comm(b, (1, 1), "compressed"))
+                .record,
+        )
     };
     // The second record has no magic: perf never ends the frame.
     let parts = [("first", part(1)), ("later", part(2))];
     for (name, part) in &parts {
-        for (kind, what) in [(kind::COMPRESSED, "COMPRESSED"), (kind::COMPRESSED2, "COMPRESSED2")] {
-            s.user(&format!("{what}, {name}"), kind, 0, |b| user::compressed(b, kind, part)).swaps = false;
+        for (kind, what) in [
+            (kind::COMPRESSED, "COMPRESSED"),
+            (kind::COMPRESSED2, "COMPRESSED2"),
+        ] {
+            s.user(&format!("{what}, {name}"), kind, 0, |b| {
+                user::compressed(b, kind, part)
+            })
+            .swaps = false;
         }
     }
 }

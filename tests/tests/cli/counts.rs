@@ -39,7 +39,9 @@ fn counted(lines: &str) -> Result<Counts, String> {
     let mut counts = Counts::default();
     for line in lines.lines() {
         let record = json(line)?;
-        let is_header = record["type"].as_str().is_some_and(|name| name.starts_with("HEADER_"));
+        let is_header = record["type"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("HEADER_"));
         *match (record["inner"].is_null(), is_header) {
             (false, _) => &mut counts.compressed,
             (true, true) => &mut counts.metadata,
@@ -50,7 +52,11 @@ fn counted(lines: &str) -> Result<Counts, String> {
 }
 
 fn says(what: &str, text: &str, expected: &str) -> Result<(), String> {
-    if text.contains(expected) { Ok(()) } else { Err(format!("{what} does not say {expected:?}: {text}")) }
+    if text.contains(expected) {
+        Ok(())
+    } else {
+        Err(format!("{what} does not say {expected:?}: {text}"))
+    }
 }
 
 per_fixture!(commands_agree);
@@ -69,19 +75,43 @@ fn commands_agree(recording: &Recording) -> Result<(), String> {
         }
     }
     if verify["records"] != expected.records {
-        return Err(format!("verify says {} records, dump shows {expected}", verify["records"]));
+        return Err(format!(
+            "verify says {} records, dump shows {expected}",
+            verify["records"]
+        ));
     }
-    says("info", &run(&["info"], path, None).stdout, &format!("\n{expected}: "))?;
-    says("verify", &run(&["verify"], path, None).stdout, &format!("{expected}: "))?;
-    says("perfconv FILE", &run(&[], path, None).stdout, &format!("  {expected}\n"))?;
+    says(
+        "info",
+        &run(&["info"], path, None).stdout,
+        &format!("\n{expected}: "),
+    )?;
+    says(
+        "verify",
+        &run(&["verify"], path, None).stdout,
+        &format!("{expected}: "),
+    )?;
+    says(
+        "perfconv FILE",
+        &run(&[], path, None).stdout,
+        &format!("  {expected}\n"),
+    )?;
 
     let folder = tempfile::tempdir().expect("a folder");
     let is_clean = verify["errors"] == 0;
-    for words in [&["convert"][..], &["pipe2file"], &["file2pipe"], &["recover"]] {
+    for words in [
+        &["convert"][..],
+        &["pipe2file"],
+        &["file2pipe"],
+        &["recover"],
+    ] {
         let done = run(words, path, Some(&folder.path().join(words[0])));
         // Commands may refuse a damaged recording, and a recovered one has fewer records.
         if is_clean || (words[0] != "recover" && done.success()) {
-            says(words[0], &done.stderr, &format!("perfconv: {}, ", expected.short()))?;
+            says(
+                words[0],
+                &done.stderr,
+                &format!("perfconv: {}, ", expected.short()),
+            )?;
         }
     }
     Ok(())
@@ -91,20 +121,29 @@ mod in_containers {
     perfdata_tests::per_fixture!(super::containers_agree);
 }
 
-/// A pipe, the file made from it, and conversions of this file have the same records, except for names of events: a
-/// pipe contains EVENT_UPDATE records for these.
+/// A pipe, the file made from it, and conversions of this file have the same records, except for
+/// names of events: a pipe contains EVENT_UPDATE records for these.
 fn containers_agree(recording: &Recording) -> Result<(), String> {
     if !matches!(recording.form, Some(Form { .. })) {
         return Ok(());
     }
     let other = match recording.form {
-        Some(Form { container: Container::Pipe, .. }) => [ContainerKind::File, ContainerKind::Pipe],
+        Some(Form {
+            container: Container::Pipe,
+            ..
+        }) => [ContainerKind::File, ContainerKind::Pipe],
         _ => [ContainerKind::Pipe, ContainerKind::File],
     };
     let said = |path: &Path| -> Result<(u64, u64), String> {
         let info = json(&run(&["info", "--json"], path, None).stdout)?;
-        let updates = info["records"].as_array().into_iter().flatten().find(|tally| tally["type"] == "EVENT_UPDATE");
-        let updates = updates.and_then(|tally| tally["count"].as_u64()).unwrap_or(0);
+        let updates = info["records"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|tally| tally["type"] == "EVENT_UPDATE");
+        let updates = updates
+            .and_then(|tally| tally["count"].as_u64())
+            .unwrap_or(0);
         Ok((
             info["counts"]["records"].as_u64().ok_or("no count")? - updates,
             info["counts"]["compressed"].as_u64().unwrap_or(0),
@@ -118,12 +157,18 @@ fn containers_agree(recording: &Recording) -> Result<(), String> {
         }
     };
     let first = said(&recording.path)?;
-    let Some(second) = convert(&recording.path, other[0])? else { return Ok(()) };
-    let Some(third) = convert(&second.path(), other[1])? else { return Ok(()) };
+    let Some(second) = convert(&recording.path, other[0])? else {
+        return Ok(());
+    };
+    let Some(third) = convert(&second.path(), other[1])? else {
+        return Ok(());
+    };
     for converted in [second, third] {
         let found = said(&converted.path())?;
         if found != first {
-            return Err(format!("{first:?} records and those inside compressed ones, {found:?} when converted"));
+            return Err(format!(
+                "{first:?} records and those inside compressed ones, {found:?} when converted"
+            ));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
-//! Runs that end abnormally. In all cases, the input is unchanged, the target is unchanged or complete, and no
-//! temporary file remains. SIGKILL leaves a temporary file, recognizable by its name, if the system does not support
-//! unnamed files, or at the moment when a file replaces another one.
+//! Runs that end abnormally. In all cases, the input is unchanged, the target is unchanged or
+//! complete, and no temporary file remains. SIGKILL leaves a temporary file, recognizable by its
+//! name, if the system does not support unnamed files, or at the moment when a file replaces
+//! another one.
 
 use std::{
     fs::{self, File},
@@ -40,7 +41,10 @@ impl Room {
     fn new(recording: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("input.data"), recording).expect("a temporary file");
-        let room = Room { crc: crc32fast::hash(recording), folder };
+        let room = Room {
+            crc: crc32fast::hash(recording),
+            folder,
+        };
         room.reset();
         room
     }
@@ -60,16 +64,33 @@ impl Room {
     /// Returns a perfconv command for the input that overwrites the target.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = perfconv();
-        command.arg("convert").args(words).args(["-q", "--force"]).arg(self.input()).arg("-o").arg(self.target());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+            .arg("convert")
+            .args(words)
+            .args(["-q", "--force"])
+            .arg(self.input())
+            .arg("-o")
+            .arg(self.target());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         command
     }
 
     /// Returns the names of other files than input and target in the folder.
     fn others(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).expect("the folder is there");
-        let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
-        names.filter(|name| name != "input.data" && name != "target.data").collect()
+        let names = entries.map(|entry| {
+            entry
+                .expect("it can be read")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        });
+        names
+            .filter(|name| name != "input.data" && name != "target.data")
+            .collect()
     }
 
     fn is_input_whole(&self) -> bool {
@@ -82,16 +103,27 @@ impl Room {
         match target.as_slice() {
             BEFORE => Ok(true),
             target if target == complete => Ok(false),
-            target => Err(format!("the target has {} bytes, neither those from before nor all", target.len())),
+            target => Err(format!(
+                "the target has {} bytes, neither those from before nor all",
+                target.len()
+            )),
         }
     }
 }
 
 /// Returns a large recording.
 fn large(pipe: bool) -> Vec<u8> {
-    let name = if pipe { "7.2-x86_64-pipe-default" } else { "7.2-x86_64-file-default" };
+    let name = if pipe {
+        "7.2-x86_64-pipe-default"
+    } else {
+        "7.2-x86_64-file-default"
+    };
     let bytes = fs::read(recordings::fixture(name).path).expect("a fixture");
-    let Whole { mut stream, records_end, .. } = Whole::read(bytes.clone()).expect("a recording");
+    let Whole {
+        mut stream,
+        records_end,
+        ..
+    } = Whole::read(bytes.clone()).expect("a recording");
     stream.truncate(records_end);
     if pipe {
         let mut all = bytes[..bytes.len() - stream.len()].to_vec();
@@ -102,11 +134,18 @@ fn large(pipe: bool) -> Vec<u8> {
     }
     let basic = synth::file::basic(false);
     let records = synth::record::stream(&synth::file::basic_records(false, &basic.events[0]));
-    synth::file::File { data: records.repeat(LEN / records.len()), ..basic }.bytes()
+    synth::file::File {
+        data: records.repeat(LEN / records.len()),
+        ..basic
+    }
+    .bytes()
 }
 
 fn send(signal: &str, child: &Child) {
-    let sent = Command::new("kill").args([signal, &child.id().to_string()]).stderr(Stdio::null()).status();
+    let sent = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .stderr(Stdio::null())
+        .status();
     assert!(sent.is_ok(), "kill can be started");
 }
 
@@ -115,12 +154,16 @@ struct Seeded(u64);
 
 impl Seeded {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }
 
-/// Signals at any time of a run: before its start, in the middle, during the replacement of the target.
+/// Signals at any time of a run: before its start, in the middle, during the replacement of the
+/// target.
 #[test]
 fn signals_at_any_time() {
     if !signals_arrive() {
@@ -130,9 +173,11 @@ fn signals_at_any_time() {
     let mut chance = Seeded(1);
     let mut faults = Vec::new();
     let (mut ended, mut left, mut complete) = ([0_u32; 3], 0, 0);
-    for (way, words, pipe) in
-        [("copy", &[][..], false), ("pipe2file", &["--to", "file"][..], true), ("swap", &["--swap-endian"][..], false)]
-    {
+    for (way, words, pipe) in [
+        ("copy", &[][..], false),
+        ("pipe2file", &["--to", "file"][..], true),
+        ("swap", &["--swap-endian"][..], false),
+    ] {
         let room = Room::new(&large(pipe));
         let start = Instant::now();
         let status = room.command(words).status().expect("perfconv runs");
@@ -143,7 +188,10 @@ fn signals_at_any_time() {
             let (at, signal) = [("-INT", 2), ("-TERM", 15), ("-KILL", 9)][number % 3];
             room.reset();
             let mut child = room.command(words).spawn().expect("perfconv runs");
-            let limit = u64::try_from(usual.as_micros()).unwrap_or(u64::MAX).saturating_mul(11) / 10;
+            let limit = u64::try_from(usual.as_micros())
+                .unwrap_or(u64::MAX)
+                .saturating_mul(11)
+                / 10;
             thread::sleep(Duration::from_micros(chance.below(limit.max(1))));
             send(at, &child);
             let status = end(&mut child, way);
@@ -154,7 +202,9 @@ fn signals_at_any_time() {
                 faults.push(format!("{what}: {status}"));
             }
             match room.is_untouched(&whole) {
-                Ok(true) if status.success() => faults.push(format!("{what}: success without a target")),
+                Ok(true) if status.success() => {
+                    faults.push(format!("{what}: success without a target"))
+                }
                 Ok(is_untouched) => complete += u32::from(!is_untouched),
                 Err(error) => faults.push(format!("{what}: {error}")),
             }
@@ -177,8 +227,16 @@ fn signals_at_any_time() {
         ended[1],
         ended[2],
     );
-    assert!(ended.iter().all(|&count| count > 0), "no run was hit: {ended:?}");
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    assert!(
+        ended.iter().all(|&count| count > 0),
+        "no run was hit: {ended:?}"
+    );
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
 }
 
 /// A small mounted file system, which is unmounted on drop.
@@ -188,7 +246,10 @@ impl Mounted {
     fn new(options: &str) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder.path()).stderr(Stdio::null());
+        mount
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(folder.path())
+            .stderr(Stdio::null());
         if mount.status().is_ok_and(|status| status.success()) {
             return Some(Mounted(folder));
         }
@@ -205,13 +266,26 @@ impl Drop for Mounted {
 
 #[test]
 fn a_full_disk() {
-    let Some(small) = Mounted::new("size=4m") else { return };
+    let Some(small) = Mounted::new("size=4m") else {
+        return;
+    };
     let room = Room::new(&large(false));
     let target = small.0.path().join("target.data");
     fs::write(&target, BEFORE).expect("there is room for it");
-    for words in [&[][..], &["--to", "pipe"], &["--swap-endian"], &["--compress=1"]] {
+    for words in [
+        &[][..],
+        &["--to", "pipe"],
+        &["--swap-endian"],
+        &["--compress=1"],
+    ] {
         let mut command = perfconv();
-        command.arg("convert").args(words).arg("--force").arg(room.input()).arg("-o").arg(&target);
+        command
+            .arg("convert")
+            .args(words)
+            .arg("--force")
+            .arg(room.input())
+            .arg("-o")
+            .arg(&target);
         let said = command.output().expect("perfconv runs");
         let error = String::from_utf8_lossy(&said.stderr);
         if said.status.success() {
@@ -220,25 +294,51 @@ fn a_full_disk() {
             continue;
         }
         assert_eq!(said.status.code(), Some(2), "{words:?}: {error}");
-        assert!(error.contains("No space left on device"), "{words:?}: {error}");
+        assert!(
+            error.contains("No space left on device"),
+            "{words:?}: {error}"
+        );
         assert_eq!(fs::read(&target).expect("it is there"), BEFORE, "{words:?}");
-        assert_eq!(fs::read_dir(small.0.path()).expect("a folder").count(), 1, "{words:?}");
+        assert_eq!(
+            fs::read_dir(small.0.path()).expect("a folder").count(),
+            1,
+            "{words:?}"
+        );
     }
     assert!(room.is_input_whole());
 
     // The disk is also full for a report.
-    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-    let said = perfconv().arg("info").arg(room.input()).stdout(full).output().expect("perfconv runs");
-    assert_eq!(said.status.code(), Some(2), "{}", String::from_utf8_lossy(&said.stderr));
+    let full = File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("/dev/full");
+    let said = perfconv()
+        .arg("info")
+        .arg(room.input())
+        .stdout(full)
+        .output()
+        .expect("perfconv runs");
+    assert_eq!(
+        said.status.code(),
+        Some(2),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
 }
 
 #[test]
 fn an_output_on_another_file_system() {
-    let Some(other) = Mounted::new("size=64m") else { return };
+    let Some(other) = Mounted::new("size=64m") else {
+        return;
+    };
     let room = Room::new(&large(true));
     let target = other.0.path().join("target.data");
     let mut command = perfconv();
-    command.args(["pipe2file", "-q"]).arg(room.input()).arg("-o").arg(&target);
+    command
+        .args(["pipe2file", "-q"])
+        .arg(room.input())
+        .arg("-o")
+        .arg(&target);
     assert!(command.status().expect("perfconv runs").success());
     assert!(Whole::read_file(&target).is_ok());
     assert_eq!(fs::read_dir(other.0.path()).expect("a folder").count(), 1);
@@ -264,7 +364,12 @@ fn a_directory_that_cannot_be_written() {
     {
         skipped::note("root, to run as another user");
     } else {
-        nobody.arg(&program).args(["convert", "--force"]).arg(room.input()).arg("-o").arg(room.target());
+        nobody
+            .arg(&program)
+            .args(["convert", "--force"])
+            .arg(room.input())
+            .arg("-o")
+            .arg(room.target());
         let said = nobody.output().expect("setpriv runs");
         let error = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(2), "{error}");
@@ -276,22 +381,41 @@ fn a_directory_that_cannot_be_written() {
     fs::set_permissions(room.folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// The same file by its path, another path, a hard link and a symbolic link, with and without --force.
+/// The same file by its path, another path, a hard link and a symbolic link, with and without
+/// --force.
 #[test]
 fn an_output_that_is_the_input() {
-    let room = Room::new(&fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"));
+    let room = Room::new(
+        &fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"),
+    );
     let folder = room.folder.path();
     fs::hard_link(room.input(), folder.join("hard")).expect("a link");
     symlink("input.data", folder.join("soft")).expect("a link");
-    let inputs = [room.input(), folder.join("./input.data"), folder.join("hard"), folder.join("soft")];
+    let inputs = [
+        room.input(),
+        folder.join("./input.data"),
+        folder.join("hard"),
+        folder.join("soft"),
+    ];
     for input in &inputs {
         for output in &inputs {
             for force in [&[][..], &["--force"]] {
                 let mut command = perfconv();
-                command.args(["convert", "--swap-endian"]).args(force).arg(input).arg("-o").arg(output);
+                command
+                    .args(["convert", "--swap-endian"])
+                    .args(force)
+                    .arg(input)
+                    .arg("-o")
+                    .arg(output);
                 let said = command.output().expect("perfconv runs");
                 let error = String::from_utf8_lossy(&said.stderr);
-                assert_eq!(said.status.code(), Some(2), "{} to {}: {error}", input.display(), output.display());
+                assert_eq!(
+                    said.status.code(),
+                    Some(2),
+                    "{} to {}: {error}",
+                    input.display(),
+                    output.display()
+                );
                 assert!(error.contains("inputs are never changed"), "{error}");
                 assert!(room.is_input_whole());
             }
@@ -304,7 +428,9 @@ fn an_output_that_is_the_input() {
 
     // The input is standard input, which has no name.
     let mut command = perfconv();
-    command.args(["convert", "--swap-endian", "--force", "-", "-o"]).arg(room.input());
+    command
+        .args(["convert", "--swap-endian", "--force", "-", "-o"])
+        .arg(room.input());
     command.stdin(File::open(room.input()).expect("it is there"));
     let said = command.output().expect("perfconv runs");
     let error = String::from_utf8_lossy(&said.stderr);
@@ -319,18 +445,31 @@ fn an_output_in_the_input_or_around_it() {
     let folder = room.folder.path();
     let directory = folder.join("in.dir");
     fs::create_dir(&directory).expect("a folder");
-    for entry in fs::read_dir(recordings::fixture("7.2-x86_64-file-threads").path).expect("a fixture") {
+    for entry in
+        fs::read_dir(recordings::fixture("7.2-x86_64-file-threads").path).expect("a fixture")
+    {
         let from = entry.expect("a file").path();
-        fs::copy(&from, directory.join(from.file_name().expect("it has a name"))).expect("a copy");
+        fs::copy(
+            &from,
+            directory.join(from.file_name().expect("it has a name")),
+        )
+        .expect("a copy");
     }
     let names = |path: &Path| {
-        let mut all: Vec<_> =
-            fs::read_dir(path).expect("it is there").map(|e| e.expect("a file").file_name()).collect();
+        let mut all: Vec<_> = fs::read_dir(path)
+            .expect("it is there")
+            .map(|e| e.expect("a file").file_name())
+            .collect();
         all.sort();
         all
     };
     let before = names(&directory);
-    let bytes = || before.iter().map(|name| fs::read(directory.join(name)).expect("it is there")).collect::<Vec<_>>();
+    let bytes = || {
+        before
+            .iter()
+            .map(|name| fs::read(directory.join(name)).expect("it is there"))
+            .collect::<Vec<_>>()
+    };
     let contents = bytes();
     for words in [
         "--to file in.dir -o in.dir/data",
@@ -340,23 +479,47 @@ fn an_output_in_the_input_or_around_it() {
         "--to dir in.dir/data -o in.dir",
         "recover in.dir -o in.dir/data.1",
     ] {
-        let said = perfconv().args(words.split(' ')).arg("-f").current_dir(folder).output().expect("perfconv runs");
+        let said = perfconv()
+            .args(words.split(' '))
+            .arg("-f")
+            .current_dir(folder)
+            .output()
+            .expect("perfconv runs");
         let error = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(2), "{words}: {error}");
-        assert!(error.contains("inputs are never changed"), "{words}: {error}");
-        assert!(names(&directory) == before && bytes() == contents, "{words}");
+        assert!(
+            error.contains("inputs are never changed"),
+            "{words}: {error}"
+        );
+        assert!(
+            names(&directory) == before && bytes() == contents,
+            "{words}"
+        );
     }
 }
 
 /// A shell may have opened it for writing before.
 #[test]
 fn standard_output_that_is_the_input() {
-    let room = Room::new(&fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"));
-    let out = || File::options().append(true).open(room.input()).expect("it is there");
+    let room = Room::new(
+        &fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"),
+    );
+    let out = || {
+        File::options()
+            .append(true)
+            .open(room.input())
+            .expect("it is there")
+    };
     for input in [room.input(), PathBuf::from("-")] {
         let mut command = perfconv();
-        command.args(["convert", "--swap-endian", "-o", "-"]).arg(&input).stdout(out());
-        let said = command.stdin(File::open(room.input()).expect("it is there")).output().expect("perfconv runs");
+        command
+            .args(["convert", "--swap-endian", "-o", "-"])
+            .arg(&input)
+            .stdout(out());
+        let said = command
+            .stdin(File::open(room.input()).expect("it is there"))
+            .output()
+            .expect("perfconv runs");
         let error = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(2), "{error}");
         assert!(error.contains("standard output is the input"), "{error}");
@@ -367,15 +530,27 @@ fn standard_output_that_is_the_input() {
 /// A link remains, and its target is replaced.
 #[test]
 fn an_output_that_is_a_link() {
-    let room = Room::new(&fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"));
+    let room = Room::new(
+        &fs::read(recordings::fixture("6.1-x86_64-file-default").path).expect("a fixture"),
+    );
     let folder = room.folder.path();
     fs::write(folder.join("real"), b"before").expect("a file");
     symlink("real", folder.join("link")).expect("a link");
-    let run = |words: &[&str]| perfconv().args(words).current_dir(folder).output().expect("perfconv runs").status;
+    let run = |words: &[&str]| {
+        perfconv()
+            .args(words)
+            .current_dir(folder)
+            .output()
+            .expect("perfconv runs")
+            .status
+    };
     assert_eq!(run(&["input.data", "-o", "link"]).code(), Some(2));
     assert_eq!(run(&["input.data", "-o", "link", "-f"]).code(), Some(0));
     assert!(folder.join("link").is_symlink());
-    assert_eq!(fs::read(folder.join("real")).expect("a file"), fs::read(room.input()).expect("a file"));
+    assert_eq!(
+        fs::read(folder.join("real")).expect("a file"),
+        fs::read(room.input()).expect("a file")
+    );
 }
 
 /// A file that exceeds the size limit of the process is an error like a full disk.
@@ -383,7 +558,9 @@ fn an_output_that_is_a_link() {
 fn a_file_that_may_not_grow() {
     let room = Room::new(&large(true));
     let mut shell = Command::new("bash");
-    shell.args(["-c", "ulimit -f 8; \"$0\" input.data -f -o target.data"]).arg(perfconv().get_program());
+    shell
+        .args(["-c", "ulimit -f 8; \"$0\" input.data -f -o target.data"])
+        .arg(perfconv().get_program());
     let said = shell.current_dir(&room.folder).output().expect("bash runs");
     let error = String::from_utf8_lossy(&said.stderr);
     assert_eq!(said.status.code(), Some(2), "{error}");
@@ -396,10 +573,19 @@ fn a_file_that_may_not_grow() {
 #[test]
 fn a_reader_that_goes_away() {
     let room = Room::new(&large(true));
-    for words in [&["dump"][..], &["dump", "--json"], &["convert", "-o", "-"], &["convert", "--to", "file", "-o", "-"]]
-    {
+    for words in [
+        &["dump"][..],
+        &["dump", "--json"],
+        &["convert", "-o", "-"],
+        &["convert", "--to", "file", "-o", "-"],
+    ] {
         let mut command = perfconv();
-        command.args(words).arg(room.input()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(words)
+            .arg(room.input())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("perfconv runs");
         let mut first = [0; 100];
         let mut out = child.stdout.take().expect("it is piped");
@@ -407,9 +593,17 @@ fn a_reader_that_goes_away() {
         drop(out);
         let status = end(&mut child, "a reader that goes away");
         let mut error = String::new();
-        child.stderr.take().expect("it is piped").read_to_string(&mut error).expect("it is text");
+        child
+            .stderr
+            .take()
+            .expect("it is piped")
+            .read_to_string(&mut error)
+            .expect("it is text");
         assert!(status.success(), "{words:?}: {status}: {error}");
-        assert!(!error.contains("error") && !error.contains("panicked"), "{words:?}: {error}");
+        assert!(
+            !error.contains("error") && !error.contains("panicked"),
+            "{words:?}: {error}"
+        );
     }
     assert_eq!(room.others(), [""; 0]);
     assert!(room.is_input_whole());
@@ -418,7 +612,8 @@ fn a_reader_that_goes_away() {
 /// There is no target while the input stalls. When the rest arrives, the run succeeds.
 #[test]
 fn an_input_that_stalls() {
-    let recording = fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture");
+    let recording =
+        fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture");
     for part in [0, 10, recording.len() / 2] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let target = folder.path().join("target.data");

@@ -124,7 +124,9 @@ completions tcsh
 ";
 
 fn fill(folder: &Path) {
-    let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).expect("a file can be written");
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(folder.join(name), bytes).expect("a file can be written")
+    };
     let link = |name: &str, fixture: &str| {
         symlink(recordings::fixture(fixture).path, folder.join(name)).expect("a link can be made");
     };
@@ -135,24 +137,38 @@ fn fill(folder: &Path) {
     let file = read("6.1-x86_64-file-default");
     write("good.data", &file);
     write("empty.data", b"");
-    write("text.data", b"swapper     0 [000]  10.467: cpu-clock: ffffffff81a\n");
+    write(
+        "text.data",
+        b"swapper     0 [000]  10.467: cpu-clock: ffffffff81a\n",
+    );
     write("json.data", b"{\"linux-perf-json-version\": 1}\n");
     write("program.data", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-    write("packed.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x0b\x70\x0d\x72\xf3");
+    write(
+        "packed.gz",
+        b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x0b\x70\x0d\x72\xf3",
+    );
     let mut tar = vec![0; 512];
     tar[..11].copy_from_slice(b"good.data\0\0");
     tar[257..262].copy_from_slice(b"ustar");
     let gzip = |bytes: &[u8]| {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gzip.write_all(bytes).and_then(|()| gzip.finish()).expect("gzip")
+        gzip.write_all(bytes)
+            .and_then(|()| gzip.finish())
+            .expect("gzip")
     };
     write("archive.tar", &tar);
     write("archive.tgz", &gzip(&tar));
-    write("profile.pb.gz", &gzip(&[0x0a, 4, 0x08, 1, 0x10, 2, 0x0a, 4, 0x08, 3]));
+    write(
+        "profile.pb.gz",
+        &gzip(&[0x0a, 4, 0x08, 1, 0x10, 2, 0x0a, 4, 0x08, 3]),
+    );
     write("trace.dat", b"\x17\x08\x44tracing6\0\0\x08");
     write("simple.data", b"SIMPLEPERF\x01\0");
     write("firefox.json", b"{\"meta\":{\"interval\":1}}");
-    write("packed two.xz", b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01");
+    write(
+        "packed two.xz",
+        b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01",
+    );
     write("big.bin", &[0x55; 70_000]);
     write("cut.data", &file[..9000]);
     write("short-header.data", &file[..60]);
@@ -160,17 +176,43 @@ fn fill(folder: &Path) {
     write("short-pipe.data", &read("6.1-x86_64-pipe-default")[..10]);
 
     let event = &file::basic(false).events[0];
-    let start = || Pipe::new(false, Magic::V2).event(event).terminator(TERMINATOR);
+    let start = || {
+        Pipe::new(false, Magic::V2)
+            .event(event)
+            .terminator(TERMINATOR)
+    };
     let buf = || Buf::new(false);
-    write("nothing.data", &Pipe::new(false, Magic::V2).record(kind::COMM, 0, buf().u64(0).u64(0)).bytes);
-    write("damaged.data", &start().record(kind::MMAP2, 0, buf().u64(1)).bytes);
+    write(
+        "nothing.data",
+        &Pipe::new(false, Magic::V2)
+            .record(kind::COMM, 0, buf().u64(0).u64(0))
+            .bytes,
+    );
+    write(
+        "damaged.data",
+        &start().record(kind::MMAP2, 0, buf().u64(1)).bytes,
+    );
     write("unknown.data", &start().record(4711, 0, buf().u64(1)).bytes);
-    write("late.data", &Pipe::new(false, Magic::V2).record(kind::COMM, 0, buf().u64(0).u64(0)).event(event).bytes);
-    write("not-zstd.data", &start().record(kind::COMPRESSED, 0, buf().bytes(&[0x55; 104])).bytes);
+    write(
+        "late.data",
+        &Pipe::new(false, Magic::V2)
+            .record(kind::COMM, 0, buf().u64(0).u64(0))
+            .event(event)
+            .bytes,
+    );
+    write(
+        "not-zstd.data",
+        &start()
+            .record(kind::COMPRESSED, 0, buf().bytes(&[0x55; 104]))
+            .bytes,
+    );
     let comm = [3_u32.to_le_bytes(), [0, 0, 0, 0x40]].concat();
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 19).expect("zstd");
     for _ in 0..1 << 14 {
-        encoder.write_all(&comm).and_then(|()| encoder.write_all(&[0; 0x3ff8])).expect("zstd");
+        encoder
+            .write_all(&comm)
+            .and_then(|()| encoder.write_all(&[0; 0x3ff8]))
+            .expect("zstd");
     }
     let bomb = encoder.finish().expect("zstd");
     for line in [
@@ -183,8 +225,18 @@ fn fill(folder: &Path) {
     write("start.data", &start().bytes);
     // Neither content size nor checksum; a window of 1 GiB, one empty last block.
     let window = [0x28, 0xb5, 0x2f, 0xfd, 0, 20 << 3, 1, 0, 0];
-    write("window.data", &start().record(kind::COMPRESSED, 0, buf().bytes(&window).pad(8)).bytes);
-    write("bomb.data", &start().record(kind::COMPRESSED, 0, buf().bytes(&bomb).pad(8)).bytes);
+    write(
+        "window.data",
+        &start()
+            .record(kind::COMPRESSED, 0, buf().bytes(&window).pad(8))
+            .bytes,
+    );
+    write(
+        "bomb.data",
+        &start()
+            .record(kind::COMPRESSED, 0, buf().bytes(&bomb).pad(8))
+            .bytes,
+    );
 }
 
 /// Runs `perfconv line` in a shell in `folder`.
@@ -197,20 +249,36 @@ fn every_error_says_what_where_and_what_next() {
     let folder = tempfile::tempdir().expect("a folder");
     fill(folder.path());
     let before = fs::read_dir(&folder).expect("the folder").count();
-    let mut text = String::from("What perfconv says when it fails, on standard error, and its exit status.\n");
+    let mut text =
+        String::from("What perfconv says when it fails, on standard error, and its exit status.\n");
     for line in CASES.lines() {
         if line.starts_with('#') {
             writeln!(text, "\n{line}").expect("writing to a string");
             continue;
         }
         let output = run(folder.path(), line);
-        let status = output.status.and_then(|status| status.code()).expect("no signal");
+        let status = output
+            .status
+            .and_then(|status| status.code())
+            .expect("no signal");
         assert!(matches!(status, 1 | 2), "perfconv {line}: {status}");
         assert_eq!(output.stdout, "", "perfconv {line}");
-        writeln!(text, "\n$ perfconv {line}\n{}exit status {status}", output.stderr).expect("writing to a string");
-        assert_eq!(fs::read_dir(&folder).expect("the folder").count(), before, "perfconv {line} left something behind");
+        writeln!(
+            text,
+            "\n$ perfconv {line}\n{}exit status {status}",
+            output.stderr
+        )
+        .expect("writing to a string");
+        assert_eq!(
+            fs::read_dir(&folder).expect("the folder").count(),
+            before,
+            "perfconv {line} left something behind"
+        );
     }
-    snapshot::check(&recordings::root().join("tests/snapshots/errors.txt"), &text);
+    snapshot::check(
+        &recordings::root().join("tests/snapshots/errors.txt"),
+        &text,
+    );
 }
 
 /// The commands after `try:` have the promised effect.
@@ -230,10 +298,15 @@ fn what_is_to_be_tried_works() {
     ] {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         let good = fs::read(folder.path().join("good.data")).expect("a file");
-        let packed = gzip.write_all(&good).and_then(|()| gzip.finish()).expect("gzip");
+        let packed = gzip
+            .write_all(&good)
+            .and_then(|()| gzip.finish())
+            .expect("gzip");
         fs::write(folder.path().join("packed again.gz"), packed).expect("a file can be written");
         let said = run(folder.path(), line).stderr;
-        let next = said.lines().find_map(|line| line.strip_prefix("perfconv: try: "));
+        let next = said
+            .lines()
+            .find_map(|line| line.strip_prefix("perfconv: try: "));
         let next = next.unwrap_or_else(|| panic!("perfconv {line} has no way out: {said}"));
         let output = run(folder.path(), &format!("--version; {next}"));
         assert!(output.success(), "{next}: {}", output.stderr);
@@ -255,7 +328,11 @@ fn the_recording_of_another_user() {
     let root = fs::File::open(&path).is_ok();
     let said = run(
         folder.path(),
-        if root { "--version; setpriv --reuid=65534 perfconv info secret.data" } else { "info secret.data" },
+        if root {
+            "--version; setpriv --reuid=65534 perfconv info secret.data"
+        } else {
+            "info secret.data"
+        },
     );
     if !said.stderr.contains("secret.data") {
         skipped::note("root, to run as another user");

@@ -11,14 +11,18 @@ use perfdata_tests::{recordings, snapshot};
 /// The text before a command of an example.
 const PROMPT: &str = "$ perfconv ";
 
-/// Returns the output of an example's command. Its files are relative to the root of the repository.
+/// Returns the output of an example's command. Its files are relative to the root of the
+/// repository.
 fn output(command: &str) -> String {
     let root = recordings::root();
-    let words = command.split(' ').map(|word| match word.starts_with("fixtures/") {
-        true => root.join(word).display().to_string(),
-        false => word.to_owned(),
-    });
-    let cli = Cli::try_parse_from(["perfconv".to_owned()].into_iter().chain(words)).expect("an example can be run");
+    let words = command
+        .split(' ')
+        .map(|word| match word.starts_with("fixtures/") {
+            true => root.join(word).display().to_string(),
+            false => word.to_owned(),
+        });
+    let cli = Cli::try_parse_from(["perfconv".to_owned()].into_iter().chain(words))
+        .expect("an example can be run");
     let mut out = Vec::new();
     cmd::run(cli, &mut out).expect("an example is right");
     snapshot::without_file_times(&String::from_utf8(out).expect("reports are UTF-8"))

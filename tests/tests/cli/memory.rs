@@ -24,7 +24,10 @@ use perfdata_tests::{
 const LIMIT: u64 = 32 << 10;
 
 fn length() -> u64 {
-    let megabytes = env::var("PERFCONV_TEST_STREAM_MB").ok().and_then(|text| text.parse().ok()).unwrap_or(64);
+    let megabytes = env::var("PERFCONV_TEST_STREAM_MB")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(64);
     megabytes << 20
 }
 
@@ -42,10 +45,17 @@ struct Repeated {
 impl Repeated {
     fn of(name: &str) -> Self {
         let bytes = fs::read(recordings::fixture(name).path).expect("a fixture");
-        let Whole { mut stream, records_end, .. } = Whole::read(bytes.clone()).expect("a recording");
+        let Whole {
+            mut stream,
+            records_end,
+            ..
+        } = Whole::read(bytes.clone()).expect("a recording");
         let head = bytes[..bytes.len() - stream.len()].to_vec();
         stream.truncate(records_end);
-        Repeated { head, records: stream }
+        Repeated {
+            head,
+            records: stream,
+        }
     }
 }
 
@@ -63,7 +73,9 @@ impl Stream for Compressed {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let basic = synth::file::basic(false);
         let mut pipe = Pipe::new(false, Magic::V2).event(&basic.events[0]);
-        pipe = pipe.feature(21, &[0; 16]).feature(27, &feature_system::compressed(Buf::new(false)).bytes);
+        pipe = pipe
+            .feature(21, &[0; 16])
+            .feature(27, &feature_system::compressed(Buf::new(false)).bytes);
         out.write_all(&pipe.terminator(32).bytes)?;
         let mut records = synth::file::basic_records(false, &basic.events[0]);
         records.retain(|case| case.kind < 64);
@@ -81,9 +93,15 @@ fn memory_does_not_grow_with_the_stream() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (input, target) = (folder.path().join("input"), folder.path().join("output"));
     let plain = Repeated::of("7.2-x86_64-pipe-default");
-    for (name, stream) in [("plain", &plain as &(dyn Stream + Sync)), ("compressed", &Compressed)] {
+    for (name, stream) in [
+        ("plain", &plain as &(dyn Stream + Sync)),
+        ("compressed", &Compressed),
+    ] {
         let mut file = BufWriter::new(File::create(&input).expect("a temporary file"));
-        stream.write(&mut file).and_then(|()| file.flush()).expect("a temporary file");
+        stream
+            .write(&mut file)
+            .and_then(|()| file.flush())
+            .expect("a temporary file");
         drop(file);
 
         let from_file = peak(pipe2file(&input, &target));
@@ -96,7 +114,10 @@ fn memory_does_not_grow_with_the_stream() {
         let from_stream = thread::scope(|scope| {
             scope.spawn(move || {
                 let mut out = BufWriter::with_capacity(1 << 16, write);
-                stream.write(&mut out).and_then(|()| out.flush()).expect("perfconv reads to the end");
+                stream
+                    .write(&mut out)
+                    .and_then(|()| out.flush())
+                    .expect("perfconv reads to the end");
             });
             peak(command)
         });
@@ -115,15 +136,20 @@ fn far_away(path: &Path) {
     let mut head = whole[..data].to_vec();
     head[40..48].copy_from_slice(&(data as u64 + FAR).to_le_bytes());
     let mut rest = whole[data..].to_vec();
-    let entries =
-        (rest.len() - size).min(16 * head[72..104].iter().map(|byte| byte.count_ones() as usize).sum::<usize>());
+    let entries = (rest.len() - size).min(
+        16 * head[72..104]
+            .iter()
+            .map(|byte| byte.count_ones() as usize)
+            .sum::<usize>(),
+    );
     for entry in (size..size + entries).step_by(16) {
         let offset = u64::from_le_bytes(rest[entry..entry + 8].try_into().expect("eight bytes"));
         rest[entry..entry + 8].copy_from_slice(&(offset + FAR).to_le_bytes());
     }
     let mut file = File::create(path).expect("a temporary file");
     file.write_all(&head).expect("room");
-    file.seek(SeekFrom::Start(data as u64 + FAR)).expect("a file");
+    file.seek(SeekFrom::Start(data as u64 + FAR))
+        .expect("a file");
     file.write_all(&rest).expect("room");
 }
 
@@ -145,14 +171,26 @@ fn memory_does_not_grow_with_gaps() {
         (&["recover"], &out),
     ] {
         let mut command = perfconv();
-        command.args(args).arg(&input).args(more).stdout(Stdio::null()).stdin(Stdio::null());
+        command
+            .args(args)
+            .arg(&input)
+            .args(more)
+            .stdout(Stdio::null())
+            .stdin(Stdio::null());
         let (status, peak, time) = peak(command);
         eprintln!("{args:?}: {peak} kB, {time:.1?}");
         assert!(status.success(), "{args:?}: {status}");
-        assert!(peak > 0 && peak < COMPRESSING_LIMIT, "{args:?}: {peak} kB, not less than {COMPRESSING_LIMIT}");
+        assert!(
+            peak > 0 && peak < COMPRESSING_LIMIT,
+            "{args:?}: {peak} kB, not less than {COMPRESSING_LIMIT}"
+        );
         if let Ok(meta) = fs::metadata(&target) {
             // The output also contains the hole.
-            assert!(meta.blocks() * 512 < 64 << 20, "{args:?}: {} kB on the disk", meta.blocks() / 2);
+            assert!(
+                meta.blocks() * 512 < 64 << 20,
+                "{args:?}: {} kB on the disk",
+                meta.blocks() / 2
+            );
             assert_eq!(meta.len() > FAR, !args.contains(&"file2pipe"), "{args:?}");
             fs::remove_file(&target).expect("it is there");
         }
@@ -167,27 +205,57 @@ fn memory_does_not_grow_with_the_level() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (input, target) = (folder.path().join("input"), folder.path().join("output"));
     let mut file = BufWriter::new(File::create(&input).expect("a temporary file"));
-    Repeated::of("7.2-x86_64-pipe-default").write(&mut file).and_then(|()| file.flush()).expect("a temporary file");
+    Repeated::of("7.2-x86_64-pipe-default")
+        .write(&mut file)
+        .and_then(|()| file.flush())
+        .expect("a temporary file");
     for level in [1, 3, 9, 13, 16, 19, 22] {
         let mut command = perfconv();
-        command.args(["convert", "-q", "-f", &format!("--compress={level}")]).arg(&input).arg("-o").arg(&target);
+        command
+            .args(["convert", "-q", "-f", &format!("--compress={level}")])
+            .arg(&input)
+            .arg("-o")
+            .arg(&target);
         let (status, peak, time) = peak(command);
         eprintln!("level {level}: {peak} kB, {time:.1?}");
         assert!(status.success(), "level {level}: {status}");
-        assert!(peak > 0 && peak < COMPRESSING_LIMIT, "level {level}: {peak} kB, not less than {COMPRESSING_LIMIT}");
+        assert!(
+            peak > 0 && peak < COMPRESSING_LIMIT,
+            "level {level}: {peak} kB, not less than {COMPRESSING_LIMIT}"
+        );
     }
 }
 
 fn pipe2file(input: &Path, target: &Path) -> Command {
     let mut command = perfconv();
-    command.args(["pipe2file", "-q", "-f"]).arg(input).arg("-o").arg(target).stdin(Stdio::null());
+    command
+        .args(["pipe2file", "-q", "-f"])
+        .arg(input)
+        .arg("-o")
+        .arg(target)
+        .stdin(Stdio::null());
     command
 }
 
-fn report(name: &str, from: &str, input: &Path, target: &Path, (status, peak, time): (ExitStatus, u64, Duration)) {
+fn report(
+    name: &str,
+    from: &str,
+    input: &Path,
+    target: &Path,
+    (status, peak, time): (ExitStatus, u64, Duration),
+) {
     assert!(status.success(), "{name} stream from {from}: {status}");
     let size = |path: &Path| fs::metadata(path).expect("it is there").len();
-    eprintln!("{name}, {} MB from {from}: {peak} kB, {time:.1?}", size(target) >> 20);
-    assert!(size(target) > length() / 2 && size(target) <= size(input) + 4096, "{name} stream from {from}");
-    assert!(peak > 0 && peak < LIMIT, "{name} stream from {from}: {peak} kB of memory, not less than {LIMIT}");
+    eprintln!(
+        "{name}, {} MB from {from}: {peak} kB, {time:.1?}",
+        size(target) >> 20
+    );
+    assert!(
+        size(target) > length() / 2 && size(target) <= size(input) + 4096,
+        "{name} stream from {from}"
+    );
+    assert!(
+        peak > 0 && peak < LIMIT,
+        "{name} stream from {from}: {peak} kB of memory, not less than {LIMIT}"
+    );
 }

@@ -1,5 +1,5 @@
-//! Outputs: an existing file remains unless it may be overwritten, even if it appears during the run; outputs are on
-//! the disk at the end of the command; standard descriptors may be closed.
+//! Outputs: an existing file remains unless it may be overwritten, even if it appears during the
+//! run; outputs are on the disk at the end of the command; standard descriptors may be closed.
 
 use std::{
     fs,
@@ -31,33 +31,52 @@ fn command(words: &str, folder: &Path) -> Command {
 }
 
 fn run(words: &str, folder: &Path) -> Output {
-    command(words, folder).stdin(Stdio::null()).output().expect("perfconv runs")
+    command(words, folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("perfconv runs")
 }
 
-/// Returns the command on a system without unnamed files: the command finds these through `/proc`. Returns `None` if
-/// `/proc` cannot be hidden here.
+/// Returns the command on a system without unnamed files: the command finds these through `/proc`.
+/// Returns `None` if `/proc` cannot be hidden here.
 fn without_unnamed(words: &str, folder: &Path) -> Option<Command> {
     let hidden = "mount -t tmpfs none /proc";
     let mut command = Command::new("unshare");
-    let status = command.args(["--mount", "sh", "-c", hidden]).stderr(Stdio::null()).status();
+    let status = command
+        .args(["--mount", "sh", "-c", hidden])
+        .stderr(Stdio::null())
+        .status();
     if !status.is_ok_and(|status| status.success()) {
         skipped::note("the right to mount, for what is done where there is no /proc");
         return None;
     }
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &format!("{hidden} && exec \"$0\" {words}")]);
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        &format!("{hidden} && exec \"$0\" {words}"),
+    ]);
     command.arg(perfconv().get_program()).current_dir(folder);
     Some(command)
 }
 
 /// Returns both ways to create a file.
 fn both(words: &str, folder: &Path) -> Vec<Command> {
-    [Some(command(words, folder)), without_unnamed(words, folder)].into_iter().flatten().collect()
+    [Some(command(words, folder)), without_unnamed(words, folder)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[test]
 fn a_target_that_appears_in_the_meantime_stays() {
-    for words in ["pipe2file - -o out", "recover - -o out", "file2pipe - -o out", "info - --html out"] {
+    for words in [
+        "pipe2file - -o out",
+        "recover - -o out",
+        "file2pipe - -o out",
+        "info - --html out",
+    ] {
         let folder = folder();
         let out = folder.path().join("out");
         let whole = Stalled::new(command(words, folder.path()), &pipe()).finish();
@@ -69,7 +88,11 @@ fn a_target_that_appears_in_the_meantime_stays() {
             fs::write(&out, "precious").expect("a temporary file");
             let done = run.finish();
             assert_eq!(done.status.code(), Some(2), "{words}: {}", said(&done));
-            assert!(said(&done).contains("out was created by another process"), "{words}: {}", said(&done));
+            assert!(
+                said(&done).contains("out was created by another process"),
+                "{words}: {}",
+                said(&done)
+            );
             assert_eq!(fs::read(&out).expect("it stays"), b"precious", "{words}");
             assert_eq!(names(folder.path()), ["out"], "{words}");
             fs::remove_file(&out).expect("it is ours");
@@ -81,7 +104,11 @@ fn a_target_that_appears_in_the_meantime_stays() {
             assert!(done.status.success(), "{words}: {}", said(&done));
             assert!(fs::read(&out).expect("an output") == expected, "{words}");
             assert_eq!(names(folder.path()), ["out"], "{words}");
-            assert_eq!(fs::metadata(&out).expect("an output").permissions().mode() & 0o777, 0o600, "{words}");
+            assert_eq!(
+                fs::metadata(&out).expect("an output").permissions().mode() & 0o777,
+                0o600,
+                "{words}"
+            );
             fs::remove_file(&out).expect("it is ours");
         }
     }
@@ -94,17 +121,31 @@ fn a_directory_that_appears_in_the_meantime_stays() {
         let out = folder.path().join("out");
         for command in both(&format!("--to dir - -o out{force}"), folder.path()) {
             let run = Stalled::new(command, &pipe());
-            fs::create_dir(&out).and_then(|()| fs::write(out.join("mine"), "precious")).expect("a temporary folder");
+            fs::create_dir(&out)
+                .and_then(|()| fs::write(out.join("mine"), "precious"))
+                .expect("a temporary folder");
             let done = run.finish();
             assert_eq!(done.status.code(), Some(2), "{}", said(&done));
             assert_eq!(fs::read(out.join("mine")).expect("it stays"), b"precious");
-            assert_eq!((names(folder.path()), names(&out)), (vec!["out".into()], vec!["mine".into()]));
+            assert_eq!(
+                (names(folder.path()), names(&out)),
+                (vec!["out".into()], vec!["mine".into()])
+            );
             fs::remove_dir_all(&out).expect("it is ours");
-            // Replacing an empty directory would lose nothing, but it is not replaced without --force either.
-            let run = Stalled::new(self::command(&format!("--to dir - -o out{force}"), folder.path()), &pipe());
+            // Replacing an empty directory would lose nothing, but it is not replaced without
+            // --force either.
+            let run = Stalled::new(
+                self::command(&format!("--to dir - -o out{force}"), folder.path()),
+                &pipe(),
+            );
             fs::create_dir(&out).expect("a temporary folder");
             let done = run.finish();
-            assert_eq!(done.status.code(), Some(if force.is_empty() { 2 } else { 0 }), "{}", said(&done));
+            assert_eq!(
+                done.status.code(),
+                Some(if force.is_empty() { 2 } else { 0 }),
+                "{}",
+                said(&done)
+            );
             fs::remove_dir_all(&out).expect("it is ours");
         }
     }
@@ -135,7 +176,11 @@ fn aux_data_and_sideband_appear_together() {
             } else {
                 assert_eq!(names(folder.path()), ["out", "side"], "{words}");
                 assert_eq!(names(&out), ["index.json"], "{words}");
-                assert_eq!(fs::read(out.join("index.json")).expect("it stays"), b"old", "{words}");
+                assert_eq!(
+                    fs::read(out.join("index.json")).expect("it stays"),
+                    b"old",
+                    "{words}"
+                );
                 fs::remove_dir_all(&out).expect("it is ours");
             }
             fs::remove_dir(&side).expect("it is ours");
@@ -153,7 +198,12 @@ fn foreign_files_in_a_directory_block() {
     let out = folder.path().join("out");
     for name in ["mine", "kcore_dir/mine"] {
         for command in both("--to dir - -f -o out", folder.path()) {
-            assert!(Stalled::new(self::command("--to dir - -o out", folder.path()), &pipe()).finish().status.success());
+            assert!(
+                Stalled::new(self::command("--to dir - -o out", folder.path()), &pipe())
+                    .finish()
+                    .status
+                    .success()
+            );
             fs::create_dir(out.join("kcore_dir")).expect("a temporary folder");
             fs::write(out.join("kcore_dir/kcore"), "kernel").expect("a temporary file");
             let data = fs::read(out.join("data")).expect("an output");
@@ -162,15 +212,30 @@ fn foreign_files_in_a_directory_block() {
             fs::write(out.join(name), "precious").expect("a temporary file");
             let done = run.finish();
             assert_eq!(done.status.code(), Some(2), "{name}: {}", said(&done));
-            assert!(said(&done).contains("was not written by a conversion"), "{name}: {}", said(&done));
-            assert_eq!(fs::read(out.join(name)).expect("it stays"), b"precious", "{name}");
+            assert!(
+                said(&done).contains("was not written by a conversion"),
+                "{name}: {}",
+                said(&done)
+            );
+            assert_eq!(
+                fs::read(out.join(name)).expect("it stays"),
+                b"precious",
+                "{name}"
+            );
             assert!(fs::read(out.join("data")).expect("it stays") == data);
             assert_eq!(names(folder.path()), ["out"], "{name}");
 
             fs::remove_file(out.join(name)).expect("it is ours");
-            let done = Stalled::new(self::command("--to dir - -f -o out", folder.path()), &pipe()).finish();
+            let done = Stalled::new(
+                self::command("--to dir - -f -o out", folder.path()),
+                &pipe(),
+            )
+            .finish();
             assert!(done.status.success(), "{name}: {}", said(&done));
-            assert_eq!((names(folder.path()), names(&out)), (vec!["out".into()], vec!["data".into()]));
+            assert_eq!(
+                (names(folder.path()), names(&out)),
+                (vec!["out".into()], vec!["data".into()])
+            );
             fs::remove_dir_all(&out).expect("it is ours");
         }
     }
@@ -178,16 +243,35 @@ fn foreign_files_in_a_directory_block() {
 
 #[test]
 fn one_of_twelve_runs_gets_the_name() {
-    for words in ["pipe2file - -o out", "--to dir - -o out", "recover - -o out"] {
+    for words in [
+        "pipe2file - -o out",
+        "--to dir - -o out",
+        "recover - -o out",
+    ] {
         let folder = folder();
-        let runs: Vec<_> = (0..12).map(|_| Stalled::new(command(words, folder.path()), &pipe())).collect();
-        let threads = runs.into_iter().map(|run| std::thread::spawn(|| run.finish()));
+        let runs: Vec<_> = (0..12)
+            .map(|_| Stalled::new(command(words, folder.path()), &pipe()))
+            .collect();
+        let threads = runs
+            .into_iter()
+            .map(|run| std::thread::spawn(|| run.finish()));
         // All of them are started before the first is joined.
         let threads: Vec<_> = threads.collect();
-        let done: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect();
+        let done: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("it does not panic"))
+            .collect();
         let codes: Vec<_> = done.iter().map(|done| done.status.code()).collect();
-        assert_eq!(codes.iter().filter(|&&code| code == Some(0)).count(), 1, "{words}: {codes:?}");
-        assert_eq!(codes.iter().filter(|&&code| code == Some(2)).count(), 11, "{words}: {codes:?}");
+        assert_eq!(
+            codes.iter().filter(|&&code| code == Some(0)).count(),
+            1,
+            "{words}: {codes:?}"
+        );
+        assert_eq!(
+            codes.iter().filter(|&&code| code == Some(2)).count(),
+            11,
+            "{words}: {codes:?}"
+        );
         assert_eq!(names(folder.path()), ["out"], "{words}");
     }
 }
@@ -197,13 +281,20 @@ fn a_dangling_link_is_followed() {
     let folder = folder();
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
     fs::create_dir(folder.path().join("deep")).expect("a temporary folder");
-    for (link, to) in [("first", "deep/second"), ("deep/second", "third"), ("lost", "nowhere/out"), ("loop", "loop")] {
+    for (link, to) in [
+        ("first", "deep/second"),
+        ("deep/second", "third"),
+        ("lost", "nowhere/out"),
+        ("loop", "loop"),
+    ] {
         symlink(to, folder.path().join(link)).expect("a link");
     }
     let done = run("pipe2file in -o first", folder.path());
     assert!(done.status.success(), "{}", said(&done));
     assert!(Whole::read_file(&folder.path().join("deep/third")).is_ok());
-    assert!(folder.path().join("first").is_symlink() && folder.path().join("deep/second").is_symlink());
+    assert!(
+        folder.path().join("first").is_symlink() && folder.path().join("deep/second").is_symlink()
+    );
     for (link, why) in [
         ("first", "first exists"),
         ("lost", "lost is a symbolic link into a missing folder"),
@@ -213,7 +304,10 @@ fn a_dangling_link_is_followed() {
         assert_eq!(done.status.code(), Some(2), "{link}: {}", said(&done));
         assert!(said(&done).contains(why), "{link}: {}", said(&done));
     }
-    assert_eq!(names(folder.path()), ["deep", "first", "in", "loop", "lost"]);
+    assert_eq!(
+        names(folder.path()),
+        ["deep", "first", "in", "loop", "lost"]
+    );
     assert_eq!(names(&folder.path().join("deep")), ["second", "third"]);
 }
 
@@ -229,28 +323,50 @@ fn no_link_leads_into_the_input() {
     assert_eq!(names(&folder.path().join("in.dir")), ["data"]);
 }
 
-/// The calls that store a file durably precede its renaming and the end, and are made only on request.
+/// The calls that store a file durably precede its renaming and the end, and are made only on
+/// request.
 #[test]
 fn outputs_are_on_the_disk() {
     let folder = folder();
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    // Returns the steps of a run; nothing without strace. File systems differ in how a file gets its name: by a link or
-    // by renaming.
+    // Returns the steps of a run; nothing without strace. File systems differ in how a file gets
+    // its name: by a link or by renaming.
     let steps_to = |words: &str, stdout: Stdio| {
         let mut strace = Command::new("strace");
-        strace.args(["-f", "-o", "calls", "-e", "trace=fsync,fdatasync,link,linkat,rename,renameat,renameat2"]);
-        strace.arg(perfconv().get_program()).args(words.split(' ')).current_dir(&folder).stdin(Stdio::null());
+        strace.args([
+            "-f",
+            "-o",
+            "calls",
+            "-e",
+            "trace=fsync,fdatasync,link,linkat,rename,renameat,renameat2",
+        ]);
+        strace
+            .arg(perfconv().get_program())
+            .args(words.split(' '))
+            .current_dir(&folder)
+            .stdin(Stdio::null());
         let mut child = strace.stdout(stdout).stderr(Stdio::piped()).spawn().ok()?;
         // If standard output is a pipe, nothing reads it; the data fits into the pipe.
         let behind = child.stdout.take();
         let done = child.wait_with_output().expect("strace ends");
         drop(behind);
         let text = fs::read_to_string(folder.path().join("calls")).unwrap_or_default();
-        let steps = text.lines().filter(|line| !line.contains(" = -1 ")).filter_map(|line| {
-            let call = line.split_once(' ')?.1.trim_start().split_once('(')?.0;
-            Some(if call.ends_with("sync") { "disk" } else { "name" })
-        });
-        Some((done.status.success(), steps.collect::<Vec<_>>(), format!("{words}: {}{text}", said(&done))))
+        let steps = text
+            .lines()
+            .filter(|line| !line.contains(" = -1 "))
+            .filter_map(|line| {
+                let call = line.split_once(' ')?.1.trim_start().split_once('(')?.0;
+                Some(if call.ends_with("sync") {
+                    "disk"
+                } else {
+                    "name"
+                })
+            });
+        Some((
+            done.status.success(),
+            steps.collect::<Vec<_>>(),
+            format!("{words}: {}{text}", said(&done)),
+        ))
     };
     let Some((true, ..)) = steps_to("convert in -o first", Stdio::null()) else {
         skipped::note("strace");
@@ -258,13 +374,28 @@ fn outputs_are_on_the_disk() {
     };
     let check = |words: &str, stdout: Stdio, expected: &[&str]| {
         let (succeeds, steps, text) = steps_to(words, stdout).expect("strace runs");
-        assert!(succeeds && steps == expected, "{steps:?} instead of {expected:?}: {text}");
+        assert!(
+            succeeds && steps == expected,
+            "{steps:?} instead of {expected:?}: {text}"
+        );
     };
-    check("pipe2file in -o out", Stdio::null(), &["disk", "name", "disk"]);
+    check(
+        "pipe2file in -o out",
+        Stdio::null(),
+        &["disk", "name", "disk"],
+    );
     check("pipe2file in -o out2 --no-sync", Stdio::null(), &["name"]);
     // The file, the new directory, and its parent.
-    check("--to dir in -o dir", Stdio::null(), &["name", "disk", "disk", "name", "disk"]);
-    check("--to dir in -o dir2 --no-sync", Stdio::null(), &["name", "name"]);
+    check(
+        "--to dir in -o dir",
+        Stdio::null(),
+        &["name", "disk", "disk", "name", "disk"],
+    );
+    check(
+        "--to dir in -o dir2 --no-sync",
+        Stdio::null(),
+        &["name", "name"],
+    );
     // A file as standard output is synced, too; a pipe cannot be synced.
     for words in ["convert in -o -", "pipe2file in -o -"] {
         let file = || fs::File::create(folder.path().join("redirected")).expect("a temporary file");
@@ -280,7 +411,10 @@ fn descriptors_that_are_not_there() {
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
     let shell = |commands: &str| {
         let mut shell = Command::new("bash");
-        shell.args(["-c", commands]).arg(perfconv().get_program()).current_dir(&folder);
+        shell
+            .args(["-c", commands])
+            .arg(perfconv().get_program())
+            .current_dir(&folder);
         shell.output().expect("bash runs")
     };
     for commands in [
@@ -298,7 +432,11 @@ fn descriptors_that_are_not_there() {
     ] {
         let done = shell(commands);
         assert_eq!(done.status.code(), Some(2), "{commands}: {}", said(&done));
-        assert!(said(&done).contains("standard output: "), "{commands}: {}", said(&done));
+        assert!(
+            said(&done).contains("standard output: "),
+            "{commands}: {}",
+            said(&done)
+        );
     }
     let done = shell("\"$0\" pipe2file - -o out <&-");
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
@@ -308,12 +446,19 @@ fn descriptors_that_are_not_there() {
     for closed in ["2>&-", ">&-", "<&-", "<&- >&- 2>&-"] {
         let done = shell(&format!("\"$0\" in -o out {closed}"));
         assert_eq!(done.status.code(), Some(0), "{closed}: {}", said(&done));
-        assert!(fs::read(folder.path().join("out")).expect("an output") == pipe(), "{closed}");
+        assert!(
+            fs::read(folder.path().join("out")).expect("an output") == pipe(),
+            "{closed}"
+        );
         fs::remove_file(folder.path().join("out")).expect("an output");
     }
     // Existing descriptors are not treated as closed.
     for there in [">/dev/null", "<>/dev/null >&0"] {
-        assert_eq!(shell(&format!("\"$0\" in -o - {there}")).status.code(), Some(0), "{there}");
+        assert_eq!(
+            shell(&format!("\"$0\" in -o - {there}")).status.code(),
+            Some(0),
+            "{there}"
+        );
     }
     let help = shell("\"$0\" --help").stdout;
     assert!(help.starts_with(b"Read, write and convert") && help.ends_with(b"\n"));
@@ -324,7 +469,10 @@ fn descriptors_that_are_not_there() {
 fn a_full_disk_is_named() {
     let small = folder();
     let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(small.path()).stderr(Stdio::null());
+    mount
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(small.path())
+        .stderr(Stdio::null());
     if !mount.status().is_ok_and(|status| status.success()) {
         skipped::note("the right to mount, for a small file system");
         return;
@@ -339,13 +487,25 @@ fn a_full_disk_is_named() {
     let at = small.path().display().to_string();
     let mut faults = Vec::new();
     for (words, name) in [
-        (format!("pipe2file long -o {at}/out"), format!("{at}/out: No space left on device")),
-        (format!("convert long -o {at}/out"), format!("{at}/out: No space left on device")),
-        (format!("--to dir long -o {at}/dir"), format!("{at}/dir/data: No space left on device")),
+        (
+            format!("pipe2file long -o {at}/out"),
+            format!("{at}/out: No space left on device"),
+        ),
+        (
+            format!("convert long -o {at}/out"),
+            format!("{at}/out: No space left on device"),
+        ),
+        (
+            format!("--to dir long -o {at}/dir"),
+            format!("{at}/dir/data: No space left on device"),
+        ),
     ] {
         let done = run(&words, folder.path());
         let said = said(&done);
-        if done.status.code() != Some(2) || !said.contains(&name) || !said.contains(&format!("was in {at}")) {
+        if done.status.code() != Some(2)
+            || !said.contains(&name)
+            || !said.contains(&format!("was in {at}"))
+        {
             faults.push(format!("{words}: {}: {said}", done.status));
         }
         if said.contains(".perfconv-") || !names(small.path()).is_empty() {
@@ -355,9 +515,19 @@ fn a_full_disk_is_named() {
     // Temporary files are in a separate folder.
     let mut spooled = command("--to pipe - -o -", folder.path());
     let file = folder.path().join("file");
-    assert!(run("pipe2file long -o file", folder.path()).status.success());
-    let mut cat = Command::new("cat").arg(&file).stdout(Stdio::piped()).spawn().expect("cat runs");
-    spooled.env("TMPDIR", small.path()).stdin(cat.stdout.take().expect("a pipe"));
+    assert!(
+        run("pipe2file long -o file", folder.path())
+            .status
+            .success()
+    );
+    let mut cat = Command::new("cat")
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cat runs");
+    spooled
+        .env("TMPDIR", small.path())
+        .stdin(cat.stdout.take().expect("a pipe"));
     let done = spooled.output().expect("perfconv runs");
     // The command holds its end of the pipe open.
     drop(spooled);
@@ -365,7 +535,10 @@ fn a_full_disk_is_named() {
     let _ = Command::new("umount").arg(small.path()).status();
     let said = said(&done);
     assert_eq!(done.status.code(), Some(2), "{said}");
-    assert!(said.contains(&format!("temporary file in {at}: No space left on device")), "{said}");
+    assert!(
+        said.contains(&format!("temporary file in {at}: No space left on device")),
+        "{said}"
+    );
     assert!(said.contains("TMPDIR"), "{said}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

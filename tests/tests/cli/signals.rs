@@ -1,5 +1,5 @@
-//! Signals: the first Ctrl-C lets a stream end normally, the second ends the command. In all cases, no temporary file
-//! remains.
+//! Signals: the first Ctrl-C lets a stream end normally, the second ends the command. In all cases,
+//! no temporary file remains.
 
 use std::{
     collections::BTreeMap,
@@ -63,7 +63,10 @@ fn contents(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         true => fs::read(path),
         false => fs::read(path.join(name)),
     };
-    files.into_iter().map(|name| (name.clone(), read(&name).expect("an output"))).collect()
+    files
+        .into_iter()
+        .map(|name| (name.clone(), read(&name).expect("an output")))
+        .collect()
 }
 
 #[test]
@@ -74,7 +77,13 @@ fn the_first_signal_lets_a_stream_come_to_its_end() {
     for (words, stream) in commands() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let out = folder.path().join("out");
-        let remove = || if out.is_dir() { fs::remove_dir_all(&out) } else { fs::remove_file(&out) };
+        let remove = || {
+            if out.is_dir() {
+                fs::remove_dir_all(&out)
+            } else {
+                fs::remove_file(&out)
+            }
+        };
         let done = Stalled::new(command(words, folder.path()), &stream).finish();
         assert!(done.status.success(), "{words}: {}", said(&done));
         let expected = contents(&out);
@@ -84,8 +93,16 @@ fn the_first_signal_lets_a_stream_come_to_its_end() {
             run.send(signal);
             assert!(run.waits(), "{words}: SIG{signal} ends it");
             let done = run.finish();
-            assert!(done.status.success(), "{words}: {}: {}", done.status, said(&done));
-            assert!(contents(&out) == expected, "{words}: another output after SIG{signal}");
+            assert!(
+                done.status.success(),
+                "{words}: {}: {}",
+                done.status,
+                said(&done)
+            );
+            assert!(
+                contents(&out) == expected,
+                "{words}: another output after SIG{signal}"
+            );
             assert_eq!(names(folder.path()), ["out"], "{words}");
             remove().expect("an output");
         }
@@ -105,7 +122,11 @@ fn reports_on_a_stream_are_complete() {
         run.send("INT");
         assert!(run.waits(), "{words}");
         let done = run.finish();
-        assert!(done.status.success() && done.stdout == whole.stdout, "{words}: {}", said(&done));
+        assert!(
+            done.status.success() && done.stdout == whole.stdout,
+            "{words}: {}",
+            said(&done)
+        );
     }
 }
 
@@ -129,12 +150,20 @@ fn the_second_signal_ends_the_command() {
             run.send(signal);
             thread::sleep(APART);
             run.send(signal);
-            assert_eq!(run.end(&words).signal(), Some(number), "{words}: SIG{signal}");
+            assert_eq!(
+                run.end(&words).signal(),
+                Some(number),
+                "{words}: SIG{signal}"
+            );
             if is_directory {
                 assert_eq!(names(folder.path()), [""; 0], "{words}: SIG{signal}");
             } else {
                 assert_eq!(names(folder.path()), ["out"], "{words}: SIG{signal}");
-                assert_eq!(fs::read(folder.path().join("out")).expect("it is there"), b"before", "{words}");
+                assert_eq!(
+                    fs::read(folder.path().join("out")).expect("it is there"),
+                    b"before",
+                    "{words}"
+                );
             }
         }
     }
@@ -145,10 +174,17 @@ fn the_second_signal_ends_the_command() {
 fn a_stream_may_end_in_a_record_after_a_signal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let stream = pipe();
-    let run = Stalled::new(command("pipe2file - -o out", folder.path()), &stream[..stream.len() - 3]);
+    let run = Stalled::new(
+        command("pipe2file - -o out", folder.path()),
+        &stream[..stream.len() - 3],
+    );
     run.send("INT");
     let done = run.finish();
-    assert!(done.status.success() && said(&done).contains("warning"), "{}", said(&done));
+    assert!(
+        done.status.success() && said(&done).contains("warning"),
+        "{}",
+        said(&done)
+    );
     assert!(folder.path().join("out").exists());
 }
 
@@ -162,11 +198,18 @@ fn a_signal_that_comes_twice_at_once_is_one() {
             "(head -c 5000 in; sleep 1; tail -c +5001 in) | timeout -s {signal} 0.4 \"$0\" pipe2file - -f -o out"
         );
         let mut shell = Command::new("bash");
-        shell.args(["-c", &script]).arg(perfconv().get_program()).current_dir(&folder);
+        shell
+            .args(["-c", &script])
+            .arg(perfconv().get_program())
+            .current_dir(&folder);
         let done = shell.output().expect("bash runs");
         // The exit status of `timeout` if it had to send the signal.
         assert_eq!(done.status.code(), Some(124), "{}", said(&done));
-        assert!(said(&done).contains(" records, "), "SIG{signal}: {}", said(&done));
+        assert!(
+            said(&done).contains(" records, "),
+            "SIG{signal}: {}",
+            said(&done)
+        );
         fs::remove_file(folder.path().join("out")).expect("an output");
     }
 }
@@ -176,7 +219,10 @@ fn a_signal_that_comes_twice_at_once_is_one() {
 fn what_is_ignored_stays_ignored() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut shell = Command::new("bash");
-    shell.args(["-c", "trap '' INT TERM HUP QUIT USR1; exec \"$0\" pipe2file - -o out"]);
+    shell.args([
+        "-c",
+        "trap '' INT TERM HUP QUIT USR1; exec \"$0\" pipe2file - -o out",
+    ]);
     shell.arg(perfconv().get_program()).current_dir(&folder);
     let mut run = Stalled::new(shell, &pipe());
     for signal in ["INT", "TERM", "HUP", "QUIT", "USR1"] {
@@ -186,33 +232,54 @@ fn what_is_ignored_stays_ignored() {
         }
     }
     let done = run.finish();
-    assert!(done.status.success() && folder.path().join("out").exists(), "{}", said(&done));
+    assert!(
+        done.status.success() && folder.path().join("out").exists(),
+        "{}",
+        said(&done)
+    );
 }
 
-/// Signals that are not sent on purpose also leave no temporary files, both for a file as output, and for a directory,
-/// which has a name from the start.
+/// Signals that are not sent on purpose also leave no temporary files, both for a file as output,
+/// and for a directory, which has a name from the start.
 #[test]
 fn other_signals_leave_nothing() {
     if !signals_arrive() {
         return;
     }
-    let rest = ["QUIT", "ABRT", "ALRM", "VTALRM", "PROF", "USR1", "USR2", "XCPU", "IO", "PWR", "STKFLT", "SYS", "TRAP"];
+    let rest = [
+        "QUIT", "ABRT", "ALRM", "VTALRM", "PROF", "USR1", "USR2", "XCPU", "IO", "PWR", "STKFLT",
+        "SYS", "TRAP",
+    ];
     let numbers = [3, 6, 14, 26, 27, 10, 12, 24, 29, 30, 16, 31, 5];
     let real_time = [34, 50, 64].map(|number| (number.to_string(), number));
-    let all = rest.into_iter().map(str::to_owned).zip(numbers).chain(real_time);
+    let all = rest
+        .into_iter()
+        .map(str::to_owned)
+        .zip(numbers)
+        .chain(real_time);
     for (signal, number) in all {
         for words in ["pipe2file - -f -o out", "--to dir - -f -o new"] {
             let folder = tempfile::tempdir().expect("a temporary folder");
             fs::write(folder.path().join("out"), "before").expect("a temporary file");
             let mut shell = Command::new("bash");
-            shell.args(["-c", &format!("ulimit -c 0; exec \"$0\" {words}")]).arg(perfconv().get_program());
+            shell
+                .args(["-c", &format!("ulimit -c 0; exec \"$0\" {words}")])
+                .arg(perfconv().get_program());
             shell.current_dir(&folder);
             let run = Stalled::new(shell, &pipe());
             run.send(&signal);
             let status = run.end(words);
-            assert_eq!(status.signal(), Some(number), "{words}: SIG{signal}: {status}");
+            assert_eq!(
+                status.signal(),
+                Some(number),
+                "{words}: SIG{signal}: {status}"
+            );
             assert_eq!(names(folder.path()), ["out"], "{words}: SIG{signal}");
-            assert_eq!(fs::read(folder.path().join("out")).expect("it is there"), b"before", "{words}");
+            assert_eq!(
+                fs::read(folder.path().join("out")).expect("it is there"),
+                b"before",
+                "{words}"
+            );
         }
     }
     // These signals indicate errors of the output, and do not end the command.
@@ -251,10 +318,25 @@ struct Terminal {
 impl Terminal {
     fn new(commands: &str, folder: &Path) -> Option<Self> {
         let mut script = Command::new("script");
-        script.args(["--quiet", "--flush", "--return", "--command", commands, "/dev/null"]).current_dir(folder);
+        script
+            .args([
+                "--quiet",
+                "--flush",
+                "--return",
+                "--command",
+                commands,
+                "/dev/null",
+            ])
+            .current_dir(folder);
         // The commands are for bash, independent of the user's shell.
-        script.env("SHELL", "/bin/bash").env("TERM", "xterm").env("PERFCONV", perfconv().get_program());
-        script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        script
+            .env("SHELL", "/bin/bash")
+            .env("TERM", "xterm")
+            .env("PERFCONV", perfconv().get_program());
+        script
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let Ok(mut script) = script.spawn() else {
             skipped::note("script, which makes a terminal");
             return None;
@@ -264,14 +346,22 @@ impl Terminal {
     }
 
     fn control_c(&mut self) {
-        self.keys.write_all(b"\x03").and_then(|()| self.keys.flush()).expect("the terminal is there");
+        self.keys
+            .write_all(b"\x03")
+            .and_then(|()| self.keys.flush())
+            .expect("the terminal is there");
     }
 
     /// Returns the contents of the terminal at the end.
     fn text(mut self) -> String {
         end(&mut self.script, "on a terminal");
         let mut bytes = Vec::new();
-        self.script.stdout.take().expect("a pipe").read_to_end(&mut bytes).expect("a terminal");
+        self.script
+            .stdout
+            .take()
+            .expect("a pipe")
+            .read_to_end(&mut bytes)
+            .expect("a terminal");
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
@@ -285,8 +375,8 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Returns whether perfconv runs in `folder`, has a handler for `signal`, and has read at least `read` bytes, including
-/// its libraries.
+/// Returns whether perfconv runs in `folder`, has a handler for `signal`, and has read at least
+/// `read` bytes, including its libraries.
 fn is_ready(folder: &Path, signal: i32, read: u64) -> bool {
     let folder = folder.canonicalize().expect("it is there");
     let has_handler = |process: &Path| -> Option<bool> {
@@ -297,19 +387,27 @@ fn is_ready(folder: &Path, signal: i32, read: u64) -> bool {
         }
         let number = |file: &str, field: &str, radix: u32| {
             let text = fs::read_to_string(process.join(file)).ok()?;
-            let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+            let value = text
+                .lines()
+                .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
             u64::from_str_radix(value.trim(), radix).ok()
         };
         let caught = number("status", "SigCgt", 16)? | number("status", "SigBlk", 16)?;
         Some(caught >> (signal - 1) & 1 == 1 && number("io", "rchar", 10)? >= read)
     };
-    let processes = fs::read_dir("/proc").expect("processes are there").flatten();
-    processes.into_iter().any(|process| has_handler(&process.path()) == Some(true))
+    let processes = fs::read_dir("/proc")
+        .expect("processes are there")
+        .flatten();
+    processes
+        .into_iter()
+        .any(|process| has_handler(&process.path()) == Some(true))
 }
 
 /// Waits until perfconv reads a stream whose producer has written the first part.
 fn wait_for_stream(written: &Path, folder: &Path, signal: i32) {
-    wait_until("a stream", || written.exists() && is_ready(folder, signal, 0));
+    wait_until("a stream", || {
+        written.exists() && is_ready(folder, signal, 0)
+    });
     // The handlers are installed, and perfconv only has to open its input.
     thread::sleep(Duration::from_millis(500));
 }
@@ -325,15 +423,19 @@ fn control_c_on_a_terminal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
     // The producer delays its end, so that the message appears while the stream continues.
-    let producer =
-        "(trap 'sleep 1; tail -c +5001 in; exit' INT; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
+    let producer = "(trap 'sleep 1; tail -c +5001 in; exit' INT; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -o out; echo status $?");
-    let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
+    let Some(mut terminal) = Terminal::new(&commands, folder.path()) else {
+        return;
+    };
     let ready = folder.path().join("ready");
     wait_for_stream(&ready, folder.path(), 2);
     terminal.control_c();
     let text = terminal.text();
-    assert!(text.contains(FINISHING) && text.contains(" records, "), "{text}");
+    assert!(
+        text.contains(FINISHING) && text.contains(" records, "),
+        "{text}"
+    );
     assert!(text.contains("status 0"), "{text}");
     fs::remove_file(&ready).expect("it is there");
 
@@ -344,12 +446,16 @@ fn control_c_on_a_terminal() {
     terminal.control_c();
     let text = terminal.text();
     let [message, report] = [FINISHING, "command line:"].map(|part| text.find(part));
-    assert!(message.is_some() && message < report && text.contains("status 0"), "{text}");
+    assert!(
+        message.is_some() && message < report && text.contains("status 0"),
+        "{text}"
+    );
     fs::remove_file(&ready).expect("it is there");
 
     // The progress bar displayed by then is removed, and so is the partial output.
     let producer = "(trap '' INT; head -c 5000 in; touch ready; exec sleep 10)";
-    let commands = format!("trap : INT; {producer} | \"$PERFCONV\" pipe2file - -o other; echo status $?");
+    let commands =
+        format!("trap : INT; {producer} | \"$PERFCONV\" pipe2file - -o other; echo status $?");
     let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
     wait_for_stream(&ready, folder.path(), 2);
     thread::sleep(Duration::from_millis(2000));
@@ -357,8 +463,13 @@ fn control_c_on_a_terminal() {
     thread::sleep(APART);
     terminal.control_c();
     let text = terminal.text();
-    assert!(text.contains(FINISHING) && text.contains("status 130"), "{text:?}");
-    let bar = text.rfind("B/s").unwrap_or_else(|| panic!("no bar: {text:?}"));
+    assert!(
+        text.contains(FINISHING) && text.contains("status 130"),
+        "{text:?}"
+    );
+    let bar = text
+        .rfind("B/s")
+        .unwrap_or_else(|| panic!("no bar: {text:?}"));
     let cleared = text.rfind("\u{1b}[2K").expect("a line is cleared");
     assert!(cleared > bar, "a bar is left: {text:?}");
     assert_eq!(names(folder.path()), ["in", "out", "ready"]);
@@ -372,21 +483,31 @@ fn a_terminal_that_is_closed() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    let producer =
-        "(trap 'sleep 0.5; tail -c +5001 in; exit' HUP; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
+    let producer = "(trap 'sleep 0.5; tail -c +5001 in; exit' HUP; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -v -o out");
-    let Some(mut terminal) = Terminal::new(&commands, folder.path()) else { return };
+    let Some(mut terminal) = Terminal::new(&commands, folder.path()) else {
+        return;
+    };
     let ready = folder.path().join("ready");
     wait_for_stream(&ready, folder.path(), 1);
     terminal.script.kill().expect("it runs");
     let _ = terminal.script.wait();
     let start = Instant::now();
     while !folder.path().join("out").exists() {
-        assert!(start.elapsed() < Duration::from_secs(20), "no output: {:?}", names(folder.path()));
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "no output: {:?}",
+            names(folder.path())
+        );
         thread::sleep(Duration::from_millis(20));
     }
     assert!(
-        perf::run(perfconv_verify(&folder.path().join("out")), Duration::from_secs(60)).expect("it runs").success()
+        perf::run(
+            perfconv_verify(&folder.path().join("out")),
+            Duration::from_secs(60)
+        )
+        .expect("it runs")
+        .success()
     );
 }
 
@@ -408,8 +529,23 @@ fn control_c_ends_a_live_recording() {
     };
     let program = perf.command().get_program().to_owned();
     let mut allowed = Command::new(&program);
-    allowed.args(["record", "-q", "-a", "-e", "cpu-clock", "-o", "-", "--", "true"]);
-    if !allowed.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+    allowed.args([
+        "record",
+        "-q",
+        "-a",
+        "-e",
+        "cpu-clock",
+        "-o",
+        "-",
+        "--",
+        "true",
+    ]);
+    if !allowed
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         skipped::note("a perf that may record all CPUs");
         return;
     }
@@ -421,18 +557,32 @@ fn control_c_ends_a_live_recording() {
             program.display(),
             file.display()
         );
-        let Some(mut terminal) = Terminal::new(&format!("bash -c '{commands}'"), folder.path()) else { return };
+        let Some(mut terminal) = Terminal::new(&format!("bash -c '{commands}'"), folder.path())
+        else {
+            return;
+        };
         // perf has written the synthesized records, so it waits for Ctrl-C.
         wait_until("a recording", || is_ready(folder.path(), 2, 64 << 10));
         thread::sleep(Duration::from_millis(200 + 40 * number));
         terminal.control_c();
         let text = terminal.text();
-        assert!(text.contains(FINISHING) && text.contains(" records, "), "run {number}: {text}");
+        assert!(
+            text.contains(FINISHING) && text.contains(" records, "),
+            "run {number}: {text}"
+        );
         let report = perf.ask(Question::Script, &file).expect("perf runs");
-        assert!(report.success() && report.stdout.contains("cpu-clock"), "run {number}: {}", report.stderr);
+        assert!(
+            report.success() && report.stdout.contains("cpu-clock"),
+            "run {number}: {}",
+            report.stderr
+        );
         let mut command = perf.command();
         command.args(["report", "--stdio", "-i"]).arg(&file);
         let report = perf::run(command, Duration::from_secs(120)).expect("perf runs");
-        assert!(report.success() && report.stdout.contains("# Samples: "), "run {number}: {}", report.stderr);
+        assert!(
+            report.success() && report.stdout.contains("# Samples: "),
+            "run {number}: {}",
+            report.stderr
+        );
     }
 }

@@ -32,8 +32,13 @@ impl Stalled {
     /// Does the same with the first `len` bytes.
     pub fn behind(mut command: Command, stream: &[u8], len: usize) -> Self {
         let (read, write) = io::pipe().expect("a pipe");
-        command.stdin(read).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        command
+            .stdin(read)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         // The command holds its end of the pipe open.
         drop(command);
         let mut input = File::from(OwnedFd::from(write));
@@ -43,13 +48,23 @@ impl Stalled {
             assert!(start.elapsed() < TIMEOUT, "perfconv does not read");
             thread::sleep(Duration::from_millis(1));
         }
-        Stalled { child, input: Some(input), rest: stream[len..].to_vec() }
+        Stalled {
+            child,
+            input: Some(input),
+            rest: stream[len..].to_vec(),
+        }
     }
 
     /// Sends the command a signal, by name or number.
     pub fn send(&self, signal: &str) {
-        let sent = Command::new("kill").arg(format!("-{signal}")).arg(self.child.id().to_string()).status();
-        assert!(sent.is_ok_and(|status| status.success()), "kill -{signal} fails");
+        let sent = Command::new("kill")
+            .arg(format!("-{signal}"))
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(
+            sent.is_ok_and(|status| status.success()),
+            "kill -{signal} fails"
+        );
     }
 
     /// Returns whether the command still waits after a short time.
@@ -73,13 +88,17 @@ impl Stalled {
     }
 }
 
-/// Returns whether a child receives signals. The children of a process that ignores signals, as with `nohup` and a
-/// shell's `&`, ignore them, too.
+/// Returns whether a child receives signals. The children of a process that ignores signals, as
+/// with `nohup` and a shell's `&`, ignore them, too.
 pub fn signals_arrive() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    let ignored = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     // HUP, INT, QUIT and TERM by their numbers. Rust ignores PIPE, but not in its children.
-    let is_ignored = [1, 2, 3, 15].iter().any(|signal| ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1));
+    let is_ignored = [1, 2, 3, 15]
+        .iter()
+        .any(|signal| ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1));
     if is_ignored {
         skipped::note("signals: these tests were started by what ignores them, such as nohup");
     }
@@ -104,7 +123,13 @@ pub fn end(child: &mut Child, what: &str) -> ExitStatus {
 /// Returns the names in a folder, sorted.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("the folder is there");
-    let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
+    let names = entries.map(|entry| {
+        entry
+            .expect("it can be read")
+            .file_name()
+            .to_string_lossy()
+            .into_owned()
+    });
     let mut names: Vec<String> = names.collect();
     names.sort();
     names

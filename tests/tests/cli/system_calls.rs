@@ -1,9 +1,9 @@
 //! Runs in which a system call fails: each call of a run in turn, injected by strace.
 //!
-//! A run is first traced without failures. It is then repeated, and for each kind of call for files the first, the
-//! second … fails, in several ways. Either the output is correct and the status is 0; or the status is 2 (1 if a part
-//! of the recording could not be read as such), there is a message, the target is unchanged, and no temporary file
-//! remains.
+//! A run is first traced without failures. It is then repeated, and for each kind of call for files
+//! the first, the second … fails, in several ways. Either the output is correct and the status is
+//! 0; or the status is 2 (1 if a part of the recording could not be read as such), there is a
+//! message, the target is unchanged, and no temporary file remains.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -58,11 +58,26 @@ fn errors(call: &str) -> &'static [&'static str] {
         "read" | "pread64" | "getdents64" => &["EIO", "EINTR"],
         "write" | "pwrite64" => &["ENOSPC", "EIO", "EINTR"],
         "fallocate" | "ftruncate" => &["ENOSPC", "EIO", "EOPNOTSUPP", "ENOSYS"],
-        "openat" | "open" => &["EMFILE", "EIO", "EINTR", "EACCES", "ENOSPC", "EOPNOTSUPP", "ENOENT"],
+        "openat" | "open" => &[
+            "EMFILE",
+            "EIO",
+            "EINTR",
+            "EACCES",
+            "ENOSPC",
+            "EOPNOTSUPP",
+            "ENOENT",
+        ],
         "fcntl" | "dup" | "dup3" => &["EMFILE"],
-        "linkat" | "renameat2" | "rename" | "mkdir" | "mkdirat" => {
-            &["ENOSPC", "EIO", "EEXIST", "EPERM", "ENOSYS", "EOPNOTSUPP", "EINVAL", "EINTR"]
-        }
+        "linkat" | "renameat2" | "rename" | "mkdir" | "mkdirat" => &[
+            "ENOSPC",
+            "EIO",
+            "EEXIST",
+            "EPERM",
+            "ENOSYS",
+            "EOPNOTSUPP",
+            "EINVAL",
+            "EINTR",
+        ],
         "fsync" | "fdatasync" => &["EIO", "ENOSPC", "EINVAL", "EINTR"],
         "copy_file_range" | "sendfile" => &["EIO", "ENOSPC", "EXDEV", "ENOSYS", "EOPNOTSUPP"],
         "statx" | "newfstatat" | "fstat" => &["EIO", "ENOSYS", "ENOMEM", "EACCES"],
@@ -105,12 +120,17 @@ struct Scene {
 
 impl Scene {
     fn new(words: &'static str) -> Self {
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
+        let folder = tempfile::tempdir_in("/dev/shm")
+            .or_else(|_| tempfile::tempdir())
+            .expect("a temporary folder");
         let path = |name: &str| folder.path().join(name);
         let fixture = |name: &str| fs::read(recordings::fixture(name).path).expect("a fixture");
         fs::write(path("raw"), [2, 0, 0, 0, b'x', 0]).expect("a temporary file");
         let file = fixture("6.1-x86_64-file-default");
-        let input = words.split(' ').find(|word| word.starts_with("in.")).expect("the words have an input");
+        let input = words
+            .split(' ')
+            .find(|word| word.starts_with("in."))
+            .expect("the words have an input");
         let put = |bytes: &[u8]| fs::write(path(input), bytes).expect("a temporary file");
         match input {
             "in.pipe" => put(&fixture("7.2-x86_64-pipe-default")),
@@ -128,7 +148,8 @@ impl Scene {
         }
         if let Ok(file) = File::open(path(input)) {
             // A report contains the time of the recording.
-            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000)).expect("it is ours");
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000))
+                .expect("it is ours");
         }
         Scene { folder, words }.reset()
     }
@@ -159,7 +180,11 @@ impl Scene {
         for name in names(self.folder.path()) {
             let path = self.path(&name);
             if ["out", "side", "calls"].contains(&name.as_str()) || name.starts_with(".perfconv") {
-                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+                let _ = if path.is_dir() {
+                    fs::remove_dir_all(path)
+                } else {
+                    fs::remove_file(path)
+                };
             }
         }
     }
@@ -167,7 +192,10 @@ impl Scene {
     /// Runs the command under strace with `options`.
     fn run(&self, options: &[&str]) -> Output {
         let mut strace = Command::new("strace");
-        strace.args(["-f", "--seccomp-bpf", "-q", "-o", "calls"]).args(options).arg(perfconv().get_program());
+        strace
+            .args(["-f", "--seccomp-bpf", "-q", "-o", "calls"])
+            .args(options)
+            .arg(perfconv().get_program());
         strace
             .args(self.words.split(' '))
             .current_dir(&self.folder)
@@ -187,7 +215,10 @@ impl Scene {
             if path.is_dir() {
                 all.insert(format!("{name}/"), Vec::new());
                 for part in names(&path) {
-                    all.insert(format!("{name}/{part}"), fs::read(path.join(&part)).unwrap_or_default());
+                    all.insert(
+                        format!("{name}/{part}"),
+                        fs::read(path.join(&part)).unwrap_or_default(),
+                    );
                 }
             } else {
                 all.insert(name, fs::read(path).expect("a file"));
@@ -197,14 +228,18 @@ impl Scene {
     }
 }
 
-/// Returns for each call the number of calls by the loader, before the program itself started, and the maximum number
-/// of calls by one thread.
+/// Returns for each call the number of calls by the loader, before the program itself started, and
+/// the maximum number of calls by one thread.
 fn calls(trace: &str) -> BTreeMap<String, (usize, usize)> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut before = BTreeMap::new();
     for line in trace.lines() {
-        let Some((thread, rest)) = line.split_once(' ') else { continue };
-        let Some((name, _)) = rest.trim().split_once('(') else { continue };
+        let Some((thread, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let Some((name, _)) = rest.trim().split_once('(') else {
+            continue;
+        };
         if rest.trim().starts_with('<') {
             continue;
         }
@@ -233,7 +268,8 @@ struct Failure {
     when: String,
 }
 
-/// Returns all failures of a run; by default one for each call and each of its errors, at varying positions.
+/// Returns all failures of a run; by default one for each call and each of its errors, at varying
+/// positions.
 fn failures(words: &str, calls: &BTreeMap<String, (usize, usize)>) -> Vec<Failure> {
     let mut all = Vec::new();
     let mut turn = words.len();
@@ -244,16 +280,27 @@ fn failures(words: &str, calls: &BTreeMap<String, (usize, usize)>) -> Vec<Failur
                 continue;
             }
             turn += 1;
-            let failure = |at: usize, more: &str| Failure { call: call.clone(), error, when: format!("{at}{more}") };
+            let failure = |at: usize, more: &str| Failure {
+                call: call.clone(),
+                error,
+                when: format!("{at}{more}"),
+            };
             // A repeatedly interrupted call would be repeated forever.
             let ways: &[&str] = if error == "EINTR" { &[""] } else { &["", "+"] };
             if is_thorough() {
-                let some = places.iter().take(MOST).chain(places.iter().skip(MOST).step_by(17));
+                let some = places
+                    .iter()
+                    .take(MOST)
+                    .chain(places.iter().skip(MOST).step_by(17));
                 all.extend(
-                    some.flat_map(|&at| ways.iter().map(move |more| (at, more))).map(|(at, more)| failure(at, more)),
+                    some.flat_map(|&at| ways.iter().map(move |more| (at, more)))
+                        .map(|(at, more)| failure(at, more)),
                 );
             } else if turn.is_multiple_of(4) {
-                all.push(failure(places[turn * 7 % places.len()], ways[turn % ways.len()]));
+                all.push(failure(
+                    places[turn * 7 % places.len()],
+                    ways[turn % ways.len()],
+                ));
             }
         }
     }
@@ -261,12 +308,25 @@ fn failures(words: &str, calls: &BTreeMap<String, (usize, usize)>) -> Vec<Failur
 }
 
 /// Returns the fault of a run, if any.
-fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whole: &Run) -> Option<String> {
+fn fault(
+    scene: &Scene,
+    failure: &Failure,
+    old: &BTreeMap<String, Vec<u8>>,
+    whole: &Run,
+) -> Option<String> {
     let Failure { call, error, when } = failure;
-    let done = scene.run(&["-e", &format!("trace={call}"), "-e", &format!("inject={call}:error={error}:when={when}")]);
+    let done = scene.run(&[
+        "-e",
+        &format!("trace={call}"),
+        "-e",
+        &format!("inject={call}:error={error}:when={when}"),
+    ]);
     let found = scene.outputs();
     let trace = fs::read_to_string(scene.path("calls")).unwrap_or_default();
-    let injected: Vec<&str> = trace.lines().filter(|line| line.contains("(INJECTED)")).collect();
+    let injected: Vec<&str> = trace
+        .lines()
+        .filter(|line| line.contains("(INJECTED)"))
+        .collect();
     if injected.is_empty() {
         // The number of calls is different in this run.
         return None;
@@ -276,7 +336,10 @@ fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whol
         return None;
     }
     let Some(code) = done.status.and_then(|status| status.code()) else {
-        return Some(format!("ended by a signal, or not at all: {:?} {}", done.status, done.stderr));
+        return Some(format!(
+            "ended by a signal, or not at all: {:?} {}",
+            done.status, done.stderr
+        ));
     };
     let said: String = done.stderr.chars().take(200).collect();
     let temporary = found.keys().find(|name| name.starts_with('.'));
@@ -296,15 +359,24 @@ fn fault(scene: &Scene, failure: &Failure, old: &BTreeMap<String, Vec<u8>>, whol
         0 if temporary.is_some() => None,
         // An input without offsets is read as a stream, and has no time of its last change.
         0 if call == "lseek" && scene.words.starts_with("info") => None,
-        0 => Some(format!("status 0, but another output: {:?} {}", found.keys(), said)),
+        0 => Some(format!(
+            "status 0, but another output: {:?} {}",
+            found.keys(),
+            said
+        )),
         1 | 2 => {
             if !said.contains("perfconv: ") && !is_stderr {
                 return Some(format!("status {code} without a message: {}", said));
             }
             let is_complete = LATE.contains(&call.as_str()) && found == whole.outputs;
             let is_left = temporary.is_some();
-            (found != *old && !is_complete && !is_left)
-                .then(|| format!("status {code}, but the target is another one: {:?} {}", found.keys(), said))
+            (found != *old && !is_complete && !is_left).then(|| {
+                format!(
+                    "status {code}, but the target is another one: {:?} {}",
+                    found.keys(),
+                    said
+                )
+            })
         }
         _ => Some(format!("status {code}: {}", said)),
     }
@@ -318,7 +390,11 @@ struct Run {
 
 #[test]
 fn any_system_call_may_fail() {
-    if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
+    if !Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         skipped::note("strace, and the right to trace");
         return;
     }
@@ -335,8 +411,18 @@ fn any_system_call_may_fail() {
         assert!(done.success(), "{words}: {}", done.stderr);
         let calls = calls(&fs::read_to_string(scene.path("calls")).expect("what strace saw"));
         kinds.extend(calls.keys().cloned());
-        runs.extend(failures(words, &calls).into_iter().map(|failure| (at, failure)));
-        wholes.push((old, Run { outputs: scene.outputs(), stdout: done.stdout }));
+        runs.extend(
+            failures(words, &calls)
+                .into_iter()
+                .map(|failure| (at, failure)),
+        );
+        wholes.push((
+            old,
+            Run {
+                outputs: scene.outputs(),
+                stdout: done.stdout,
+            },
+        ));
     }
     assert!(kinds.len() > 15, "{kinds:?}");
     let faults = AtomicUsize::new(0);
@@ -349,7 +435,10 @@ fn any_system_call_may_fail() {
             faults.fetch_add(1, Ordering::Relaxed);
         }
     });
-    eprintln!("{} runs, of which one call each failed: {kinds:?}", runs.len());
+    eprintln!(
+        "{} runs, of which one call each failed: {kinds:?}",
+        runs.len()
+    );
     let faults = faults.into_inner();
     assert!(faults == 0, "{faults} of {} runs", runs.len());
 }

@@ -1,4 +1,5 @@
-//! On a system that starts no threads, such as a container with a limit of processes, the command works without them.
+//! On a system that starts no threads, such as a container with a limit of processes, the command
+//! works without them.
 
 use std::{
     fs,
@@ -20,18 +21,23 @@ struct Room {
 }
 
 impl Room {
-    /// Returns `None` if this is not root: the limit counts all threads of a user, and only root can become another
-    /// user.
+    /// Returns `None` if this is not root: the limit counts all threads of a user, and only root
+    /// can become another user.
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         // Tests run in parallel, and the limit counts the threads of each user.
         static ROOMS: AtomicU32 = AtomicU32::new(0);
         let user = 1_000_000 + process::id() * 8 + ROOMS.fetch_add(1, Ordering::Relaxed);
         let room = Room { folder, user };
-        fs::set_permissions(room.folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
-        fs::copy(perfconv().get_program(), room.path("perfconv")).expect("the program can be copied");
+        fs::set_permissions(room.folder.path(), fs::Permissions::from_mode(0o777))
+            .expect("it is ours");
+        fs::copy(perfconv().get_program(), room.path("perfconv"))
+            .expect("the program can be copied");
         let mut probe = Command::new("setpriv");
-        probe.args([&format!("--reuid={user}"), "--clear-groups"]).arg(room.path("perfconv")).arg("--version");
+        probe
+            .args([&format!("--reuid={user}"), "--clear-groups"])
+            .arg(room.path("perfconv"))
+            .arg("--version");
         if !probe.output().is_ok_and(|done| done.status.success()) {
             skipped::note("the right to become another user, who may start no thread");
             return None;
@@ -45,14 +51,24 @@ impl Room {
 
     fn input(&self, name: &str, bytes: &[u8]) {
         fs::write(self.path(name), bytes).expect("a temporary file");
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644)).expect("it is ours");
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644))
+            .expect("it is ours");
     }
 
     /// Returns the command with at most `threads` threads, including the first one.
     fn command(&self, words: &str, threads: u32) -> Command {
         let mut command = Command::new("prlimit");
-        command.args([&format!("--nproc={threads}"), "setpriv", &format!("--reuid={}", self.user), "--clear-groups"]);
-        command.arg(self.path("perfconv")).args(words.split(' ')).current_dir(&self.folder).stdin(Stdio::null());
+        command.args([
+            &format!("--nproc={threads}"),
+            "setpriv",
+            &format!("--reuid={}", self.user),
+            "--clear-groups",
+        ]);
+        command
+            .arg(self.path("perfconv"))
+            .args(words.split(' '))
+            .current_dir(&self.folder)
+            .stdin(Stdio::null());
         command
     }
 
@@ -65,11 +81,19 @@ impl Room {
 fn large() -> Vec<u8> {
     let basic = synth::file::basic(false);
     let records = synth::record::stream(&synth::file::basic_records(false, &basic.events[0]));
-    synth::file::File { data: records.repeat((8 << 20) / records.len()), ..basic }.bytes()
+    synth::file::File {
+        data: records.repeat((8 << 20) / records.len()),
+        ..basic
+    }
+    .bytes()
 }
 
 fn read(path: &Path) -> Vec<u8> {
-    let path = if path.is_dir() { path.join("data") } else { path.to_owned() };
+    let path = if path.is_dir() {
+        path.join("data")
+    } else {
+        path.to_owned()
+    };
     fs::read(path).expect("an output")
 }
 
@@ -77,7 +101,10 @@ fn read(path: &Path) -> Vec<u8> {
 fn all_commands_do_without_threads() {
     let Some(room) = Room::new() else { return };
     room.input("in", &large());
-    room.input("pipe", &fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture"));
+    room.input(
+        "pipe",
+        &fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture"),
+    );
     let mut faults = Vec::new();
     for words in [
         "in",
@@ -101,17 +128,33 @@ fn all_commands_do_without_threads() {
         "--help",
         "man",
     ] {
-        let whole = perfconv().args(words.split(' ')).current_dir(&room.folder).output().expect("perfconv runs");
+        let whole = perfconv()
+            .args(words.split(' '))
+            .current_dir(&room.folder)
+            .output()
+            .expect("perfconv runs");
         let out = room.path("out");
         let output = out.exists().then(|| read(&out));
-        let _ = if out.is_dir() { fs::remove_dir_all(&out) } else { fs::remove_file(&out) };
+        let _ = if out.is_dir() {
+            fs::remove_dir_all(&out)
+        } else {
+            fs::remove_file(&out)
+        };
         for threads in [1, 2, 3] {
             let done = room.run(words, threads);
             let is_same = done.status.code() == whole.status.code() && done.stdout == whole.stdout;
             if !is_same || out.exists().then(|| read(&out)) != output {
-                faults.push(format!("{words}, {threads} threads: {}: {}", done.status, said(&done)));
+                faults.push(format!(
+                    "{words}, {threads} threads: {}: {}",
+                    done.status,
+                    said(&done)
+                ));
             }
-            let _ = if out.is_dir() { fs::remove_dir_all(&out) } else { fs::remove_file(&out) };
+            let _ = if out.is_dir() {
+                fs::remove_dir_all(&out)
+            } else {
+                fs::remove_file(&out)
+            };
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -146,11 +189,17 @@ fn signals_without_a_thread() {
 fn help_starts_no_thread() {
     for words in ["--version", "--help", "convert --help"] {
         let mut strace = Command::new("strace");
-        strace.args(["-f", "-e", "trace=clone,clone3,fork,vfork"]).arg(perfconv().get_program());
+        strace
+            .args(["-f", "-e", "trace=clone,clone3,fork,vfork"])
+            .arg(perfconv().get_program());
         let Ok(done) = strace.args(words.split(' ')).output() else {
             skipped::note("strace");
             return;
         };
-        assert!(done.status.success() && !said(&done).contains("clone"), "{words}: {}", said(&done));
+        assert!(
+            done.status.success() && !said(&done).contains("clone"),
+            "{words}: {}",
+            said(&done)
+        );
     }
 }

@@ -29,7 +29,10 @@ fn decompress() -> Vec<Box<dyn Stage>> {
 
 /// Returns the stages of `--compress`.
 fn compress(kind: RecordType, level: i32) -> Vec<Box<dyn Stage>> {
-    vec![Box::new(Decompress::default()), Box::new(Compress::new(kind, level))]
+    vec![
+        Box::new(Decompress::default()),
+        Box::new(Compress::new(kind, level)),
+    ]
 }
 
 fn decompressed(recording: &Recording) -> Result<Converted, String> {
@@ -41,45 +44,76 @@ fn compressed() -> Vec<Recording> {
     let mut all = recordings::all();
     all.retain(|recording| {
         !recording.is_damaged()
-            && matches!(recording.form, Some(Form { container: Container::File | Container::Pipe, .. }))
-            && Whole::read_file(&recording.path).is_ok_and(|whole| whole.records.iter().any(|(_, k)| is_compressed(*k)))
+            && matches!(
+                recording.form,
+                Some(Form {
+                    container: Container::File | Container::Pipe,
+                    ..
+                })
+            )
+            && Whole::read_file(&recording.path)
+                .is_ok_and(|whole| whole.records.iter().any(|(_, k)| is_compressed(*k)))
     });
-    // The fixtures contain both types of compressed records, in files and pipes of both byte orders.
+    // The fixtures contain both types of compressed records, in files and pipes of both byte
+    // orders.
     for container in [Container::File, Container::Pipe] {
         for endian in [Endian::Little, Endian::Big] {
             let form = Some(Form { container, endian });
-            assert!(all.iter().any(|recording| recording.form == form), "no compressed {form:?}");
+            assert!(
+                all.iter().any(|recording| recording.form == form),
+                "no compressed {form:?}"
+            );
         }
     }
     all
 }
 
-/// Returns the record stream of a recording with its zstd stream decompressed by code independent of the converter.
+/// Returns the record stream of a recording with its zstd stream decompressed by code independent
+/// of the converter.
 fn opened(whole: &Whole) -> Result<Vec<u8>, String> {
     let mut decoder = Decoder::new().map_err(|error| error.to_string())?;
     let (mut plain, mut carried) = (Vec::new(), Vec::new());
-    let ends = whole.records.iter().skip(1).map(|(at, _)| *at).chain([whole.stream.len()]);
+    let ends = whole
+        .records
+        .iter()
+        .skip(1)
+        .map(|(at, _)| *at)
+        .chain([whole.stream.len()]);
     for ((at, kind), end) in whole.records.iter().zip(ends) {
         let bytes = &whole.stream[*at..end];
         if !is_compressed(*kind) {
             plain.extend_from_slice(bytes);
             continue;
         }
-        let record = RawRecord::first(bytes, whole.recording.endian, 0).map_err(|error| error.to_string())?;
+        let record = RawRecord::first(bytes, whole.recording.endian, 0)
+            .map_err(|error| error.to_string())?;
         let payload = match record.kind {
             RecordType::COMPRESSED => record.body().to_vec(),
-            _ => record.decode_body::<Compressed2>(Default::default()).map_err(|error| error.to_string())?.data.0,
+            _ => {
+                record
+                    .decode_body::<Compressed2>(Default::default())
+                    .map_err(|error| error.to_string())?
+                    .data
+                    .0
+            }
         };
         let mut room = vec![0; 4 << 20];
-        let (mut input, mut output) = (InBuffer::around(&payload), OutBuffer::around(room.as_mut_slice()));
+        let (mut input, mut output) = (
+            InBuffer::around(&payload),
+            OutBuffer::around(room.as_mut_slice()),
+        );
         while input.pos() < payload.len() {
-            decoder.run(&mut input, &mut output).map_err(|error| error.to_string())?;
+            decoder
+                .run(&mut input, &mut output)
+                .map_err(|error| error.to_string())?;
         }
         let len = output.pos();
         assert!(len < room.len());
         carried.extend_from_slice(&room[..len]);
         let mut whole_records = 0;
-        while let Ok(record) = RawRecord::first(&carried[whole_records..], whole.recording.endian, 0) {
+        while let Ok(record) =
+            RawRecord::first(&carried[whole_records..], whole.recording.endian, 0)
+        {
             whole_records += record.bytes.len();
         }
         plain.extend(carried.drain(..whole_records));
@@ -122,7 +156,11 @@ fn perf_reads_the_same_records() {
                 Err(fault) => faults.push(fault),
             }
         }
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults.join("\n"))
+        }
     });
     eprint!("{}", tally.describe(COMPRESSED));
 }
@@ -131,17 +169,31 @@ fn perf_reads_the_same_records() {
 #[test]
 fn a_compressed_pipe_becomes_a_plain_file() {
     let mut pipes = compressed();
-    pipes.retain(|recording| matches!(recording.form, Some(Form { container: Container::Pipe, .. })));
+    pipes.retain(|recording| {
+        matches!(
+            recording.form,
+            Some(Form {
+                container: Container::Pipe,
+                ..
+            })
+        )
+    });
     recordings::check_all(&pipes, |pipe| {
-        let whole = convert(&pipe.path, Some(ContainerKind::File), decompress()).map_err(|error| error.to_string())?;
+        let whole = convert(&pipe.path, Some(ContainerKind::File), decompress())
+            .map_err(|error| error.to_string())?;
         let halfway = decompressed(pipe)?;
-        let twice = convert(&halfway.path(), Some(ContainerKind::File), Vec::new()).map_err(|e| e.to_string())?;
-        if whole.bytes() == twice.bytes() { Ok(()) } else { Err("two steps make another file than one".into()) }
+        let twice = convert(&halfway.path(), Some(ContainerKind::File), Vec::new())
+            .map_err(|e| e.to_string())?;
+        if whole.bytes() == twice.bytes() {
+            Ok(())
+        } else {
+            Err("two steps make another file than one".into())
+        }
     });
 }
 
-/// A stream with one raw zstd block per compressed record, which is split at arbitrary offsets: every record is
-/// decompressed completely.
+/// A stream with one raw zstd block per compressed record, which is split at arbitrary offsets:
+/// every record is decompressed completely.
 #[test]
 fn records_straddle_compressed_records() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -170,7 +222,10 @@ fn file_of(pieces: &[Vec<u8>]) -> synth::file::File {
         .collect();
     let mut file = synth::file::basic(false);
     file.data = records;
-    file.set_feature(FeatureId::COMPRESSED.0, feature_system::compressed(Buf::new(false)).bytes);
+    file.set_feature(
+        FeatureId::COMPRESSED.0,
+        feature_system::compressed(Buf::new(false)).bytes,
+    );
     file
 }
 
@@ -192,23 +247,34 @@ fn comm(len: usize) -> Vec<u8> {
 fn a_frame_may_begin_anew() {
     let record = comm(64);
     // A writer that lost its context starts a new frame although the old one has no end.
-    let lost = [Stream::default().pack(&record), Stream::default().pack(&record)];
+    let lost = [
+        Stream::default().pack(&record),
+        Stream::default().pack(&record),
+    ];
     assert_eq!(decompress_pieces(&lost), Ok((record.repeat(2), vec![])));
     // Complete frames may even follow each other in one record.
     let frame = zstd::bulk::compress(&record, 1).expect("zstd");
-    assert_eq!(decompress_pieces(&[frame.repeat(2), frame]), Ok((record.repeat(3), vec![])));
+    assert_eq!(
+        decompress_pieces(&[frame.repeat(2), frame]),
+        Ok((record.repeat(3), vec![]))
+    );
 }
 
 #[test]
 fn data_that_ends_inside_a_record_is_told() {
     let record = comm(64);
-    let (stream, notes) = decompress_pieces(&[Stream::default().pack(&[&record[..], &record[..40]].concat())])
-        .expect("the whole record is there");
+    let (stream, notes) =
+        decompress_pieces(&[Stream::default().pack(&[&record[..], &record[..40]].concat())])
+            .expect("the whole record is there");
     assert_eq!(stream, record);
-    assert_eq!(notes, ["the compressed data ends inside a record: dropped its first 40 bytes"]);
+    assert_eq!(
+        notes,
+        ["the compressed data ends inside a record: dropped its first 40 bytes"]
+    );
 }
 
-/// A recording of `perf record -z` that was killed: it has no COMPRESSED feature and no size of the data.
+/// A recording of `perf record -z` that was killed: it has no COMPRESSED feature and no size of the
+/// data.
 #[test]
 fn a_recording_that_was_never_finished_is_decompressed() {
     let record = comm(64);
@@ -228,7 +294,9 @@ fn a_recording_that_was_never_finished_is_decompressed() {
     file.crashed = false;
     let cut = usize::try_from(file.data_offset()).expect("a small file") + 40;
     fs::write(&input, &file.bytes()[..cut]).expect("a temporary file");
-    let error = convert(&input, None, decompress()).expect_err("it is cut").to_string();
+    let error = convert(&input, None, decompress())
+        .expect_err("it is cut")
+        .to_string();
     assert!(error.contains("is unfinished or truncated"), "{error}");
 }
 
@@ -244,7 +312,8 @@ fn a_bomb_is_refused() {
     assert!(bomb.len() < 60_000, "{} bytes", bomb.len());
     let error = decompress_pieces(&[bomb]).expect_err("256 MiB in one record");
     assert!(
-        error.contains("COMPRESSED2 record") && error.contains("exceeds the limit max-decompressed of "),
+        error.contains("COMPRESSED2 record")
+            && error.contains("exceeds the limit max-decompressed of "),
         "{error}"
     );
 }
@@ -254,12 +323,18 @@ fn a_bomb_is_refused() {
 fn a_huge_window_is_refused() {
     for (log, is_taken) in [(27, true), (28, false), (31, false), (41, false)] {
         // Neither content size nor checksum; one empty last block.
-        let frame = [&0xfd2f_b528_u32.to_le_bytes()[..], &[0, (log - 10) << 3, 1, 0, 0]].concat();
+        let frame = [
+            &0xfd2f_b528_u32.to_le_bytes()[..],
+            &[0, (log - 10) << 3, 1, 0, 0],
+        ]
+        .concat();
         match decompress_pieces(&[frame]) {
             Ok((stream, _)) => assert!(is_taken && stream.is_empty(), "{log}"),
             Err(error) => {
                 assert!(
-                    !is_taken && error.contains("COMPRESSED2 record: exceeds the limit max-window-log of 27"),
+                    !is_taken
+                        && error
+                            .contains("COMPRESSED2 record: exceeds the limit max-window-log of 27"),
                     "{error}"
                 );
             }
@@ -270,9 +345,18 @@ fn a_huge_window_is_refused() {
 #[test]
 fn what_is_no_zstd_is_refused() {
     let error = decompress_pieces(&[vec![0x55; 100]]).expect_err("no zstd");
-    assert!(error.contains("COMPRESSED2 record: zstd: Unknown frame descriptor"), "{error}");
-    let nested = synth::record::frame(false, kind::COMPRESSED, 0, &Stream::default().pack(&comm(64)));
-    let error = decompress_pieces(&[Stream::default().pack(&nested)]).expect_err("compressed twice");
+    assert!(
+        error.contains("COMPRESSED2 record: zstd: Unknown frame descriptor"),
+        "{error}"
+    );
+    let nested = synth::record::frame(
+        false,
+        kind::COMPRESSED,
+        0,
+        &Stream::default().pack(&comm(64)),
+    );
+    let error =
+        decompress_pieces(&[Stream::default().pack(&nested)]).expect_err("compressed twice");
     assert!(error.contains("a compressed COMPRESSED record"), "{error}");
 }
 
@@ -287,7 +371,12 @@ fn healthy() -> Vec<Recording> {
 
 /// Returns the COMPRESSED feature of a recording.
 fn parameters(whole: &Whole) -> Option<Compression> {
-    match whole.recording.feature(FeatureId::COMPRESSED)?.expect("a whole section").value {
+    match whole
+        .recording
+        .feature(FeatureId::COMPRESSED)?
+        .expect("a whole section")
+        .value
+    {
         Feature::Compressed(parameters) => Some(parameters),
         other => panic!("{other:?}"),
     }
@@ -314,53 +403,89 @@ fn what_was_compressed_comes_out_again() {
             let packed = convert(&plain.path(), None, compress(kind, level)).map_err(text)?;
             let again = convert(&packed.path(), None, decompress()).map_err(text)?;
             if again.bytes() != plain.bytes()
-                && Whole::read_file(&again.path())?.stream != Whole::read_file(&plain.path())?.stream
+                && Whole::read_file(&again.path())?.stream
+                    != Whole::read_file(&plain.path())?.stream
             {
-                return Err(format!("{kind} at level {level}: other records come out than went in"));
+                return Err(format!(
+                    "{kind} at level {level}: other records come out than went in"
+                ));
             }
         }
         Ok(())
     });
 }
 
-/// Compressing a recording of `perf record -z` again: the same records remain uncompressed, and all others are
-/// compressed.
+/// Compressing a recording of `perf record -z` again: the same records remain uncompressed, and all
+/// others are compressed.
 #[test]
 fn only_what_perf_compresses_is_compressed() {
     recordings::check_all(&compressed(), |recording| {
         let old = Whole::read_file(&recording.path)?;
-        let kind = old.records.iter().map(|(_, kind)| *kind).find(|kind| is_compressed(*kind)).ok_or("none")?;
-        let new = convert(&recording.path, None, compress(kind, 3)).map_err(|error| error.to_string())?;
+        let kind = old
+            .records
+            .iter()
+            .map(|(_, kind)| *kind)
+            .find(|kind| is_compressed(*kind))
+            .ok_or("none")?;
+        let new =
+            convert(&recording.path, None, compress(kind, 3)).map_err(|error| error.to_string())?;
         let new = Whole::read_file(&new.path())?;
         if opened(&old)? != opened(&new)? {
             return Err("the record streams differ".into());
         }
         let plain = |whole: &Whole| {
-            let kinds = whole.records.iter().map(|(_, kind)| *kind).filter(|kind| !is_compressed(*kind));
+            let kinds = whole
+                .records
+                .iter()
+                .map(|(_, kind)| *kind)
+                .filter(|kind| !is_compressed(*kind));
             kinds.collect::<Vec<_>>()
         };
         let (old_plain, new_plain) = (plain(&old), plain(&new));
         if recording.recorder.is_some() && old_plain != new_plain {
-            return Err(format!("other records are plain: {old_plain:?}, {new_plain:?}"));
+            return Err(format!(
+                "other records are plain: {old_plain:?}, {new_plain:?}"
+            ));
         }
         let parameters = parameters(&new).ok_or("no COMPRESSED feature")?;
-        let is_pipe = matches!(recording.form, Some(Form { container: Container::Pipe, .. }));
+        let is_pipe = matches!(
+            recording.form,
+            Some(Form {
+                container: Container::Pipe,
+                ..
+            })
+        );
         let truth = (0, CompressionType::ZSTD, 3, is_pipe);
-        match (parameters.version, parameters.kind, parameters.level, parameters.ratio == 0) == truth {
+        match (
+            parameters.version,
+            parameters.kind,
+            parameters.level,
+            parameters.ratio == 0,
+        ) == truth
+        {
             true if parameters.mmap_len.is_multiple_of(4096) => Ok(()),
             _ => Err(format!("{parameters:?}")),
         }
     });
 }
 
-/// Every perf accepts COMPRESSED, and perf since 6.15 accepts COMPRESSED2. perf judges one fixture of each kind, or all
-/// available recordings if `PERFCONV_TEST_ALL` is set.
+/// Every perf accepts COMPRESSED, and perf since 6.15 accepts COMPRESSED2. perf judges one fixture
+/// of each kind, or all available recordings if `PERFCONV_TEST_ALL` is set.
 #[test]
 fn perf_reads_what_is_compressed() {
-    const KINDS_OF_RECORDING: [&str; 6] = ["-default", "-multi", "-tp", "-threads", "-z", "-odd-names"];
-    let mut all = if is_thorough() { healthy() } else { recordings::fixtures() };
+    const KINDS_OF_RECORDING: [&str; 6] =
+        ["-default", "-multi", "-tp", "-threads", "-z", "-odd-names"];
+    let mut all = if is_thorough() {
+        healthy()
+    } else {
+        recordings::fixtures()
+    };
     if !is_thorough() {
-        all.retain(|recording| KINDS_OF_RECORDING.iter().any(|kind| recording.name.ends_with(kind)));
+        all.retain(|recording| {
+            KINDS_OF_RECORDING
+                .iter()
+                .any(|kind| recording.name.ends_with(kind))
+        });
     }
     // No perf can read the recordings that were killed.
     all.retain(|recording| recording.recorder.is_some() && !recording.name.contains("-crashed"));
@@ -369,9 +494,16 @@ fn perf_reads_what_is_compressed() {
     recordings::check_all(&all, |recording| {
         let mut faults = Vec::new();
         for kind in KINDS {
-            let packed = convert(&recording.path, None, compress(kind, 1)).map_err(|error| error.to_string())?;
+            let packed = convert(&recording.path, None, compress(kind, 1))
+                .map_err(|error| error.to_string())?;
             for perf in judge::panel(recording)? {
-                if kind == RecordType::COMPRESSED2 && perf.version < (PerfVersion { major: 6, minor: 15 }) {
+                if kind == RecordType::COMPRESSED2
+                    && perf.version
+                        < (PerfVersion {
+                            major: 6,
+                            minor: 15,
+                        })
+                {
                     continue;
                 }
                 match judge::compare(recording, &packed.path(), perf, &allowed) {
@@ -380,13 +512,17 @@ fn perf_reads_what_is_compressed() {
                 }
             }
         }
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults.join("\n"))
+        }
     });
     eprint!("{}", tally.describe(&allowed));
 }
 
-/// A recording that is long enough for several zstd frames, which are compressed in parallel. perf decodes successive
-/// frames.
+/// A recording that is long enough for several zstd frames, which are compressed in parallel. perf
+/// decodes successive frames.
 #[test]
 fn perf_reads_frames_one_after_the_other() {
     const TIMES: usize = 250;
@@ -401,22 +537,38 @@ fn perf_reads_frames_one_after_the_other() {
     for kind in KINDS {
         let packed = convert(&long.path(), None, compress(kind, 3)).expect("a sound recording");
         let again = convert(&packed.path(), None, decompress()).expect("what was compressed");
-        let streams = [&long, &again].map(|converted| Whole::read(converted.bytes()).expect("a recording").stream);
+        let streams = [&long, &again]
+            .map(|converted| Whole::read(converted.bytes()).expect("a recording").stream);
         assert!(streams[0] == streams[1], "{kind}: other records");
-        assert!(streams[0].len() > 2 << 20, "{} bytes are not several frames", streams[0].len());
+        assert!(
+            streams[0].len() > 2 << 20,
+            "{} bytes are not several frames",
+            streams[0].len()
+        );
         let of_kind = perf::all().iter().filter(|perf| {
-            let reads = kind == RecordType::COMPRESSED || perf.version >= PerfVersion { major: 6, minor: 15 };
+            let reads = kind == RecordType::COMPRESSED
+                || perf.version
+                    >= PerfVersion {
+                        major: 6,
+                        minor: 15,
+                    };
             reads && perf.endian == Endian::Little
         });
         for perf in of_kind {
-            let ask = |path: std::path::PathBuf| perf.ask(Question::Script, &path).expect("perf runs");
+            let ask =
+                |path: std::path::PathBuf| perf.ask(Question::Script, &path).expect("perf runs");
             let (old, new) = (ask(long.path()), ask(packed.path()));
-            assert!(new.success() && new.stdout == old.stdout, "{kind}: {perf}: {}", new.stderr);
+            assert!(
+                new.success() && new.stdout == old.stdout,
+                "{kind}: {perf}: {}",
+                new.stderr
+            );
         }
     }
 }
 
-/// The type of compressed records depends on the target release. If no type is possible, the command reports this.
+/// The type of compressed records depends on the target release. If no type is possible, the
+/// command reports this.
 #[test]
 fn compressed_records_fit_the_wanted_release() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -424,7 +576,12 @@ fn compressed_records_fit_the_wanted_release() {
     let input = recordings::fixture("6.1-x86_64-file-default").main_file();
     let compress = |compat: &[&str]| {
         let mut command = perfdata_tests::convert::perfconv();
-        command.args(["convert", "--quiet", "--force", "--compress"]).args(compat).arg(&input).arg("-o").arg(&output);
+        command
+            .args(["convert", "--quiet", "--force", "--compress"])
+            .args(compat)
+            .arg(&input)
+            .arg("-o")
+            .arg(&output);
         command.output().expect("perfconv runs").status.code()
     };
     for (compat, kind) in [
@@ -437,7 +594,14 @@ fn compressed_records_fit_the_wanted_release() {
         let records = Whole::read(bytes).expect("a recording").records;
         let mut kinds: Vec<RecordType> = records.into_iter().map(|(_, kind)| kind).collect();
         kinds.retain(|&kind| is_compressed(kind));
-        assert!(!kinds.is_empty() && kinds.iter().all(|&found| found == kind), "{compat:?}: {kinds:?}");
+        assert!(
+            !kinds.is_empty() && kinds.iter().all(|&found| found == kind),
+            "{compat:?}: {kinds:?}"
+        );
     }
-    assert_eq!(compress(&["--compat", "4.19"]), Some(2), "perf 4.19 reads neither kind");
+    assert_eq!(
+        compress(&["--compat", "4.19"]),
+        Some(2),
+        "perf 4.19 reads neither kind"
+    );
 }

@@ -32,13 +32,22 @@ use perfdata_tests::{
     synth,
 };
 
-/// Each file of a directory is a separate zstd stream, so the merged file contains uncompressed records.
+/// Each file of a directory is a separate zstd stream, so the merged file contains uncompressed
+/// records.
 const ALLOWED: &[Allowed] = &[DIRECTORY, COMPRESSION, OTHER_SIZE, OTHER_FEATURES];
 
 fn directories() -> Vec<Recording> {
     let mut all = recordings::fixtures();
     all.extend(recordings::shared());
-    all.retain(|recording| matches!(recording.form, Some(Form { container: Container::Directory, .. })));
+    all.retain(|recording| {
+        matches!(
+            recording.form,
+            Some(Form {
+                container: Container::Directory,
+                ..
+            })
+        )
+    });
     all
 }
 
@@ -59,7 +68,11 @@ fn perf_reads_the_file_as_the_directory() {
                 Err(fault) => faults.push(fault),
             }
         }
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults.join("\n"))
+        }
     });
     eprint!("{}", tally.describe(ALLOWED));
 }
@@ -71,7 +84,9 @@ fn bare(path: &Path, whole: &Whole) -> Vec<Vec<u8>> {
     let mut zstd = Decompressor::of(&whole.recording).expect("zstd");
     let mut records = Vec::new();
     while let Some(item) = stream.next().expect("a readable file") {
-        let StreamItem::Record(record) = item else { panic!("{}: {item:?}", path.display()) };
+        let StreamItem::Record(record) = item else {
+            panic!("{}: {item:?}", path.display())
+        };
         if !is_compressed(record.kind) {
             records.push(record.bytes.to_vec());
             continue;
@@ -85,11 +100,22 @@ fn bare(path: &Path, whole: &Whole) -> Vec<Vec<u8>> {
 }
 
 fn whole_records(whole: &Whole) -> Vec<Vec<u8>> {
-    let ends = whole.records.iter().skip(1).map(|(at, _)| *at).chain([whole.stream.len()]);
-    whole.records.iter().zip(ends).map(|((at, _), end)| whole.stream[*at..end].to_vec()).collect()
+    let ends = whole
+        .records
+        .iter()
+        .skip(1)
+        .map(|(at, _)| *at)
+        .chain([whole.stream.len()]);
+    whole
+        .records
+        .iter()
+        .zip(ends)
+        .map(|((at, _), end)| whole.stream[*at..end].to_vec())
+        .collect()
 }
 
-/// Checks that the merged file contains all records of all files, those of each file in their order, and in time order.
+/// Checks that the merged file contains all records of all files, those of each file in their
+/// order, and in time order.
 fn check_merge(path: &Path) -> Result<(), String> {
     let data = Whole::read_file(&path.join("data"))?;
     let file = merged(path)?;
@@ -119,7 +145,10 @@ fn check_merge(path: &Path) -> Result<(), String> {
     for part in &parts {
         // Some records occur twice: the search for each starts after the previous one.
         let mut rest = records.iter();
-        if let Some(lost) = part.iter().position(|record| !rest.any(|other| other == record)) {
+        if let Some(lost) = part
+            .iter()
+            .position(|record| !rest.any(|other| other == record))
+        {
             return Err(format!("record {lost} of a file is not in its place"));
         }
     }
@@ -128,7 +157,11 @@ fn check_merge(path: &Path) -> Result<(), String> {
     if parts.len() > 1 {
         features.remove(&FeatureId::COMPRESSED);
     }
-    if new.recording.features != features { Err("other features changed".into()) } else { Ok(()) }
+    if new.recording.features != features {
+        Err("other features changed".into())
+    } else {
+        Ok(())
+    }
 }
 
 #[test]
@@ -163,10 +196,13 @@ fn samples_are_in_the_order_of_time() {
     split.retain(|recording| recording.path.join("data.0").exists());
     assert!(!split.is_empty());
     recordings::check_all(&split, |recording| {
-        let mut reader = open(merged(&recording.path)?.bytes()).map_err(|error| error.to_string())?;
+        let mut reader =
+            open(merged(&recording.path)?.bytes()).map_err(|error| error.to_string())?;
         let (mut last, mut samples, mut back) = (0, 0, 0);
         while let Some(item) = reader.next().map_err(|error| error.to_string())? {
-            let StreamItem::Record(record) = item else { continue };
+            let StreamItem::Record(record) = item else {
+                continue;
+            };
             if record.kind == RecordType::SAMPLE {
                 let time = record.time().ok_or("a sample without time")?;
                 samples += 1;
@@ -174,7 +210,11 @@ fn samples_are_in_the_order_of_time() {
                 last = last.max(time);
             }
         }
-        if samples == 0 || back > 0 { Err(format!("{back} of {samples} samples come late")) } else { Ok(()) }
+        if samples == 0 || back > 0 {
+            Err(format!("{back} of {samples} samples come late"))
+        } else {
+            Ok(())
+        }
     });
 }
 
@@ -185,17 +225,32 @@ fn directories_are_swapped() {
         let swap = || vec![Box::new(Swap::new(Target::Other, Unknown::Error)) as _];
         let at_once = convert(&recording.path, None, swap()).map_err(|error| error.to_string())?;
         let file = merged(&recording.path)?;
-        let in_two_steps = convert(&file.path(), None, swap()).map_err(|error| error.to_string())?;
-        if at_once.bytes() == in_two_steps.bytes() { Ok(()) } else { Err("one step differs from two".into()) }
+        let in_two_steps =
+            convert(&file.path(), None, swap()).map_err(|error| error.to_string())?;
+        if at_once.bytes() == in_two_steps.bytes() {
+            Ok(())
+        } else {
+            Err("one step differs from two".into())
+        }
     });
 }
 
 #[test]
 fn the_kernel_that_is_left_out_is_named() {
     for recording in directories() {
-        let file = merged(&recording.path).unwrap_or_else(|error| panic!("{}: {error}", recording.name));
-        let named = file.summary.notes.iter().any(|note| note.starts_with("dropped kcore_dir: "));
-        assert_eq!(named, recording.path.join("kcore_dir").exists(), "{}", recording.name);
+        let file =
+            merged(&recording.path).unwrap_or_else(|error| panic!("{}: {error}", recording.name));
+        let named = file
+            .summary
+            .notes
+            .iter()
+            .any(|note| note.starts_with("dropped kcore_dir: "));
+        assert_eq!(
+            named,
+            recording.path.join("kcore_dir").exists(),
+            "{}",
+            recording.name
+        );
     }
 }
 
@@ -215,21 +270,36 @@ fn damaged_files_are_looked_into() {
         }
         let names = |texts: &[String]| {
             let named = |name: &&str| texts.iter().any(|text| text.contains(*name));
-            ["data.0: ", "data.1: "].iter().filter(|name| named(name)).count()
+            ["data.0: ", "data.1: "]
+                .iter()
+                .filter(|name| named(name))
+                .count()
         };
         let overview = Overview::of(input()).expect("a recording");
         assert_eq!(names(overview.damage()), 2, "{:?}", overview.damage());
         let mut text = Vec::new();
-        let damage = Dump::default().run(input(), &mut text).expect("a recording").damage;
+        let damage = Dump::default()
+            .run(input(), &mut text)
+            .expect("a recording")
+            .damage;
         assert_eq!(names(&damage), 2, "{damage:?}");
         assert!(String::from_utf8(text).expect("text").lines().count() > 0);
         let report = Report::of(input()).expect("a recording");
-        let found: Vec<_> = report.findings.iter().map(|finding| finding.meaning.clone()).collect();
+        let found: Vec<_> = report
+            .findings
+            .iter()
+            .map(|finding| finding.meaning.clone())
+            .collect();
         assert_eq!(names(&found), 2, "{found:?}");
         assert!(!report.is_clean());
         assert!(
             !diff::Diff::default()
-                .run(&path, &path, perfdata_core::read::Limits::default(), &mut Vec::new())
+                .run(
+                    &path,
+                    &path,
+                    perfdata_core::read::Limits::default(),
+                    &mut Vec::new()
+                )
                 .expect("they are compared")
         );
     }
@@ -257,13 +327,22 @@ type Stages = Vec<Box<dyn Stage>>;
 /// Converts a recording with `--to dir` to `made` in the folder.
 fn directory_of(path: &Path, stages: impl Fn() -> Stages) -> Result<tempfile::TempDir, String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let output = OutputDirectory::create(&folder.path().join("made"), path, false, to_directory::is_part);
+    let output = OutputDirectory::create(
+        &folder.path().join("made"),
+        path,
+        false,
+        to_directory::is_part,
+    );
     let input = Input::open(path).map_err(|error| error.to_string())?;
     output
         .and_then(|output| to_directory::convert(input, output, || Ok(stages())))
         .map(|_| ())
         .map_err(|error| {
-            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "{error}");
+            assert_eq!(
+                fs::read_dir(folder.path()).expect("a folder").count(),
+                0,
+                "{error}"
+            );
             error.to_string()
         })
         .map(|()| folder)
@@ -274,9 +353,17 @@ fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
-        let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("UTF-8")
+            .to_owned();
         if path.is_dir() {
-            files.extend(tree(&path).into_iter().map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)));
+            files.extend(
+                tree(&path)
+                    .into_iter()
+                    .map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)),
+            );
         } else {
             files.insert(name, fs::read(&path).expect("a file"));
         }
@@ -288,13 +375,28 @@ fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 fn a_directory_is_copied_as_it_is() {
     let mut kernels = 0;
     for recording in directories() {
-        let made =
-            directory_of(&recording.path, Vec::new).unwrap_or_else(|error| panic!("{}: {error}", recording.name));
+        let made = directory_of(&recording.path, Vec::new)
+            .unwrap_or_else(|error| panic!("{}: {error}", recording.name));
         let (old, new) = (tree(&recording.path), tree(&made.path().join("made")));
-        assert!(old == new, "{}: {:?}, {:?}", recording.name, old.keys(), new.keys());
+        assert!(
+            old == new,
+            "{}: {:?}, {:?}",
+            recording.name,
+            old.keys(),
+            new.keys()
+        );
         kernels += usize::from(new.keys().any(|name| name.starts_with("kcore_dir/")));
-        let mode = |folder: &Path| fs::metadata(folder.join("kcore_dir")).ok().map(|meta| meta.permissions());
-        assert_eq!(mode(&recording.path), mode(&made.path().join("made")), "{}", recording.name);
+        let mode = |folder: &Path| {
+            fs::metadata(folder.join("kcore_dir"))
+                .ok()
+                .map(|meta| meta.permissions())
+        };
+        assert_eq!(
+            mode(&recording.path),
+            mode(&made.path().join("made")),
+            "{}",
+            recording.name
+        );
     }
     assert!(kernels > 0, "no directory with a kernel");
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -318,7 +420,11 @@ fn perf_reads_directories_that_were_converted() {
                 Err(fault) => faults.push(fault),
             }
         }
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults.join("\n"))
+        }
     });
     eprint!("{}", tally.describe(ALLOWED));
 }
@@ -344,7 +450,11 @@ fn files_of_a_directory_are_converted_each() {
         // Compressed data is compressed again, with the same contents.
         let there = directory_of(&recording.path, swap)?;
         let back = directory_of(&there.path().join("made"), swap)?;
-        if merged(&back.path().join("made"))?.bytes() != original { Err("merged it differs".into()) } else { Ok(()) }
+        if merged(&back.path().join("made"))?.bytes() != original {
+            Err("merged it differs".into())
+        } else {
+            Ok(())
+        }
     });
 }
 
@@ -354,7 +464,11 @@ fn what_needs_all_records_is_refused() {
     for recording in directories() {
         let result = directory_of(&recording.path, compress);
         match recording.path.join("data.0").exists() {
-            true => assert!(result.is_err_and(|error| error.contains("--to file")), "{}", recording.name),
+            true => assert!(
+                result.is_err_and(|error| error.contains("--to file")),
+                "{}",
+                recording.name
+            ),
             false => assert!(result.is_ok(), "{}", recording.name),
         }
     }
@@ -363,17 +477,26 @@ fn what_needs_all_records_is_refused() {
 /// A file or pipe becomes the `data` of a directory, which perf can read.
 #[test]
 fn a_file_becomes_a_directory() {
-    for name in ["6.1-x86_64-file-default", "6.1-x86_64-pipe-default", "6.1-s390x-file-default"] {
+    for name in [
+        "6.1-x86_64-file-default",
+        "6.1-x86_64-pipe-default",
+        "6.1-s390x-file-default",
+    ] {
         let recording = recordings::fixture(name);
         let made = directory_of(&recording.path, Vec::new).expect("a sound recording");
         let made = made.path().join("made");
         assert_eq!(tree(&made).keys().collect::<Vec<_>>(), ["data"]);
-        let alone = convert(&recording.path, Some(ContainerKind::File), Vec::new()).expect("a sound recording");
+        let alone = convert(&recording.path, Some(ContainerKind::File), Vec::new())
+            .expect("a sound recording");
         assert_eq!(fs::read(made.join("data")).expect("a file"), alone.bytes());
         for perf in judge::judges(&recording).expect("perf runs") {
-            let [old, new] =
-                [alone.path(), made.clone()].map(|path| perf.ask(Question::Script, &path).expect("perf runs"));
-            assert!(new.success() && old.stdout == new.stdout, "{name}: {perf}: {}", new.stderr);
+            let [old, new] = [alone.path(), made.clone()]
+                .map(|path| perf.ask(Question::Script, &path).expect("perf runs"));
+            assert!(
+                new.success() && old.stdout == new.stdout,
+                "{name}: {perf}: {}",
+                new.stderr
+            );
         }
     }
 }
@@ -386,7 +509,12 @@ fn only_recordings_are_replaced() {
     let input = recordings::fixture("6.1-x86_64-file-default").path;
     let run = |force: &[&str]| {
         let mut command = perfconv();
-        command.args(["convert", "-q", "--to", "dir"]).args(force).arg(&input).arg("-o").arg(&target);
+        command
+            .args(["convert", "-q", "--to", "dir"])
+            .args(force)
+            .arg(&input)
+            .arg("-o")
+            .arg(&target);
         command.output().expect("perfconv runs").status.code()
     };
     assert_eq!(run(&[]), Some(0));
@@ -409,16 +537,35 @@ fn a_folder_of_the_kernel_stays_writable() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     fs::create_dir_all(input.join("kcore_dir")).expect("a folder");
-    fs::copy(recordings::fixture("7.2-x86_64-file-kcore").path.join("data"), input.join("data")).expect("a copy");
+    fs::copy(
+        recordings::fixture("7.2-x86_64-file-kcore")
+            .path
+            .join("data"),
+        input.join("data"),
+    )
+    .expect("a copy");
     fs::write(input.join("kcore_dir/kcore"), b"kernel").expect("a file");
-    fs::set_permissions(input.join("kcore_dir"), Permissions::from_mode(0o500)).expect("it is ours");
+    fs::set_permissions(input.join("kcore_dir"), Permissions::from_mode(0o500))
+        .expect("it is ours");
     for _ in 0..2 {
-        let made = perfconv().args(["--to", "dir", "-f"]).arg(&input).arg("-o").arg(&output).output();
+        let made = perfconv()
+            .args(["--to", "dir", "-f"])
+            .arg(&input)
+            .arg("-o")
+            .arg(&output)
+            .output();
         assert!(made.expect("perfconv runs").status.success());
-        let mode = fs::metadata(output.join("kcore_dir")).expect("it is there").permissions().mode();
+        let mode = fs::metadata(output.join("kcore_dir"))
+            .expect("it is there")
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o700);
-        assert_eq!(fs::read(output.join("kcore_dir/kcore")).expect("it is there"), b"kernel");
+        assert_eq!(
+            fs::read(output.join("kcore_dir/kcore")).expect("it is there"),
+            b"kernel"
+        );
         assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 2);
     }
-    fs::set_permissions(input.join("kcore_dir"), Permissions::from_mode(0o700)).expect("it is ours");
+    fs::set_permissions(input.join("kcore_dir"), Permissions::from_mode(0o700))
+        .expect("it is ours");
 }

@@ -1,4 +1,5 @@
-//! Converting a file to a pipe and back, or a pipe to a file and back, results in the same recording.
+//! Converting a file to a pipe and back, or a pipe to a file and back, results in the same
+//! recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +23,10 @@ fn recordings_outside_come_back() {
 
 #[test]
 fn published_recordings_come_back() {
-    let whole: Vec<_> = recordings::corpus().into_iter().filter(|r| !r.is_damaged()).collect();
+    let whole: Vec<_> = recordings::corpus()
+        .into_iter()
+        .filter(|r| !r.is_damaged())
+        .collect();
     recordings::check_all(&whole, comes_back);
 }
 
@@ -75,12 +79,23 @@ const CHANGED: &[Changed] = &[
     Changed {
         id: FeatureId::STAT,
         reason: "the flag follows from STAT records, of which a damaged file may have none",
-        applies: |before| before.records.iter().all(|(_, kind)| *kind != RecordType::STAT),
+        applies: |before| {
+            before
+                .records
+                .iter()
+                .all(|(_, kind)| *kind != RecordType::STAT)
+        },
     },
     Changed {
         id: FeatureId::CPUDESC,
         reason: "in a pipe an empty section ends the features",
-        applies: |before| before.recording.features.get(&FeatureId::CPUDESC).is_some_and(Vec::is_empty),
+        applies: |before| {
+            before
+                .recording
+                .features
+                .get(&FeatureId::CPUDESC)
+                .is_some_and(Vec::is_empty)
+        },
     },
     Changed {
         id: FeatureId::BUILD_ID,
@@ -105,14 +120,25 @@ const CHANGED: &[Changed] = &[
     Changed {
         id: FeatureId::BUILD_ID,
         reason: "perf inject leaves build ids in the data, which enter the section",
-        applies: |before| before.records.iter().any(|(_, kind)| *kind == RecordType::HEADER_BUILD_ID),
+        applies: |before| {
+            before
+                .records
+                .iter()
+                .any(|(_, kind)| *kind == RecordType::HEADER_BUILD_ID)
+        },
     },
 ];
 
 fn comes_back(recording: &Recording) -> Result<(), String> {
     match recording.form {
-        Some(Form { container: Container::File, .. }) => file_comes_back(recording),
-        Some(Form { container: Container::Pipe, .. }) => pipe_comes_back(recording),
+        Some(Form {
+            container: Container::File,
+            ..
+        }) => file_comes_back(recording),
+        Some(Form {
+            container: Container::Pipe,
+            ..
+        }) => pipe_comes_back(recording),
         _ => Ok(()),
     }
 }
@@ -128,7 +154,10 @@ fn read(converted: &Converted) -> Result<Whole, String> {
 fn file_comes_back(recording: &Recording) -> Result<(), String> {
     let before = Whole::read_file(&recording.path)?;
     // perf inject overwrites the section with attributes: it cannot be converted to records.
-    let damaged = before.recording.feature(FeatureId::BUILD_ID).is_some_and(|section| section.is_err());
+    let damaged = before
+        .recording
+        .feature(FeatureId::BUILD_ID)
+        .is_some_and(|section| section.is_err());
     let pipe = match to(Pipe, &recording.path) {
         Err(message) if damaged && message.contains("BUILD_ID") => return Ok(()),
         other => other?,
@@ -146,10 +175,15 @@ fn same_data(before: &Whole, after: &Whole, damaged: bool) -> Result<(), String>
     if before == after || (damaged && before.starts_with(&after)) {
         return Ok(());
     }
-    Err(format!("the records differ: {} bytes before, {} after", before.len(), after.len()))
+    Err(format!(
+        "the records differ: {} bytes before, {} after",
+        before.len(),
+        after.len()
+    ))
 }
 
-/// A pipe made from a file comes back unchanged. A recorded pipe is the same after the first and the second conversion.
+/// A pipe made from a file comes back unchanged. A recorded pipe is the same after the first and
+/// the second conversion.
 fn pipe_comes_back(recording: &Recording) -> Result<(), String> {
     let file = to(File, &recording.path)?;
     let pipe = to(Pipe, &file.path())?;
@@ -157,11 +191,20 @@ fn pipe_comes_back(recording: &Recording) -> Result<(), String> {
     if pipe.bytes() != again.bytes() {
         return Err("file → pipe → file → pipe differs from file → pipe".into());
     }
-    let (before, made, after) = (Whole::read_file(&recording.path)?, read(&file)?, read(&pipe)?);
+    let (before, made, after) = (
+        Whole::read_file(&recording.path)?,
+        read(&file)?,
+        read(&pipe)?,
+    );
     for (id, section) in &before.recording.features {
         // SAMPLE_TIME is 0 in a recorded pipe, and contains the times in a file.
-        let now = if *id == FeatureId::SAMPLE_TIME { &made } else { &before };
-        if after.recording.features.get(id) != now.recording.features.get(id) && !section.is_empty() {
+        let now = if *id == FeatureId::SAMPLE_TIME {
+            &made
+        } else {
+            &before
+        };
+        if after.recording.features.get(id) != now.recording.features.get(id) && !section.is_empty()
+        {
             return Err(format!("feature {} differs", *id));
         }
     }
@@ -179,30 +222,41 @@ fn nothing_differs(before: &Path, after: &Path, whole: &Whole) -> Result<(), Str
     let mut found = differences(before, after)?;
     found.retain(|line| {
         // Bytes that are not a record are discarded.
-        let is_end = line.starts_with("end of the records: only in A: ") && whole.records_end < whole.stream.len();
+        let is_end = line.starts_with("end of the records: only in A: ")
+            && whole.records_end < whole.stream.len();
         // perf inject leaves metadata among the records; after the conversion it is at the head.
         let is_moved = (line.starts_with("HEADER_BUILD_ID record: only in ")
             || (line.starts_with("feature ") && line.contains(": only in B: ")))
             && has_metadata;
         // perf stat writes no EVENT_DESC: it is created from the names in EVENT_UPDATE records.
         let is_made = line.starts_with("feature EVENT_DESC: only in B: ") && has(RecordType::STAT);
-        let is_known = CHANGED
-            .iter()
-            .any(|changed| line.starts_with(&format!("feature {}: ", changed.id)) && (changed.applies)(whole));
+        let is_known = CHANGED.iter().any(|changed| {
+            line.starts_with(&format!("feature {}: ", changed.id)) && (changed.applies)(whole)
+        });
         !(is_end || is_moved || is_made || is_known)
     });
-    if found.is_empty() { Ok(()) } else { Err(format!("{found:#?}")) }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{found:#?}"))
+    }
 }
 
-/// Returns the record stream without metadata, which is now at its head, and without the names of events that a pipe
-/// made from a file contains before it.
+/// Returns the record stream without metadata, which is now at its head, and without the names of
+/// events that a pipe made from a file contains before it.
 fn data(whole: &Whole) -> Vec<u8> {
-    let ends = whole.records.iter().skip(1).map(|(start, _)| *start).chain([whole.stream.len()]);
+    let ends = whole
+        .records
+        .iter()
+        .skip(1)
+        .map(|(start, _)| *start)
+        .chain([whole.stream.len()]);
     let records = whole.records.iter().zip(ends);
     records
         .filter(|((_, kind), _)| !is_metadata(*kind) && *kind != RecordType::HEADER_BUILD_ID)
         .skip_while(|((start, kind), _)| {
-            *kind == RecordType::EVENT_UPDATE && is_name(&whole.stream[start + 8..], whole.recording.endian)
+            *kind == RecordType::EVENT_UPDATE
+                && is_name(&whole.stream[start + 8..], whole.recording.endian)
         })
         .flat_map(|((start, _), end)| whole.stream[*start..end].to_vec())
         .collect()
@@ -210,7 +264,11 @@ fn data(whole: &Whole) -> Vec<u8> {
 
 /// Returns whether the body of an EVENT_UPDATE contains the name of an event.
 fn is_name(body: &[u8], endian: Endian) -> bool {
-    let name = if endian == Endian::Little { 2_u64.to_le_bytes() } else { 2_u64.to_be_bytes() };
+    let name = if endian == Endian::Little {
+        2_u64.to_le_bytes()
+    } else {
+        2_u64.to_be_bytes()
+    };
     body.starts_with(&name)
 }
 
@@ -219,20 +277,33 @@ fn same_model(before: &Whole, after: &Whole) -> Result<(), String> {
     if old.events[..] != new.events[..] || old.event_types != new.event_types {
         return Err("the events differ".into());
     }
-    let ids: BTreeSet<FeatureId> = old.features.keys().chain(new.features.keys()).copied().collect();
+    let ids: BTreeSet<FeatureId> = old
+        .features
+        .keys()
+        .chain(new.features.keys())
+        .copied()
+        .collect();
     for id in ids {
         if old.features.get(&id) == new.features.get(&id) {
             continue;
         }
         // perf inject leaves features among the records, too.
-        if before.records.iter().any(|(_, kind)| *kind == RecordType::HEADER_FEATURE) {
+        if before
+            .records
+            .iter()
+            .any(|(_, kind)| *kind == RecordType::HEADER_FEATURE)
+        {
             continue;
         }
-        let known = CHANGED.iter().find(|changed| changed.id == id && (changed.applies)(before));
+        let known = CHANGED
+            .iter()
+            .find(|changed| changed.id == id && (changed.applies)(before));
         let Some(Changed { reason, .. }) = known else {
             let len = |features: &BTreeMap<FeatureId, Vec<u8>>| features.get(&id).map(Vec::len);
             let (old, new) = (len(&old.features), len(&new.features));
-            return Err(format!("feature {id} differs: {old:?} bytes before, {new:?} after"));
+            return Err(format!(
+                "feature {id} differs: {old:?} bytes before, {new:?} after"
+            ));
         };
         eprintln!("{id} differs: {reason}");
     }

@@ -1,4 +1,5 @@
-//! A short run of each fuzz target with reproducible inputs, and with the inputs that broke a target in the past.
+//! A short run of each fuzz target with reproducible inputs, and with the inputs that broke a
+//! target in the past.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! The conversions, as functions of the library and as commands, with real and synthetic recordings.
+//! The conversions, as functions of the library and as commands, with real and synthetic
+//! recordings.
 
 mod build_ids;
 mod compat;

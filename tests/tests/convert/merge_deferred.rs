@@ -12,7 +12,8 @@ use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{
-    Body, CallchainContext, CallchainDeferred, CpuMode, RawRecord, Record, RecordType, Sample, SampleId, Tid,
+    Body, CallchainContext, CallchainDeferred, CpuMode, RawRecord, Record, RecordType, Sample,
+    SampleId, Tid,
 };
 use perfdata_core::{Endian as Order, Event, Recording as Model};
 use perfdata_tests::convert::{Whole, convert, perfconv};
@@ -37,7 +38,10 @@ enum Told {
 /// Returns a recording with these records.
 fn made(folder: &Path, order: Order, told: &[Told]) -> std::path::PathBuf {
     let flags = ["sample_id_all", "defer_callchain", "defer_output"];
-    let flags = flags.iter().try_fold(AttrFlags::default(), |flags, name| flags.with(name, 1)).expect("flags");
+    let flags = flags
+        .iter()
+        .try_fold(AttrFlags::default(), |flags, name| flags.with(name, 1))
+        .expect("flags");
     let parts = SampleType::IP.0 | SampleType::TID.0 | SampleType::TIME.0 | SampleType::CALLCHAIN.0;
     let attr = Attr {
         kind: EventType::SOFTWARE,
@@ -51,7 +55,8 @@ fn made(folder: &Path, order: Order, told: &[Told]) -> std::path::PathBuf {
     let path = folder.join("deferred.data");
     let file = std::fs::File::create(&path).expect("a file");
     let gaps: Vec<u8> = Vec::new();
-    let mut writer = FileWriter::begin(file, FilePlan::standard(), &recording, &gaps).expect("a writer");
+    let mut writer =
+        FileWriter::begin(file, FilePlan::standard(), &recording, &gaps).expect("a writer");
     for (time, told) in (1_000..).zip(told) {
         let (tid, kind, misc, body) = match told {
             Told::Sample(tid, mode, chain) => {
@@ -65,26 +70,54 @@ fn made(folder: &Path, order: Order, told: &[Told]) -> std::path::PathBuf {
                 (*tid, RecordType::SAMPLE, mode.0, Body::Sample(sample))
             }
             Told::Deferred(tid, cookie, chain) => {
-                let body = CallchainDeferred { cookie: *cookie, callchain: chain.clone().into() };
-                (*tid, RecordType::CALLCHAIN_DEFERRED, CpuMode::USER.0, Body::CallchainDeferred(body))
+                let body = CallchainDeferred {
+                    cookie: *cookie,
+                    callchain: chain.clone().into(),
+                };
+                (
+                    *tid,
+                    RecordType::CALLCHAIN_DEFERRED,
+                    CpuMode::USER.0,
+                    Body::CallchainDeferred(body),
+                )
             }
         };
-        let trailer = SampleId { tid: Some(Tid { pid: 1, tid }), time: Some(time), ..no_parts() };
+        let trailer = SampleId {
+            tid: Some(Tid { pid: 1, tid }),
+            time: Some(time),
+            ..no_parts()
+        };
         let sample_id = (kind != RecordType::SAMPLE).then_some(trailer);
-        writer.write(&Record { kind, misc, body, tail: Vec::new(), sample_id }).expect("it is written");
+        writer
+            .write(&Record {
+                kind,
+                misc,
+                body,
+                tail: Vec::new(),
+                sample_id,
+            })
+            .expect("it is written");
     }
     writer.finish(&recording).expect("a file");
     path
 }
 
 fn no_parts() -> SampleId {
-    SampleId { tid: None, time: None, id: None, stream_id: None, cpu: None, identifier: None }
+    SampleId {
+        tid: None,
+        time: None,
+        id: None,
+        stream_id: None,
+        cpu: None,
+        identifier: None,
+    }
 }
 
 fn records(path: &Path) -> (Model, Vec<Record>) {
     let whole = Whole::read_file(path).expect("a recording");
     let decode = |(at, _): &(usize, RecordType)| {
-        let raw = RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0).expect("a record");
+        let raw =
+            RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0).expect("a record");
         Record::decode(&raw, &whole.recording.events.layout_of(&raw)).expect("a record")
     };
     let records = whole.records.iter().map(decode).collect();
@@ -143,13 +176,26 @@ fn samples_get_their_callchains() {
             let packed = vec![Box::new(Compress::new(RecordType::COMPRESSED2, 1)) as _];
             let packed = convert(&path, Some(to), packed).expect("it is compressed");
             for input in [same.path(), packed.path()] {
-                let merged = convert(&input, None, vec![Box::new(MergeDeferred::new())]).expect("it is merged");
-                let plain = convert(&merged.path(), None, vec![Box::new(Decompress::default())]).expect("it is opened");
+                let merged = convert(&input, None, vec![Box::new(MergeDeferred::new())])
+                    .expect("it is merged");
+                let plain = convert(&merged.path(), None, vec![Box::new(Decompress::default())])
+                    .expect("it is opened");
                 assert_eq!(chains(&plain.path()), expected, "{order:?} {to}");
                 let (recording, records) = records(&plain.path());
                 let flags = recording.events[0].attr.flags;
-                assert_eq!((flags.defer_callchain(), flags.defer_output(), flags.sample_id_all()), (0, 0, 1));
-                assert!(records.iter().all(|record| record.kind != RecordType::CALLCHAIN_DEFERRED));
+                assert_eq!(
+                    (
+                        flags.defer_callchain(),
+                        flags.defer_output(),
+                        flags.sample_id_all()
+                    ),
+                    (0, 0, 1)
+                );
+                assert!(
+                    records
+                        .iter()
+                        .all(|record| record.kind != RecordType::CALLCHAIN_DEFERRED)
+                );
                 let stages: Vec<Box<dyn perfdata_convert::pipeline::Stage>> = vec![
                     Box::new(MergeDeferred::new()),
                     Box::new(Decompress::default()),
@@ -165,45 +211,67 @@ fn samples_get_their_callchains() {
 /// Recordings without deferred callchains remain unchanged.
 #[test]
 fn other_recordings_stay_as_they_are() {
-    for name in ["7.2-x86_64-file-g", "7.2-x86_64-pipe-default", "6.1-s390x-file-z"] {
+    for name in [
+        "7.2-x86_64-file-g",
+        "7.2-x86_64-pipe-default",
+        "6.1-s390x-file-z",
+    ] {
         let path = recordings::fixture(name).path;
         for stage in [MergeDeferred::new(), MergeDeferred::where_possible()] {
             let made = convert(&path, None, vec![Box::new(stage)]).expect("it is converted");
-            assert!(made.bytes() == std::fs::read(&path).expect("a fixture"), "{name}");
+            assert!(
+                made.bytes() == std::fs::read(&path).expect("a fixture"),
+                "{name}"
+            );
         }
     }
 }
 
-const FIXTURES: [&str; 3] = ["7.2-x86_64-file-defer", "7.2-x86_64-file-defer-a", "7.2-x86_64-file-defer-tp"];
+const FIXTURES: [&str; 3] = [
+    "7.2-x86_64-file-defer",
+    "7.2-x86_64-file-defer-a",
+    "7.2-x86_64-file-defer-tp",
+];
 
 fn little(major: u16, minor: u16) -> Option<&'static Perf> {
     let wanted = PerfVersion { major, minor };
-    let found = perf::all().iter().find(|perf| perf.version == wanted && perf.endian == Endian::Little);
+    let found = perf::all()
+        .iter()
+        .find(|perf| perf.version == wanted && perf.endian == Endian::Little);
     if found.is_none() {
         skipped::note(format_args!("perf {wanted}"));
     }
     found
 }
 
-/// Returns the samples as perf prints them, sorted, because perf delivers waiting samples in another order.
+/// Returns the samples as perf prints them, sorted, because perf delivers waiting samples in
+/// another order.
 fn printed(perf: &Perf, path: &Path) -> Vec<String> {
     let mut command = perf.command();
-    command.args(["script", "--ns", "-F", "tid,time,event,ip", "-i"]).arg(path);
+    command
+        .args(["script", "--ns", "-F", "tid,time,event,ip", "-i"])
+        .arg(path);
     let said = perf::run(command, Duration::from_secs(60)).expect("perf starts");
     assert!(said.success(), "{}", said.stderr);
-    let mut samples: Vec<String> = said.stdout.split("\n\n").map(|text| text.trim().to_owned()).collect();
+    let mut samples: Vec<String> = said
+        .stdout
+        .split("\n\n")
+        .map(|text| text.trim().to_owned())
+        .collect();
     samples.retain(|sample| !sample.is_empty());
     samples.sort();
     samples
 }
 
-/// perf 7.2 shows the same chains before and after the conversion, and perf 6.1 can show them only after it.
+/// perf 7.2 shows the same chains before and after the conversion, and perf 6.1 can show them only
+/// after it.
 #[test]
 fn perf_shows_the_same_chains() {
     let Some(newer) = little(7, 2) else { return };
     for name in FIXTURES {
         let path = recordings::fixture(name).path;
-        let merged = convert(&path, None, vec![Box::new(MergeDeferred::new())]).expect("it is merged");
+        let merged =
+            convert(&path, None, vec![Box::new(MergeDeferred::new())]).expect("it is merged");
         let (before, after) = (printed(newer, &path), printed(newer, &merged.path()));
         assert_eq!(before.len(), after.len(), "{name}");
 
@@ -211,7 +279,11 @@ fn perf_shows_the_same_chains() {
         let (_, records) = records(&path);
         let key = |record: &Record| match &record.body {
             Body::CallchainDeferred(deferred) => {
-                let tid = record.sample_id.as_ref().and_then(|trailer| trailer.tid.as_ref())?.tid;
+                let tid = record
+                    .sample_id
+                    .as_ref()
+                    .and_then(|trailer| trailer.tid.as_ref())?
+                    .tid;
                 Some((tid, deferred.cookie))
             }
             _ => None,
@@ -228,20 +300,39 @@ fn perf_shows_the_same_chains() {
         };
         let missing = records.iter().filter(waits).count();
         let kept: HashSet<&String> = after.iter().collect();
-        let other = before.iter().filter(|sample| !kept.contains(sample)).count();
-        assert!(other <= missing, "{name}: {other} samples differ, {missing} have no user part");
+        let other = before
+            .iter()
+            .filter(|sample| !kept.contains(sample))
+            .count();
+        assert!(
+            other <= missing,
+            "{name}: {other} samples differ, {missing} have no user part"
+        );
 
         let Some(older) = little(6, 1) else { continue };
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("old.data");
         let mut command = perfconv();
-        command.args(["--compat", "6.1"]).arg(&path).arg("-o").arg(&output);
+        command
+            .args(["--compat", "6.1"])
+            .arg(&path)
+            .arg("-o")
+            .arg(&output);
         let said = command.output().expect("perfconv runs");
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        assert!(
+            said.status.success(),
+            "{}",
+            String::from_utf8_lossy(&said.stderr)
+        );
         // perf 6.1 prints offsets in files: these are equal to the addresses modulo the page size.
         let frames = |samples: &[String]| {
-            let place = |frame: &str| frame.get(frame.len().saturating_sub(3)..).map(str::to_owned);
-            let frames = |sample: &String| sample.lines().skip(1).filter_map(place).collect::<Vec<_>>();
+            let place = |frame: &str| {
+                frame
+                    .get(frame.len().saturating_sub(3)..)
+                    .map(str::to_owned)
+            };
+            let frames =
+                |sample: &String| sample.lines().skip(1).filter_map(place).collect::<Vec<_>>();
             let mut frames: Vec<Vec<String>> = samples.iter().map(frames).collect();
             frames.sort();
             frames
@@ -256,12 +347,23 @@ fn streams_are_stored_where_that_is_asked_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = |options: &[&str]| {
         let mut command = perfconv();
-        command.args(["convert", "-q", "-", "-o", "out", "-f"]).args(options).current_dir(folder.path());
+        command
+            .args(["convert", "-q", "-", "-o", "out", "-f"])
+            .args(options)
+            .current_dir(folder.path());
         let (read, mut write) = std::io::pipe().expect("a pipe");
-        let stream = convert(&recordings::fixture(FIXTURES[0]).path, Some(ContainerKind::Pipe), Vec::new());
+        let stream = convert(
+            &recordings::fixture(FIXTURES[0]).path,
+            Some(ContainerKind::Pipe),
+            Vec::new(),
+        );
         let stream = stream.expect("it is converted").bytes();
-        let mut child =
-            command.stdin(read).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("perfconv runs");
+        let mut child = command
+            .stdin(read)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("perfconv runs");
         drop(command);
         // A command that refuses the stream does not read all of it.
         let _ = std::io::Write::write_all(&mut write, &stream);
@@ -272,7 +374,12 @@ fn streams_are_stored_where_that_is_asked_for() {
         (child.wait().expect("it ends").code(), said)
     };
     let (status, said) = run(&["--compat", "6.1"]);
-    assert!(status == Some(1) && said.contains("CALLCHAIN_DEFERRED") && said.contains("write it to a file"), "{said}");
+    assert!(
+        status == Some(1)
+            && said.contains("CALLCHAIN_DEFERRED")
+            && said.contains("write it to a file"),
+        "{said}"
+    );
     assert!(!folder.path().join("out").exists());
     let (status, said) = run(&["--merge-deferred", "--compat", "6.1"]);
     assert_eq!(status, Some(0), "{said}");

@@ -1,10 +1,11 @@
 //! Every pair of parts of a file that share bytes, with every conversion.
 //!
-//! Two recordings with nearly all features are used: one of perf, one of the independent writer. The offset of each
-//! part in turn is set so that it overlaps another part. Either the command refuses the file, names the part, and
-//! leaves no output; or the output has no error that the file does not have, every section has the same contents as in
-//! the file, and `diff` finds no differences other than those after the same conversion of the original recording. perf
-//! judges a sample of the results.
+//! Two recordings with nearly all features are used: one of perf, one of the independent writer.
+//! The offset of each part in turn is set so that it overlaps another part. Either the command
+//! refuses the file, names the part, and leaves no output; or the output has no error that the file
+//! does not have, every section has the same contents as in the file, and `diff` finds no
+//! differences other than those after the same conversion of the original recording. perf judges a
+//! sample of the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -67,7 +68,8 @@ const KNOWN: &str = "abababababababababababababababababababab /usr/bin/true";
 struct Base {
     name: &'static str,
     patched: Patched,
-    /// Findings of `diff` and `verify` after each conversion; `None` if the original recording is refused.
+    /// Findings of `diff` and `verify` after each conversion; `None` if the original recording is
+    /// refused.
     usual: Vec<Option<Usual>>,
     perf: Option<&'static Perf>,
 }
@@ -91,11 +93,20 @@ struct Case<'a> {
 /// Runs a conversion of `in` in a folder. Returns the exit status, the messages, and the output.
 fn run(folder: &Path, words: &str) -> (Option<i32>, String, Option<PathBuf>) {
     let mut command = perfconv();
-    let words = words.split(' ').map(|word| if word == "KNOWN" { KNOWN } else { word });
-    command.args(words).args(["in", "-o", "out", "--no-sync"]).current_dir(folder).stdin(Stdio::null());
+    let words = words
+        .split(' ')
+        .map(|word| if word == "KNOWN" { KNOWN } else { word });
+    command
+        .args(words)
+        .args(["in", "-o", "out", "--no-sync"])
+        .current_dir(folder)
+        .stdin(Stdio::null());
     let output = command.output().expect("perfconv runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let made = ["side", "out/data", "out"].into_iter().map(|name| folder.join(name)).find(|path| path.exists());
+    let made = ["side", "out/data", "out"]
+        .into_iter()
+        .map(|name| folder.join(name))
+        .find(|path| path.exists());
     (output.status.code(), said, made)
 }
 
@@ -103,7 +114,11 @@ fn run(folder: &Path, words: &str) -> (Option<i32>, String, Option<PathBuf>) {
 fn clear(folder: &Path) {
     for name in ["side", "out"] {
         let path = folder.join(name);
-        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        let _ = if path.is_dir() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        };
     }
 }
 
@@ -121,25 +136,43 @@ fn differs(a: &Path, b: &Path) -> Result<BTreeMap<String, String>, String> {
 
 /// Returns the errors that `verify` finds, without numbers.
 fn errors(path: &Path) -> Result<BTreeSet<String>, String> {
-    let report = Input::open(path).and_then(Report::of).map_err(|error| error.to_string())?;
-    let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let report = Input::open(path)
+        .and_then(Report::of)
+        .map_err(|error| error.to_string())?;
+    let errors = report
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error);
     let is_word = |word: &&str| !word.contains(|c: char| c.is_ascii_digit());
     Ok(errors
-        .map(|error| error.meaning.replace("MMAP2", "MMAP").split(' ').filter(is_word).collect::<Vec<_>>().join(" "))
+        .map(|error| {
+            error
+                .meaning
+                .replace("MMAP2", "MMAP")
+                .split(' ')
+                .filter(is_word)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
         .collect())
 }
 
-/// Returns the IDs of the sections of `a` that `b` does not have, or that have different bytes in `b`.
+/// Returns the IDs of the sections of `a` that `b` does not have, or that have different bytes in
+/// `b`.
 fn changed_sections(a: &Whole, b: &Whole) -> BTreeSet<FeatureId> {
     let (a, b) = (&a.recording.features, &b.recording.features);
-    a.iter().filter(|(id, bytes)| b.get(id) != Some(*bytes)).map(|(id, _)| *id).collect()
+    a.iter()
+        .filter(|(id, bytes)| b.get(id) != Some(*bytes))
+        .map(|(id, _)| *id)
+        .collect()
 }
 
-/// Returns the IDs of the sections that cannot be read: their contents would depend on the byte order and on the
-/// following bytes.
+/// Returns the IDs of the sections that cannot be read: their contents would depend on the byte
+/// order and on the following bytes.
 fn unreadable_sections(of: &Whole) -> BTreeSet<FeatureId> {
     let ids = of.recording.features.keys().copied();
-    ids.filter(|&id| matches!(of.recording.feature(id), Some(Err(_)))).collect()
+    ids.filter(|&id| matches!(of.recording.feature(id), Some(Err(_))))
+        .collect()
 }
 
 /// Returns the sections that a conversion is intended to change, regardless of their contents.
@@ -150,22 +183,32 @@ fn meant(words: &str) -> BTreeSet<FeatureId> {
         let release = match pair {
             ["--set" | "--set-raw" | "--drop", name] => {
                 let name = name.split('=').next().unwrap_or(name);
-                let named = feature::TABLE.iter().filter(|info| info.name == name || info.id.0.to_string() == name);
+                let named = feature::TABLE
+                    .iter()
+                    .filter(|info| info.name == name || info.id.0.to_string() == name);
                 all.extend(named.map(|info| info.id));
                 continue;
             }
             ["--compat", release] => release.parse::<Version>().expect("a release"),
             _ => continue,
         };
-        // Information that is not valid for a recording with compressed records is removed, with a note.
+        // Information that is not valid for a recording with compressed records is removed, with a
+        // note.
         all.insert(FeatureId::COMPRESSED);
-        all.extend(feature::TABLE.iter().filter(|info| !release.has(info.since)).map(|info| info.id));
+        all.extend(
+            feature::TABLE
+                .iter()
+                .filter(|info| !release.has(info.since))
+                .map(|info| info.id),
+        );
     }
     all
 }
 
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
+    let folder = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a temporary folder");
     fs::write(folder.path().join("raw"), [2, 0, 0, 0, b'x', 0]).expect("a temporary file");
     folder
 }
@@ -179,7 +222,10 @@ impl Base {
         let usual = CONVERSIONS.iter().map(|words| {
             let (status, said, made) = run(folder.path(), words);
             let made = made.filter(|_| status == Some(0));
-            assert!(made.is_some() || status == Some(1), "{name}, {words}: {said}");
+            assert!(
+                made.is_some() || status == Some(1),
+                "{name}, {words}: {said}"
+            );
             let usual = made.map(|made| Usual {
                 differs: differs(&input, &made).expect("a recording"),
                 errors: errors(&made).expect("a recording"),
@@ -189,7 +235,12 @@ impl Base {
             usual
         });
         let usual = usual.collect();
-        Base { name, patched: Patched::new(bytes), usual, perf }
+        Base {
+            name,
+            patched: Patched::new(bytes),
+            usual,
+            perf,
+        }
     }
 
     /// Returns offsets and sizes for `part` such that it shares bytes with `other`.
@@ -197,42 +248,74 @@ impl Base {
         let (own, other) = (self.patched.places[&part], self.patched.places[&other]);
         let end = other.offset + other.size;
         let mut all = vec![
-            FileSection { offset: end.saturating_sub(8), ..own },
-            FileSection { offset: other.offset, ..own },
-            FileSection { offset: other.offset.saturating_sub(own.size).saturating_add(8), ..own },
+            FileSection {
+                offset: end.saturating_sub(8),
+                ..own
+            },
+            FileSection {
+                offset: other.offset,
+                ..own
+            },
+            FileSection {
+                offset: other.offset.saturating_sub(own.size).saturating_add(8),
+                ..own
+            },
             other,
-            FileSection { offset: other.offset + other.size / 2, size: 4 },
+            FileSection {
+                offset: other.offset + other.size / 2,
+                size: 4,
+            },
         ];
         // From its own offset up to the other part.
         if own.offset < other.offset && other.offset - own.offset < 1 << 20 {
-            all.push(FileSection { size: other.offset + 8 - own.offset, ..own });
+            all.push(FileSection {
+                size: other.offset + 8 - own.offset,
+                ..own
+            });
         }
         all
     }
 
-    /// Returns a file for each pair of parts, alternating between the offsets, with all conversions; by default every
-    /// second file, with one conversion.
+    /// Returns a file for each pair of parts, alternating between the offsets, with all
+    /// conversions; by default every second file, with one conversion.
     fn cases(&self) -> Vec<Case<'_>> {
         let mut cases = Vec::new();
         let parts = self.patched.parts();
         let mut turn = 0;
         for &part in &parts {
-            for &other in parts.iter().filter(|&&other| other != part && other != Part::EventTypes) {
+            for &other in parts
+                .iter()
+                .filter(|&&other| other != part && other != Part::EventTypes)
+            {
                 turn += 1;
                 if !is_thorough() && turn % 2 == 0 {
                     continue;
                 }
                 let places = self.places(part, other);
                 let all = 0..CONVERSIONS.len();
-                let conversions: Vec<usize> = if is_thorough() { all.collect() } else { vec![turn / 2 % all.len()] };
+                let conversions: Vec<usize> = if is_thorough() {
+                    all.collect()
+                } else {
+                    vec![turn / 2 % all.len()]
+                };
                 // All offsets are combined with all conversions in turn.
                 for at in 0..places.len() {
-                    let of_place =
-                        conversions.iter().copied().filter(|conversion| (turn / 2 + conversion) % places.len() == at);
+                    let of_place = conversions
+                        .iter()
+                        .copied()
+                        .filter(|conversion| (turn / 2 + conversion) % places.len() == at);
                     let of_place: Vec<usize> = of_place.collect();
-                    let bytes = self.patched.with(part, places[at]).filter(|_| !of_place.is_empty());
+                    let bytes = self
+                        .patched
+                        .with(part, places[at])
+                        .filter(|_| !of_place.is_empty());
                     let name = format!("{}: {part} in {other} ({at})", self.name);
-                    cases.extend(bytes.map(|bytes| Case { base: self, name, bytes, conversions: of_place }));
+                    cases.extend(bytes.map(|bytes| Case {
+                        base: self,
+                        name,
+                        bytes,
+                        conversions: of_place,
+                    }));
                 }
             }
         }
@@ -257,7 +340,10 @@ fn said_by(perf: &Perf, path: &Path) -> Option<String> {
             "# compressed",
             "# cacheline",
         ];
-        let lines = output.stdout.lines().filter(|line| !skipped.iter().any(|start| line.starts_with(start)));
+        let lines = output
+            .stdout
+            .lines()
+            .filter(|line| !skipped.iter().any(|start| line.starts_with(start)));
         lines.for_each(|line| all.extend([line, "\n"]));
     }
     Some(all)
@@ -265,17 +351,31 @@ fn said_by(perf: &Perf, path: &Path) -> Option<String> {
 
 /// Returns whether perf's output must be the same for the output and the input.
 fn is_for_perf(words: &str) -> bool {
-    ["convert", "convert --to dir", "convert --decompress", "convert --set CLN_SIZE=64", "convert --compress"]
-        .contains(&words)
+    [
+        "convert",
+        "convert --to dir",
+        "convert --decompress",
+        "convert --set CLN_SIZE=64",
+        "convert --compress",
+    ]
+    .contains(&words)
 }
 
 /// Returns the error in the output of a conversion of `input`, if any.
-fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicUsize) -> Option<String> {
+fn fault(
+    case: &Case<'_>,
+    at: usize,
+    input: &Path,
+    made: &Path,
+    judged: &AtomicUsize,
+) -> Option<String> {
     let (words, bytes) = (CONVERSIONS[at], &case.bytes);
     if words == "convert" && fs::read(made).expect("an output") != *bytes {
         return Some("the copy has other bytes".into());
     }
-    let Some(usual) = &case.base.usual[at] else { return Some("the whole recording is refused".into()) };
+    let Some(usual) = &case.base.usual[at] else {
+        return Some("the whole recording is refused".into());
+    };
     let found = match errors(made) {
         Ok(found) => found,
         Err(error) => return Some(format!("the output cannot be read: {error}")),
@@ -311,8 +411,12 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
         if !is_same_container {
             // A pipe does not contain the size of a section, and no sections that cannot be read.
             changed.retain(|id| {
-                let (was, is) = (&before.recording.features[id], after.recording.features.get(id));
-                !unreadable.contains(id) && !is.is_some_and(|is| was.starts_with(is) || is.starts_with(was))
+                let (was, is) = (
+                    &before.recording.features[id],
+                    after.recording.features.get(id),
+                );
+                !unreadable.contains(id)
+                    && !is.is_some_and(|is| was.starts_with(is) || is.starts_with(was))
             });
         }
         if !changed.is_empty() {
@@ -323,13 +427,21 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
         Err(error) => return Some(format!("it cannot be compared: {error}")),
         Ok(mut all) => {
             all.retain(|what, _| !usual.differs.contains_key(what));
-            all.retain(|what, _| !meant.iter().chain(&unreadable).any(|&id| of_section(what, id)));
+            all.retain(|what, _| {
+                !meant
+                    .iter()
+                    .chain(&unreadable)
+                    .any(|&id| of_section(what, id))
+            });
             if !is_same_container {
-                // Names of events that are not in a record yet; bytes after the end of tracing data or another section,
-                // and of the records, if a warning reports them.
+                // Names of events that are not in a record yet; bytes after the end of tracing data
+                // or another section, and of the records, if a warning reports them.
                 all.retain(|what, first| {
-                    let is_behind = what.contains("end of the records") || first.contains(": tail only in A: ");
-                    !is_behind && !what.contains("EVENT_UPDATE") && !of_section(what, FeatureId::TRACING_DATA)
+                    let is_behind =
+                        what.contains("end of the records") || first.contains(": tail only in A: ");
+                    !is_behind
+                        && !what.contains("EVENT_UPDATE")
+                        && !of_section(what, FeatureId::TRACING_DATA)
                 });
             }
             if keeps {
@@ -337,7 +449,8 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
             }
             // Invalid attributes have arbitrary sizes; unknown bits are cleared for a release.
             let is_normal = |what: &str, first: &str| {
-                what.starts_with("event ") && (first.contains(": attr.size ") || words.contains("--compat"))
+                what.starts_with("event ")
+                    && (first.contains(": attr.size ") || words.contains("--compat"))
             };
             all.retain(|what, first| !is_normal(what, first));
             if let Some((_, first)) = all.first_key_value() {
@@ -349,7 +462,10 @@ fn fault(case: &Case<'_>, at: usize, input: &Path, made: &Path, judged: &AtomicU
     let expected = said_by(perf, input)?;
     judged.fetch_add(1, Ordering::Relaxed);
     let found = said_by(perf, made).unwrap_or_else(|| "perf refuses it".into());
-    let differs = expected.lines().zip(found.lines()).find(|(was, is)| was != is);
+    let differs = expected
+        .lines()
+        .zip(found.lines())
+        .find(|(was, is)| was != is);
     differs.map(|(was, is)| format!("perf says:\n  {was}\n  {is}"))
 }
 
@@ -384,11 +500,21 @@ fn each_conversion_refuses_or_keeps_everything() {
             let (status, said, made) = run(folder.path(), words);
             let fault = match (status, made) {
                 (Some(1), None) if said.starts_with("perfconv: ") && said.len() > 30 => {
-                    counts.lock().expect("no thread failed").entry(words).or_default().0 += 1;
+                    counts
+                        .lock()
+                        .expect("no thread failed")
+                        .entry(words)
+                        .or_default()
+                        .0 += 1;
                     None
                 }
                 (Some(0), Some(made)) => {
-                    counts.lock().expect("no thread failed").entry(words).or_default().1 += 1;
+                    counts
+                        .lock()
+                        .expect("no thread failed")
+                        .entry(words)
+                        .or_default()
+                        .1 += 1;
                     fault(case, at, &input, &made, &judged)
                 }
                 (status, made) => Some(format!("status {status:?}, {made:?}: {said}")),
@@ -401,9 +527,18 @@ fn each_conversion_refuses_or_keeps_everything() {
         }
     });
     let counts = counts.into_inner().expect("no thread failed");
-    eprintln!("{} files, {} outputs judged by perf; refused and converted:", cases.len(), judged.into_inner());
-    counts.iter().for_each(|(words, (refused, done))| eprintln!("{refused:6} {done:6} {words}"));
+    eprintln!(
+        "{} files, {} outputs judged by perf; refused and converted:",
+        cases.len(),
+        judged.into_inner()
+    );
+    counts
+        .iter()
+        .for_each(|(words, (refused, done))| eprintln!("{refused:6} {done:6} {words}"));
     let faults = faults.into_inner();
     assert!(faults == 0, "{faults} faults");
-    assert!(CONVERSIONS.iter().all(|words| counts.contains_key(words)), "each conversion met a file");
+    assert!(
+        CONVERSIONS.iter().all(|words| counts.contains_key(words)),
+        "each conversion met a file"
+    );
 }

@@ -1,10 +1,11 @@
 //! Runs the commands in the documentation, and compares their output with the documented output.
 //!
-//! In README.md, those of the crates, CONTRIBUTING.md and docs/*.md, a code block marked `sh` is run by a shell in an
-//! empty folder that looks like a clone (it contains `fixtures/`), with `perfconv` on the PATH. A block marked
-//! `sh perf` needs perf and is skipped if there is none. A `text` or `json` block directly after it is the output of the
-//! commands, including errors and summaries. In this block, a line `…` matches any lines, and a `…` within a line
-//! matches any text. Numbers in the output of a `sh perf` block differ each time, and are not compared.
+//! In README.md, those of the crates, CONTRIBUTING.md and docs/*.md, a code block marked `sh` is
+//! run by a shell in an empty folder that looks like a clone (it contains `fixtures/`), with
+//! `perfconv` on the PATH. A block marked `sh perf` needs perf and is skipped if there is none. A
+//! `text` or `json` block directly after it is the output of the commands, including errors and
+//! summaries. In this block, a line `…` matches any lines, and a `…` within a line matches any
+//! text. Numbers in the output of a `sh perf` block differ each time, and are not compared.
 
 use std::{
     fs, io,
@@ -18,8 +19,8 @@ use perfconv::cli::Cli;
 use perfdata_tests::skipped;
 use perfdata_tests::{convert, perf, recordings};
 
-/// Commands of cargo build the project, so the tests do not run them again: `run` runs the program directly, the others
-/// are skipped. .ci/run runs them.
+/// Commands of cargo build the project, so the tests do not run them again: `run` runs the program
+/// directly, the others are skipped. .ci/run runs them.
 const PRELUDE: &str = r#"exec 2>&1
 cargo() {
     case "$1 $2 $3" in
@@ -60,7 +61,9 @@ fn examples(markdown: &str) -> Vec<Example> {
     let lines: Vec<&str> = markdown.lines().collect();
     let follows = |(first, _, text): &(usize, &str, String), next: &(usize, &str, String)| {
         let end = first + text.lines().count();
-        lines[end..next.0 - 2].iter().all(|line| line.trim().is_empty())
+        lines[end..next.0 - 2]
+            .iter()
+            .all(|line| line.trim().is_empty())
     };
     let mut examples = Vec::new();
     for (at, block) in blocks.iter().enumerate() {
@@ -69,7 +72,9 @@ fn examples(markdown: &str) -> Vec<Example> {
             "sh perf" => true,
             _ => continue,
         };
-        let output = blocks.get(at + 1).filter(|next| matches!(next.1, "text" | "json") && follows(block, next));
+        let output = blocks
+            .get(at + 1)
+            .filter(|next| matches!(next.1, "text" | "json") && follows(block, next));
         examples.push(Example {
             line: block.0,
             needs_perf,
@@ -98,7 +103,11 @@ fn line_matches(expected: &str, actual: &str) -> bool {
     match expected.split_once('…') {
         None => expected == actual,
         Some((start, rest)) => actual.strip_prefix(start).is_some_and(|behind| {
-            behind.char_indices().map(|(at, _)| at).chain([behind.len()]).any(|at| line_matches(rest, &behind[at..]))
+            behind
+                .char_indices()
+                .map(|(at, _)| at)
+                .chain([behind.len()])
+                .any(|at| line_matches(rest, &behind[at..]))
         }),
     }
 }
@@ -122,35 +131,69 @@ fn check(example: &Example) -> Result<(), String> {
     let root = recordings::root();
     symlink(root.join("fixtures"), folder.path().join("fixtures")).map_err(|e| e.to_string())?;
     let program = convert::perfconv().get_program().to_owned();
-    let bin = Path::new(&program).parent().map(Path::to_owned).unwrap_or_default();
+    let bin = Path::new(&program)
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path =
-        std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).map_err(|e| e.to_string())?;
+    let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path)))
+        .map_err(|e| e.to_string())?;
 
     // Nothing outside of the folder is written.
-    let commands = example.commands.replace("/tmp/", &format!("{}/", folder.path().display()));
+    let commands = example
+        .commands
+        .replace("/tmp/", &format!("{}/", folder.path().display()));
     let mut shell = Command::new("bash");
-    shell.args(["-e", "-o", "pipefail", "-c", &format!("{PRELUDE}{commands}")]);
-    shell.current_dir(&folder).env("PATH", path).env("HOME", folder.path()).env("LC_ALL", "C").env("TZ", "UTC");
-    let output = perf::run(shell, std::time::Duration::from_secs(120)).map_err(|e| e.to_string())?;
+    shell.args([
+        "-e",
+        "-o",
+        "pipefail",
+        "-c",
+        &format!("{PRELUDE}{commands}"),
+    ]);
+    shell
+        .current_dir(&folder)
+        .env("PATH", path)
+        .env("HOME", folder.path())
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC");
+    let output =
+        perf::run(shell, std::time::Duration::from_secs(120)).map_err(|e| e.to_string())?;
     let said = format!("{}{}", output.stdout, output.stderr);
     if !output.success() {
         return Err(format!("ended with {:?}:\n{said}", output.status));
     }
-    let Some(expected) = &example.output else { return Ok(()) };
-    let normal = |text: &str| if example.needs_perf { without_numbers(text) } else { text.to_owned() };
-    let lines = |text: &str| -> Vec<String> { normal(text).lines().map(|line| line.trim_end().to_owned()).collect() };
+    let Some(expected) = &example.output else {
+        return Ok(());
+    };
+    let normal = |text: &str| {
+        if example.needs_perf {
+            without_numbers(text)
+        } else {
+            text.to_owned()
+        }
+    };
+    let lines = |text: &str| -> Vec<String> {
+        normal(text)
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    };
     let (expected, said) = (lines(expected), lines(&said));
     if matches(&expected, &said) {
         return Ok(());
     }
-    let diff = similar::TextDiff::from_lines(expected.join("\n"), said.join("\n")).unified_diff().to_string();
+    let diff = similar::TextDiff::from_lines(expected.join("\n"), said.join("\n"))
+        .unified_diff()
+        .to_string();
     Err(format!("prints something else:\n{diff}"))
 }
 
 /// Returns the folders of the crates that are published.
 fn crates() -> io::Result<Vec<PathBuf>> {
-    let folders = fs::read_dir(recordings::root())?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let folders = fs::read_dir(recordings::root())?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     let is_published = |folder: &PathBuf| {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
         manifest.starts_with("[package]\n") && !manifest.contains("\npublish = false\n")
@@ -170,7 +213,12 @@ fn pages() -> io::Result<Vec<PathBuf>> {
 fn documents() -> io::Result<Vec<PathBuf>> {
     let root = recordings::root();
     let mut documents = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
-    documents.extend(crates()?.into_iter().map(|folder| folder.join("README.md")).filter(|path| path.exists()));
+    documents.extend(
+        crates()?
+            .into_iter()
+            .map(|folder| folder.join("README.md"))
+            .filter(|path| path.exists()),
+    );
     documents.extend(pages()?);
     documents.sort();
     Ok(documents)
@@ -183,7 +231,10 @@ fn every_command_does_what_the_documentation_says() {
     let mut run = 0;
     for path in documents().expect("docs/ can be read") {
         let text = fs::read_to_string(&path).expect("a document can be read");
-        let name = path.strip_prefix(recordings::root()).unwrap_or(&path).display();
+        let name = path
+            .strip_prefix(recordings::root())
+            .unwrap_or(&path)
+            .display();
         for example in examples(&text) {
             if example.needs_perf && !has_perf {
                 skipped::note(format_args!("perf, for {name}:{}", example.line));
@@ -204,29 +255,56 @@ fn the_checks_of_a_clone_are_those_of_the_readme() {
     let root = recordings::root();
     let readme = fs::read_to_string(root.join("README.md")).expect("README.md");
     let script = fs::read_to_string(root.join(".ci/run")).expect(".ci/run");
-    let commands =
-        examples(&readme).into_iter().flat_map(|e| e.commands.lines().map(str::to_owned).collect::<Vec<_>>());
-    let tests: Vec<String> = commands.filter(|line| line.starts_with("cargo test")).collect();
+    let commands = examples(&readme)
+        .into_iter()
+        .flat_map(|e| e.commands.lines().map(str::to_owned).collect::<Vec<_>>());
+    let tests: Vec<String> = commands
+        .filter(|line| line.starts_with("cargo test"))
+        .collect();
     assert_eq!(tests, ["cargo test --workspace"]);
-    assert!(script.lines().any(|line| line == tests[0]), ".ci/run does not run {:?}", tests[0]);
+    assert!(
+        script.lines().any(|line| line == tests[0]),
+        ".ci/run does not run {:?}",
+        tests[0]
+    );
 }
 
 /// README.md or docs/ contain every subcommand and every option.
 #[test]
 fn every_word_of_the_command_line_is_explained() {
-    let texts = documents().expect("docs/ can be read").into_iter().map(fs::read_to_string);
-    let text = texts.collect::<Result<Vec<_>, _>>().expect("a document can be read").concat();
+    let texts = documents()
+        .expect("docs/ can be read")
+        .into_iter()
+        .map(fs::read_to_string);
+    let text = texts
+        .collect::<Result<Vec<_>, _>>()
+        .expect("a document can be read")
+        .concat();
     let mut missing = Vec::new();
     let mut command = Cli::command();
     command.build();
-    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+    for subcommand in command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set())
+    {
         let name = subcommand.get_name();
-        if name != "help" && !text.contains(&format!("perfconv {name}")) && !text.contains(&format!("`{name}`")) {
+        if name != "help"
+            && !text.contains(&format!("perfconv {name}"))
+            && !text.contains(&format!("`{name}`"))
+        {
             missing.push(name.to_owned());
         }
-        for option in subcommand.get_arguments().filter(|argument| !argument.is_hide_set()) {
-            let long = option.get_long().filter(|long| !matches!(*long, "help" | "version" | "output"));
-            missing.extend(long.map(|long| format!("--{long}")).filter(|long| !text.contains(long)));
+        for option in subcommand
+            .get_arguments()
+            .filter(|argument| !argument.is_hide_set())
+        {
+            let long = option
+                .get_long()
+                .filter(|long| !matches!(*long, "help" | "version" | "output"));
+            missing.extend(
+                long.map(|long| format!("--{long}"))
+                    .filter(|long| !text.contains(long)),
+            );
         }
     }
     missing.sort();
@@ -235,7 +313,9 @@ fn every_word_of_the_command_line_is_explained() {
 }
 
 /// Words that perf's manual pages do not use in this meaning: CONTRIBUTING.md lists replacements.
-const AVOIDED: &[&str] = &["behind", "stands", "room", "tells", "told", "bears", "believed", "anew", "whoever"];
+const AVOIDED: &[&str] = &[
+    "behind", "stands", "room", "tells", "told", "bears", "believed", "anew", "whoever",
+];
 
 /// Number of accepted occurrences, for example in the list itself.
 const TOLERATED: usize = 12;
@@ -252,7 +332,9 @@ fn words_to_avoid_are_rare() {
     for file in &files {
         let text = fs::read_to_string(file).expect("a text");
         for (number, line) in text.lines().enumerate() {
-            let words = line.split(|c: char| !c.is_alphabetic()).map(str::to_lowercase);
+            let words = line
+                .split(|c: char| !c.is_alphabetic())
+                .map(str::to_lowercase);
             let avoided = words.filter(|word| AVOIDED.contains(&word.as_str()));
             found.extend(avoided.map(|word| format!("{}:{}: {word}", file.display(), number + 1)));
         }
@@ -266,8 +348,13 @@ const REPOSITORY: &str = "https://github.com/perfconv/perfconv/blob/main/";
 
 /// Returns the anchor that GitHub and mdBook generate for a heading.
 fn anchor(heading: &str) -> String {
-    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
+    let kept = heading
+        .trim()
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c })
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 fn anchors(markdown: &str) -> Vec<String> {
@@ -283,8 +370,8 @@ fn anchors(markdown: &str) -> Vec<String> {
     anchors
 }
 
-/// GitHub and crates.io show no error for a broken link. The book contains only pages, and crates.io and docs.rs
-/// contain no other file of the project.
+/// GitHub and crates.io show no error for a broken link. The book contains only pages, and
+/// crates.io and docs.rs contain no other file of the project.
 #[test]
 fn links_between_documents_lead_somewhere() {
     let root = recordings::root();
@@ -292,7 +379,9 @@ fn links_between_documents_lead_somewhere() {
     for path in documents().expect("docs/ can be read") {
         let text = fs::read_to_string(&path).expect("a document can be read");
         let folder = path.parent().expect("in a folder");
-        let links = ["](", "src=\"", "srcset=\""].into_iter().flat_map(|start| text.split(start).skip(1));
+        let links = ["](", "src=\"", "srcset=\""]
+            .into_iter()
+            .flat_map(|start| text.split(start).skip(1));
         for link in links.filter_map(|rest| rest.split([')', '"']).next()) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let target = match file.strip_prefix(REPOSITORY) {
@@ -302,8 +391,10 @@ fn links_between_documents_lead_somewhere() {
                 None => folder.join(file),
             };
             let is_inside = file.contains("://") || folder == root || !file.contains('/');
-            let has_heading =
-                || fs::read_to_string(&target).is_ok_and(|text| anchors(&text).iter().any(|a| a == heading));
+            let has_heading = || {
+                fs::read_to_string(&target)
+                    .is_ok_and(|text| anchors(&text).iter().any(|a| a == heading))
+            };
             if !target.exists() || !is_inside || !heading.is_empty() && !has_heading() {
                 broken.push(format!("{}: {link}", path.display()));
             }
@@ -316,11 +407,18 @@ fn links_between_documents_lead_somewhere() {
 #[test]
 fn every_page_is_in_the_index() {
     for index in ["README.md", "SUMMARY.md"] {
-        let text = fs::read_to_string(recordings::root().join("docs").join(index)).expect("an index");
+        let text =
+            fs::read_to_string(recordings::root().join("docs").join(index)).expect("an index");
         for page in pages().expect("docs/ can be read") {
-            let name = page.file_name().and_then(|name| name.to_str()).expect("a name");
+            let name = page
+                .file_name()
+                .and_then(|name| name.to_str())
+                .expect("a name");
             let is_index = matches!(name, "README.md" | "SUMMARY.md");
-            assert!(is_index || text.contains(&format!("]({name})")), "{index} has no link to {name}");
+            assert!(
+                is_index || text.contains(&format!("]({name})")),
+                "{index} has no link to {name}"
+            );
         }
     }
 }
@@ -330,11 +428,20 @@ fn each_crate_shows_a_readme_of_its_own() {
     let crates = crates().expect("the folders of the crates");
     assert!(crates.len() > 3, "{crates:?}");
     for folder in crates {
-        let name = folder.file_name().and_then(|name| name.to_str()).expect("a name");
+        let name = folder
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name");
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("Cargo.toml");
-        let readme = manifest.lines().find_map(|line| line.strip_prefix("readme = ")).expect("a README");
+        let readme = manifest
+            .lines()
+            .find_map(|line| line.strip_prefix("readme = "))
+            .expect("a README");
         let text = fs::read_to_string(folder.join(readme.trim_matches('"'))).expect("the README");
-        assert!(text.starts_with(&format!("# {name}\n")), "{name} has {readme}");
+        assert!(
+            text.starts_with(&format!("# {name}\n")),
+            "{name} has {readme}"
+        );
     }
 }
 
@@ -348,28 +455,41 @@ fn the_pictures_are_what_their_script_draws() {
     let output = match perf::run(script, std::time::Duration::from_secs(60)) {
         Ok(output) => output,
         Err(error) => {
-            skipped::note(format_args!("python3, for docs/pictures/layout.py: {error}"));
+            skipped::note(format_args!(
+                "python3, for docs/pictures/layout.py: {error}"
+            ));
             return;
         }
     };
     assert!(output.success(), "{}", output.stderr);
     for name in ["layout-light.svg", "layout-dark.svg"] {
-        let [committed, drawn] = [&pictures, folder.path()].map(|folder| fs::read_to_string(folder.join(name)));
+        let [committed, drawn] =
+            [&pictures, folder.path()].map(|folder| fs::read_to_string(folder.join(name)));
         let is_same = committed.expect("a picture") == drawn.expect("a picture");
-        assert!(is_same, "{name} is not what python3 docs/pictures/layout.py draws");
+        assert!(
+            is_same,
+            "{name} is not what python3 docs/pictures/layout.py draws"
+        );
     }
 }
 
 #[test]
 fn blocks_and_their_outputs_are_found() {
-    let text = "a\n```sh\nx\ny\n```\n\n```text\nout\n```\n```sh perf\nz\n```\nand\n```text\nno\n```\n";
+    let text =
+        "a\n```sh\nx\ny\n```\n\n```text\nout\n```\n```sh perf\nz\n```\nand\n```text\nno\n```\n";
     let example = |line, needs_perf, commands: &str, output: Option<&str>| Example {
         line,
         needs_perf,
         commands: commands.into(),
         output: output.map(str::to_owned),
     };
-    assert_eq!(examples(text), [example(3, false, "x\ny\n", Some("out\n")), example(11, true, "z\n", None)]);
+    assert_eq!(
+        examples(text),
+        [
+            example(3, false, "x\ny\n", Some("out\n")),
+            example(11, true, "z\n", None)
+        ]
+    );
 }
 
 #[test]

@@ -15,7 +15,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::memory;
 
-/// Command lines: IN is the input, OUT the output, ORIGINAL the recording that the input was made from.
+/// Command lines: IN is the input, OUT the output, ORIGINAL the recording that the input was made
+/// from.
 const COMMANDS: &[&str] = &[
     "convert IN -o OUT",
     "pipe2file IN -o OUT",
@@ -50,8 +51,16 @@ const KNOWN: &str = "0123456789012345678901234567890123456789 [kernel.kallsyms]"
 /// Returns the commands of this perfconv, split into words.
 pub fn all() -> Vec<Vec<String>> {
     let known = Cli::command();
-    let words = COMMANDS.iter().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-    words.filter(|words| words.first().is_some_and(|name| known.find_subcommand(name).is_some())).collect()
+    let words = COMMANDS
+        .iter()
+        .map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    words
+        .filter(|words| {
+            words
+                .first()
+                .is_some_and(|name| known.find_subcommand(name).is_some())
+        })
+        .collect()
 }
 
 /// The result of a command.
@@ -78,11 +87,13 @@ impl Run {
         let before = time();
         let (end, memory) = memory::peak_of(|| catch_unwind(AssertUnwindSafe(work)));
         let time = time().saturating_sub(before);
-        let end = end.unwrap_or_else(|_| End::Fault(format!("panicked: {}", crate::worker::last_panic())));
+        let end = end
+            .unwrap_or_else(|_| End::Fault(format!("panicked: {}", crate::worker::last_panic())));
         Run { end, time, memory }
     }
 
-    /// Reads a recording and writes it in memory. The output is the same, and so is each readable record.
+    /// Reads a recording and writes it in memory. The output is the same, and so is each readable
+    /// record.
     pub fn copy(bytes: &[u8]) -> Self {
         Self::of(|| {
             fuzz::run("copy", bytes);
@@ -100,7 +111,11 @@ impl Room {
     pub fn new() -> io::Result<Self> {
         // In memory, if there is such a folder, because thousands of files are created and deleted.
         let shm = Path::new("/dev/shm");
-        let folder = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }?;
+        let folder = if shm.is_dir() {
+            tempfile::tempdir_in(shm)
+        } else {
+            tempfile::tempdir()
+        }?;
         Ok(Room { folder })
     }
 
@@ -131,7 +146,10 @@ impl Room {
 
     /// Runs a command on the files in the folder.
     pub fn run(&self, words: &[String]) -> Run {
-        let args = ["perfconv".to_owned()].into_iter().chain(self.fill(words)).chain(["-q".to_owned()]);
+        let args = ["perfconv".to_owned()]
+            .into_iter()
+            .chain(self.fill(words))
+            .chain(["-q".to_owned()]);
         let args: Vec<String> = if words.first().is_some_and(|word| word == "inject") {
             args.filter(|word| word != "-q").collect()
         } else {
@@ -147,13 +165,21 @@ impl Room {
                 (Err(error), None) => refused(&error),
             }
         });
-        Run { end: self.clean(run.end), ..run }
+        Run {
+            end: self.clean(run.end),
+            ..run
+        }
     }
 
-    /// Removes the output. An output that remains after an error is a fault, and so is any other file.
+    /// Removes the output. An output that remains after an error is a fault, and so is any other
+    /// file.
     fn clean(&self, end: End) -> End {
         let mut left = Vec::new();
-        for entry in fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(self.folder.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let path = entry.path();
             if path == self.input() || path == self.original() {
                 continue;
@@ -161,9 +187,17 @@ impl Room {
             if path != self.output() || matches!(end, End::Refused) {
                 left.push(entry.file_name().to_string_lossy().into_owned());
             }
-            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
         }
-        if left.is_empty() { end } else { End::Fault(format!("left behind: {}", left.join(", "))) }
+        if left.is_empty() {
+            end
+        } else {
+            End::Fault(format!("left behind: {}", left.join(", ")))
+        }
     }
 }
 
@@ -186,7 +220,8 @@ fn refused(error: &Error) -> End {
     }
 }
 
-/// Returns whether a terminal displays the whole text: it contains no control characters except line feeds.
+/// Returns whether a terminal displays the whole text: it contains no control characters except
+/// line feeds.
 pub fn is_printable(text: &str) -> bool {
     text.chars().all(|c| c == '\n' || !c.is_control())
 }
@@ -203,7 +238,10 @@ impl io::Write for Report {
             match std::str::from_utf8(bytes) {
                 Ok(text) if is_printable(text) => {}
                 Ok(text) => {
-                    let line = text.lines().find(|line| !is_printable(line)).unwrap_or_default();
+                    let line = text
+                        .lines()
+                        .find(|line| !is_printable(line))
+                        .unwrap_or_default();
                     self.fault = Some(format!("control characters in the report: {line:?}"));
                 }
                 Err(error) => self.fault = Some(format!("a report that is not UTF-8: {error}")),

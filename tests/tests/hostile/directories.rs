@@ -27,9 +27,15 @@ pub fn run(folder: &Path) -> Vec<String> {
     type Spoil = fn(&Path) -> io::Result<()>;
     let spoils: [(&str, Spoil); 6] = [
         ("a FIFO among the records", |at| fifo(&at.join("data.2"))),
-        ("a dangling link", |at| symlink("nowhere", at.join("data.2"))),
-        ("a link to itself", |at| symlink("data.2", at.join("data.2"))),
-        ("a folder among the records", |at| fs::create_dir(at.join("data.2"))),
+        ("a dangling link", |at| {
+            symlink("nowhere", at.join("data.2"))
+        }),
+        ("a link to itself", |at| {
+            symlink("data.2", at.join("data.2"))
+        }),
+        ("a folder among the records", |at| {
+            fs::create_dir(at.join("data.2"))
+        }),
         ("a device", |at| symlink("/dev/zero", at.join("data.2"))),
         ("no data", |at| fs::remove_file(at.join("data"))),
     ];
@@ -43,7 +49,9 @@ pub fn run(folder: &Path) -> Vec<String> {
         faults.extend(ends_with_an_error(what, &at));
     }
     let at = folder.join("fifos");
-    fs::create_dir(&at).and_then(|()| fifo(&at.join("data"))).expect("a FIFO");
+    fs::create_dir(&at)
+        .and_then(|()| fifo(&at.join("data")))
+        .expect("a FIFO");
     faults.extend(ends_with_an_error("a FIFO in place of data", &at));
     let at = folder.join("name");
     fs::create_dir(&at).expect("a temporary folder");
@@ -52,7 +60,10 @@ pub fn run(folder: &Path) -> Vec<String> {
     }
     fs::write(at.join("data.\x1b[31m"), [0xff; 64]).expect("a temporary file");
     faults.extend(names_what_is_damaged(&at, "data.\\u{1b}[31m"));
-    println!("{:8} directories with something else in them", spoils.len() + 2);
+    println!(
+        "{:8} directories with something else in them",
+        spoils.len() + 2
+    );
     faults.extend(damaged(folder));
     faults
 }
@@ -87,7 +98,9 @@ fn damaged(folder: &Path) -> Vec<String> {
                     runs += 1;
                     if !matches!(status, Some(0 | 1)) || !is_printable(&text) {
                         let what = if place % 2 == 0 { "cut" } else { "flipped" };
-                        faults.push(format!("{name} {what} at {at_byte}: {command}: {status:?}: {text:?}"));
+                        faults.push(format!(
+                            "{name} {what} at {at_byte}: {command}: {status:?}: {text:?}"
+                        ));
                     }
                 }
             }
@@ -102,17 +115,27 @@ fn said(command: &str, input: &Path) -> (Option<i32>, String) {
     let mut program = perfconv();
     program.args(command.split(' ')).arg(input);
     let said = perf::run(program, TIMEOUT).expect("perfconv runs");
-    (said.status.and_then(|status| status.code()), format!("{}{}", said.stdout, said.stderr))
+    (
+        said.status.and_then(|status| status.code()),
+        format!("{}{}", said.stdout, said.stderr),
+    )
 }
 
-/// Checks that every command reports that the file `name` is damaged, and that commands that only read continue with
-/// the other files.
+/// Checks that every command reports that the file `name` is damaged, and that commands that only
+/// read continue with the other files.
 fn names_what_is_damaged(input: &Path, name: &str) -> Vec<String> {
     let mut faults = Vec::new();
-    for (command, expected) in [("info", 0), ("dump", 0), ("verify", 1), ("convert -o /dev/null", 1)] {
+    for (command, expected) in [
+        ("info", 0),
+        ("dump", 0),
+        ("verify", 1),
+        ("convert -o /dev/null", 1),
+    ] {
         let (status, text) = said(command, input);
         if status != Some(expected) || !text.contains(name) || !is_printable(&text) {
-            faults.push(format!("a name with an escape: {command}: {status:?}: {text:?}"));
+            faults.push(format!(
+                "a name with an escape: {command}: {status:?}: {text:?}"
+            ));
         }
     }
     faults

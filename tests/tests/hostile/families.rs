@@ -1,4 +1,5 @@
-//! The families of inputs. Each knows how many inputs it makes from a seed, and makes an input by its number.
+//! The families of inputs. Each knows how many inputs it makes from a seed, and makes an input by
+//! its number.
 
 use perfdata_core::header::{ContainerKind, FileHeader, FileSection};
 use perfdata_core::wire::Wire;
@@ -27,13 +28,48 @@ pub trait Inputs {
 }
 
 pub const FAMILIES: &[Family] = &[
-    Family { name: "as they are", seeds: with_crashers, inputs: |_| Box::new(Whole), sample: 1000 },
-    Family { name: "cut", seeds: all_seeds, inputs: |seed| Box::new(Cut::of(seed)), sample: 300 },
-    Family { name: "flipped byte", seeds: small_seeds, inputs: |seed| Box::new(Flip(seed.bytes.len())), sample: 300 },
-    Family { name: "count or length", seeds: all_seeds, inputs: |seed| Box::new(Numbers::of(seed)), sample: 400 },
-    Family { name: "sections", seeds: all_seeds, inputs: |seed| Box::new(Sections::of(seed)), sample: 150 },
-    Family { name: "names", seeds: all_seeds, inputs: |_| Box::new(Names), sample: 90 },
-    Family { name: "records", seeds: seeds::synthetic, inputs: |_| Box::new(Records), sample: 150 },
+    Family {
+        name: "as they are",
+        seeds: with_crashers,
+        inputs: |_| Box::new(Whole),
+        sample: 1000,
+    },
+    Family {
+        name: "cut",
+        seeds: all_seeds,
+        inputs: |seed| Box::new(Cut::of(seed)),
+        sample: 300,
+    },
+    Family {
+        name: "flipped byte",
+        seeds: small_seeds,
+        inputs: |seed| Box::new(Flip(seed.bytes.len())),
+        sample: 300,
+    },
+    Family {
+        name: "count or length",
+        seeds: all_seeds,
+        inputs: |seed| Box::new(Numbers::of(seed)),
+        sample: 400,
+    },
+    Family {
+        name: "sections",
+        seeds: all_seeds,
+        inputs: |seed| Box::new(Sections::of(seed)),
+        sample: 150,
+    },
+    Family {
+        name: "names",
+        seeds: all_seeds,
+        inputs: |_| Box::new(Names),
+        sample: 90,
+    },
+    Family {
+        name: "records",
+        seeds: seeds::synthetic,
+        inputs: |_| Box::new(Records),
+        sample: 150,
+    },
 ];
 
 fn with_crashers() -> Vec<Seed> {
@@ -50,7 +86,11 @@ fn all_seeds() -> Vec<Seed> {
 
 fn small_seeds() -> Vec<Seed> {
     let mut all = seeds::synthetic();
-    all.extend(seeds::fixtures().into_iter().filter(|seed| seed.bytes.len() <= SMALL));
+    all.extend(
+        seeds::fixtures()
+            .into_iter()
+            .filter(|seed| seed.bytes.len() <= SMALL),
+    );
     all.extend(seeds::crashers());
     all
 }
@@ -74,7 +114,11 @@ impl Cut {
     const PLACES: usize = 1000;
 
     fn of(seed: &Seed) -> Self {
-        Cut(if seed.bytes.len() <= SMALL { seed.bytes.len() } else { Self::PLACES })
+        Cut(if seed.bytes.len() <= SMALL {
+            seed.bytes.len()
+        } else {
+            Self::PLACES
+        })
     }
 }
 
@@ -100,7 +144,11 @@ impl Inputs for Flip {
     fn make(&self, seed: &Seed, number: usize) -> (String, Vec<u8>) {
         let mut bytes = seed.bytes.clone();
         // Alternates between all bits of a byte and one bit.
-        let bits = if number.is_multiple_of(2) { 0xff } else { 1 << (number / 2 % 8) };
+        let bits = if number.is_multiple_of(2) {
+            0xff
+        } else {
+            1 << (number / 2 % 8)
+        };
         bytes[number] ^= bits;
         (format!("byte {number} ^ {bits:#x}"), bytes)
     }
@@ -134,14 +182,21 @@ impl Inputs for Numbers {
 /// Writes the low bytes of a number in the byte order of the recording.
 fn put(bytes: &mut [u8], at: usize, size: usize, value: u64) {
     let is_big = bytes.starts_with(b"2ELIFREP");
-    let Some(room) = bytes.get_mut(at..at + size) else { return };
+    let Some(room) = bytes.get_mut(at..at + size) else {
+        return;
+    };
     for (number, byte) in room.iter_mut().enumerate() {
         let shift = if is_big { size - 1 - number } else { number };
-        *byte = if shift < 8 { (value >> (8 * shift)) as u8 } else { 0 };
+        *byte = if shift < 8 {
+            (value >> (8 * shift)) as u8
+        } else {
+            0
+        };
     }
 }
 
-/// Sections of a file that overlap, or are outside of it, and IDs that overlap their own attributes.
+/// Sections of a file that overlap, or are outside of it, and IDs that overlap their own
+/// attributes.
 struct Sections {
     /// Offsets of the section descriptors in a file, and their values.
     places: Vec<(usize, FileSection)>,
@@ -152,22 +207,41 @@ impl Sections {
     fn of(seed: &Seed) -> Self {
         let mut places = Vec::new();
         let bytes = &seed.bytes;
-        let endian = if bytes.starts_with(b"2ELIFREP") { Endian::Big } else { Endian::Little };
+        let endian = if bytes.starts_with(b"2ELIFREP") {
+            Endian::Big
+        } else {
+            Endian::Little
+        };
         let section = |at: usize| {
             let bytes = bytes.get(at..)?;
-            FileSection::decode(bytes, endian, DecodeContext::default()).ok().map(|(section, _)| (at, section))
+            FileSection::decode(bytes, endian, DecodeContext::default())
+                .ok()
+                .map(|(section, _)| (at, section))
         };
         if ContainerKind::recognise(bytes).is_some_and(|(kind, _)| kind == ContainerKind::File)
             && let Ok((header, _)) = FileHeader::decode(bytes, endian, DecodeContext::default())
         {
             let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
             let entry = whole(header.attr_size);
-            let ids = (1..4).map(|n| whole(header.attrs.offset).saturating_add(n * entry).saturating_sub(16));
+            let ids = (1..4).map(|n| {
+                whole(header.attrs.offset)
+                    .saturating_add(n * entry)
+                    .saturating_sub(16)
+            });
             let table = whole(header.data.end().unwrap_or(0));
             let table = (0..4).map(|n| table.saturating_add(16 * n));
-            places.extend([24, 40, 56].into_iter().chain(ids).chain(table).filter_map(section));
+            places.extend(
+                [24, 40, 56]
+                    .into_iter()
+                    .chain(ids)
+                    .chain(table)
+                    .filter_map(section),
+            );
         }
-        Sections { places, len: bytes.len() as u64 }
+        Sections {
+            places,
+            len: bytes.len() as u64,
+        }
     }
 
     /// Returns invalid offsets and sizes for a section.
@@ -189,21 +263,30 @@ impl Sections {
             section(found.offset.wrapping_add(1), found.size),
             section(found.offset, 0),
         ];
-        all.extend(self.places.iter().map(|(_, other)| *other).filter(|other| *other != found));
+        all.extend(
+            self.places
+                .iter()
+                .map(|(_, other)| *other)
+                .filter(|other| *other != found),
+        );
         all
     }
 }
 
 impl Inputs for Sections {
     fn len(&self) -> usize {
-        self.places.iter().map(|(at, found)| self.elsewhere(*at, *found).len()).sum()
+        self.places
+            .iter()
+            .map(|(at, found)| self.elsewhere(*at, *found).len())
+            .sum()
     }
 
     fn make(&self, seed: &Seed, number: usize) -> (String, Vec<u8>) {
-        let all = self
-            .places
-            .iter()
-            .flat_map(|(at, found)| self.elsewhere(*at, *found).into_iter().map(move |section| (*at, section)));
+        let all = self.places.iter().flat_map(|(at, found)| {
+            self.elsewhere(*at, *found)
+                .into_iter()
+                .map(move |section| (*at, section))
+        });
         let (at, section) = all.into_iter().nth(number).unwrap_or_default();
         let mut bytes = seed.bytes.clone();
         put(&mut bytes, at, 8, section.offset);
@@ -212,15 +295,18 @@ impl Inputs for Sections {
     }
 }
 
-/// Replaces every name in the recording by an unusual one: control characters, terminal escapes, line feeds, and bytes
-/// that are not UTF-8.
+/// Replaces every name in the recording by an unusual one: control characters, terminal escapes,
+/// line feeds, and bytes that are not UTF-8.
 pub struct Names;
 
 impl Names {
     /// Minimum number of characters of a text that counts as a name.
     const LEAST: usize = 4;
-    const NASTY: [&[u8]; 3] =
-        [b"\x1b[31m\x1b]0;title\x07", b"\n\r\xff\xfe\xc2\x9b\x80\xe2\x80\xae\x7f", b"\"'\\\t\x08\0\xf0\x9f\xff|,="];
+    const NASTY: [&[u8]; 3] = [
+        b"\x1b[31m\x1b]0;title\x07",
+        b"\n\r\xff\xfe\xc2\x9b\x80\xe2\x80\xae\x7f",
+        b"\"'\\\t\x08\0\xf0\x9f\xff|,=",
+    ];
 }
 
 impl Inputs for Names {
@@ -234,15 +320,17 @@ impl Inputs for Names {
         let is_letter = |byte: &u8| (b' '..=b'~').contains(byte);
         for run in bytes[header..].chunk_by_mut(|a, b| is_letter(a) == is_letter(b)) {
             if run.len() >= Self::LEAST && run.iter().all(is_letter) {
-                run.iter_mut().zip(Self::NASTY[number].iter().cycle()).for_each(|(to, from)| *to = *from);
+                run.iter_mut()
+                    .zip(Self::NASTY[number].iter().cycle())
+                    .for_each(|(to, from)| *to = *from);
             }
         }
         (format!("names {number}"), bytes)
     }
 }
 
-/// Records of every type with impossible sizes and contents, before the other records of a pipe. The seed determines
-/// only the byte order and whether events are known.
+/// Records of every type with impossible sizes and contents, before the other records of a pipe.
+/// The seed determines only the byte order and whether events are known.
 struct Records;
 
 impl Records {
@@ -251,7 +339,14 @@ impl Records {
 
     fn record(big: bool, kind: u32, form: usize) -> (String, Vec<u8>) {
         let header = |size: u16| Buf::new(big).u32(kind).u16(0xffff).u16(size).bytes;
-        let filled = |byte: u8| frame(big, kind, u16::from(byte) << 8 | u16::from(byte), &[byte; 65_535 - 8]);
+        let filled = |byte: u8| {
+            frame(
+                big,
+                kind,
+                u16::from(byte) << 8 | u16::from(byte),
+                &[byte; 65_535 - 8],
+            )
+        };
         match form {
             0 => ("of size 0".to_owned(), header(0)),
             1 => ("of size 7".to_owned(), header(7)),
@@ -259,8 +354,13 @@ impl Records {
             3 => ("of 65535 zeros".to_owned(), filled(0)),
             4 => ("of 65535 ones".to_owned(), filled(0xff)),
             _ => {
-                let words: Vec<u8> = (0..65_528_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-                ("of 65535 bytes of noise".to_owned(), frame(big, kind, 0, &words[..65_527]))
+                let words: Vec<u8> = (0..65_528_u32)
+                    .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+                    .collect();
+                (
+                    "of 65535 bytes of noise".to_owned(),
+                    frame(big, kind, 0, &words[..65_527]),
+                )
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Offsets of the counts, sizes and offsets in a recording, found from the declarations instead of a manual list.
+//! Offsets of the counts, sizes and offsets in a recording, found from the declarations instead of
+//! a manual list.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,22 +31,29 @@ pub struct Spot {
 /// Parts of the names of such numbers that are not declared as counts.
 const LENGTHS: [&str; 6] = ["size", "len", "nr", "num", "count", "offset"];
 
-/// Number of spots with the same name that are used: the first ones, because all are read by the same code.
+/// Number of spots with the same name that are used: the first ones, because all are read by the
+/// same code.
 const OF_ONE_NAME: usize = 2;
 
-/// Returns the spots of a recording. Of spots with the same name in structures with the same name, only the first
-/// [`OF_ONE_NAME`].
+/// Returns the spots of a recording. Of spots with the same name in structures with the same name,
+/// only the first [`OF_ONE_NAME`].
 pub fn spots(bytes: &[u8]) -> Vec<Spot> {
     let mut found = Found::default();
-    let Ok(reader) = convert::open(bytes.to_vec()) else { return Vec::new() };
+    let Ok(reader) = convert::open(bytes.to_vec()) else {
+        return Vec::new();
+    };
     let model = reader.recording().clone();
     if let ContainerLayout::File(file) = reader.container_layout() {
         found.of_file(bytes, file, &model);
     }
     // From the start, because a pipe's metadata are also records.
-    let Ok(mut records) =
-        RecordingReader::open_with(Arc::new(bytes.to_vec()), Options { head: Head::Pass, ..Options::default() })
-    else {
+    let Ok(mut records) = RecordingReader::open_with(
+        Arc::new(bytes.to_vec()),
+        Options {
+            head: Head::Pass,
+            ..Options::default()
+        },
+    ) else {
         return found.spots;
     };
     while let Ok(Some(item)) = records.next() {
@@ -79,10 +87,15 @@ impl Found {
             Style::Plain,
             &mut Paths::new(|path: &str, size, leaf: Leaf<'_>| {
                 let last = path.rsplit('.').next().unwrap_or(path);
-                let is_number = matches!(leaf, Leaf::Uint(..)) && LENGTHS.iter().any(|word| last.contains(word));
+                let is_number = matches!(leaf, Leaf::Uint(..))
+                    && LENGTHS.iter().any(|word| last.contains(word));
                 if (is_number || matches!(leaf, Leaf::Count(_))) && size > 0 {
                     let count = if is_number { "" } else { ".len()" };
-                    self.add(format!("{structure} {}{count}", without_places(path)), at, size);
+                    self.add(
+                        format!("{structure} {}{count}", without_places(path)),
+                        at,
+                        size,
+                    );
                 }
                 at += size;
             }),
@@ -97,17 +110,27 @@ impl Found {
         let entry = usize::try_from(file.header.attr_size).unwrap_or(usize::MAX);
         let attrs = slice(bytes, file.header.attrs);
         let room = u32::try_from(file.header.attr_size - FileSection::SIZE).unwrap_or(u32::MAX);
-        let layout = DecodeContext { attr_room: room, ..DecodeContext::default() };
+        let layout = DecodeContext {
+            attr_room: room,
+            ..DecodeContext::default()
+        };
         let mut at = start(file.header.attrs);
         for attr in attrs.chunks_exact(entry) {
             if let Ok((value, used)) = Attr::decode(attr, endian, layout) {
                 self.of_value("attribute", at, &value);
-                self.of_section("place of ids", at + used, attr.get(used..).unwrap_or_default(), endian);
+                self.of_section(
+                    "place of ids",
+                    at + used,
+                    attr.get(used..).unwrap_or_default(),
+                    endian,
+                );
             }
             at += entry;
         }
         if let Some(table) = file.place(Part::FeatureTable) {
-            for (number, (entry, (id, _))) in slice(bytes, table).chunks(16).zip(&file.table).enumerate() {
+            for (number, (entry, (id, _))) in
+                slice(bytes, table).chunks(16).zip(&file.table).enumerate()
+            {
                 let name = format!("place of {}", *id);
                 self.of_section(&name, start(table) + 16 * number, entry, endian);
             }
@@ -136,10 +159,15 @@ impl Found {
             self.of_value(&name, body, &record);
         }
         if raw.kind == RecordType::HEADER_FEATURE
-            && let Some(id) = raw.word(RecordHeader::SIZE).and_then(|id| u32::try_from(id).ok())
+            && let Some(id) = raw
+                .word(RecordHeader::SIZE)
+                .and_then(|id| u32::try_from(id).ok())
             && let Some(section) = raw.bytes.get(RecordHeader::SIZE + 8..)
         {
-            let layout = DecodeContext { nr_cpus_available: model.nr_cpus_available(), ..DecodeContext::default() };
+            let layout = DecodeContext {
+                nr_cpus_available: model.nr_cpus_available(),
+                ..DecodeContext::default()
+            };
             if let Ok(section) = Section::decode(FeatureId(id), section, raw.endian, &layout) {
                 self.of_value(&format!("feature {}", FeatureId(id)), body + 8, &section);
             }
@@ -152,7 +180,10 @@ fn start(place: FileSection) -> usize {
 }
 
 fn slice(bytes: &[u8], place: FileSection) -> &[u8] {
-    let end = place.end().and_then(|end| usize::try_from(end).ok()).unwrap_or(usize::MAX);
+    let end = place
+        .end()
+        .and_then(|end| usize::try_from(end).ok())
+        .unwrap_or(usize::MAX);
     bytes.get(start(place)..end).unwrap_or_default()
 }
 

@@ -35,7 +35,16 @@ impl Figures {
 
     /// Returns the figures as one line, for the parent process.
     pub fn to_line(&self) -> String {
-        let Figures { inputs, chosen, runs, refused, time, slowest, memory, largest } = self;
+        let Figures {
+            inputs,
+            chosen,
+            runs,
+            refused,
+            time,
+            slowest,
+            memory,
+            largest,
+        } = self;
         format!("{inputs}\t{chosen}\t{runs}\t{refused}\t{time}\t{slowest}\t{memory}\t{largest}")
     }
 
@@ -47,7 +56,16 @@ impl Figures {
         let slowest = words.next()?.to_owned();
         let memory = words.next()?.parse().ok()?;
         let largest = words.next()?.to_owned();
-        Some(Figures { inputs, chosen, runs, refused, time, slowest, memory, largest })
+        Some(Figures {
+            inputs,
+            chosen,
+            runs,
+            refused,
+            time,
+            slowest,
+            memory,
+            largest,
+        })
     }
 
     pub const HEAD: &str = "  inputs    chosen      runs   refused    slowest   most memory";
@@ -55,8 +73,19 @@ impl Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figures { inputs, chosen, runs, refused, time, memory, .. } = self;
+        let Figures {
+            inputs,
+            chosen,
+            runs,
+            refused,
+            time,
+            memory,
+            ..
+        } = self;
         let (ms, kib) = (time / 1_000_000, memory >> 10);
-        write!(f, "{inputs:8}  {chosen:8}  {runs:8}  {refused:8}  {ms:6} ms  {kib:8} KiB")
+        write!(
+            f,
+            "{inputs:8}  {chosen:8}  {runs:8}  {refused:8}  {ms:6} ms  {kib:8} KiB"
+        )
     }
 }

@@ -1,7 +1,9 @@
-//! The hostile suite: damaged and malicious recordings with every command. No command may panic, abort, hang, use
-//! disproportionate memory, print control sequences to a terminal, or fail without a position.
+//! The hostile suite: damaged and malicious recordings with every command. No command may panic,
+//! abort, hang, use disproportionate memory, print control sequences to a terminal, or fail without
+//! a position.
 //!
-//! Every input is read and written in memory; a sample of the inputs is also passed to the commands.
+//! Every input is read and written in memory; a sample of the inputs is also passed to the
+//! commands.
 //!
 //! ```text
 //! cargo test -p perfdata-tests --test hostile
@@ -9,8 +11,8 @@
 //! cargo test -p perfdata-tests --test hostile -- flip                inputs of families with that in their names
 //! ```
 //!
-//! The inputs are processed in separate processes, one for each processor, so that an abort or a hang is a result like
-//! any other: the parent process reports the input at which a process ended.
+//! The inputs are processed in separate processes, one for each processor, so that an abort or a
+//! hang is a result like any other: the parent process reports the input at which a process ended.
 
 mod commands;
 mod directories;
@@ -57,7 +59,12 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut faults = supervisor::run(&options.names);
-    if options.names.is_empty() || options.names.iter().any(|name| program::NAME.contains(name.as_str())) {
+    if options.names.is_empty()
+        || options
+            .names
+            .iter()
+            .any(|name| program::NAME.contains(name.as_str()))
+    {
         faults.extend(program::run());
     }
     if faults.is_empty() {

@@ -1,6 +1,7 @@
 //! Counts allocated memory: the current size and the peak.
 //!
-//! This does not include allocations of zstd in C; the peak of the whole process as measured by the system does.
+//! This does not include allocations of zstd in C; the peak of the whole process as measured by the
+//! system does.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -49,7 +50,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Returns the peak size of the memory that `work` allocated, in bytes, in addition to the memory allocated before.
+/// Returns the peak size of the memory that `work` allocated, in bytes, in addition to the memory
+/// allocated before.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.load(Relaxed);
     MOST.store(before, Relaxed);
@@ -61,5 +63,6 @@ pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
 pub fn peak_of_process() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap_or(0)
 }

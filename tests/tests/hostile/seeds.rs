@@ -13,18 +13,30 @@ pub struct Seed {
     pub bytes: Vec<u8>,
 }
 
-/// Maximum size in bytes of recordings that are truncated at every byte and of which every byte is flipped.
+/// Maximum size in bytes of recordings that are truncated at every byte and of which every byte is
+/// flipped.
 pub const SMALL: usize = 8 << 10;
 
 /// Returns small recordings of the independent writer, with every record type and every feature.
 pub fn synthetic() -> Vec<Seed> {
     let mut all = Vec::new();
     for (big, order) in [(false, "little"), (true, "big")] {
-        let mut add = |name: &str, bytes| all.push(Seed { name: format!("{name} {order}"), bytes });
+        let mut add = |name: &str, bytes| {
+            all.push(Seed {
+                name: format!("{name} {order}"),
+                bytes,
+            })
+        };
         add("synthetic file", synth::file::kitchen_sink(big));
         add("synthetic pipe", synth::pipe::kitchen_sink(big));
-        add("compressed synthetic file", sink::compressed_file(big, kind::COMPRESSED).bytes());
-        add("compressed synthetic pipe", sink::compressed_pipe(big, kind::COMPRESSED2).bytes);
+        add(
+            "compressed synthetic file",
+            sink::compressed_file(big, kind::COMPRESSED).bytes(),
+        );
+        add(
+            "compressed synthetic pipe",
+            sink::compressed_pipe(big, kind::COMPRESSED2).bytes,
+        );
     }
     all
 }
@@ -51,5 +63,7 @@ pub fn crashers() -> Vec<Seed> {
 
 /// Returns whether the header is that of a pipe.
 pub fn is_pipe(bytes: &[u8]) -> bool {
-    bytes.get(8..16).is_some_and(|size| size.iter().filter(|&&byte| byte != 0).eq([&16]))
+    bytes
+        .get(8..16)
+        .is_some_and(|size| size.iter().filter(|&&byte| byte != 0).eq([&16]))
 }

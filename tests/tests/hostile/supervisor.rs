@@ -1,4 +1,5 @@
-//! Starts the workers, and collects their results. If a worker dies or hangs, this is a fault of its current input.
+//! Starts the workers, and collects their results. If a worker dies or hangs, this is a fault of
+//! its current input.
 
 use std::{
     collections::BTreeMap,
@@ -19,8 +20,8 @@ const ADDRESS_SPACE: u64 = 2 << 20;
 /// Maximum time of a command, even on a busy machine.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Maximum memory of a worker in kilobytes: the recordings from which inputs are made, 64 MB for a command, and the
-/// window of zstd, if the stream requests it.
+/// Maximum memory of a worker in kilobytes: the recordings from which inputs are made, 64 MB for a
+/// command, and the window of zstd, if the stream requests it.
 const PROCESS: u64 = 256 << 10;
 
 /// Maximum number of faults that are displayed for one worker.
@@ -43,32 +44,67 @@ pub fn run(names: &[String]) -> Vec<String> {
         for share in 0..workers {
             let progress = folder.path().join(share.to_string());
             let gathered = &gathered;
-            scope.spawn(move || supervise(&format!("{share}/{workers}"), &progress, names, gathered));
+            scope.spawn(move || {
+                supervise(&format!("{share}/{workers}"), &progress, names, gathered)
+            });
         }
     });
-    let Gathered { figures, process, mut faults } = gathered.into_inner().expect("gathering does not panic");
+    let Gathered {
+        figures,
+        process,
+        mut faults,
+    } = gathered.into_inner().expect("gathering does not panic");
     if process > PROCESS {
         faults.push(format!("a process took {} MiB of memory", process >> 10));
     }
-    println!("{:20}{}", if is_thorough() { "all inputs" } else { "a sample of inputs" }, Figures::HEAD);
+    println!(
+        "{:20}{}",
+        if is_thorough() {
+            "all inputs"
+        } else {
+            "a sample of inputs"
+        },
+        Figures::HEAD
+    );
     let mut sum = Figures::default();
-    for family in FAMILIES.iter().filter(|family| is_asked_for(family.name, names)) {
+    for family in FAMILIES
+        .iter()
+        .filter(|family| is_asked_for(family.name, names))
+    {
         let figures = figures.get(family.name).cloned().unwrap_or_default();
         println!("{:20}{figures}", family.name);
         sum.add(figures);
     }
     println!("{:20}{sum}", "together");
     println!("slowest: {}\nmost memory: {}", sum.slowest, sum.largest);
-    println!("{} faults; at most {} MiB of memory for a process; {:.0?}", faults.len(), process >> 10, start.elapsed());
+    println!(
+        "{} faults; at most {} MiB of memory for a process; {:.0?}",
+        faults.len(),
+        process >> 10,
+        start.elapsed()
+    );
     faults
 }
 
 fn supervise(share: &str, progress: &Path, names: &[String], gathered: &Mutex<Gathered>) {
     let own = env::current_exe().expect("this program has a path");
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("ulimit -v {ADDRESS_SPACE}; exec \"$0\" \"$@\"")]).arg(own);
-    shell.args(["--worker", share, "--progress"]).arg(progress).args(names);
-    let mut child = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("sh starts");
+    shell
+        .args([
+            "-c",
+            &format!("ulimit -v {ADDRESS_SPACE}; exec \"$0\" \"$@\""),
+        ])
+        .arg(own);
+    shell
+        .args(["--worker", share, "--progress"])
+        .arg(progress)
+        .args(names);
+    let mut child = shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("sh starts");
     let said = child.stdout.take().expect("it is piped");
     thread::scope(|scope| {
         let reader = scope.spawn(|| gather(BufReader::new(said), gathered));
@@ -76,7 +112,11 @@ fn supervise(share: &str, progress: &Path, names: &[String], gathered: &Mutex<Ga
         reader.join().expect("gathering does not panic");
         if let Some(end) = end {
             let at = fs::read_to_string(progress).unwrap_or_default();
-            gathered.lock().expect("gathering does not panic").faults.push(format!("{}: {end}", at.trim_end()));
+            gathered
+                .lock()
+                .expect("gathering does not panic")
+                .faults
+                .push(format!("{}: {end}", at.trim_end()));
         }
     });
 }
@@ -87,7 +127,9 @@ fn wait(child: &mut Child, progress: &Path) -> Option<String> {
     loop {
         thread::sleep(Duration::from_millis(50));
         match child.try_wait() {
-            Ok(Some(status)) => return (!status.success()).then(|| format!("the process ended with {status}")),
+            Ok(Some(status)) => {
+                return (!status.success()).then(|| format!("the process ended with {status}"));
+            }
             Ok(None) => {}
             Err(error) => return Some(error.to_string()),
         }
@@ -113,12 +155,18 @@ fn gather(said: impl BufRead, gathered: &Mutex<Gathered>) {
                     gathered.faults.push(what.to_owned());
                 }
             }
-            Some(("process", kilobytes)) => gathered.process = gathered.process.max(kilobytes.parse().unwrap_or(0)),
+            Some(("process", kilobytes)) => {
+                gathered.process = gathered.process.max(kilobytes.parse().unwrap_or(0))
+            }
             Some(("figures", rest)) => {
                 if let Some((family, figures)) = rest.split_once('\t')
                     && let Some(figures) = Figures::of_line(figures)
                 {
-                    gathered.figures.entry(family.to_owned()).or_default().add(figures);
+                    gathered
+                        .figures
+                        .entry(family.to_owned())
+                        .or_default()
+                        .add(figures);
                 }
             }
             _ => gathered.faults.push(format!("a worker said {line:?}")),

@@ -15,8 +15,8 @@ use crate::{
     is_thorough, memory,
 };
 
-/// Maximum size of a command's allocations in bytes, in addition to memory that grows with the largest record or
-/// section, which is part of the input.
+/// Maximum size of a command's allocations in bytes, in addition to memory that grows with the
+/// largest record or section, which is part of the input.
 const MEMORY: usize = 64 << 20;
 
 /// If a family has more inputs, each is passed to one command in turn instead of all of them.
@@ -29,23 +29,38 @@ pub fn last_panic() -> String {
     PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Runs the inputs in the share K of `K/N`. Writes the results to standard output, and the current input to `progress`.
+/// Runs the inputs in the share K of `K/N`. Writes the results to standard output, and the current
+/// input to `progress`.
 pub fn run(share: &str, progress: &Path, names: &[String]) {
     let (share, shares) = share.split_once('/').expect("K/N");
-    let (share, shares): (usize, usize) = (share.parse().expect("a number"), shares.parse().expect("a number"));
+    let (share, shares): (usize, usize) = (
+        share.parse().expect("a number"),
+        shares.parse().expect("a number"),
+    );
     panic::set_hook(Box::new(|info| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string().replace('\n', " ");
     }));
     let progress = Progress(File::create(progress).expect("a temporary file"));
     let room = Room::new().expect("a temporary folder");
     let commands = commands::all();
-    for family in FAMILIES.iter().filter(|family| is_asked_for(family.name, names)) {
+    for family in FAMILIES
+        .iter()
+        .filter(|family| is_asked_for(family.name, names))
+    {
         let seeds = (family.seeds)();
         let made: Vec<_> = seeds.iter().map(|seed| (family.inputs)(seed)).collect();
         let total: usize = made.iter().map(|inputs| inputs.len()).sum();
         let is_all = is_thorough() || total <= family.sample;
-        let step = if is_all { 1 } else { total.div_ceil(family.sample) };
-        let in_turn = if is_thorough() && total > MANY { commands.len() } else { 1 };
+        let step = if is_all {
+            1
+        } else {
+            total.div_ceil(family.sample)
+        };
+        let in_turn = if is_thorough() && total > MANY {
+            commands.len()
+        } else {
+            1
+        };
         let mut figures = Figures::default();
         let mut first = 0;
         for (seed, inputs) in seeds.iter().zip(&made) {
@@ -55,7 +70,12 @@ pub fn run(share: &str, progress: &Path, names: &[String]) {
                 let what = format!("{}, {what}", seed.name);
                 progress.is_at(&what);
                 figures.inputs += 1;
-                enter(&mut figures, format!("{what}: copied"), Run::copy(&bytes), bytes.len());
+                enter(
+                    &mut figures,
+                    format!("{what}: copied"),
+                    Run::copy(&bytes),
+                    bytes.len(),
+                );
                 // Every share has the same number of selected inputs, for any step.
                 if !((first + number) / shares).is_multiple_of(step) {
                     continue;
@@ -87,7 +107,9 @@ struct Progress(File);
 impl Progress {
     fn is_at(&self, what: &str) {
         // All entries have the same length, so each overwrites the previous one.
-        self.0.write_all_at(format!("{what:500.500}").as_bytes(), 0).expect("a temporary file");
+        self.0
+            .write_all_at(format!("{what:500.500}").as_bytes(), 0)
+            .expect("a temporary file");
     }
 }
 
@@ -106,6 +128,12 @@ fn enter(figures: &mut Figures, what: String, run: Run, len: usize) {
         println!("fault\t{what}: {} MiB of memory", memory >> 20);
     }
     let memory = memory as u64;
-    let more = Figures { time, slowest: what.clone(), memory, largest: what, ..Figures::default() };
+    let more = Figures {
+        time,
+        slowest: what.clone(),
+        memory,
+        largest: what,
+        ..Figures::default()
+    };
     figures.add(more);
 }

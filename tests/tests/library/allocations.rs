@@ -45,20 +45,39 @@ static ALLOCATOR: Counting = Counting;
 
 /// Calls all methods of a sample. Returns the number of frames and branches.
 fn ask(sample: &Sample<'_>, stacks: &mut Stacks) -> usize {
-    black_box((sample.comm(), sample.event_name(), sample.weight(), sample.time(), sample.cpu(), sample.thread()));
+    black_box((
+        sample.comm(),
+        sample.event_name(),
+        sample.weight(),
+        sample.time(),
+        sample.cpu(),
+        sample.thread(),
+    ));
     black_box((sample.leaf(), sample.is_incomplete(), sample.attr()));
     let mut count = 0;
-    let branches = sample.branches().flat_map(|branch| [branch.from, branch.to]);
+    let branches = sample
+        .branches()
+        .flat_map(|branch| [branch.from, branch.to]);
     for frame in sample.frames().chain(branches) {
-        black_box((frame.dso(), frame.offset(), frame.build_id(), frame.mapping(), frame.dso_before_exec()));
+        black_box((
+            frame.dso(),
+            frame.offset(),
+            frame.build_id(),
+            frame.mapping(),
+            frame.dso_before_exec(),
+        ));
         count += 1;
     }
-    black_box(stacks.intern(sample.frames()).expect("it is within the limits"));
+    black_box(
+        stacks
+            .intern(sample.frames())
+            .expect("it is within the limits"),
+    );
     count
 }
 
-/// Returns the numbers of samples and frames of the recording at `path`, and the allocations in a second pass over
-/// them.
+/// Returns the numbers of samples and frames of the recording at `path`, and the allocations in a
+/// second pass over them.
 fn second_pass(path: &Path) -> (usize, usize, u64) {
     let mut records = perfdata_core::open(path).expect("a recording").by_time();
     let mut kept: Vec<(Vec<u8>, u64)> = Vec::new();
@@ -76,7 +95,10 @@ fn second_pass(path: &Path) -> (usize, usize, u64) {
         let before = COUNT.with(Cell::get);
         for (bytes, offset) in &kept {
             let raw = RawRecord::first(bytes, recording.endian, *offset).expect("a record");
-            if let Some(sample) = session.sample(RecordRef::new(raw, recording)).expect("a sound sample") {
+            if let Some(sample) = session
+                .sample(RecordRef::new(raw, recording))
+                .expect("a sound sample")
+            {
                 samples += 1;
                 frames += ask(&sample, &mut stacks);
             }
@@ -93,10 +115,20 @@ fn second_pass(path: &Path) -> (usize, usize, u64) {
 #[test]
 fn samples_allocate_nothing() {
     let (mut recordings, mut most) = (0, 0);
-    for recording in recordings::fixtures().into_iter().filter(|recording| !recording.is_damaged()) {
+    for recording in recordings::fixtures()
+        .into_iter()
+        .filter(|recording| !recording.is_damaged())
+    {
         let (samples, frames, allocations) = second_pass(&recording.path);
-        assert_eq!(allocations, 0, "{}: {samples} samples with {frames} frames", recording.name);
+        assert_eq!(
+            allocations, 0,
+            "{}: {samples} samples with {frames} frames",
+            recording.name
+        );
         (recordings, most) = (recordings + usize::from(frames > 0), most.max(frames));
     }
-    assert!(recordings > 10 && most > 1000, "{recordings} recordings with at most {most} frames");
+    assert!(
+        recordings > 10 && most > 1000,
+        "{recordings} recordings with at most {most} frames"
+    );
 }

@@ -17,7 +17,13 @@ mod every_record {
 type Timed = (u64, Vec<u8>);
 
 fn timed(record: &RawRecord<'_>, events: &Events) -> Timed {
-    (events.time(record).filter(|&time| time != u64::MAX).unwrap_or(0), record.bytes.to_vec())
+    (
+        events
+            .time(record)
+            .filter(|&time| time != u64::MAX)
+            .unwrap_or(0),
+        record.bytes.to_vec(),
+    )
 }
 
 /// Returns the records in input order, including those in compressed records.
@@ -26,7 +32,9 @@ fn in_order(bytes: &[u8]) -> perfdata_core::Result<Vec<Timed>> {
     let mut inner = Decompressor::of(reader.recording())?;
     let mut records = Vec::new();
     while let Some(item) = reader.next()? {
-        let StreamItem::Record(record) = item else { continue };
+        let StreamItem::Record(record) = item else {
+            continue;
+        };
         let recording = record.recording();
         if is_compressed(record.kind) {
             inner.push(&record)?;
@@ -52,18 +60,29 @@ fn by_time(bytes: &[u8]) -> perfdata_core::Result<Vec<Timed>> {
 }
 
 fn times(records: &[Timed]) -> Vec<u64> {
-    records.iter().map(|record| record.0).filter(|&time| time != 0).collect()
+    records
+        .iter()
+        .map(|record| record.0)
+        .filter(|&time| time != 0)
+        .collect()
 }
 
-/// Checks that no record is lost or added, and that records are sorted if the recorder wrote correct rounds.
+/// Checks that no record is lost or added, and that records are sorted if the recorder wrote
+/// correct rounds.
 fn check(recording: &Recording) -> Result<(), String> {
     let bytes = std::fs::read(recording.main_file()).map_err(|e| e.to_string())?;
-    let (Ok(mut before), Ok(after)) = (in_order(&bytes), by_time(&bytes)) else { return Ok(()) };
+    let (Ok(mut before), Ok(after)) = (in_order(&bytes), by_time(&bytes)) else {
+        return Ok(());
+    };
     let (mut all, times) = (after.clone(), times(&after));
     before.sort();
     all.sort();
     if before != all {
-        return Err(format!("{} records became {}, or others", before.len(), after.len()));
+        return Err(format!(
+            "{} records became {}, or others",
+            before.len(),
+            after.len()
+        ));
     }
     match times.is_sorted() {
         true => Ok(()),
@@ -76,9 +95,18 @@ fn check(recording: &Recording) -> Result<(), String> {
 fn rounds_are_enough() {
     for mix in Mix::ALL {
         for endian in [Endian::Little, Endian::Big] {
-            let generator = Generator { endian, ..Generator::new(mix, 3_000_000) };
-            let bytes = generator.file(Cursor::new(Vec::new())).expect("memory takes everything").into_inner();
-            let (mut before, after) = (in_order(&bytes).expect("a recording"), by_time(&bytes).expect("a recording"));
+            let generator = Generator {
+                endian,
+                ..Generator::new(mix, 3_000_000)
+            };
+            let bytes = generator
+                .file(Cursor::new(Vec::new()))
+                .expect("memory takes everything")
+                .into_inner();
+            let (mut before, after) = (
+                in_order(&bytes).expect("a recording"),
+                by_time(&bytes).expect("a recording"),
+            );
             assert!(!times(&before).is_sorted(), "{mix:?} is in order already");
             before.retain(|record| record.0 != 0);
             before.sort_by_key(|record| record.0);
@@ -88,31 +116,48 @@ fn rounds_are_enough() {
     }
 }
 
-/// More records than the buffer holds, without ends of rounds: no record is lost, and close records are sorted.
+/// More records than the buffer holds, without ends of rounds: no record is lost, and close records
+/// are sorted.
 #[test]
 fn a_stream_without_rounds_is_not_kept_whole() {
     let generator = Generator::new(Mix::Tracepoints, 3 * ByTime::<RecordingReader>::MOST as u64);
     let pipe = generator.pipe(Vec::new()).expect("memory takes everything");
     let whole = convert::Whole::read(pipe.clone()).expect("a recording");
     let mut without = pipe[..pipe.len() - whole.stream.len()].to_vec();
-    let ends = whole.records.iter().skip(1).map(|record| record.0).chain([whole.stream.len()]);
+    let ends = whole
+        .records
+        .iter()
+        .skip(1)
+        .map(|record| record.0)
+        .chain([whole.stream.len()]);
     for (&(start, kind), end) in whole.records.iter().zip(ends) {
         if kind != RecordType::FINISHED_ROUND {
             without.extend_from_slice(&whole.stream[start..end]);
         }
     }
-    let (mut before, after) = (in_order(&without).expect("a recording"), by_time(&without).expect("a recording"));
+    let (mut before, after) = (
+        in_order(&without).expect("a recording"),
+        by_time(&without).expect("a recording"),
+    );
     assert_eq!(before.len(), after.len());
     assert!(times(&after).is_sorted());
     before.retain(|record| record.0 != 0);
     before.sort_by_key(|record| record.0);
-    assert!(before.iter().eq(after.iter().filter(|record| record.0 != 0)));
+    assert!(
+        before
+            .iter()
+            .eq(after.iter().filter(|record| record.0 != 0))
+    );
 }
 
 /// Missing data at the end of a recording is an error after the last record, reported once.
 #[test]
 fn a_cut_recording_is_told_at_its_end() {
-    for name in ["6.1-x86_64-file-default", "6.1-x86_64-pipe-default", "6.1-x86_64-pipe-z"] {
+    for name in [
+        "6.1-x86_64-file-default",
+        "6.1-x86_64-pipe-default",
+        "6.1-x86_64-pipe-z",
+    ] {
         let bytes = std::fs::read(recordings::fixture(name).main_file()).expect("a fixture");
         let whole = convert::Whole::read(bytes.clone()).expect("a recording");
         let (last, _) = whole.records[whole.records.len() - 1];
@@ -121,7 +166,10 @@ fn a_cut_recording_is_told_at_its_end() {
         let cut = match name.contains("pipe") {
             true => bytes[..first + last + 5].to_vec(),
             false => {
-                let start = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().expect("a word"))).expect("it");
+                let start = usize::try_from(u64::from_le_bytes(
+                    bytes[40..48].try_into().expect("a word"),
+                ))
+                .expect("it");
                 let size = u64::try_from(last + 5).expect("a size").to_le_bytes();
                 [&bytes[..48], &size, &bytes[56..start], &bytes[start..]].concat()
             }
@@ -135,7 +183,10 @@ fn a_cut_recording_is_told_at_its_end() {
                 Err(error) => break error,
             }
         };
-        assert!(count > 0 && error.to_string().contains("bytes needed"), "{name}: {error}");
+        assert!(
+            count > 0 && error.to_string().contains("bytes needed"),
+            "{name}: {error}"
+        );
         assert!(reader.next().expect("it is told once").is_none(), "{name}");
     }
 }

@@ -10,7 +10,10 @@ use perfdata_tests::{
 per_fixture!(is_what_its_name_says);
 
 fn is_what_its_name_says(recording: &Recording) -> Result<(), String> {
-    let recorder = recording.recorder.as_ref().ok_or("no recorder in the name")?;
+    let recorder = recording
+        .recorder
+        .as_ref()
+        .ok_or("no recorder in the name")?;
     let form = recording.form.ok_or("neither file nor pipe")?;
     if form.endian != recorder.endian() {
         return Err(format!("{form:?} recorded on {}", recorder.arch));
@@ -30,22 +33,31 @@ fn manifest_lists_every_file() {
 fn all_containers_and_recorders_are_there() {
     let fixtures = recordings::fixtures();
     for container in [Container::File, Container::Pipe, Container::Directory] {
-        let is_one =
-            |recording: &&Recording| matches!(recording.form, Some(Form { container: is, .. }) if is == container);
+        let is_one = |recording: &&Recording| matches!(recording.form, Some(Form { container: is, .. }) if is == container);
         assert!(fixtures.iter().any(|r| is_one(&r)), "{container:?}");
     }
     for outside in recordings::shared() {
         let recorder = outside.recorder.as_ref();
-        assert!(fixtures.iter().any(|r| r.recorder.as_ref() == recorder), "{recorder:?}");
+        assert!(
+            fixtures.iter().any(|r| r.recorder.as_ref() == recorder),
+            "{recorder:?}"
+        );
     }
 }
 
-/// Returns whether the path is invalid on Windows: a device name with any extension, or a forbidden character.
+/// Returns whether the path is invalid on Windows: a device name with any extension, or a forbidden
+/// character.
 fn has_bad_name(path: &Path) -> bool {
     const DEVICES: [&str; 4] = ["aux", "con", "nul", "prn"];
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
-    DEVICES.contains(&stem) || name.contains(['<', '>', ':', '"', '|', '?', '*', '\\']) || name.ends_with(['.', ' '])
+    DEVICES.contains(&stem)
+        || name.contains(['<', '>', ':', '"', '|', '?', '*', '\\'])
+        || name.ends_with(['.', ' '])
 }
 
 fn bad_names(folder: &Path, found: &mut Vec<String>) -> io::Result<()> {
@@ -77,7 +89,8 @@ fn windows_can_check_out_every_file() {
         "perfdata-write",
         "tests",
     ] {
-        bad_names(&recordings::root().join(folder), &mut found).expect("a folder of the repository");
+        bad_names(&recordings::root().join(folder), &mut found)
+            .expect("a folder of the repository");
     }
     assert_eq!(found, [""; 0]);
     assert!(
@@ -90,6 +103,9 @@ fn windows_can_check_out_every_file() {
 #[test]
 fn recordings_outside_are_recognised() {
     recordings::check_all(&recordings::shared(), |recording| {
-        recording.form.map(drop).ok_or("neither file nor pipe".into())
+        recording
+            .form
+            .map(drop)
+            .ok_or("neither file nor pipe".into())
     });
 }

@@ -39,7 +39,8 @@ fn odd_recordings_are_copied_exactly() {
     for (name, bytes) in odd() {
         let path = folder.path().join(name.replace(' ', "-"));
         fs::write(&path, &bytes).expect("a temporary file");
-        let copy = convert(&path, None, Vec::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let copy =
+            convert(&path, None, Vec::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
         same(&bytes, &copy).unwrap_or_else(|message| panic!("{name}: {message}"));
     }
 }
@@ -50,12 +51,16 @@ fn cut_recordings_are_copied_exactly() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("cut.data");
     for big in [false, true] {
-        for whole in [synth::file::kitchen_sink(big), synth::pipe::kitchen_sink(big)] {
+        for whole in [
+            synth::file::kitchen_sink(big),
+            synth::pipe::kitchen_sink(big),
+        ] {
             let mut copied = 0;
             for len in (0..whole.len()).step_by(101) {
                 fs::write(&path, &whole[..len]).expect("a temporary file");
                 if let Ok(copy) = convert(&path, None, Vec::new()) {
-                    same(&whole[..len], &copy).unwrap_or_else(|message| panic!("{len} bytes: {message}"));
+                    same(&whole[..len], &copy)
+                        .unwrap_or_else(|message| panic!("{len} bytes: {message}"));
                     copied += 1;
                 }
             }
@@ -68,22 +73,52 @@ fn cut_recordings_are_copied_exactly() {
 #[test]
 fn the_command_copies_exactly() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    for recording in recordings::fixtures().iter().filter(|recording| recording.name.starts_with("7.2-")) {
+    for recording in recordings::fixtures()
+        .iter()
+        .filter(|recording| recording.name.starts_with("7.2-"))
+    {
         let input = recording.main_file();
         let original = fs::read(&input).expect("a fixture");
 
         let output = folder.path().join(&recording.name);
-        let status = perfconv().arg(&input).arg("-o").arg(&output).arg("-q").status().expect("perfconv runs");
+        let status = perfconv()
+            .arg(&input)
+            .arg("-o")
+            .arg(&output)
+            .arg("-q")
+            .status()
+            .expect("perfconv runs");
         assert!(status.success(), "{}: {status}", recording.name);
-        assert!(fs::read(&output).expect("an output") == original, "{}: the copy differs", recording.name);
+        assert!(
+            fs::read(&output).expect("an output") == original,
+            "{}: the copy differs",
+            recording.name
+        );
 
         let stream = fs::File::open(&input).expect("a fixture");
-        let mut cat = std::process::Command::new("cat").stdin(stream).stdout(Stdio::piped()).spawn().expect("cat runs");
+        let mut cat = std::process::Command::new("cat")
+            .stdin(stream)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("cat runs");
         let through = cat.stdout.take().expect("cat has a standard output");
-        let output = perfconv().args(["convert", "-", "-o", "-"]).stdin(through).output().expect("perfconv runs");
+        let output = perfconv()
+            .args(["convert", "-", "-o", "-"])
+            .stdin(through)
+            .output()
+            .expect("perfconv runs");
         assert!(cat.wait().is_ok_and(|status| status.success()));
-        assert!(output.status.success(), "{}: {}", recording.name, String::from_utf8_lossy(&output.stderr));
-        assert!(output.stdout == original, "{}: the copy of the stream differs", recording.name);
+        assert!(
+            output.status.success(),
+            "{}: {}",
+            recording.name,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(
+            output.stdout == original,
+            "{}: the copy of the stream differs",
+            recording.name
+        );
     }
 }
 
@@ -98,7 +133,10 @@ fn is_copied_exactly(recording: &Recording) -> Result<(), String> {
 /// Returns the file-mode recordings in a directory, otherwise the recording.
 fn files(recording: &Recording) -> Vec<PathBuf> {
     match recording.form {
-        Some(Form { container: Container::Directory, .. }) => vec![recording.main_file()],
+        Some(Form {
+            container: Container::Directory,
+            ..
+        }) => vec![recording.main_file()],
         _ => vec![recording.path.clone()],
     }
 }
@@ -113,25 +151,47 @@ fn refused_or_exact(path: &Path) -> Result<(), String> {
 fn same(original: &[u8], copy: &Converted) -> Result<(), String> {
     let copy = copy.bytes();
     let at = (0..original.len().max(copy.len())).find(|&at| original.get(at) != copy.get(at));
-    at.map_or(Ok(()), |at| Err(format!("byte {at} differs, of {} and {} bytes", original.len(), copy.len())))
+    at.map_or(Ok(()), |at| {
+        Err(format!(
+            "byte {at} differs, of {} and {} bytes",
+            original.len(),
+            copy.len()
+        ))
+    })
 }
 
 /// Returns complete recordings of the independent writer, in both byte orders.
 fn odd() -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for big in [false, true] {
-        let mut add =
-            |name: &str, bytes: Vec<u8>| all.push((format!("{name} {}", ["LE", "BE"][usize::from(big)]), bytes));
+        let mut add = |name: &str, bytes: Vec<u8>| {
+            all.push((format!("{name} {}", ["LE", "BE"][usize::from(big)]), bytes))
+        };
         add("kitchen sink", synth::file::kitchen_sink(big));
         add("kitchen sink pipe", synth::pipe::kitchen_sink(big));
         for packed in [kind::COMPRESSED, kind::COMPRESSED2] {
-            add(&format!("file of {packed}"), sink::compressed_file(big, packed).bytes());
-            add(&format!("pipe of {packed}"), sink::compressed_pipe(big, packed).bytes);
+            add(
+                &format!("file of {packed}"),
+                sink::compressed_file(big, packed).bytes(),
+            );
+            add(
+                &format!("pipe of {packed}"),
+                sink::compressed_pipe(big, packed).bytes,
+            );
         }
         let basic = synth::file::basic(big);
         let pipe = Pipe::new(big, Magic::V2).event(&basic.events[0]);
-        let mut late = pipe.clone().records(&synth::file::basic_records(big, &basic.events[0]));
-        add("empty tracing data", pipe.tracing_data(&[]).bytes.into_iter().chain(basic.data).collect());
+        let mut late = pipe
+            .clone()
+            .records(&synth::file::basic_records(big, &basic.events[0]));
+        add(
+            "empty tracing data",
+            pipe.tracing_data(&[])
+                .bytes
+                .into_iter()
+                .chain(basic.data)
+                .collect(),
+        );
         for (bit, section) in &basic.features {
             late = late.feature(*bit, section);
         }

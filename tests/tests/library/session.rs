@@ -1,4 +1,5 @@
-//! The session model, compared with perf's output for each recording when it was made, on a machine of its byte order.
+//! The session model, compared with perf's output for each recording when it was made, on a machine
+//! of its byte order.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,10 +10,11 @@ use perfdata_core::error::Problem;
 use perfdata_core::read::RecordSource;
 use perfdata_core::read::{Limits, Options, RecordingReader};
 use perfdata_core::record::{
-    Body, BpfEvent, BpfEventType, BranchEntry, BranchFlags, BranchStack, BuildId, CallchainContext, CallchainDeferred,
-    Comm, Cpu, CpuMode, EventUpdate, EventUpdateType, EventUpdateValue, HeaderAttr, Ksymbol, KsymbolFlags, KsymbolType,
-    MISC_COMM_EXEC, MISC_MMAP_BUILD_ID, MISC_SWITCH_OUT, MappedBuildId, Mmap, Mmap2, NoBody, Record, RecordType,
-    Sample, SampleId, Task, Tid,
+    Body, BpfEvent, BpfEventType, BranchEntry, BranchFlags, BranchStack, BuildId, CallchainContext,
+    CallchainDeferred, Comm, Cpu, CpuMode, EventUpdate, EventUpdateType, EventUpdateValue,
+    HeaderAttr, Ksymbol, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_MMAP_BUILD_ID,
+    MISC_SWITCH_OUT, MappedBuildId, Mmap, Mmap2, NoBody, Record, RecordType, Sample, SampleId,
+    Task, Tid,
 };
 use perfdata_core::wire::{List, Text, ToEnd};
 use perfdata_core::{Endian, Result as CoreResult};
@@ -24,12 +26,18 @@ use perfdata_tests::script::{self, Line, Seen};
 static CHOICES: Mutex<BTreeMap<&str, usize>> = Mutex::new(BTreeMap::new());
 
 fn met(choice: &'static str) {
-    *CHOICES.lock().expect("it does not panic").entry(choice).or_default() += 1;
+    *CHOICES
+        .lock()
+        .expect("it does not panic")
+        .entry(choice)
+        .or_default() += 1;
 }
 
 /// Checks that every sample that perf printed has the same thread, time, name and addresses here.
 fn check(recording: &Recording) -> Result<(), String> {
-    let Some(text) = recording.script_text() else { return Ok(()) };
+    let Some(text) = recording.script_text() else {
+        return Ok(());
+    };
     let expected = script::lines(&String::from_utf8_lossy(&text));
     if expected.is_empty() {
         return Ok(());
@@ -55,9 +63,13 @@ fn check(recording: &Recording) -> Result<(), String> {
                 continue;
             }
         };
-        let at = found.iter().position(|(ours, frames)| why_not(line, ours, frames).is_none());
+        let at = found
+            .iter()
+            .position(|(ours, frames)| why_not(line, ours, frames).is_none());
         let (ours, frames) = found.remove(at.unwrap_or(0));
-        let Some(why) = why_not(line, &ours, &frames) else { continue };
+        let Some(why) = why_not(line, &ours, &frames) else {
+            continue;
+        };
         match choice(line, &ours, &frames, recording) {
             Some(choice) => met(choice),
             None => wrong.push(format!("{why}\n  {line:x?}\n  {ours:?}\n  {frames:x?}")),
@@ -72,16 +84,23 @@ fn check(recording: &Recording) -> Result<(), String> {
     }
     let count = wrong.len();
     wrong.truncate(2);
-    Err(format!("{count} of {}:\n{}", expected.len(), wrong.join("\n")))
+    Err(format!(
+        "{count} of {}:\n{}",
+        expected.len(),
+        wrong.join("\n")
+    ))
 }
 
 /// Returns which field is different.
 fn why_not(line: &Line, ours: &Line, frames: &[Seen]) -> Option<&'static str> {
     // perf 6.1 prints the offset in the file for user frames in callchains.
-    let same = |(line, seen): (&(u64, _), &Seen)| line.0 == seen.address || Some(line.0) == seen.offset;
+    let same =
+        |(line, seen): (&(u64, _), &Seen)| line.0 == seen.address || Some(line.0) == seen.offset;
     if line.comm != ours.comm {
         Some("name")
-    } else if line.pid.is_some() && line.pid != ours.pid || line.cpu.is_some() && line.cpu != ours.cpu {
+    } else if line.pid.is_some() && line.pid != ours.pid
+        || line.cpu.is_some() && line.cpu != ours.cpu
+    {
         Some("process or CPU")
     } else if !line.frames.is_empty()
         && (line.frames.len() != frames.len() || !line.frames.iter().zip(frames).all(same))
@@ -93,8 +112,14 @@ fn why_not(line: &Line, ours: &Line, frames: &[Seen]) -> Option<&'static str> {
 }
 
 /// Returns the choice of perf that causes the difference.
-fn choice(line: &Line, ours: &Line, frames: &[Seen], recording: &Recording) -> Option<&'static str> {
-    let same = |(line, seen): (&(u64, _), &Seen)| line.0 == seen.address || Some(line.0) == seen.offset;
+fn choice(
+    line: &Line,
+    ours: &Line,
+    frames: &[Seen],
+    recording: &Recording,
+) -> Option<&'static str> {
+    let same =
+        |(line, seen): (&(u64, _), &Seen)| line.0 == seen.address || Some(line.0) == seen.offset;
     if line.comm == format!(":{}", line.tid) {
         return Some("perf forgets the name of a thread that has ended");
     }
@@ -108,7 +133,9 @@ fn choice(line: &Line, ours: &Line, frames: &[Seen], recording: &Recording) -> O
     if recording.name.contains("-defer") && line.comm != ours.comm {
         return Some("perf names threads at the time when a callchain comes later");
     }
-    if ours.rest == script::USER_STACK && line.frames.len() >= frames.len() && line.frames.iter().zip(frames).all(same)
+    if ours.rest == script::USER_STACK
+        && line.frames.len() >= frames.len()
+        && line.frames.iter().zip(frames).all(same)
     {
         return Some("perf unwinds a copy of the user stack");
     }
@@ -122,15 +149,19 @@ fn perf_said_the_same() {
     eprintln!("{:#?}", CHOICES.lock().expect("it does not panic"));
 }
 
-/// A recording in pipe mode, which is written record by record. Each record's time is one more than the previous one.
+/// A recording in pipe mode, which is written record by record. Each record's time is one more than
+/// the previous one.
 struct Stream {
     bytes: Vec<u8>,
     attr: Attr,
     time: u64,
 }
 
-const USUAL: u64 =
-    SampleType::IP.0 | SampleType::TID.0 | SampleType::TIME.0 | SampleType::CPU.0 | SampleType::CALLCHAIN.0;
+const USUAL: u64 = SampleType::IP.0
+    | SampleType::TID.0
+    | SampleType::TIME.0
+    | SampleType::CPU.0
+    | SampleType::CALLCHAIN.0;
 const KERNEL: u64 = CallchainContext::KERNEL.0;
 const USER: u64 = CallchainContext::USER.0;
 const DEFERRED: u64 = CallchainContext::USER_DEFERRED.0;
@@ -138,19 +169,44 @@ const DEFERRED: u64 = CallchainContext::USER_DEFERRED.0;
 impl Stream {
     fn new(sample_type: u64) -> Self {
         let flags = AttrFlags(0).with("sample_id_all", 1).expect("a flag");
-        Self::of(Attr { size: 64, flags, sample_period: 3, sample_type: SampleType(sample_type), ..Attr::default() })
+        Self::of(Attr {
+            size: 64,
+            flags,
+            sample_period: 3,
+            sample_type: SampleType(sample_type),
+            ..Attr::default()
+        })
     }
 
     fn of(attr: Attr) -> Self {
         let bytes = [&b"PERFILE2"[..], &16_u64.to_le_bytes()].concat();
-        let mut stream = Stream { bytes, attr: attr.clone(), time: 100 };
-        stream.plain(Body::HeaderAttr(HeaderAttr { attr, ids: ToEnd(vec![7]) }), RecordType::HEADER_ATTR, 0);
+        let mut stream = Stream {
+            bytes,
+            attr: attr.clone(),
+            time: 100,
+        };
+        stream.plain(
+            Body::HeaderAttr(HeaderAttr {
+                attr,
+                ids: ToEnd(vec![7]),
+            }),
+            RecordType::HEADER_ATTR,
+            0,
+        );
         stream
     }
 
     fn plain(&mut self, body: Body, kind: RecordType, misc: u16) {
-        let record = Record { kind, misc, body, tail: Vec::new(), sample_id: None };
-        record.encode_into(&mut self.bytes, Endian::Little).expect("a record");
+        let record = Record {
+            kind,
+            misc,
+            body,
+            tail: Vec::new(),
+            sample_id: None,
+        };
+        record
+            .encode_into(&mut self.bytes, Endian::Little)
+            .expect("a record");
     }
 
     /// Adds a record of the kernel, for thread `tid` of process `pid` on CPU 1.
@@ -162,38 +218,78 @@ impl Stream {
             time: Some(self.time),
             id: None,
             stream_id: None,
-            cpu: Some(Cpu { cpu: 1, reserved: 0 }),
+            cpu: Some(Cpu {
+                cpu: 1,
+                reserved: 0,
+            }),
             identifier: None,
         };
-        let record = Record { kind, misc, body, tail: Vec::new(), sample_id: Some(sample_id) };
-        record.encode_into(&mut self.bytes, Endian::Little).expect("a record");
+        let record = Record {
+            kind,
+            misc,
+            body,
+            tail: Vec::new(),
+            sample_id: Some(sample_id),
+        };
+        record
+            .encode_into(&mut self.bytes, Endian::Little)
+            .expect("a record");
     }
 
     fn comm(&mut self, pid: u32, tid: u32, name: &str, is_exec: bool) {
         let misc = if is_exec { MISC_COMM_EXEC } else { 0 };
-        let comm = Comm { pid, tid, comm: Text::padded(name.as_bytes(), 8) };
+        let comm = Comm {
+            pid,
+            tid,
+            comm: Text::padded(name.as_bytes(), 8),
+        };
         self.add(RecordType::COMM, misc, Body::Comm(comm), (pid, tid));
     }
 
     fn fork(&mut self, pid: u32, tid: u32, ppid: u32, ptid: u32) {
-        let task = Task { pid, ppid, tid, ptid, time: self.time };
+        let task = Task {
+            pid,
+            ppid,
+            tid,
+            ptid,
+            time: self.time,
+        };
         self.add(RecordType::FORK, 0, Body::Fork(task), (ppid, ptid));
     }
 
     fn exit(&mut self, pid: u32, tid: u32) {
-        let task = Task { pid, ppid: pid, tid, ptid: tid, time: self.time };
+        let task = Task {
+            pid,
+            ppid: pid,
+            tid,
+            ptid: tid,
+            time: self.time,
+        };
         self.add(RecordType::EXIT, 0, Body::Exit(task), (pid, tid));
     }
 
     fn map(&mut self, mode: CpuMode, pid: u32, addr: u64, len: u64, pgoff: u64, name: &str) {
         let filename = Text::padded(name.as_bytes(), 8);
-        let map = Mmap { pid, tid: pid, addr, len, pgoff, filename };
+        let map = Mmap {
+            pid,
+            tid: pid,
+            addr,
+            len,
+            pgoff,
+            filename,
+        };
         self.add(RecordType::MMAP, mode.0, Body::Mmap(map), (pid, pid));
     }
 
     fn symbol(&mut self, addr: u64, name: &str, flags: KsymbolFlags) {
         let name = Text::padded(name.as_bytes(), 8);
-        let symbol = Ksymbol { addr, len: 0x100, ksym_type: KsymbolType::BPF, flags, name };
+        let symbol = Ksymbol {
+            addr,
+            len: 0x100,
+            ksym_type: KsymbolType::BPF,
+            flags,
+            name,
+        };
         self.add(RecordType::KSYMBOL, 0, Body::Ksymbol(symbol), (0, 0));
     }
 
@@ -201,15 +297,28 @@ impl Stream {
         self.sample_with(mode, (pid, tid), chain, None);
     }
 
-    fn sample_with(&mut self, mode: CpuMode, (pid, tid): (u32, u32), chain: &[u64], stack: Option<BranchStack>) {
+    fn sample_with(
+        &mut self,
+        mode: CpuMode,
+        (pid, tid): (u32, u32),
+        chain: &[u64],
+        stack: Option<BranchStack>,
+    ) {
         self.time += 1;
         let has = |part| self.attr.sample_type.has(part);
-        let ip = chain.iter().find(|word| CallchainContext::of(**word).is_none()).copied().unwrap_or(0x10);
+        let ip = chain
+            .iter()
+            .find(|word| CallchainContext::of(**word).is_none())
+            .copied()
+            .unwrap_or(0x10);
         let sample = Sample {
             ip: Some(ip),
             tid: has(SampleType::TID).then_some(Tid { pid, tid }),
             time: Some(self.time),
-            cpu: Some(Cpu { cpu: 1, reserved: 0 }),
+            cpu: Some(Cpu {
+                cpu: 1,
+                reserved: 0,
+            }),
             callchain: has(SampleType::CALLCHAIN).then(|| chain.to_vec().into()),
             branch_stack: stack,
             ..Sample::default()
@@ -218,7 +327,13 @@ impl Stream {
     }
 
     fn samples(self, limits: Limits) -> Samples<impl RecordSource> {
-        let reader = RecordingReader::open_with(self.bytes, Options { limits, ..Options::default() });
+        let reader = RecordingReader::open_with(
+            self.bytes,
+            Options {
+                limits,
+                ..Options::default()
+            },
+        );
         Samples::new(reader.expect("a recording")).expect("a session")
     }
 
@@ -230,7 +345,9 @@ impl Stream {
             let mut line = String::from_utf8_lossy(sample.comm()).into_owned();
             for frame in sample.frames() {
                 line += &match frame.dso().zip(frame.offset()) {
-                    Some((dso, offset)) => format!(" {}+{offset:x}", String::from_utf8_lossy(&dso.name)),
+                    Some((dso, offset)) => {
+                        format!(" {}+{offset:x}", String::from_utf8_lossy(&dso.name))
+                    }
                     None => format!(" {:x}", frame.address),
                 };
             }
@@ -259,21 +376,48 @@ fn threads_have_names() {
     s.fork(9, 7, 8, 8);
     s.sample(CpuMode::USER, (9, 7), &[]);
     s.sample(CpuMode::USER, (u32::MAX, u32::MAX), &[]);
-    let names = ["swapper", ":5", "shell", "shell", "sort", "shell", "shell", ":7", ":-1"];
+    let names = [
+        "swapper", ":5", "shell", "shell", "sort", "shell", "shell", ":7", ":-1",
+    ];
     assert_eq!(s.lines(), names.map(|name| format!("{name} 10")));
 }
 
 #[test]
 fn addresses_have_files() {
     let mut s = Stream::new(USUAL);
-    s.map(CpuMode::KERNEL, u32::MAX, 0xffff_0000, 0x1000, 0xffff_0100, "[kernel.kallsyms]_text");
-    s.map(CpuMode::KERNEL, u32::MAX, 0xffff_8000, 0x1000, 0, "/lib/modules/6.1/ext4.ko");
+    s.map(
+        CpuMode::KERNEL,
+        u32::MAX,
+        0xffff_0000,
+        0x1000,
+        0xffff_0100,
+        "[kernel.kallsyms]_text",
+    );
+    s.map(
+        CpuMode::KERNEL,
+        u32::MAX,
+        0xffff_8000,
+        0x1000,
+        0,
+        "/lib/modules/6.1/ext4.ko",
+    );
     s.map(CpuMode::USER, 5, 0x1000, 0x3000, 0x400, "/bin/a");
     s.map(CpuMode::USER, 5, 0x7000, 0x1000, 0x9000, "[vdso]");
     s.fork(6, 6, 5, 5);
     // A part of it is replaced by another file, only in the child.
     s.map(CpuMode::USER, 6, 0x2000, 0x1000, 0, "/bin/b (deleted)");
-    let chain = [KERNEL, 0xffff_0180, 0xffff_8010, 0xfffe_0000, USER, 0x1010, 0x2010, 0x3010, 0x7010, 0x4000];
+    let chain = [
+        KERNEL,
+        0xffff_0180,
+        0xffff_8010,
+        0xfffe_0000,
+        USER,
+        0x1010,
+        0x2010,
+        0x3010,
+        0x7010,
+        0x4000,
+    ];
     s.sample(CpuMode::KERNEL, (5, 5), &chain);
     s.sample(CpuMode::KERNEL, (6, 6), &chain);
     // Addresses are interpreted only in their context.
@@ -305,10 +449,19 @@ fn programs_before_exec_are_remembered() {
     s.sample(CpuMode::USER, (5, 5), &[USER, 0x1010, 0x8010, 0x9000]);
     let mut samples = s.samples(Limits::default());
     let sample = samples.next().expect("it is sound").expect("a sample");
-    let before = sample.frames().map(|frame| frame.dso_before_exec().map(|dso| dso.name.to_vec()));
-    assert_eq!(before.collect::<Vec<_>>(), [Some(b"/bin/a".to_vec()), Some(b"/bin/b".to_vec()), None]);
+    let before = sample
+        .frames()
+        .map(|frame| frame.dso_before_exec().map(|dso| dso.name.to_vec()));
+    assert_eq!(
+        before.collect::<Vec<_>>(),
+        [Some(b"/bin/a".to_vec()), Some(b"/bin/b".to_vec()), None]
+    );
     assert!(sample.frames().all(|frame| frame.dso().is_none()));
-    assert_eq!(samples.session().counts().before_exec, 4, "two for each time that they were asked for");
+    assert_eq!(
+        samples.session().counts().before_exec,
+        4,
+        "two for each time that they were asked for"
+    );
 }
 
 #[test]
@@ -325,23 +478,41 @@ fn kernel_symbols_come_and_go() {
     assert_eq!(s.lines(), [":5 bpf_prog_1+10", ":5 c010", ":5 [module]+10"]);
 }
 
-/// The name of a program's symbol contains its tag, and another record contains the ID of the program with this tag.
+/// The name of a program's symbol contains its tag, and another record contains the ID of the
+/// program with this tag.
 #[test]
 fn bpf_programs_have_numbers() {
     let mut s = Stream::new(USUAL);
     let load = |kind| {
         let tag = [0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0];
-        Body::BpfEvent(BpfEvent { kind, flags: 0, id: 77, tag })
+        Body::BpfEvent(BpfEvent {
+            kind,
+            flags: 0,
+            id: 77,
+            tag,
+        })
     };
     s.symbol(0xc000, "bpf_prog_123456789abcdef0_name", KsymbolFlags(0));
-    s.add(RecordType::BPF_EVENT, 0, load(BpfEventType::PROG_LOAD), (0, 0));
+    s.add(
+        RecordType::BPF_EVENT,
+        0,
+        load(BpfEventType::PROG_LOAD),
+        (0, 0),
+    );
     s.symbol(0xd000, "bpf_prog_0000000000000001_other", KsymbolFlags(0));
     s.symbol(0xe000, "bpf_trampoline_1", KsymbolFlags(0));
-    s.add(RecordType::BPF_EVENT, 0, load(BpfEventType::PROG_UNLOAD), (0, 0));
+    s.add(
+        RecordType::BPF_EVENT,
+        0,
+        load(BpfEventType::PROG_UNLOAD),
+        (0, 0),
+    );
     s.sample(CpuMode::KERNEL, (5, 5), &[KERNEL, 0xc010, 0xd010, 0xe010]);
     let mut samples = s.samples(Limits::default());
     let sample = samples.next().expect("it is sound").expect("a sample");
-    let programs = sample.frames().map(|frame| sample.session().bpf_program(frame.dso_id()?));
+    let programs = sample
+        .frames()
+        .map(|frame| sample.session().bpf_program(frame.dso_id()?));
     assert_eq!(programs.collect::<Vec<_>>(), [Some(77), None, None]);
     assert_eq!(samples.session().counts().bpf_programs, 1);
 }
@@ -352,7 +523,11 @@ fn events_have_names() {
     let mut s = Stream::new(USUAL);
     s.sample(CpuMode::USER, (5, 5), &[]);
     let update = EventUpdateValue::Name(Text::padded(b"mine", 8));
-    let update = Body::EventUpdate(EventUpdate { kind: EventUpdateType::NAME, id: 7, update });
+    let update = Body::EventUpdate(EventUpdate {
+        kind: EventUpdateType::NAME,
+        id: 7,
+        update,
+    });
     s.plain(update, RecordType::EVENT_UPDATE, 0);
     s.sample(CpuMode::USER, (5, 5), &[]);
     s.sample(CpuMode::USER, (5, 5), &[]);
@@ -373,7 +548,14 @@ fn memory_does_not_grow_with_what_is_not_hit() {
         for pid in 10..10 + count {
             s.fork(pid, pid, 1, 1);
             for at in 0..10 {
-                s.map(CpuMode::USER, pid, u64::from(pid) << 24 | at << 12, 0x1000, 0, "/bin/a");
+                s.map(
+                    CpuMode::USER,
+                    pid,
+                    u64::from(pid) << 24 | at << 12,
+                    0x1000,
+                    0,
+                    "/bin/a",
+                );
             }
             s.exit(pid, pid);
         }
@@ -384,13 +566,20 @@ fn memory_does_not_grow_with_what_is_not_hit() {
     };
     let (some, more) = (held(3000), held(9000));
     // The entry of a thread is never discarded.
-    assert!((more - some) / 6000 < 256, "{} bytes for each process", (more - some) / 6000);
+    assert!(
+        (more - some) / 6000 < 256,
+        "{} bytes for each process",
+        (more - some) / 6000
+    );
 }
 
 #[test]
 fn callchains_that_come_later_are_joined() {
     let later = |cookie| {
-        let chain = CallchainDeferred { cookie, callchain: vec![0x1010, 0x1020].into() };
+        let chain = CallchainDeferred {
+            cookie,
+            callchain: vec![0x1010, 0x1020].into(),
+        };
         Body::CallchainDeferred(chain)
     };
     let mut s = Stream::new(USUAL);
@@ -408,7 +597,11 @@ fn callchains_that_come_later_are_joined() {
     let mut found = Vec::new();
     while let Some(sample) = samples.next().expect("it is sound") {
         let addresses: Vec<u64> = sample.frames().map(|frame| frame.address).collect();
-        found.push((String::from_utf8_lossy(sample.comm()).into_owned(), addresses, sample.is_incomplete()));
+        found.push((
+            String::from_utf8_lossy(sample.comm()).into_owned(),
+            addresses,
+            sample.is_incomplete(),
+        ));
     }
     let expected = [
         ("then", vec![0x1000], false),
@@ -417,52 +610,105 @@ fn callchains_that_come_later_are_joined() {
         ("now", vec![0x1010, 0x1020], false),
         (":6", vec![0xf2], true),
     ];
-    assert_eq!(found, expected.map(|(name, addresses, incomplete)| (name.to_owned(), addresses, incomplete)));
+    assert_eq!(
+        found,
+        expected.map(|(name, addresses, incomplete)| (name.to_owned(), addresses, incomplete))
+    );
     let counts = samples.session().counts();
-    assert_eq!((counts.samples, counts.deferred, counts.never_deferred, counts.unclaimed), (5, 2, 2, 1));
+    assert_eq!(
+        (
+            counts.samples,
+            counts.deferred,
+            counts.never_deferred,
+            counts.unclaimed
+        ),
+        (5, 2, 2, 1)
+    );
 }
 
-/// `--call-graph lbr`: the kernel's frames are from the callchain, those of user space from the branch stack.
+/// `--call-graph lbr`: the kernel's frames are from the callchain, those of user space from the
+/// branch stack.
 #[test]
 fn branches_are_callchains_with_lbr() {
     let stack = || {
-        let branch = |from, to| BranchEntry { from, to, flags: BranchFlags(0) };
+        let branch = |from, to| BranchEntry {
+            from,
+            to,
+            flags: BranchFlags(0),
+        };
         let entries = vec![branch(0x1020, 0x1010), branch(0x1040, 0x1030)];
-        BranchStack { nr: 2, hw_idx: None, entries: List(entries), counters: List(Vec::new()) }
+        BranchStack {
+            nr: 2,
+            hw_idx: None,
+            entries: List(entries),
+            counters: List(Vec::new()),
+        }
     };
-    for (is_lbr, expected) in [(true, vec![0xf0, 0x1010, 0x1020, 0x1040]), (false, vec![0xf0, 0x1000])] {
+    for (is_lbr, expected) in [
+        (true, vec![0xf0, 0x1010, 0x1020, 0x1040]),
+        (false, vec![0xf0, 0x1000]),
+    ] {
         let flags = AttrFlags(0).with("sample_id_all", 1).expect("a flag");
         let attr = Attr {
             size: 80,
             flags,
             sample_type: SampleType(USUAL | SampleType::BRANCH_STACK.0),
             config2: Some(0),
-            branch_sample_type: Some(if is_lbr { BranchSampleType::CALL_STACK } else { BranchSampleType::ANY }),
+            branch_sample_type: Some(if is_lbr {
+                BranchSampleType::CALL_STACK
+            } else {
+                BranchSampleType::ANY
+            }),
             ..Attr::default()
         };
         let mut s = Stream::of(attr);
-        s.sample_with(CpuMode::KERNEL, (5, 5), &[KERNEL, 0xf0, USER, 0x1000], Some(stack()));
+        s.sample_with(
+            CpuMode::KERNEL,
+            (5, 5),
+            &[KERNEL, 0xf0, USER, 0x1000],
+            Some(stack()),
+        );
         let mut samples = s.samples(Limits::default());
         let sample = samples.next().expect("it is sound").expect("a sample");
-        assert_eq!(sample.frames().map(|frame| frame.address).collect::<Vec<_>>(), expected);
-        let branches: Vec<_> = sample.branches().map(|branch| (branch.from.address, branch.to.address)).collect();
+        assert_eq!(
+            sample
+                .frames()
+                .map(|frame| frame.address)
+                .collect::<Vec<_>>(),
+            expected
+        );
+        let branches: Vec<_> = sample
+            .branches()
+            .map(|branch| (branch.from.address, branch.to.address))
+            .collect();
         assert_eq!(branches, [(0x1020, 0x1010), (0x1040, 0x1030)]);
     }
 }
 
 #[test]
 fn switches_tell_threads() {
-    let mut s = Stream::new(SampleType::IP.0 | SampleType::TID.0 | SampleType::TIME.0 | SampleType::CPU.0);
+    let mut s =
+        Stream::new(SampleType::IP.0 | SampleType::TID.0 | SampleType::TIME.0 | SampleType::CPU.0);
     s.add(RecordType::SWITCH, 0, Body::Switch(NoBody {}), (5, 6));
     s.sample(CpuMode::USER, (1, 1), &[]);
     let mut samples = s.samples(Limits::default());
     assert!(samples.next().expect("it is sound").is_some());
-    let on_cpu = samples.session().thread_on_cpu(1).and_then(|id| samples.session().thread(id)).cloned();
+    let on_cpu = samples
+        .session()
+        .thread_on_cpu(1)
+        .and_then(|id| samples.session().thread(id))
+        .cloned();
     assert_eq!(on_cpu.map(|thread| (thread.pid, thread.tid)), Some((5, 6)));
 
-    let mut s = Stream::new(SampleType::IP.0 | SampleType::TID.0 | SampleType::TIME.0 | SampleType::CPU.0);
+    let mut s =
+        Stream::new(SampleType::IP.0 | SampleType::TID.0 | SampleType::TIME.0 | SampleType::CPU.0);
     s.add(RecordType::SWITCH, 0, Body::Switch(NoBody {}), (5, 6));
-    s.add(RecordType::SWITCH, MISC_SWITCH_OUT, Body::Switch(NoBody {}), (5, 6));
+    s.add(
+        RecordType::SWITCH,
+        MISC_SWITCH_OUT,
+        Body::Switch(NoBody {}),
+        (5, 6),
+    );
     s.sample(CpuMode::USER, (1, 1), &[]);
     let mut samples = s.samples(Limits::default());
     assert!(samples.next().expect("it is sound").is_some());
@@ -475,8 +721,19 @@ fn build_ids_have_an_order() {
     let mut s = Stream::new(USUAL);
     for name in ["/bin/a", "/bin/b"] {
         let filename = Text::padded(name.as_bytes(), 64);
-        let id = BuildId { pid: Some(-1), build_id: [1; 20], size: 20, reserved_1: 0, reserved_2: 0, filename };
-        s.plain(Body::HeaderBuildId(id), RecordType::HEADER_BUILD_ID, CpuMode::USER.0);
+        let id = BuildId {
+            pid: Some(-1),
+            build_id: [1; 20],
+            size: 20,
+            reserved_1: 0,
+            reserved_2: 0,
+            filename,
+        };
+        s.plain(
+            Body::HeaderBuildId(id),
+            RecordType::HEADER_BUILD_ID,
+            CpuMode::USER.0,
+        );
     }
     let mut build_id = [0; 20];
     build_id[..4].fill(2);
@@ -487,21 +744,44 @@ fn build_ids_have_an_order() {
         len: 0x1000,
         pgoff: 0,
         inode: None,
-        build_id: Some(MappedBuildId { build_id_size: 4, reserved_1: 0, reserved_2: 0, build_id }),
+        build_id: Some(MappedBuildId {
+            build_id_size: 4,
+            reserved_1: 0,
+            reserved_2: 0,
+            build_id,
+        }),
         prot: 5,
         flags: 2,
         filename: Text::padded(b"/bin/a", 8),
     };
-    s.add(RecordType::MMAP2, MISC_MMAP_BUILD_ID | CpuMode::USER.0, Body::Mmap2(map), (5, 5));
+    s.add(
+        RecordType::MMAP2,
+        MISC_MMAP_BUILD_ID | CpuMode::USER.0,
+        Body::Mmap2(map),
+        (5, 5),
+    );
     s.map(CpuMode::USER, 5, 0x2000, 0x1000, 0, "/bin/b");
     s.map(CpuMode::USER, 5, 0x3000, 0x1000, 0, "/bin/c");
     s.sample(CpuMode::USER, (5, 5), &[USER, 0x1010, 0x2010, 0x3010]);
     let mut samples = s.samples(Limits::default());
     let sample = samples.next().expect("it is sound").expect("a sample");
-    let ids: Vec<_> = sample.frames().map(|frame| frame.build_id().map(|id| id.to_string())).collect();
-    assert_eq!(ids, [Some("02020202".to_owned()), Some("01".repeat(20)), None]);
-    let mapping = sample.frames().next().and_then(|frame| frame.mapping()).expect("a mapping");
-    assert_eq!((mapping.prot, mapping.flags, mapping.is_executable), (Some(5), Some(2), true));
+    let ids: Vec<_> = sample
+        .frames()
+        .map(|frame| frame.build_id().map(|id| id.to_string()))
+        .collect();
+    assert_eq!(
+        ids,
+        [Some("02020202".to_owned()), Some("01".repeat(20)), None]
+    );
+    let mapping = sample
+        .frames()
+        .next()
+        .and_then(|frame| frame.mapping())
+        .expect("a mapping");
+    assert_eq!(
+        (mapping.prot, mapping.flags, mapping.is_executable),
+        (Some(5), Some(2), true)
+    );
     assert_eq!(sample.weight(), 3);
 }
 
@@ -509,7 +789,11 @@ fn build_ids_have_an_order() {
 fn callchains_become_numbers() {
     let mut s = Stream::new(USUAL);
     s.map(CpuMode::USER, 5, 0x1000, 0x1000, 0, "/bin/a");
-    for chain in [&[USER, 0x1010, 0x1020, 0x1030][..], &[USER, 0x1011, 0x1020, 0x1030], &[USER, 0x1020, 0x1030]] {
+    for chain in [
+        &[USER, 0x1010, 0x1020, 0x1030][..],
+        &[USER, 0x1011, 0x1020, 0x1030],
+        &[USER, 0x1020, 0x1030],
+    ] {
         s.sample(CpuMode::USER, (5, 5), chain);
         s.sample(CpuMode::USER, (5, 5), chain);
     }
@@ -517,24 +801,43 @@ fn callchains_become_numbers() {
     let mut stacks = Stacks::new(Limits::default());
     let mut ids = Vec::new();
     while let Some(sample) = samples.next().expect("it is sound") {
-        let id = stacks.intern(sample.frames()).expect("there is room").expect("frames");
-        assert!(stacks.frames(id).map(|stack| stack.address).eq(sample.frames().map(|frame| frame.address)));
+        let id = stacks
+            .intern(sample.frames())
+            .expect("there is room")
+            .expect("frames");
+        assert!(
+            stacks
+                .frames(id)
+                .map(|stack| stack.address)
+                .eq(sample.frames().map(|frame| frame.address))
+        );
         ids.push(id);
     }
     assert_eq!((ids[0], ids[2], ids[4]), (ids[1], ids[3], ids[5]));
-    assert_eq!(stacks.get(ids[0]).and_then(|stack| stack.parent), stacks.get(ids[2]).and_then(|stack| stack.parent));
+    assert_eq!(
+        stacks.get(ids[0]).and_then(|stack| stack.parent),
+        stacks.get(ids[2]).and_then(|stack| stack.parent)
+    );
     // 1030; 1020 called by it, twice: as a caller and as a leaf; 1010 and 1011.
     assert_eq!(stacks.list().len(), 5);
 }
 
-/// Returns streams that are designed to be slow, with a size and four times this size: mappings over mappings, forks of
-/// forks that each map a file, thread IDs that are reused, kernel symbols that are added and removed.
+/// Returns streams that are designed to be slow, with a size and four times this size: mappings
+/// over mappings, forks of forks that each map a file, thread IDs that are reused, kernel symbols
+/// that are added and removed.
 fn hostile(number: usize, size: u64) -> Stream {
     let mut s = Stream::new(USUAL);
     for at in 0..size {
         let pid = u32::try_from(at % 50_000).expect("a small number") + 1;
         match number {
-            0 => s.map(CpuMode::USER, 5, (at * 7919) % (1 << 40), 1 << 30, 0, "/bin/a"),
+            0 => s.map(
+                CpuMode::USER,
+                5,
+                (at * 7919) % (1 << 40),
+                1 << 30,
+                0,
+                "/bin/a",
+            ),
             1 => s.map(CpuMode::USER, 5, at << 12, 0x1000, 0, "/bin/a"),
             2 => {
                 s.fork(pid + 1, pid + 1, pid, pid);
@@ -555,7 +858,11 @@ fn hostile(number: usize, size: u64) -> Stream {
             }
         }
         if at % 8 == 0 {
-            s.sample(CpuMode::KERNEL, (pid, pid), &[KERNEL, at << 8, USER, at << 12, (at / 2) << 12, 0x10]);
+            s.sample(
+                CpuMode::KERNEL,
+                (pid, pid),
+                &[KERNEL, at << 8, USER, at << 12, (at / 2) << 12, 0x10],
+            );
         }
     }
     s
@@ -591,20 +898,35 @@ fn hostile_streams_take_linear_time() {
                 break;
             }
         }
-        assert!(ratios.last().is_some_and(|ratio| *ratio < 10.0), "stream {number}: {ratios:?} times as long");
+        assert!(
+            ratios.last().is_some_and(|ratio| *ratio < 10.0),
+            "stream {number}: {ratios:?} times as long"
+        );
     }
 }
 
 /// The memory stays within the limits, and the error names the exceeded one.
 #[test]
 fn hostile_streams_stay_within_the_limits() {
-    let limits = Limits { max_metadata: 1 << 20, ..Limits::default() };
+    let limits = Limits {
+        max_metadata: 1 << 20,
+        ..Limits::default()
+    };
     let mut refused = 0;
     for number in 0..6 {
         let (result, _, held) = walk(hostile(number, 40_000), limits);
         assert!(held < 2 << 20, "stream {number}: {held} bytes");
         if let Err(error) = result {
-            assert!(matches!(error.problem(), Problem::Limit { name: "max-metadata", .. }), "{error}");
+            assert!(
+                matches!(
+                    error.problem(),
+                    Problem::Limit {
+                        name: "max-metadata",
+                        ..
+                    }
+                ),
+                "{error}"
+            );
             refused += 1;
         }
     }

@@ -1,6 +1,7 @@
 //! Changes of the model are in the correct part of the output, and nothing else changes.
 //!
-//! The independent writer makes each recording twice: the original, and the expected result of the change.
+//! The independent writer makes each recording twice: the original, and the expected result of the
+//! change.
 
 use std::{fs, path::Path};
 
@@ -36,10 +37,16 @@ struct Edit {
     shows: Option<(Question, &'static str)>,
 }
 
-const LONG_NAME: &str = "a name that is so much longer than the one before that it takes more than 64 bytes";
+const LONG_NAME: &str =
+    "a name that is so much longer than the one before that it takes more than 64 bytes";
 
 const EDITS: &[Edit] = &[
-    Edit { name: "nothing", file: |_| (), model: |_| (), shows: None },
+    Edit {
+        name: "nothing",
+        file: |_| (),
+        model: |_| (),
+        shows: None,
+    },
     Edit {
         name: "period of an event",
         file: |file| file.events[0].attr.sample_period = 987_654_321,
@@ -72,24 +79,46 @@ const EDITS: &[Edit] = &[
     },
     Edit {
         name: "one more event",
-        file: |file| file.events.push(feature_events::Event { ids: vec![5, 6], ..file.events[0].clone() }),
+        file: |file| {
+            file.events.push(feature_events::Event {
+                ids: vec![5, 6],
+                ..file.events[0].clone()
+            })
+        },
         model: |model| {
-            change_events(model, |events| events.push(Event { attr: events[0].attr.clone(), ids: vec![5, 6] }));
+            change_events(model, |events| {
+                events.push(Event {
+                    attr: events[0].attr.clone(),
+                    ids: vec![5, 6],
+                })
+            });
         },
         shows: None,
     },
     Edit {
         name: "longer feature",
         file: |file| file.set_feature(3, Buf::new(file.big).str(LONG_NAME).bytes),
-        model: |model| set(model, FeatureId::HOSTNAME, Feature::Hostname(HeaderString::new(LONG_NAME.as_bytes()))),
-        shows: Some((Question::Header, "# hostname : a name that is so much longer than the one before")),
+        model: |model| {
+            set(
+                model,
+                FeatureId::HOSTNAME,
+                Feature::Hostname(HeaderString::new(LONG_NAME.as_bytes())),
+            )
+        },
+        shows: Some((
+            Question::Header,
+            "# hostname : a name that is so much longer than the one before",
+        )),
     },
     Edit {
         name: "shorter feature",
         file: |file| file.set_feature(3, Buf::new(file.big).str_in("b", 2).bytes),
         model: |model| {
-            let section =
-                if model.endian == perfdata_core::Endian::Big { [0, 0, 0, 2, b'b', 0] } else { [2, 0, 0, 0, b'b', 0] };
+            let section = if model.endian == perfdata_core::Endian::Big {
+                [0, 0, 0, 2, b'b', 0]
+            } else {
+                [2, 0, 0, 0, b'b', 0]
+            };
             model.features.insert(FeatureId::HOSTNAME, section.into());
         },
         shows: Some((Question::Header, "# hostname : b\n")),
@@ -152,16 +181,31 @@ fn check(name: &str, before: &[u8], after: &[u8], edit: &Edit) -> Result<(), Str
     let path = folder.path().join("before.data");
     fs::write(&path, before).expect("a temporary file");
     let name = format!("{name}, {}", edit.name);
-    let result = convert(&path, None, vec![Box::new(Change(edit.model))]).map_err(|e| format!("{name}: {e}"))?.bytes();
+    let result = convert(&path, None, vec![Box::new(Change(edit.model))])
+        .map_err(|e| format!("{name}: {e}"))?
+        .bytes();
 
-    let mut expected = Whole::read(before.to_vec()).map_err(|e| format!("{name}: {e}"))?.recording;
+    let mut expected = Whole::read(before.to_vec())
+        .map_err(|e| format!("{name}: {e}"))?
+        .recording;
     (edit.model)(&mut expected);
-    let read = Whole::read(result.clone()).map_err(|e| format!("{name}: {e}"))?.recording;
-    if read.events[..] != expected.events[..] || read.features != expected.features || read.magic != expected.magic {
+    let read = Whole::read(result.clone())
+        .map_err(|e| format!("{name}: {e}"))?
+        .recording;
+    if read.events[..] != expected.events[..]
+        || read.features != expected.features
+        || read.magic != expected.magic
+    {
         return Err(format!("{name}: the output reads otherwise"));
     }
     let at = (0..after.len().max(result.len())).find(|&at| after.get(at) != result.get(at));
-    at.map_or(Ok(()), |at| Err(format!("{name}: byte {at} differs, of {} and {}", after.len(), result.len())))
+    at.map_or(Ok(()), |at| {
+        Err(format!(
+            "{name}: byte {at} differs, of {} and {}",
+            after.len(),
+            result.len()
+        ))
+    })
 }
 
 #[test]
@@ -179,11 +223,16 @@ fn files_change_where_the_model_does() {
             }
         }
     }
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
 }
 
-/// Returns whether the file cannot contain features: it has no bitmap, is not finished, or has its attributes after the
-/// records.
+/// Returns whether the file cannot contain features: it has no bitmap, is not finished, or has its
+/// attributes after the records.
 fn has_no_place(before: &File, after: &File) -> bool {
     let cannot_hold = before.header_size == 72 || before.crashed || before.attrs_behind_data;
     cannot_hold && before.features != after.features
@@ -200,15 +249,25 @@ fn pipes_change_where_the_model_does() {
             faults.extend(check("pipe", &pipe(&before), &pipe(&after), edit).err());
         }
     }
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
 }
 
 /// Returns the same recording as a pipe.
 fn pipe(file: &File) -> Vec<u8> {
-    let pipe = file.events.iter().fold(Pipe::new(file.big, file.magic), Pipe::event);
+    let pipe = file
+        .events
+        .iter()
+        .fold(Pipe::new(file.big, file.magic), Pipe::event);
     let mut features = file.features.clone();
     features.sort_by_key(|feature| feature.0);
-    let pipe = features.iter().fold(pipe, |pipe, (bit, section)| pipe.feature(*bit, section));
+    let pipe = features
+        .iter()
+        .fold(pipe, |pipe, (bit, section)| pipe.feature(*bit, section));
     // The ID of the record that ends the features is higher than theirs.
     let end = features.last().map_or(0, |feature| feature.0 + 1);
     let mut bytes = pipe.terminator(end.max(TERMINATOR)).bytes;
@@ -225,10 +284,22 @@ fn perf_sees_the_changes() {
             let path = folder.path().join(name);
             fs::write(&path, before).expect("a temporary file");
             for edit in EDITS {
-                let Some((question, text)) = edit.shows else { continue };
-                let after = convert(&path, None, vec![Box::new(Change(edit.model))]).expect("it can be changed");
-                let says = |path: &Path| perf.ask(question, path).expect("perf starts").stdout.contains(text);
-                assert!(!says(&path) && says(&after.path()), "{perf} does not see the change: {name}, {}", edit.name);
+                let Some((question, text)) = edit.shows else {
+                    continue;
+                };
+                let after = convert(&path, None, vec![Box::new(Change(edit.model))])
+                    .expect("it can be changed");
+                let says = |path: &Path| {
+                    perf.ask(question, path)
+                        .expect("perf starts")
+                        .stdout
+                        .contains(text)
+                };
+                assert!(
+                    !says(&path) && says(&after.path()),
+                    "{perf} does not see the change: {name}, {}",
+                    edit.name
+                );
             }
         }
     }

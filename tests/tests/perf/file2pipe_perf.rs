@@ -1,7 +1,7 @@
 //! Every perf reads the result of `file2pipe` like the file or directory.
 //!
-//! The judges are all perfs of the recording's byte order that can read the file. Recordings outside of the project are
-//! also judged if `PERFCONV_TEST_ALL` is set.
+//! The judges are all perfs of the recording's byte order that can read the file. Recordings
+//! outside of the project are also judged if `PERFCONV_TEST_ALL` is set.
 
 use std::fs;
 
@@ -24,7 +24,8 @@ use perfdata_tests::{
 /// `perf evlist` and `perf buildid-list` cannot read a pipe: they stop at the first feature.
 const QUESTIONS: &[Question] = &[Question::Script, Question::Header];
 
-/// Accepted differences: data that a pipe cannot contain, and data that perf does not find in a pipe.
+/// Accepted differences: data that a pipe cannot contain, and data that perf does not find in a
+/// pipe.
 const ALLOWED: &[Allowed] = &[
     PLACES,
     FRAME,
@@ -33,7 +34,11 @@ const ALLOWED: &[Allowed] = &[
         name: "directory",
         reason: "a pipe is no directory, and what a directory's files hold is decompressed when it becomes one stream",
         question: Question::Header,
-        recordings: |recording| recording.form.is_some_and(|form| form.container == Container::Directory),
+        recordings: |recording| {
+            recording
+                .form
+                .is_some_and(|form| form.container == Container::Directory)
+        },
         applies: |difference| {
             let lines = ["# directory data version : ", "# compressed : "];
             matches!(difference, Difference::Lost(line) if lines.iter().any(|start| line.starts_with(start)))
@@ -52,7 +57,9 @@ const ALLOWED: &[Allowed] = &[
         question: Question::Script,
         recordings: is_stat,
         applies: |difference| match difference {
-            Difference::Changed(old, new) => words(old).replacen(" 0 [000] 0.000000000:", "", 1) == words(new),
+            Difference::Changed(old, new) => {
+                words(old).replacen(" 0 [000] 0.000000000:", "", 1) == words(new)
+            }
             _ => false,
         },
     },
@@ -64,7 +71,10 @@ const ALLOWED: &[Allowed] = &[
         applies: |difference| match difference {
             Difference::Changed(old, new) if new.contains(" [-01]") => {
                 let (old, new) = (words(old), words(&new.replacen(" [-01]", "", 1)));
-                old == new || old.rsplit_once(' ').is_some_and(|(without_address, _)| without_address == new)
+                old == new
+                    || old
+                        .rsplit_once(' ')
+                        .is_some_and(|(without_address, _)| without_address == new)
             }
             _ => false,
         },
@@ -75,7 +85,9 @@ const ALLOWED: &[Allowed] = &[
         question: Question::Script,
         recordings: |recording| {
             let has_chain = |attr: &Attr| attr.sample_type.has(SampleType::CALLCHAIN);
-            any_attr(recording, |attr| attr.kind == EventType::TRACEPOINT && has_chain(attr))
+            any_attr(recording, |attr| {
+                attr.kind == EventType::TRACEPOINT && has_chain(attr)
+            })
         },
         applies: |difference| match difference {
             Difference::Changed(old, new) => words(old) == words(new),
@@ -90,8 +102,15 @@ const ALLOWED: &[Allowed] = &[
         recordings: |recording| any_attr(recording, |attr| attr.kind == EventType::TRACEPOINT),
         applies: |difference| match difference {
             Difference::Changed(old, new) => {
-                let (old, new): (Vec<_>, Vec<_>) = (old.split_whitespace().collect(), new.split_whitespace().collect());
-                old.len() == new.len() && old.iter().zip(&new).all(|(old, new)| old == new || is_address(old, new))
+                let (old, new): (Vec<_>, Vec<_>) = (
+                    old.split_whitespace().collect(),
+                    new.split_whitespace().collect(),
+                );
+                old.len() == new.len()
+                    && old
+                        .iter()
+                        .zip(&new)
+                        .all(|(old, new)| old == new || is_address(old, new))
             }
             _ => false,
         },
@@ -101,7 +120,12 @@ const ALLOWED: &[Allowed] = &[
         reason: "perf inject leaves the features of a pipe where they are, and perf does not look for them in a file",
         question: Question::Header,
         recordings: |recording| {
-            has(recording, |whole| whole.records.iter().any(|(_, kind)| *kind == RecordType::HEADER_FEATURE))
+            has(recording, |whole| {
+                whole
+                    .records
+                    .iter()
+                    .any(|(_, kind)| *kind == RecordType::HEADER_FEATURE)
+            })
         },
         applies: |difference| matches!(difference, Difference::New(_)),
     },
@@ -113,7 +137,9 @@ const OTHER_TYPES: u32 = 6;
 /// Returns whether this is the same field, once as a symbol and once as a number.
 fn is_address(symbol: &str, number: &str) -> bool {
     match (symbol.split_once('='), number.split_once("=0xffff")) {
-        (Some((field, _)), Some((same, digits))) => field == same && digits.bytes().all(|b| b.is_ascii_hexdigit()),
+        (Some((field, _)), Some((same, digits))) => {
+            field == same && digits.bytes().all(|b| b.is_ascii_hexdigit())
+        }
         _ => false,
     }
 }
@@ -123,11 +149,15 @@ fn words(line: &str) -> String {
 }
 
 fn is_stat(recording: &Recording) -> bool {
-    has(recording, |whole| whole.recording.features.contains_key(&FeatureId::STAT))
+    has(recording, |whole| {
+        whole.recording.features.contains_key(&FeatureId::STAT)
+    })
 }
 
 fn any_attr(recording: &Recording, is: impl Fn(&Attr) -> bool) -> bool {
-    has(recording, |whole| whole.recording.events.iter().any(|event| is(&event.attr)))
+    has(recording, |whole| {
+        whole.recording.events.iter().any(|event| is(&event.attr))
+    })
 }
 
 fn has(recording: &Recording, what: impl Fn(&Whole) -> bool) -> bool {
@@ -141,23 +171,43 @@ fn pipes_read_as_the_files() {
         files.extend(recordings::shared());
     }
     files.retain(|recording| {
-        matches!(recording.form, Some(Form { container: Container::File | Container::Directory, .. }))
+        matches!(
+            recording.form,
+            Some(Form {
+                container: Container::File | Container::Directory,
+                ..
+            })
+        )
     });
     let tally = Tally::default();
     recordings::check_all(&files, |file| {
-        let pipe = convert(&file.path, Some(ContainerKind::Pipe), Vec::new()).map_err(|error| error.to_string())?;
-        let compare =
-            |perf| judge::compare_answers(QUESTIONS, file, &pipe.path(), perf, ALLOWED).map(|uses| tally.add(&uses));
+        let pipe = convert(&file.path, Some(ContainerKind::Pipe), Vec::new())
+            .map_err(|error| error.to_string())?;
+        let compare = |perf| {
+            judge::compare_answers(QUESTIONS, file, &pipe.path(), perf, ALLOWED)
+                .map(|uses| tally.add(&uses))
+        };
         let mut judges = judge::judges(file)?;
         if !is_thorough() {
             judges.truncate(1);
         }
-        let faults: Vec<_> = judges.into_iter().filter_map(|perf| compare(perf).err()).collect();
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+        let faults: Vec<_> = judges
+            .into_iter()
+            .filter_map(|perf| compare(perf).err())
+            .collect();
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults.join("\n"))
+        }
     });
     eprint!("{}", tally.describe(ALLOWED));
     if perf::all().len() == 6 && is_thorough() {
-        assert_eq!(tally.unused(ALLOWED), [""; 0], "differences that do not occur any more");
+        assert_eq!(
+            tally.unused(ALLOWED),
+            [""; 0],
+            "differences that do not occur any more"
+        );
     }
 }
 
@@ -166,9 +216,18 @@ fn an_event_without_ids_keeps_its_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("without-ids.data");
     for perf in perf::all() {
-        fs::write(&path, file::without_ids(perf.endian == Endian::Big).bytes()).expect("a temporary file");
-        let pipe = convert(&path, Some(ContainerKind::Pipe), Vec::new()).expect("it can be converted");
-        let output = perf.ask(Question::Script, &pipe.path()).expect("perf starts");
-        assert!(output.success() && output.stdout.contains(" mine:"), "{perf}: {}{}", output.stdout, output.stderr);
+        fs::write(&path, file::without_ids(perf.endian == Endian::Big).bytes())
+            .expect("a temporary file");
+        let pipe =
+            convert(&path, Some(ContainerKind::Pipe), Vec::new()).expect("it can be converted");
+        let output = perf
+            .ask(Question::Script, &pipe.path())
+            .expect("perf starts");
+        assert!(
+            output.success() && output.stdout.contains(" mine:"),
+            "{perf}: {}{}",
+            output.stdout,
+            output.stderr
+        );
     }
 }

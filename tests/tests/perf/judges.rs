@@ -12,8 +12,14 @@ fn originals_read_as_where_they_were_recorded() {
     recordings.extend(recordings::shared());
     let tally = Tally::default();
     recordings::check_all(&recordings, |recording| {
-        let Some(perf) = judge::native(recording) else { return Ok(()) };
-        tally.add(&judge::compare_with_golden(recording, &judge::texts(recording, perf), READER)?);
+        let Some(perf) = judge::native(recording) else {
+            return Ok(());
+        };
+        tally.add(&judge::compare_with_golden(
+            recording,
+            &judge::texts(recording, perf),
+            READER,
+        )?);
 
         let spoke = |text: Option<Vec<u8>>| text.is_some_and(|text| !text.is_empty());
         let could_read = spoke(recording.script_text()) && spoke(recording.header_text());

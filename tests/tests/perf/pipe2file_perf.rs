@@ -1,7 +1,7 @@
 //! Every perf reads the result of `pipe2file` like the pipe.
 //!
-//! The judges are perfs that can read the pipe. If `PERFCONV_TEST_ALL` is set, all of them judge all available
-//! recordings.
+//! The judges are perfs that can read the pipe. If `PERFCONV_TEST_ALL` is set, all of them judge
+//! all available recordings.
 
 use std::thread;
 
@@ -18,8 +18,20 @@ use perfdata_tests::{
 
 #[test]
 fn files_read_as_the_pipes() {
-    let mut pipes = if is_thorough() { recordings::all() } else { recordings::fixtures() };
-    pipes.retain(|recording| matches!(recording.form, Some(Form { container: Container::Pipe, .. })));
+    let mut pipes = if is_thorough() {
+        recordings::all()
+    } else {
+        recordings::fixtures()
+    };
+    pipes.retain(|recording| {
+        matches!(
+            recording.form,
+            Some(Form {
+                container: Container::Pipe,
+                ..
+            })
+        )
+    });
     let tally = Tally::default();
     recordings::check_all(&pipes, |pipe| {
         let file = match convert(&pipe.path, Some(ContainerKind::File), Vec::new()) {
@@ -32,14 +44,31 @@ fn files_read_as_the_pipes() {
             && let Some(perf) = judge::native(pipe)
         {
             let known = [PIPE_TO_FILE, READER].concat();
-            tally.add(&judge::compare_with_golden(pipe, &Texts::new(&file.path(), perf), &known)?);
+            tally.add(&judge::compare_with_golden(
+                pipe,
+                &Texts::new(&file.path(), perf),
+                &known,
+            )?);
         }
-        let compare = |perf| judge::compare(pipe, &file.path(), perf, PIPE_TO_FILE).map(|uses| tally.add(&uses));
-        let faults: Vec<_> = judges.into_iter().filter_map(|perf| compare(perf).err()).collect();
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+        let compare = |perf| {
+            judge::compare(pipe, &file.path(), perf, PIPE_TO_FILE).map(|uses| tally.add(&uses))
+        };
+        let faults: Vec<_> = judges
+            .into_iter()
+            .filter_map(|perf| compare(perf).err())
+            .collect();
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults.join("\n"))
+        }
     });
     eprint!("{}", tally.describe(PIPE_TO_FILE));
-    if is_thorough() && perf::all().len() == 6 && !recordings::shared().is_empty() && !recordings::corpus().is_empty() {
+    if is_thorough()
+        && perf::all().len() == 6
+        && !recordings::shared().is_empty()
+        && !recordings::corpus().is_empty()
+    {
         // The recording machine had four CPUs.
         let has_fewer = thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 4);
         let mut unused = tally.unused(PIPE_TO_FILE);

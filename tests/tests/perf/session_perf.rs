@@ -1,5 +1,5 @@
-//! The session model compared with perf: the mappings that every sample hit, for every recording that a perf of its
-//! byte order can read.
+//! The session model compared with perf: the mappings that every sample hit, for every recording
+//! that a perf of its byte order can read.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,13 +18,23 @@ static CHOICES: Mutex<BTreeMap<&str, usize>> = Mutex::new(BTreeMap::new());
 static COMPARED: Mutex<(usize, usize)> = Mutex::new((0, 0));
 
 fn met(choice: &'static str) {
-    *CHOICES.lock().expect("it does not panic").entry(choice).or_default() += 1;
+    *CHOICES
+        .lock()
+        .expect("it does not panic")
+        .entry(choice)
+        .or_default() += 1;
 }
 
 fn check(recording: &Recording) -> Result<(), String> {
     let mut judges = perf::all().iter().filter(|perf| {
-        let is_native = recording.recorder.as_ref().is_none_or(|recorder| recorder.perf <= perf.version);
-        recording.form.is_some_and(|form| form.endian == perf.endian) && is_native
+        let is_native = recording
+            .recorder
+            .as_ref()
+            .is_none_or(|recorder| recorder.perf <= perf.version);
+        recording
+            .form
+            .is_some_and(|form| form.endian == perf.endian)
+            && is_native
     });
     judges.try_for_each(|perf| check_by(recording, perf))
 }
@@ -35,30 +45,50 @@ fn check_by(recording: &Recording, perf: &Perf) -> Result<(), String> {
         return Ok(());
     }
     let has_cpu = seen.iter().all(|(line, _)| line.cpu.is_some());
-    let fields = if has_cpu { "comm,pid,tid,cpu,time,event,ip,dso" } else { "comm,pid,tid,time,event,ip,dso" };
-    let path = recording.path.canonicalize().map_err(|error| error.to_string())?;
+    let fields = if has_cpu {
+        "comm,pid,tid,cpu,time,event,ip,dso"
+    } else {
+        "comm,pid,tid,time,event,ip,dso"
+    };
+    let path = recording
+        .path
+        .canonicalize()
+        .map_err(|error| error.to_string())?;
     let mut command = perf.command();
-    command.args(["script", "--no-inline", "--ns", "-F", fields, "-i"]).arg(path);
+    command
+        .args(["script", "--no-inline", "--ns", "-F", fields, "-i"])
+        .arg(path);
     let output = perf::run(command, Duration::from_secs(120)).map_err(|error| error.to_string())?;
     let expected = script::lines(&output.stdout);
     let mut seen = script::by_time(seen, |(line, _)| (line.time, line.tid));
     let mut wrong: Vec<String> = Vec::new();
     for line in &expected {
-        let Some(found) = seen.get_mut(&(line.time, line.tid)).filter(|found| !found.is_empty()) else {
+        let Some(found) = seen
+            .get_mut(&(line.time, line.tid))
+            .filter(|found| !found.is_empty())
+        else {
             // Samples without a time, and counters of a group, are compared in library/session.rs.
             continue;
         };
         let same = |(_, frames): &(Line, Vec<Seen>)| is_same(line, frames);
         let at = found.iter().position(same).unwrap_or(0);
         let (ours, frames) = found.remove(at);
-        if line.pid.is_some_and(|pid| Some(pid) != ours.pid) || line.cpu.is_some() && line.cpu != ours.cpu {
+        if line.pid.is_some_and(|pid| Some(pid) != ours.pid)
+            || line.cpu.is_some() && line.cpu != ours.cpu
+        {
             wrong.push(format!("{line:?} {ours:?}"));
         }
         let mut compared = COMPARED.lock().expect("it does not panic");
-        (compared.0, compared.1) = (compared.0 + 1, compared.1 + line.frames.len().min(frames.len()));
+        (compared.0, compared.1) = (
+            compared.0 + 1,
+            compared.1 + line.frames.len().min(frames.len()),
+        );
         drop(compared);
         for ((address, dso), seen) in line.frames.iter().zip(&frames) {
-            if *address != seen.address && Some(*address) != seen.offset && seen.before_exec.is_none() {
+            if *address != seen.address
+                && Some(*address) != seen.offset
+                && seen.before_exec.is_none()
+            {
                 break;
             }
             let dso = dso.as_deref().unwrap_or("[unknown]");
@@ -78,13 +108,21 @@ fn check_by(recording: &Recording, perf: &Perf) -> Result<(), String> {
     wrong.sort();
     wrong.dedup();
     wrong.truncate(3);
-    Err(format!("{perf}: {count} of {} samples:\n  {}", expected.len(), wrong.join("\n  ")))
+    Err(format!(
+        "{perf}: {count} of {} samples:\n  {}",
+        expected.len(),
+        wrong.join("\n  ")
+    ))
 }
 
 fn is_same(line: &Line, frames: &[Seen]) -> bool {
-    line.frames.iter().zip(frames).all(|((address, dso), seen)| {
-        (*address == seen.address || Some(*address) == seen.offset) && is_named(seen, dso.as_deref().unwrap_or(""))
-    })
+    line.frames
+        .iter()
+        .zip(frames)
+        .all(|((address, dso), seen)| {
+            (*address == seen.address || Some(*address) == seen.offset)
+                && is_named(seen, dso.as_deref().unwrap_or(""))
+        })
 }
 
 /// Returns whether perf's name of a DSO is the same as ours.
@@ -99,7 +137,11 @@ fn is_named(seen: &Seen, dso: &str) -> bool {
 
 /// Returns `ext4` for `/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz` and for `[ext4]`.
 fn module(name: &str) -> String {
-    let file = name.rsplit('/').next().unwrap_or(name).trim_matches(['[', ']']);
+    let file = name
+        .rsplit('/')
+        .next()
+        .unwrap_or(name)
+        .trim_matches(['[', ']']);
     file.split(".ko").next().unwrap_or(file).replace('-', "_")
 }
 
@@ -111,12 +153,19 @@ fn choice(line: &Line, seen: &Seen, dso: &str, perf: &Perf) -> Option<&'static s
     if line.comm == format!(":{}", line.tid) && dso == "[unknown]" {
         return Some("perf forgets what a thread that has ended had mapped");
     }
-    if seen.dso.as_ref().is_some_and(|(_, kind)| matches!(kind, DsoKind::Vdso | DsoKind::Vdso32))
+    if seen
+        .dso
+        .as_ref()
+        .is_some_and(|(_, kind)| matches!(kind, DsoKind::Vdso | DsoKind::Vdso32))
         && perf.endian == Endian::Big
     {
         return Some("perf looks for the vDSO of its own process, which has none when emulated");
     }
-    if seen.dso.is_none() && seen.mode == CpuMode::KERNEL && dso == "[kernel.kallsyms]" && perf.version.major >= 7 {
+    if seen.dso.is_none()
+        && seen.mode == CpuMode::KERNEL
+        && dso == "[kernel.kallsyms]"
+        && perf.version.major >= 7
+    {
         return Some("perf 7.2 takes what is behind the kernel's mapped text for a part of it");
     }
     None
@@ -130,6 +179,12 @@ fn perf_finds_the_same_files() {
     recordings::check_all(&recordings::fixtures(), check);
     recordings::check_all(&recordings::shared(), check);
     let (samples, frames) = *COMPARED.lock().expect("it does not panic");
-    eprintln!("{samples} samples and {frames} frames compared; {:#?}", CHOICES.lock().expect("it does not panic"));
-    assert!(samples > 1000 && frames > 5000, "{samples} samples, {frames} frames");
+    eprintln!(
+        "{samples} samples and {frames} frames compared; {:#?}",
+        CHOICES.lock().expect("it does not panic")
+    );
+    assert!(
+        samples > 1000 && frames > 5000,
+        "{samples} samples, {frames} frames"
+    );
 }

@@ -19,9 +19,13 @@ const ALLOWED: &[Allowed] = &[
         question: Question::Header,
         recordings: |recording| recording.name.contains("-file-z"),
         applies: |difference| {
-            ["# data size      : ", "# feat offset    : ", "# compressed : Zstd, level = "]
-                .iter()
-                .any(|start| difference.changed_after(start).is_some())
+            [
+                "# data size      : ",
+                "# feat offset    : ",
+                "# compressed : Zstd, level = ",
+            ]
+            .iter()
+            .any(|start| difference.changed_after(start).is_some())
         },
     },
     Allowed {
@@ -30,8 +34,13 @@ const ALLOWED: &[Allowed] = &[
         question: Question::Header,
         recordings: |recording| recording.name.contains("-file-threads"),
         applies: |difference| {
-            let lines =
-                ["# data size  ", "# feat offset  ", "# directory data version", "# compressed", "# missing features"];
+            let lines = [
+                "# data size  ",
+                "# feat offset  ",
+                "# directory data version",
+                "# compressed",
+                "# missing features",
+            ];
             difference.all_lines(|line| lines.iter().any(|start| line.starts_with(start)))
         },
     },
@@ -47,7 +56,9 @@ const ALLOWED: &[Allowed] = &[
         name: "frames unwound elsewhere",
         reason: "perf unwinds stacks of its own machine only, but tries it with others (7.2 also for `-g` on s390x)",
         question: Question::Script,
-        recordings: |recording| recording.name.contains("-dwarf") || recording.name.ends_with("7.2-s390x-pipe-g"),
+        recordings: |recording| {
+            recording.name.contains("-dwarf") || recording.name.ends_with("7.2-s390x-pipe-g")
+        },
         applies: |difference| difference.all_lines(judge::is_frame),
     },
 ];
@@ -55,11 +66,13 @@ const ALLOWED: &[Allowed] = &[
 /// Returns a perf of the recorder's version on a machine of the other byte order.
 fn judge_of(recording: &Recording) -> Option<&'static Perf> {
     let recorder = recording.recorder.as_ref()?;
-    perf::all().iter().find(|perf| perf.version == recorder.perf && perf.endian != recorder.endian())
+    perf::all()
+        .iter()
+        .find(|perf| perf.version == recorder.perf && perf.endian != recorder.endian())
 }
 
-/// perf 7.2 accesses the first event of recordings of an AMD machine, even if there is none: the result is undefined,
-/// and it usually crashes.
+/// perf 7.2 accesses the first event of recordings of an AMD machine, even if there is none: the
+/// result is undefined, and it usually crashes.
 fn is_without_events_from_amd(recording: &Recording) -> bool {
     recording.name == "7.2-x86_64-tool-schedstats"
 }
@@ -71,11 +84,15 @@ fn swapped_recordings_read_as_the_originals() {
     if is_thorough() {
         recordings.extend(recordings::shared());
     }
-    recordings.retain(|recording| judge_of(recording).is_some() && !is_without_events_from_amd(recording));
+    recordings.retain(|recording| {
+        judge_of(recording).is_some() && !is_without_events_from_amd(recording)
+    });
     let known = [ALLOWED, READER].concat();
     let tally = Tally::default();
     recordings::check_all(&recordings, |recording| {
-        let Some(perf) = judge_of(recording) else { return Ok(()) };
+        let Some(perf) = judge_of(recording) else {
+            return Ok(());
+        };
         let stages: Vec<Box<dyn Stage>> = vec![Box::new(Swap::new(Target::Other, Unknown::Error))];
         let swapped = match convert(&recording.path, None, stages) {
             // perf inject overwrote the section with attributes.
@@ -85,13 +102,24 @@ fn swapped_recordings_read_as_the_originals() {
         let texts = Texts::new(&swapped.path(), perf);
         tally.add(&judge::compare_with_golden(recording, &texts, &known)?);
         // Output that is not in a text file beside the recording.
-        let Some(native) = judge::native(recording) else { return Ok(()) };
-        let questions: &[Question] =
-            if is_thorough() { &[Question::Evlist, Question::BuildIds] } else { &[Question::Evlist] };
+        let Some(native) = judge::native(recording) else {
+            return Ok(());
+        };
+        let questions: &[Question] = if is_thorough() {
+            &[Question::Evlist, Question::BuildIds]
+        } else {
+            &[Question::Evlist]
+        };
         for &question in questions {
             let original = judge::texts(recording, native);
             let (old, new) = (original.answer(question)?, texts.answer(question)?);
-            tally.add(&golden::compare(recording, question, &old.stdout, &new.stdout, &known)?);
+            tally.add(&golden::compare(
+                recording,
+                question,
+                &old.stdout,
+                &new.stdout,
+                &known,
+            )?);
         }
         Ok(())
     });

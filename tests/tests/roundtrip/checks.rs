@@ -25,9 +25,13 @@ pub const PIPE_AND_BACK: &[Allowed] = &[
         question: Question::Header,
         recordings: ANY,
         applies: |difference| {
-            ["# data offset    : ", "# data size      : ", "# feat offset    : "]
-                .iter()
-                .any(|start| difference.changed_after(start).is_some())
+            [
+                "# data offset    : ",
+                "# data size      : ",
+                "# feat offset    : ",
+            ]
+            .iter()
+            .any(|start| difference.changed_after(start).is_some())
         },
     },
     Allowed {
@@ -36,8 +40,16 @@ pub const PIPE_AND_BACK: &[Allowed] = &[
         question: Question::Header,
         recordings: ANY,
         applies: |difference| {
-            ["# time of first sample : ", "# time of last sample : ", "# sample duration : "].iter().any(|start| {
-                difference.changed_after(start).is_some_and(|(old, _)| old.trim_start().starts_with("0.000"))
+            [
+                "# time of first sample : ",
+                "# time of last sample : ",
+                "# sample duration : ",
+            ]
+            .iter()
+            .any(|start| {
+                difference
+                    .changed_after(start)
+                    .is_some_and(|(old, _)| old.trim_start().starts_with("0.000"))
             })
         },
     },
@@ -66,7 +78,9 @@ pub const PIPE_AND_BACK: &[Allowed] = &[
 
 /// Returns whether perf inject made this file from a pipe.
 fn has_metadata_in_data(recording: &Recording) -> bool {
-    ["-injected", "-pipe-conv"].iter().any(|end| recording.name.ends_with(end))
+    ["-injected", "-pipe-conv"]
+        .iter()
+        .any(|end| recording.name.ends_with(end))
 }
 
 /// Accepted differences in perf's output for a recording that lost build IDs in its records.
@@ -84,9 +98,13 @@ pub const WITHOUT_BUILD_IDS: &[Allowed] = &[
         question: Question::Header,
         recordings: has_metadata_in_data,
         applies: |difference| {
-            ["# data size      : ", "# feat offset    : ", "# missing features: "]
-                .iter()
-                .any(|start| difference.changed_after(start).is_some())
+            [
+                "# data size      : ",
+                "# feat offset    : ",
+                "# missing features: ",
+            ]
+            .iter()
+            .any(|start| difference.changed_after(start).is_some())
         },
     },
 ];
@@ -117,14 +135,24 @@ const KNOWN: &[Known] = &[
         start: "HEADER_BUILD_ID record: only in A: ",
         reason: "perf inject left build ids in the data: they enter the section",
     },
-    Known { ways: &["file2pipe and back"], name: "-file-injected", start: "feature BUILD_ID: ", reason: "likewise" },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "-file-injected",
+        start: "feature BUILD_ID: ",
+        reason: "likewise",
+    },
     Known {
         ways: &["file2pipe and back"],
         name: "-pipe-injected",
         start: "feature ",
         reason: "perf inject left the features in the data: they become sections",
     },
-    Known { ways: &["file2pipe and back"], name: "-file-pipe-conv", start: "feature ", reason: "likewise" },
+    Known {
+        ways: &["file2pipe and back"],
+        name: "-file-pipe-conv",
+        start: "feature ",
+        reason: "likewise",
+    },
     Known {
         ways: &["file2pipe and back"],
         name: "6.1-x86_64-hw-stat",
@@ -158,8 +186,11 @@ const KNOWN: &[Known] = &[
 ];
 
 fn is_known(way: &str, recording: &Recording, line: &str) -> bool {
-    let applies = |known: &Known| recording.name.contains(known.name) && line.starts_with(known.start);
-    KNOWN.iter().any(|known| known.ways.contains(&way) && applies(known))
+    let applies =
+        |known: &Known| recording.name.contains(known.name) && line.starts_with(known.start);
+    KNOWN
+        .iter()
+        .any(|known| known.ways.contains(&way) && applies(known))
 }
 
 /// Returns whether two recordings are byte-identical.
@@ -176,18 +207,31 @@ pub fn identity(sent: &Recording, way: &str, expected: &Path, end: &Path) -> Ver
         Ok(lines) => lines,
         Err(error) => return Verdict::Failed(error),
     };
-    let found: Vec<String> = found.into_iter().filter(|line| !is_known(way, sent, line)).collect();
-    if found.is_empty() { Verdict::Alike } else { Verdict::Failed(format!("diff says:\n{}", found.join("\n"))) }
+    let found: Vec<String> = found
+        .into_iter()
+        .filter(|line| !is_known(way, sent, line))
+        .collect();
+    if found.is_empty() {
+        Verdict::Alike
+    } else {
+        Verdict::Failed(format!("diff says:\n{}", found.join("\n")))
+    }
 }
 
 /// Checks that the results have no errors that the original does not have.
 pub fn verify(sent: &Recording, way: &str, made: &[PathBuf]) -> Verdict {
     let errors = |path: &Path| {
         let report = Report::of(Input::open(path)?)?;
-        let errors = report.findings.into_iter().filter(|finding| finding.severity == Severity::Error);
-        Ok(errors.map(|finding| finding.meaning).collect::<Vec<String>>())
+        let errors = report
+            .findings
+            .into_iter()
+            .filter(|finding| finding.severity == Severity::Error);
+        Ok(errors
+            .map(|finding| finding.meaning)
+            .collect::<Vec<String>>())
     };
-    let all = |path: &Path| errors(path).map_err(|error: perfdata_convert::Error| error.to_string());
+    let all =
+        |path: &Path| errors(path).map_err(|error: perfdata_convert::Error| error.to_string());
     let before = match all(&sent.path) {
         Ok(before) => before,
         Err(error) => vec![error],
@@ -197,18 +241,30 @@ pub fn verify(sent: &Recording, way: &str, made: &[PathBuf]) -> Verdict {
             Err(error) => return Verdict::Failed(error),
             Ok(now) => {
                 let is_new = |now: &&String| !before.iter().any(|before| is_alike(before, now));
-                if let Some(new) = now.iter().filter(is_new).find(|new| !is_known(way, sent, new)) {
+                if let Some(new) = now
+                    .iter()
+                    .filter(is_new)
+                    .find(|new| !is_known(way, sent, new))
+                {
                     return Verdict::Failed(format!("verify says: {new}"));
                 }
             }
         }
     }
-    if before.is_empty() { Verdict::Same } else { Verdict::Alike }
+    if before.is_empty() {
+        Verdict::Same
+    } else {
+        Verdict::Alike
+    }
 }
 
 /// Returns whether two findings are the same except for the numbers in them.
 fn is_alike(a: &str, b: &str) -> bool {
-    let words = |text: &str| text.split(|c: char| c.is_ascii_digit()).filter(|w| !w.is_empty()).collect::<String>();
+    let words = |text: &str| {
+        text.split(|c: char| c.is_ascii_digit())
+            .filter(|w| !w.is_empty())
+            .collect::<String>()
+    };
     words(a) == words(b)
 }
 
@@ -246,7 +302,9 @@ impl Judge {
     pub fn texts(&self, sent: &Recording, end: &Path, allowed: &[Allowed]) -> Verdict {
         match judge::can_judge(self.0, sent) {
             Ok(true) => {}
-            Ok(false) => return Verdict::Skipped("perf does not read the recording itself".to_owned()),
+            Ok(false) => {
+                return Verdict::Skipped("perf does not read the recording itself".to_owned());
+            }
             Err(error) => return Verdict::Failed(error),
         }
         match judge::compare(sent, end, self.0, allowed) {
@@ -261,7 +319,10 @@ pub fn events(recording: &Recording, end: &Path, release: &str) -> Verdict {
     let Some(endian) = recording.form.map(|form| form.endian) else {
         return Verdict::Skipped("no perf that judges it".to_owned());
     };
-    let Some(perf) = perf::all().iter().find(|p| p.endian == endian && p.version.to_string() == release) else {
+    let Some(perf) = perf::all()
+        .iter()
+        .find(|p| p.endian == endian && p.version.to_string() == release)
+    else {
         return Verdict::Skipped(format!("no perf {release} of its byte order"));
     };
     if recording.script_text().is_none() {

@@ -1,5 +1,5 @@
-//! The round-trip regression suite: converts real recordings with every conversion and back, makes three checks each
-//! time, and prints a table of the results.
+//! The round-trip regression suite: converts real recordings with every conversion and back, makes
+//! three checks each time, and prints a table of the results.
 //!
 //! ```text
 //! cargo test -p perfdata-tests --test roundtrip                     fixtures, and ../shared where it is
@@ -73,21 +73,43 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let start = Instant::now();
-    let mut all = if options.fixtures { recordings::fixtures() } else { recordings::all() };
+    let mut all = if options.fixtures {
+        recordings::fixtures()
+    } else {
+        recordings::all()
+    };
     all.retain(|recording| {
-        options.names.is_empty() || options.names.iter().any(|name| recording.name.contains(name.as_str()))
+        options.names.is_empty()
+            || options
+                .names
+                .iter()
+                .any(|name| recording.name.contains(name.as_str()))
     });
-    let jobs: Vec<(&Recording, &Way)> =
-        all.iter().flat_map(|recording| WAYS.iter().map(move |way| (recording, way))).collect();
+    let jobs: Vec<(&Recording, &Way)> = all
+        .iter()
+        .flat_map(|recording| WAYS.iter().map(move |way| (recording, way)))
+        .collect();
     let table = Mutex::new(Table::default());
     recordings::in_parallel(&jobs, |&(recording, way)| {
         let row = way.check(recording, options.perf.judge(recording));
-        table.lock().expect("entering a row does not panic").enter(recording, way, row);
+        table
+            .lock()
+            .expect("entering a row does not panic")
+            .enter(recording, way, row);
     });
     let table = table.into_inner().expect("as above");
     let perfs: Vec<String> = perf::all().iter().map(ToString::to_string).collect();
     print!("{table}");
-    println!("{} recordings, perf {:?}: {}", all.len(), options.perf, perfs.join(", "));
+    println!(
+        "{} recordings, perf {:?}: {}",
+        all.len(),
+        options.perf,
+        perfs.join(", ")
+    );
     println!("{:.0?}", start.elapsed());
-    if table.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if table.has_failed() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use perfdata_convert::pipeline::Stage;
-use perfdata_convert::stages::build_ids::{BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot};
+use perfdata_convert::stages::build_ids::{
+    BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
+};
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
@@ -64,25 +66,68 @@ pub enum Stop {
 }
 
 pub const WAYS: &[Way] = &[
-    Way { name: "copy", go: copy, allowed: &[], is_for_other_perf: false },
-    Way { name: "pipe2file", go: pipe2file, allowed: PIPE_TO_FILE, is_for_other_perf: false },
-    Way { name: "file2pipe and back", go: file2pipe, allowed: checks::PIPE_AND_BACK, is_for_other_perf: false },
-    Way { name: "swap twice", go: swap_twice, allowed: COMPRESSED, is_for_other_perf: false },
-    Way { name: "compress and back", go: compress, allowed: COMPRESSED, is_for_other_perf: false },
-    Way { name: "inject and drop", go: inject, allowed: checks::WITHOUT_BUILD_IDS, is_for_other_perf: false },
-    Way { name: "compat 6.1", go: compat, allowed: &[], is_for_other_perf: true },
+    Way {
+        name: "copy",
+        go: copy,
+        allowed: &[],
+        is_for_other_perf: false,
+    },
+    Way {
+        name: "pipe2file",
+        go: pipe2file,
+        allowed: PIPE_TO_FILE,
+        is_for_other_perf: false,
+    },
+    Way {
+        name: "file2pipe and back",
+        go: file2pipe,
+        allowed: checks::PIPE_AND_BACK,
+        is_for_other_perf: false,
+    },
+    Way {
+        name: "swap twice",
+        go: swap_twice,
+        allowed: COMPRESSED,
+        is_for_other_perf: false,
+    },
+    Way {
+        name: "compress and back",
+        go: compress,
+        allowed: COMPRESSED,
+        is_for_other_perf: false,
+    },
+    Way {
+        name: "inject and drop",
+        go: inject,
+        allowed: checks::WITHOUT_BUILD_IDS,
+        is_for_other_perf: false,
+    },
+    Way {
+        name: "compat 6.1",
+        go: compat,
+        allowed: &[],
+        is_for_other_perf: true,
+    },
 ];
 
 impl Way {
     /// Sends `recording` this way. A directory is sent as the file that is made from it.
     pub fn check(&self, recording: &Recording, judge: Result<Judge, &'static str>) -> Row {
-        let is_directory = matches!(recording.form, Some(Form { container: Container::Directory, .. }));
+        let is_directory = matches!(
+            recording.form,
+            Some(Form {
+                container: Container::Directory,
+                ..
+            })
+        );
         let single = is_directory.then(|| convert(&recording.path, None, Vec::new()));
         let sent = match &single {
             None => recording.clone(),
-            Some(Ok(file)) => {
-                Recording { path: file.path(), form: Recording::at(&file.path()).form, ..recording.clone() }
-            }
+            Some(Ok(file)) => Recording {
+                path: file.path(),
+                form: Recording::at(&file.path()).form,
+                ..recording.clone()
+            },
             Some(Err(error)) => return Row::stopped(Verdict::Failed(error.to_string())),
         };
         let trip = match (self.go)(&sent, &sent.path) {
@@ -107,23 +152,40 @@ impl Way {
             Ok(_) if self.is_for_other_perf => checks::events(recording, end, OLD),
             Ok(judge) => judge.texts(&sent, end, self.allowed),
         };
-        Row { identity, verify, perf }
+        Row {
+            identity,
+            verify,
+            perf,
+        }
     }
 }
 
 impl Trip {
     /// Returns a trip whose expected result is the recording that was sent.
     fn back(made: Vec<Converted>) -> Self {
-        Trip { made, expected: Expected::Sent }
+        Trip {
+            made,
+            expected: Expected::Sent,
+        }
     }
 }
 
-fn step(path: &Path, to: Option<ContainerKind>, stages: Vec<Box<dyn Stage>>) -> Result<Converted, Stop> {
+fn step(
+    path: &Path,
+    to: Option<ContainerKind>,
+    stages: Vec<Box<dyn Stage>>,
+) -> Result<Converted, Stop> {
     convert(path, to, stages).map_err(|error| Stop::Refused(error.to_string()))
 }
 
 fn is_pipe(recording: &Recording) -> bool {
-    matches!(recording.form, Some(Form { container: Container::Pipe, .. }))
+    matches!(
+        recording.form,
+        Some(Form {
+            container: Container::Pipe,
+            ..
+        })
+    )
 }
 
 fn copy(_: &Recording, path: &Path) -> Result<Trip, Stop> {
@@ -134,7 +196,11 @@ fn pipe2file(recording: &Recording, path: &Path) -> Result<Trip, Stop> {
     if !is_pipe(recording) {
         return Err(Stop::Skip("no pipe"));
     }
-    Ok(Trip::back(vec![step(path, Some(ContainerKind::File), Vec::new())?]))
+    Ok(Trip::back(vec![step(
+        path,
+        Some(ContainerKind::File),
+        Vec::new(),
+    )?]))
 }
 
 fn file2pipe(recording: &Recording, path: &Path) -> Result<Trip, Stop> {
@@ -147,7 +213,8 @@ fn file2pipe(recording: &Recording, path: &Path) -> Result<Trip, Stop> {
 }
 
 fn swap_twice(_: &Recording, path: &Path) -> Result<Trip, Stop> {
-    let swap = || -> Vec<Box<dyn Stage>> { vec![Box::new(Swap::new(Target::Other, Unknown::Error))] };
+    let swap =
+        || -> Vec<Box<dyn Stage>> { vec![Box::new(Swap::new(Target::Other, Unknown::Error))] };
     let once = match step(path, None, swap()) {
         Err(Stop::Refused(why)) if why.contains("cannot be read") => {
             return Err(Stop::Skip("perf inject wrote attributes over a section"));
@@ -168,25 +235,41 @@ fn compress(_: &Recording, path: &Path) -> Result<Trip, Stop> {
     stages.push(Box::new(Compress::new(RecordType::COMPRESSED2, 1)));
     let packed = step(path, None, stages)?;
     let plain = step(&packed.path(), None, decompress())?;
-    Ok(Trip { made: vec![packed, plain], expected: Expected::Other(step(path, None, decompress())?) })
+    Ok(Trip {
+        made: vec![packed, plain],
+        expected: Expected::Other(step(path, None, decompress())?),
+    })
 }
 
-/// Adds a synthetic build ID to every mapped DSO. The expected result is the recording with its original section; for a
-/// pipe, where build IDs are records, without any.
+/// Adds a synthetic build ID to every mapped DSO. The expected result is the recording with its
+/// original section; for a pipe, where build IDs are records, without any.
 fn inject(recording: &Recording, path: &Path) -> Result<Trip, Stop> {
     let model = Whole::read_file(path).map_err(Stop::Refused)?.recording;
-    let section = model.features.get(&FeatureId::BUILD_ID).filter(|_| !is_pipe(recording));
+    let section = model
+        .features
+        .get(&FeatureId::BUILD_ID)
+        .filter(|_| !is_pipe(recording));
     let back = || -> Result<Vec<Box<dyn Stage>>, Stop> {
         let change = section.map_or(Change::Drop, |section| Change::Raw(section.clone()));
         let edit = Edit::new([(FeatureId::BUILD_ID.to_string(), change)]);
-        Ok(vec![Box::new(edit.map_err(|error| Stop::Refused(error.to_string()))?)])
+        Ok(vec![Box::new(
+            edit.map_err(|error| Stop::Refused(error.to_string()))?,
+        )])
     };
-    let known = KnownBuildIds::parse(&made_up_ids(path)?).map_err(|error| Stop::Refused(error.to_string()))?;
+    let known = KnownBuildIds::parse(&made_up_ids(path)?)
+        .map_err(|error| Stop::Refused(error.to_string()))?;
     let nowhere = Sysroot::new(Some(PathBuf::from("/nowhere")));
-    let add = BuildIds::new(Select::All, Storage::Table, Resolver::new(known, nowhere, None));
+    let add = BuildIds::new(
+        Select::All,
+        Storage::Table,
+        Resolver::new(known, nowhere, None),
+    );
     let with = step(path, None, vec![Box::new(add)])?;
     let without = step(&with.path(), None, back()?)?;
-    Ok(Trip { made: vec![with, without], expected: Expected::Other(step(path, None, back()?)?) })
+    Ok(Trip {
+        made: vec![with, without],
+        expected: Expected::Other(step(path, None, back()?)?),
+    })
 }
 
 /// Returns a build ID for each name in the record of a mapping.
@@ -198,8 +281,12 @@ fn made_up_ids(path: &Path) -> Result<String, Stop> {
             continue;
         }
         let bytes = whole.stream.get(*at..).unwrap_or_default();
-        let Ok(raw) = RawRecord::first(bytes, whole.recording.endian, 0) else { continue };
-        let name = match Record::decode(&raw, &whole.recording.events.layout_of(&raw)).map(|record| record.body) {
+        let Ok(raw) = RawRecord::first(bytes, whole.recording.endian, 0) else {
+            continue;
+        };
+        let name = match Record::decode(&raw, &whole.recording.events.layout_of(&raw))
+            .map(|record| record.body)
+        {
             Ok(Body::Mmap(map)) => map.filename.text().to_vec(),
             Ok(Body::Mmap2(map)) => map.filename.text().to_vec(),
             _ => continue,
@@ -230,5 +317,8 @@ fn compat(_: &Recording, path: &Path) -> Result<Trip, Stop> {
         other => other?,
     };
     let twice = step(&once.path(), None, old()?)?;
-    Ok(Trip { made: vec![once, twice], expected: Expected::Before })
+    Ok(Trip {
+        made: vec![once, twice],
+        expected: Expected::Before,
+    })
 }

@@ -1,9 +1,10 @@
 //! Differences between two recordings, as reported by `perfconv diff`.
 //!
-//! The comparison covers the content of recordings, not its representation: containers, byte orders, offsets,
-//! compression and padding may differ. Metadata are compared as fields of the model, regardless of their position.
-//! Records are compared in order; those inside a compressed record take its position. Both recordings are read in step,
-//! so memory does not grow with their size.
+//! The comparison covers the content of recordings, not its representation: containers, byte
+//! orders, offsets, compression and padding may differ. Metadata are compared as fields of the
+//! model, regardless of their position. Records are compared in order; those inside a compressed
+//! record take its position. Both recordings are read in step, so memory does not grow with their
+//! size.
 
 mod model;
 mod report;
@@ -95,14 +96,19 @@ const AHEAD: usize = 256;
 enum Reading<'a> {
     /// On a background thread.
     Away(ScopedJoinHandle<'a, Result<Side>>),
-    /// The system could not start a thread: the recording was already read, and the entries to compare are in memory.
+    /// The system could not start a thread: the recording was already read, and the entries to
+    /// compare are in memory.
     Here(Box<Result<Side>>),
 }
 
 impl<'a> Reading<'a> {
-    fn start(scope: &'a Scope<'a, '_>, reader: BoxedSource, across: bool) -> (Self, Receiver<Entry>) {
-        // If the thread cannot be started, its closure and everything in it is dropped. So the thread receives the
-        // reader later.
+    fn start(
+        scope: &'a Scope<'a, '_>,
+        reader: BoxedSource,
+        across: bool,
+    ) -> (Self, Receiver<Entry>) {
+        // If the thread cannot be started, its closure and everything in it is dropped. So the
+        // thread receives the reader later.
         let (give, take) = channel();
         let (send, entries) = sync_channel(AHEAD);
         let read = move || match take.recv() {
@@ -130,8 +136,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Compares the recordings at `a` and `b`, and reports the differences to `see`: first records, then events and feature
-/// sections.
+/// Compares the recordings at `a` and `b`, and reports the differences to `see`: first records,
+/// then events and feature sections.
 ///
 /// # Errors
 /// One of the recordings cannot be read, or `see` returns an error.
@@ -141,10 +147,14 @@ pub fn compare(a: &Path, b: &Path, limits: Limits, see: See<'_>) -> Result<Summa
         move |source: Error| match source {
             // This error already contains the name of its file.
             Error::Io { .. } => source,
-            source => Error::Compared { path, source: Box::new(source) },
+            source => Error::Compared {
+                path,
+                source: Box::new(source),
+            },
         }
     };
-    let open = |path: &Path| Input::open(path).and_then(|input| Ok(input.limited_by(limits).reader()?.0));
+    let open =
+        |path: &Path| Input::open(path).and_then(|input| Ok(input.limited_by(limits).reader()?.0));
     let (reader_a, reader_b) = (open(a).map_err(blame(a))?, open(b).map_err(blame(b))?);
     let across = stream::is_pipe(&reader_a) != stream::is_pipe(&reader_b);
     let mut found = Found::new(see);
@@ -152,7 +162,10 @@ pub fn compare(a: &Path, b: &Path, limits: Limits, see: See<'_>) -> Result<Summa
         let (reads_a, entries_a) = Reading::start(scope, reader_a, across);
         let (reads_b, entries_b) = Reading::start(scope, reader_b, across);
         let compared = Window::new(entries_a, entries_b).compare(&mut found);
-        let sides = (reads_a.finish().map_err(blame(a)), reads_b.finish().map_err(blame(b)));
+        let sides = (
+            reads_a.finish().map_err(blame(a)),
+            reads_b.finish().map_err(blame(b)),
+        );
         compared?;
         Ok((sides.0?, sides.1?))
     })?;
@@ -208,16 +221,26 @@ impl<'a> Found<'a> {
 }
 
 /// Reports each field in which two lists of fields differ.
-fn compare_fields(what: &str, a: &[(String, String)], b: &[(String, String)], found: &mut Found<'_>) -> Result<()> {
+fn compare_fields(
+    what: &str,
+    a: &[(String, String)],
+    b: &[(String, String)],
+    found: &mut Found<'_>,
+) -> Result<()> {
     // The last index of each path in `b`.
-    let last: HashMap<&str, usize> = b.iter().enumerate().map(|(at, field)| (&*field.0, at)).collect();
+    let last: HashMap<&str, usize> = b
+        .iter()
+        .enumerate()
+        .map(|(at, field)| (&*field.0, at))
+        .collect();
     let tell = |field: &str, a: Option<&String>, b: Option<&String>| Difference {
         what: escaped(what.as_bytes()),
         field: field.to_owned(),
         a: a.cloned(),
         b: b.cloned(),
     };
-    // Both lists are in the order of the declaration. A field that only one of them has is skipped in the other.
+    // Both lists are in the order of the declaration. A field that only one of them has is skipped
+    // in the other.
     let (mut at_a, mut at_b) = (0, 0);
     while let (Some((path_a, value_a)), Some((path_b, value_b))) = (a.get(at_a), b.get(at_b)) {
         if path_a == path_b {

@@ -34,10 +34,15 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Returns whether a record gives an event its name, and EVENT_DESC does not give it another one.
+    /// Returns whether a record gives an event its name, and EVENT_DESC does not give it another
+    /// one.
     pub(super) fn is_name(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> bool {
-        let Some((id, name)) = name_in(raw) else { return false };
-        let described = self.described.get_or_insert_with(|| DescribedNames::of(recording));
+        let Some((id, name)) = name_in(raw) else {
+            return false;
+        };
+        let described = self
+            .described
+            .get_or_insert_with(|| DescribedNames::of(recording));
         match described.get(id) {
             Some(described) => described == name,
             None => recording.events.of_id(id).is_some(),
@@ -56,13 +61,25 @@ impl Side {
     /// Returns all build IDs of the section and of records.
     fn all_build_ids(&self, recording: &Recording) -> Vec<(String, String)> {
         let of_section = match recording.feature(FeatureId::BUILD_ID) {
-            Some(Ok(Section { value: Feature::BuildIds(ids), .. })) => {
-                ids.0.iter().map(|entry| of_build_id(entry.header.misc, &entry.build_id)).collect()
-            }
+            Some(Ok(Section {
+                value: Feature::BuildIds(ids),
+                ..
+            })) => ids
+                .0
+                .iter()
+                .map(|entry| of_build_id(entry.header.misc, &entry.build_id))
+                .collect(),
             _ => Vec::new(),
         };
-        let all = of_section.into_iter().chain(self.build_ids.iter().cloned()).enumerate();
-        all.flat_map(|(at, id)| id.into_iter().map(move |(name, value)| (format!("[{at}].{name}"), value))).collect()
+        let all = of_section
+            .into_iter()
+            .chain(self.build_ids.iter().cloned())
+            .enumerate();
+        all.flat_map(|(at, id)| {
+            id.into_iter()
+                .map(move |(name, value)| (format!("[{at}].{name}"), value))
+        })
+        .collect()
     }
 }
 
@@ -73,12 +90,16 @@ fn of_build_id(misc: u16, build_id: &BuildId) -> Vec<(String, String)> {
     let mode = CpuMode::of(misc).to_string();
     let pid = build_id.pid.unwrap_or(-1).to_string();
     let file = quoted(build_id.filename.text());
-    [("mode", mode), ("pid", pid), ("id", id), ("filename", file)].map(|(name, value)| (name.to_owned(), value)).into()
+    [("mode", mode), ("pid", pid), ("id", id), ("filename", file)]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
 }
 
 /// Reports the differences between the models. `across`: one recording is a pipe, the other a file.
 pub(super) fn compare(a: &Side, b: &Side, across: bool, found: &mut Found<'_>) -> Result<()> {
-    let (Some(model_a), Some(model_b)) = (&a.recording, &b.recording) else { return Ok(()) };
+    let (Some(model_a), Some(model_b)) = (&a.recording, &b.recording) else {
+        return Ok(());
+    };
     let (mut names_a, mut names_b) = (a.names.clone(), b.names.clone());
     names_a.update(model_a);
     names_b.update(model_b);
@@ -86,7 +107,10 @@ pub(super) fn compare(a: &Side, b: &Side, across: bool, found: &mut Found<'_>) -
     for at in 0..model_a.events.len().max(model_b.events.len()) {
         let described = |model: &Recording, names: &EventNames| {
             let event = model.events.get(at)?;
-            let mut all = vec![("name".to_owned(), quoted(&names.get(model, at).unwrap_or_default()))];
+            let mut all = vec![(
+                "name".to_owned(),
+                quoted(&names.get(model, at).unwrap_or_default()),
+            )];
             all.extend(fields(&Named("attr", &event.attr)));
             all.extend(fields(&Named("ids", &event.ids)));
             Some(all)
@@ -95,17 +119,37 @@ pub(super) fn compare(a: &Side, b: &Side, across: bool, found: &mut Found<'_>) -
         match (described(model_a, &names_a), described(model_b, &names_b)) {
             (Some(a), Some(b)) => compare_fields(&what, &a, &b, found)?,
             (a, b) => {
-                let name = |side: Option<Vec<(String, String)>>| side.and_then(|all| Some(all.first()?.1.clone()));
-                found.tell(Difference { what, field: String::new(), a: name(a), b: name(b) })?;
+                let name = |side: Option<Vec<(String, String)>>| {
+                    side.and_then(|all| Some(all.first()?.1.clone()))
+                };
+                found.tell(Difference {
+                    what,
+                    field: String::new(),
+                    a: name(a),
+                    b: name(b),
+                })?;
             }
         }
     }
     found.part = Part::Feature;
     if across {
-        compare_fields("build ids", &a.all_build_ids(model_a), &b.all_build_ids(model_b), found)?;
+        compare_fields(
+            "build ids",
+            &a.all_build_ids(model_a),
+            &b.all_build_ids(model_b),
+            found,
+        )?;
     }
-    let ids: BTreeSet<FeatureId> = model_a.features.keys().chain(model_b.features.keys()).copied().collect();
-    for id in ids.into_iter().filter(|&id| !across || !is_derived(id, model_a, model_b)) {
+    let ids: BTreeSet<FeatureId> = model_a
+        .features
+        .keys()
+        .chain(model_b.features.keys())
+        .copied()
+        .collect();
+    for id in ids
+        .into_iter()
+        .filter(|&id| !across || !is_derived(id, model_a, model_b))
+    {
         compare_feature(id, model_a, model_b, found)?;
     }
     Ok(())
@@ -124,10 +168,22 @@ fn is_derived(id: FeatureId, a: &Recording, b: &Recording) -> bool {
     }
 }
 
-fn compare_feature(id: FeatureId, a: &Recording, b: &Recording, found: &mut Found<'_>) -> Result<()> {
+fn compare_feature(
+    id: FeatureId,
+    a: &Recording,
+    b: &Recording,
+    found: &mut Found<'_>,
+) -> Result<()> {
     let (bytes_a, bytes_b) = (a.features.get(&id), b.features.get(&id));
-    let read = |model: &Recording| model.feature(id).and_then(perfdata_core::Result::ok).map(without_places);
-    if (a.endian == b.endian && bytes_a == bytes_b && a.nr_cpus_available() == b.nr_cpus_available())
+    let read = |model: &Recording| {
+        model
+            .feature(id)
+            .and_then(perfdata_core::Result::ok)
+            .map(without_places)
+    };
+    if (a.endian == b.endian
+        && bytes_a == bytes_b
+        && a.nr_cpus_available() == b.nr_cpus_available())
         || says_nothing(&read(a))
         || says_nothing(&read(b))
     {
@@ -151,7 +207,9 @@ fn compare_feature(id: FeatureId, a: &Recording, b: &Recording, found: &mut Foun
         (section_a, section_b) => {
             let text = |bytes: Option<&Vec<u8>>, section: Option<Section>| {
                 let bytes = bytes?;
-                let Some(section) = section else { return Some(format!("{} bytes, damaged", bytes.len())) };
+                let Some(section) = section else {
+                    return Some(format!("{} bytes, damaged", bytes.len()));
+                };
                 let mut line = Line::new(TextLimits::BRIEF);
                 section.value.describe("", Style::Plain, &mut line);
                 Some(line.out)
@@ -160,12 +218,18 @@ fn compare_feature(id: FeatureId, a: &Recording, b: &Recording, found: &mut Foun
             if a == b && bytes_a == bytes_b {
                 return Ok(());
             }
-            found.tell(Difference { what, field: String::new(), a, b })
+            found.tell(Difference {
+                what,
+                field: String::new(),
+                a,
+                b,
+            })
         }
     }
 }
 
-/// Returns whether the section is a SAMPLE_TIME of zeros, which was written before there were samples.
+/// Returns whether the section is a SAMPLE_TIME of zeros, which was written before there were
+/// samples.
 fn says_nothing(section: &Option<Section>) -> bool {
     matches!(section, Some(Section { value: Feature::SampleTime(times), .. }) if (times.first, times.last) == (0, 0))
 }

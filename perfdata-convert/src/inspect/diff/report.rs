@@ -1,5 +1,6 @@
-//! The report of `perfconv diff`. For people, it contains the differences in features and events, then numbers, then
-//! the differences in records. For programs, it contains one difference after the other.
+//! The report of `perfconv diff`. For people, it contains the differences in features and events,
+//! then numbers, then the differences in records. For programs, it contains one difference after
+//! the other.
 
 use std::io::{self, Seek, Write};
 use std::ops::ControlFlow;
@@ -21,8 +22,8 @@ pub struct Diff {
     pub brief: bool,
     /// Writes only the numbers.
     pub stat: bool,
-    /// Maximum number of differences in records, and in features and events, to show; 0 for all. The default is 100 for
-    /// text, and all for JSON.
+    /// Maximum number of differences in records, and in features and events, to show; 0 for all.
+    /// The default is 100 for text, and all for JSON.
     pub limit: Option<u64>,
 }
 
@@ -36,7 +37,8 @@ const HELD: usize = 1 << 20;
 const WIDTH: usize = 320;
 
 impl Diff {
-    /// Compares the recordings at `a` and `b`, and writes the report to `out`. Returns whether they differ.
+    /// Compares the recordings at `a` and `b`, and writes the report to `out`. Returns whether they
+    /// differ.
     ///
     /// # Errors
     /// One of the recordings cannot be read, or the output cannot be written.
@@ -50,20 +52,37 @@ impl Diff {
                 summary.json()
             } else {
                 let parts = [summary.heads(), summary.metadata(), summary.table(true)];
-                parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+                parts
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                    .collect::<Vec<_>>()
+                    .join("\n")
             };
             write(out, &text)?;
             return Ok(summary.differs);
         }
-        if self.json { self.objects(a, b, limits, out) } else { self.text(a, b, limits, out) }
+        if self.json {
+            self.objects(a, b, limits, out)
+        } else {
+            self.text(a, b, limits, out)
+        }
     }
 
     /// Writes one object for each difference, as soon as it is found.
     fn objects(&self, a: &Path, b: &Path, limits: Limits, out: &mut dyn Write) -> Result<bool> {
-        let mut shown = [Shown::new(self.limit.unwrap_or(0)), Shown::new(self.limit.unwrap_or(0))];
+        let mut shown = [
+            Shown::new(self.limit.unwrap_or(0)),
+            Shown::new(self.limit.unwrap_or(0)),
+        ];
         let summary = compare(a, b, limits, &mut |part, difference| {
             let [metadata, records] = &mut shown;
-            if if part == Part::Record { records } else { metadata }.take() {
+            if if part == Part::Record {
+                records
+            } else {
+                metadata
+            }
+            .take()
+            {
                 write(out, &object(part, &difference))?;
             }
             Ok(ControlFlow::Continue(()))
@@ -80,13 +99,16 @@ impl Diff {
         Ok(summary.differs)
     }
 
-    /// Writes text. Differences in events and features are known after those in records, but are shown before them.
+    /// Writes text. Differences in events and features are known after those in records, but are
+    /// shown before them.
     fn text(&self, a: &Path, b: &Path, limits: Limits, out: &mut dyn Write) -> Result<bool> {
-        let mut parts =
-            [Part::Feature, Part::Event, Part::Record].map(|part| (part, Lines::new(self.limit.unwrap_or(SHOWN))));
+        let mut parts = [Part::Feature, Part::Event, Part::Record]
+            .map(|part| (part, Lines::new(self.limit.unwrap_or(SHOWN))));
         let summary = compare(a, b, limits, &mut |part, difference| {
             if let Some((_, lines)) = parts.iter_mut().find(|(of, _)| *of == part) {
-                lines.push(&difference).map_err(Error::io("temporary file"))?;
+                lines
+                    .push(&difference)
+                    .map_err(Error::io("temporary file"))?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -115,13 +137,21 @@ struct Shown {
 
 impl Shown {
     fn new(limit: u64) -> Self {
-        Shown { limit, shown: 0, left_out: 0 }
+        Shown {
+            limit,
+            shown: 0,
+            left_out: 0,
+        }
     }
 
     /// Counts one more difference, and returns whether to show it.
     fn take(&mut self) -> bool {
         let is_shown = self.limit == 0 || self.shown < self.limit;
-        let count = if is_shown { &mut self.shown } else { &mut self.left_out };
+        let count = if is_shown {
+            &mut self.shown
+        } else {
+            &mut self.left_out
+        };
         *count = count.saturating_add(1);
         is_shown
     }
@@ -135,7 +165,10 @@ struct Lines {
 
 impl Lines {
     fn new(limit: u64) -> Self {
-        Lines { shown: Shown::new(limit), text: SpooledTempFile::new(HELD) }
+        Lines {
+            shown: Shown::new(limit),
+            text: SpooledTempFile::new(HELD),
+        }
     }
 
     fn push(&mut self, difference: &Difference) -> io::Result<()> {
@@ -159,7 +192,13 @@ impl Lines {
         if self.shown.left_out > 0 {
             let more = self.shown.left_out;
             let s = if more == 1 { "" } else { "s" };
-            write(out, &format!("{more} more difference{s} of {}s not shown: --limit 0 shows all\n", part.name()))?;
+            write(
+                out,
+                &format!(
+                    "{more} more difference{s} of {}s not shown: --limit 0 shows all\n",
+                    part.name()
+                ),
+            )?;
         }
         Ok(())
     }
@@ -179,7 +218,11 @@ fn shortened(difference: &Difference) -> Difference {
             return Some(value.clone());
         }
         // Some equal characters are shown before the first difference.
-        let start = if same < WIDTH / 2 { 0 } else { (same - WIDTH / 4).min(len - WIDTH / 2) };
+        let start = if same < WIDTH / 2 {
+            0
+        } else {
+            (same - WIDTH / 4).min(len - WIDTH / 2)
+        };
         let mut text = String::from(if start > 0 { "…" } else { "" });
         text.extend(value.chars().skip(start).take(WIDTH));
         if start + WIDTH < len {
@@ -188,7 +231,12 @@ fn shortened(difference: &Difference) -> Difference {
         text.push_str(&format!(" ({len} characters)"));
         Some(text)
     };
-    Difference { what: what.clone(), field: field.clone(), a: short(a), b: short(b) }
+    Difference {
+        what: what.clone(),
+        field: field.clone(),
+        a: short(a),
+        b: short(b),
+    }
 }
 
 fn object(part: Part, difference: &Difference) -> String {
@@ -211,7 +259,8 @@ fn object(part: Part, difference: &Difference) -> String {
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Result<()> {
-    out.write_all(text.as_bytes()).map_err(Error::io("standard output"))
+    out.write_all(text.as_bytes())
+        .map_err(Error::io("standard output"))
 }
 
 #[cfg(test)]
@@ -219,7 +268,12 @@ mod tests {
     use super::*;
 
     fn difference(a: &str, b: &str) -> Difference {
-        Difference { what: "feature X".into(), field: String::new(), a: Some(a.into()), b: Some(b.into()) }
+        Difference {
+            what: "feature X".into(),
+            field: String::new(),
+            a: Some(a.into()),
+            b: Some(b.into()),
+        }
     }
 
     #[test]
@@ -232,6 +286,9 @@ mod tests {
         assert!(shown.contains("éAé") && shown.contains("éB ("), "{shown}");
         assert!(shown.chars().count() < 3 * WIDTH, "{shown}");
         let shown = shortened(&difference(&same, "b")).to_string();
-        assert!(shown.starts_with("feature X: éé") && shown.ends_with("é… (1000 characters) | b"), "{shown}");
+        assert!(
+            shown.starts_with("feature X: éé") && shown.ends_with("é… (1000 characters) | b"),
+            "{shown}"
+        );
     }
 }

@@ -54,7 +54,9 @@ impl Entry {
     }
 
     fn raw(&self) -> Option<RawRecord<'_>> {
-        RawRecord::first(&self.bytes, self.endian, self.offset).ok().filter(|_| self.end.is_none())
+        RawRecord::first(&self.bytes, self.endian, self.offset)
+            .ok()
+            .filter(|_| self.end.is_none())
     }
 
     fn kind(&self) -> Option<RecordType> {
@@ -62,7 +64,13 @@ impl Entry {
     }
 
     fn record(&self) -> Option<&Record> {
-        self.record.get_or_init(|| Record::decode(&self.raw()?, &self.layout).ok().map(Box::new)).as_deref()
+        self.record
+            .get_or_init(|| {
+                Record::decode(&self.raw()?, &self.layout)
+                    .ok()
+                    .map(Box::new)
+            })
+            .as_deref()
     }
 
     /// Returns whether two entries have the same content.
@@ -74,7 +82,9 @@ impl Entry {
             return true;
         }
         match (self.record(), other.record()) {
-            (Some(a), Some(b)) => a == b || (a.kind == b.kind && a.misc == b.misc && fields(a) == fields(b)),
+            (Some(a), Some(b)) => {
+                a == b || (a.kind == b.kind && a.misc == b.misc && fields(a) == fields(b))
+            }
             (None, None) => self.bytes == other.bytes,
             _ => false,
         }
@@ -101,14 +111,25 @@ impl Entry {
     }
 
     fn title(&self) -> String {
-        self.kind().map_or("end of the records".to_owned(), |kind| format!("{kind} record"))
+        self.kind().map_or("end of the records".to_owned(), |kind| {
+            format!("{kind} record")
+        })
     }
 
     /// Reports that only one of the recordings has this entry.
     fn only(self, in_a: bool, found: &mut Found<'_>) -> Result<()> {
         let text = Some(self.text());
         let (a, b) = if in_a { (text, None) } else { (None, text) };
-        found.only(self.kind(), in_a, Difference { what: self.title(), field: String::new(), a, b })
+        found.only(
+            self.kind(),
+            in_a,
+            Difference {
+                what: self.title(),
+                field: String::new(),
+                a,
+                b,
+            },
+        )
     }
 }
 
@@ -116,8 +137,13 @@ pub(super) fn is_pipe(reader: &BoxedSource) -> bool {
     matches!(reader.container_layout(), ContainerLayout::Pipe(_))
 }
 
-/// Sends everything to compare in the stream of `reader` to `send` until that returns `false`. Returns the model.
-pub(super) fn read(mut reader: BoxedSource, across: bool, mut send: impl FnMut(Entry) -> bool) -> Result<Side> {
+/// Sends everything to compare in the stream of `reader` to `send` until that returns `false`.
+/// Returns the model.
+pub(super) fn read(
+    mut reader: BoxedSource,
+    across: bool,
+    mut send: impl FnMut(Entry) -> bool,
+) -> Result<Side> {
     let mut side = Side::default();
     // A record waits for the payload after it.
     let mut waiting: Option<Entry> = None;
@@ -171,15 +197,30 @@ pub(super) fn read(mut reader: BoxedSource, across: bool, mut send: impl FnMut(E
         send(entry);
     }
     if unreadable.0 > 0 {
-        end = Some(format!("{} bytes that are not records (hash {:016x})", unreadable.0, unreadable.1.finish()));
+        end = Some(format!(
+            "{} bytes that are not records (hash {:016x})",
+            unreadable.0,
+            unreadable.1.finish()
+        ));
     } else if let Some(error) = reader.damage() {
         end = Some(without_place(error));
     } else if undecoded > 0 {
-        end = Some(format!("an incomplete record of {undecoded} bytes at the end of the compressed data"));
+        end = Some(format!(
+            "an incomplete record of {undecoded} bytes at the end of the compressed data"
+        ));
     }
     if let Some(end) = end {
-        let last = RawRecord { offset: 0, kind: RecordType(0), misc: 0, bytes: &[], endian: Endian::Little };
-        send(Entry { end: Some(end), ..Entry::new(&last, None, DecodeContext::default()) });
+        let last = RawRecord {
+            offset: 0,
+            kind: RecordType(0),
+            misc: 0,
+            bytes: &[],
+            endian: Endian::Little,
+        };
+        send(Entry {
+            end: Some(end),
+            ..Entry::new(&last, None, DecodeContext::default())
+        });
     }
     side.compared.settle();
     if let ContainerLayout::Pipe(head) = reader.container_layout() {
@@ -201,7 +242,10 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(a: Receiver<Entry>, b: Receiver<Entry>) -> Self {
-        Window { sources: [a, b], next: [VecDeque::new(), VecDeque::new()] }
+        Window {
+            sources: [a, b],
+            next: [VecDeque::new(), VecDeque::new()],
+        }
     }
 
     /// Reads entries until `count` of each stream are available, or the stream ends.
@@ -235,48 +279,70 @@ impl Window {
         Ok(())
     }
 
-    /// Returns the numbers of entries to skip until the streams are equal again; all available ones if they are not.
+    /// Returns the numbers of entries to skip until the streams are equal again; all available ones
+    /// if they are not.
     fn agreement(&self) -> (usize, usize) {
         let [a, b] = &self.next;
         let most = a.len() + b.len();
-        // The nearest point first; among equally near points, the one that skips similar numbers of entries.
+        // The nearest point first; among equally near points, the one that skips similar numbers of
+        // entries.
         let places = (1..most).flat_map(|sum| {
             let (half, odd) = (sum / 2, sum % 2);
-            (0..=half).flat_map(move |off| [(half - off, half + odd + off), (half + odd + off, half - off)])
+            (0..=half).flat_map(move |off| {
+                [
+                    (half - off, half + odd + off),
+                    (half + odd + off, half - off),
+                ]
+            })
         });
         let same = |&(i, j): &(usize, usize)| match (a.get(i), b.get(j)) {
             (Some(a), Some(b)) => a.same(b),
             _ => false,
         };
-        places.filter(|&(i, j)| i < a.len() && j < b.len()).find(same).unwrap_or((a.len(), b.len()))
+        places
+            .filter(|&(i, j)| i < a.len() && j < b.len())
+            .find(same)
+            .unwrap_or((a.len(), b.len()))
     }
 
-    /// Reports the first entries of each stream as different. Two entries of the same type are reported as one changed
-    /// entry.
+    /// Reports the first entries of each stream as different. Two entries of the same type are
+    /// reported as one changed entry.
     fn skip(&mut self, mut a: usize, mut b: usize, found: &mut Found<'_>) -> Result<()> {
         let [next_a, next_b] = &mut self.next;
         while a > 0 && b > 0 {
-            let (kind_a, kind_b) = (next_a.front().and_then(Entry::kind), next_b.front().and_then(Entry::kind));
-            let ahead =
-                |next: &VecDeque<Entry>, len: usize, kind| next.iter().take(len).any(|entry| entry.kind() == kind);
+            let (kind_a, kind_b) = (
+                next_a.front().and_then(Entry::kind),
+                next_b.front().and_then(Entry::kind),
+            );
+            let ahead = |next: &VecDeque<Entry>, len: usize, kind| {
+                next.iter().take(len).any(|entry| entry.kind() == kind)
+            };
             if kind_a == kind_b {
                 if let (Some(a), Some(b)) = (next_a.pop_front(), next_b.pop_front()) {
                     changed(&a, &b, found)?;
                 }
                 (a, b) = (a - 1, b - 1);
             } else if !ahead(next_b, b, kind_a) {
-                next_a.pop_front().map_or(Ok(()), |entry| entry.only(true, found))?;
+                next_a
+                    .pop_front()
+                    .map_or(Ok(()), |entry| entry.only(true, found))?;
                 a -= 1;
             } else {
-                next_b.pop_front().map_or(Ok(()), |entry| entry.only(false, found))?;
+                next_b
+                    .pop_front()
+                    .map_or(Ok(()), |entry| entry.only(false, found))?;
                 b -= 1;
             }
         }
         for _ in 0..a {
-            next_a.pop_front().map_or(Ok(()), |entry| entry.only(true, found))?;
+            next_a
+                .pop_front()
+                .map_or(Ok(()), |entry| entry.only(true, found))?;
         }
         for _ in 0..b {
-            next_b.pop_front().map_or(Ok(()), |entry| entry.only(false, found))?;
+            next_b
+                .pop_front()
+                .map_or(Ok(()), |entry| entry.only(false, found))?;
         }
         Ok(())
     }
@@ -291,10 +357,16 @@ fn changed(a: &Entry, b: &Entry, found: &mut Found<'_>) -> Result<()> {
     let described = |entry: &Entry| match (&entry.end, entry.record()) {
         (Some(end), _) => vec![(String::new(), end.clone())],
         (None, Some(record)) => {
-            let mut all = vec![("misc".to_owned(), misc_names(record.kind, record.misc).join("|"))];
+            let mut all = vec![(
+                "misc".to_owned(),
+                misc_names(record.kind, record.misc).join("|"),
+            )];
             all.extend(fields(record));
             if entry.payload.0 > 0 {
-                all.push(("payload".into(), format!("{} bytes (hash {:016x})", entry.payload.0, entry.payload.1)));
+                all.push((
+                    "payload".into(),
+                    format!("{} bytes (hash {:016x})", entry.payload.0, entry.payload.1),
+                ));
             }
             all
         }

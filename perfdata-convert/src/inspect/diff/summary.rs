@@ -37,7 +37,9 @@ impl Recording {
         Recording {
             path: path.to_owned(),
             container: side.container.unwrap_or(ContainerKind::File),
-            endian: side.recording.map_or(Endian::Little, |recording| recording.endian),
+            endian: side
+                .recording
+                .map_or(Endian::Little, |recording| recording.endian),
             counts: side.counts,
             compared: side.compared,
         }
@@ -75,7 +77,8 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// Maximum number of separate rows. No recording has as many features, and more events are not useful in a report.
+    /// Maximum number of separate rows. No recording has as many features, and more events are not
+    /// useful in a report.
     const MOST: usize = 1000;
 
     pub(super) fn add(&mut self, part: Part, what: &str) {
@@ -140,11 +143,33 @@ impl Summary {
     fn rows(&self) -> (Vec<(String, Row)>, Row) {
         let [a, b] = &self.recordings;
         let [only_a, only_b] = &self.records.only;
-        let all = [&a.compared, &b.compared, &self.records.changed, only_a, only_b];
-        let row = |[a, b, changed, only_a, only_b]: [u64; 5]| Row { a, b, changed, only_a, only_b };
-        let kinds: BTreeSet<RecordType> = all.iter().flat_map(|tallies| tallies.iter().map(|(kind, _)| kind)).collect();
-        let mut rows: Vec<_> =
-            kinds.into_iter().map(|kind| (kind.to_string(), row(all.map(|tallies| tallies.get(kind).count)))).collect();
+        let all = [
+            &a.compared,
+            &b.compared,
+            &self.records.changed,
+            only_a,
+            only_b,
+        ];
+        let row = |[a, b, changed, only_a, only_b]: [u64; 5]| Row {
+            a,
+            b,
+            changed,
+            only_a,
+            only_b,
+        };
+        let kinds: BTreeSet<RecordType> = all
+            .iter()
+            .flat_map(|tallies| tallies.iter().map(|(kind, _)| kind))
+            .collect();
+        let mut rows: Vec<_> = kinds
+            .into_iter()
+            .map(|kind| {
+                (
+                    kind.to_string(),
+                    row(all.map(|tallies| tallies.get(kind).count)),
+                )
+            })
+            .collect();
         let others = row(all.map(|tallies| tallies.others().count));
         if others != Row::default() {
             rows.push(("others".to_owned(), others));
@@ -156,9 +181,19 @@ impl Summary {
     pub(super) fn heads(&self) -> String {
         let mut out = String::new();
         for (name, recording) in ["A", "B"].into_iter().zip(&self.recordings) {
-            let Recording { path, container, endian, counts, .. } = recording;
+            let Recording {
+                path,
+                container,
+                endian,
+                counts,
+                ..
+            } = recording;
             let path = escaped(path.as_os_str().as_encoded_bytes());
-            let _ = writeln!(out, "{name}: {path}: {container}, {}, {counts}", endian_name(*endian));
+            let _ = writeln!(
+                out,
+                "{name}: {path}: {container}, {}, {counts}",
+                endian_name(*endian)
+            );
         }
         out
     }
@@ -188,11 +223,20 @@ impl Summary {
             }
             out.push('\n');
         };
-        line("records compared", ["A", "B", "changed", "only in A", "only in B"].map(str::to_owned));
+        line(
+            "records compared",
+            ["A", "B", "changed", "only in A", "only in B"].map(str::to_owned),
+        );
         for (name, row) in rows.iter().filter(|(_, row)| of_all || row.differs()) {
-            line(&format!("  {name}"), row.numbers().map(|number| number.to_string()));
+            line(
+                &format!("  {name}"),
+                row.numbers().map(|number| number.to_string()),
+            );
         }
-        line("  all types", total.numbers().map(|number| number.to_string()));
+        line(
+            "  all types",
+            total.numbers().map(|number| number.to_string()),
+        );
         out
     }
 
@@ -237,7 +281,10 @@ impl Summary {
 }
 
 fn push_row(json: &mut Json, row: &Row) {
-    for (name, number) in ["a", "b", "changed", "only_in_a", "only_in_b"].into_iter().zip(row.numbers()) {
+    for (name, number) in ["a", "b", "changed", "only_in_a", "only_in_b"]
+        .into_iter()
+        .zip(row.numbers())
+    {
         json.number(name, number);
     }
 }

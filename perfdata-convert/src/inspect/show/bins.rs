@@ -23,7 +23,13 @@ pub struct Bins<K> {
 
 impl<K: Ord> Default for Bins<K> {
     fn default() -> Self {
-        Bins { shift: 0, first: 0, used: 0, rows: BTreeMap::new(), left_out: 0 }
+        Bins {
+            shift: 0,
+            first: 0,
+            used: 0,
+            rows: BTreeMap::new(),
+            left_out: 0,
+        }
     }
 }
 
@@ -39,7 +45,9 @@ impl<K: Ord> Bins<K> {
         }
         let (low, high) = loop {
             let bin = at >> self.shift;
-            let last = self.first.saturating_add(self.used.saturating_sub(1) as u64);
+            let last = self
+                .first
+                .saturating_add(self.used.saturating_sub(1) as u64);
             let (low, high) = (self.first.min(bin), last.max(bin));
             if high - low < BINS as u64 {
                 break (low, high);
@@ -69,7 +77,13 @@ impl<K: Ord> Bins<K> {
         let odd = usize::from(self.first % 2 == 1);
         for row in self.rows.values_mut() {
             row.splice(0..0, std::iter::repeat_n(0, odd));
-            *row = row.chunks(2).map(|pair| pair.iter().fold(0, |sum: u64, part| sum.saturating_add(*part))).collect();
+            *row = row
+                .chunks(2)
+                .map(|pair| {
+                    pair.iter()
+                        .fold(0, |sum: u64, part| sum.saturating_add(*part))
+                })
+                .collect();
         }
         self.used = (self.used + odd).div_ceil(2);
         self.first /= 2;
@@ -128,7 +142,10 @@ mod tests {
         let mut bins = Bins::default();
         (0..2 * ROWS).for_each(|row| bins.add(row, 0, 3));
         bins.add(0, 1, 3);
-        assert_eq!((bins.rows().count(), bins.left_out()), (ROWS, 3 * ROWS as u64));
+        assert_eq!(
+            (bins.rows().count(), bins.left_out()),
+            (ROWS, 3 * ROWS as u64)
+        );
         assert_eq!(bins.row(&0).map(Iterator::sum), Some(6_u64));
     }
 

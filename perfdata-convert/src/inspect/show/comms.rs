@@ -1,14 +1,17 @@
 //! Samples by the name of their thread at the time of the sample.
 //!
-//! Records are in time order only within one CPU's share of a round. So the thread's name for a sample is known only
-//! when the round after its own is complete (as in `ByTime`). Until then, samples wait as a time and a thread. Few
-//! threads change their names in a typical round; the samples of all other threads are only counted.
+//! Records are in time order only within one CPU's share of a round. So the thread's name for a
+//! sample is known only when the round after its own is complete (as in `ByTime`). Until then,
+//! samples wait as a time and a thread. Few threads change their names in a typical round; the
+//! samples of all other threads are only counted.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Events;
-use perfdata_core::record::{RawRecord, RecordHeader, RecordType, SampleView, Task, Tid, is_known_time};
+use perfdata_core::record::{
+    RawRecord, RecordHeader, RecordType, SampleView, Task, Tid, is_known_time,
+};
 use perfdata_session::{CommId, Machine, ThreadId, Threads};
 
 /// Maximum number of waiting samples. If there are more, the older half is counted.
@@ -30,7 +33,10 @@ enum Change {
 impl Change {
     fn tid(&self) -> u32 {
         match *self {
-            Change::Comm { tid: Tid { tid, .. }, .. }
+            Change::Comm {
+                tid: Tid { tid, .. },
+                ..
+            }
             | Change::Fork(Task { tid, .. })
             | Change::Exit(Tid { tid, .. }) => tid,
         }
@@ -103,17 +109,34 @@ impl Comms {
                 return;
             }
             RecordType::COMM => pair(0).map(|(pid, tid)| {
-                let text = record.bytes.get(RecordHeader::SIZE + 8..).unwrap_or_default();
-                let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+                let text = record
+                    .bytes
+                    .get(RecordHeader::SIZE + 8..)
+                    .unwrap_or_default();
+                let end = text
+                    .iter()
+                    .position(|&byte| byte == 0)
+                    .unwrap_or(text.len());
                 Change::Comm {
                     tid: Tid { pid, tid },
-                    name: self.threads.comms_mut().intern(text.get(..end).unwrap_or_default()),
+                    name: self
+                        .threads
+                        .comms_mut()
+                        .intern(text.get(..end).unwrap_or_default()),
                 }
             }),
-            RecordType::FORK => pair(0)
+            RecordType::FORK => pair(0).zip(pair(8)).map(|((pid, ppid), (tid, ptid))| {
+                Change::Fork(Task {
+                    pid,
+                    ppid,
+                    tid,
+                    ptid,
+                    time: 0,
+                })
+            }),
+            RecordType::EXIT => pair(0)
                 .zip(pair(8))
-                .map(|((pid, ppid), (tid, ptid))| Change::Fork(Task { pid, ppid, tid, ptid, time: 0 })),
-            RecordType::EXIT => pair(0).zip(pair(8)).map(|((pid, _), (tid, _))| Change::Exit(Tid { pid, tid })),
+                .map(|((pid, _), (tid, _))| Change::Exit(Tid { pid, tid })),
             _ => return,
         };
         let Some(change) = change else { return };
@@ -129,31 +152,45 @@ impl Comms {
         }
     }
 
-    /// Returns the names, sorted by decreasing number of samples, and the number of samples whose names did not fit.
+    /// Returns the names, sorted by decreasing number of samples, and the number of samples whose
+    /// names did not fit.
     pub fn finish(mut self) -> (Vec<(Vec<u8>, u64)>, u64) {
         self.settle(u64::MAX);
         let comms = self.threads.comms();
-        let others = comms.others().and_then(|others| self.sums.get_mut(others.index())).map_or(0, std::mem::take);
+        let others = comms
+            .others()
+            .and_then(|others| self.sums.get_mut(others.index()))
+            .map_or(0, std::mem::take);
         let names = comms.list().iter().zip(&self.sums);
-        let mut all: Vec<_> =
-            names.filter(|(_, samples)| **samples > 0).map(|(name, &samples)| (name.to_vec(), samples)).collect();
+        let mut all: Vec<_> = names
+            .filter(|(_, samples)| **samples > 0)
+            .map(|(name, &samples)| (name.to_vec(), samples))
+            .collect();
         all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         (all, others)
     }
 
-    /// Counts the older half of the waiting samples, because there are no rounds, or very long ones.
+    /// Counts the older half of the waiting samples, because there are no rounds, or very long
+    /// ones.
     fn settle_half(&mut self) {
-        let mut times: Vec<u64> =
-            self.waiting.iter().map(|item| item.0).chain(self.changes.iter().map(|item| item.0)).collect();
+        let mut times: Vec<u64> = self
+            .waiting
+            .iter()
+            .map(|item| item.0)
+            .chain(self.changes.iter().map(|item| item.0))
+            .collect();
         let middle = times.len() / 2;
         let (_, &mut median, _) = times.select_nth_unstable(middle);
         self.settle(median);
     }
 
-    /// Counts samples up to the time `until`. For a thread with changes, the samples between two changes are counted
-    /// together. So the samples need not be sorted.
+    /// Counts samples up to the time `until`. For a thread with changes, the samples between two
+    /// changes are counted together. So the samples need not be sorted.
     fn settle(&mut self, until: u64) {
-        let mut due: Vec<_> = self.changes.extract_if(.., |change| change.0 <= until).collect();
+        let mut due: Vec<_> = self
+            .changes
+            .extract_if(.., |change| change.0 <= until)
+            .collect();
         due.sort_by_key(|change| change.0);
         let mut changing: HashMap<u32, usize, RandomState> = HashMap::default();
         let mut of: Vec<Due> = Vec::new();
@@ -167,7 +204,8 @@ impl Comms {
                 times.push(*time);
             }
         }
-        of.iter_mut().for_each(|of| of.samples.resize(of.times.len() + 1, 0));
+        of.iter_mut()
+            .for_each(|of| of.samples.resize(of.times.len() + 1, 0));
         let mut waiting = std::mem::take(&mut self.waiting);
         // Samples of the same thread are mostly adjacent.
         let mut last: Option<(u32, Option<usize>)> = None;
@@ -186,7 +224,10 @@ impl Comms {
             match place.and_then(|at| of.get_mut(at)) {
                 Some(Due { times, samples, .. }) => {
                     let before = times.partition_point(|&change| change <= time);
-                    samples.get_mut(before).into_iter().for_each(|sum| *sum += 1);
+                    samples
+                        .get_mut(before)
+                        .into_iter()
+                        .for_each(|sum| *sum += 1);
                 }
                 None => self.count(tid, 1),
             }
@@ -195,7 +236,9 @@ impl Comms {
         self.waiting = waiting;
         for (_, change) in due {
             let tid = change.tid();
-            if let Some(Due { samples, done, .. }) = changing.get(&tid).and_then(|&at| of.get_mut(at)) {
+            if let Some(Due { samples, done, .. }) =
+                changing.get(&tid).and_then(|&at| of.get_mut(at))
+            {
                 let before = samples.get_mut(*done).map_or(0, std::mem::take);
                 *done += 1;
                 self.count(tid, before);
@@ -231,19 +274,27 @@ impl Comms {
     fn count_new(&mut self, comm: Option<usize>, samples: u64) {
         let Some(comm) = comm else { return };
         self.sums.resize(comm + 1, 0);
-        self.sums.get_mut(comm).into_iter().for_each(|sum| *sum = samples);
+        self.sums
+            .get_mut(comm)
+            .into_iter()
+            .for_each(|sum| *sum = samples);
     }
 
     fn look_up(&mut self, tid: u32) -> ThreadId {
         self.make_room();
-        let id = self.threads.find_or_add(Machine::HOST, &Tid { pid: u32::MAX, tid });
+        let id = self
+            .threads
+            .find_or_add(Machine::HOST, &Tid { pid: u32::MAX, tid });
         self.remember(tid, Some(id));
         id
     }
 
     fn remember(&mut self, tid: u32, id: Option<ThreadId>) {
         let slot = tid as usize & (RECENT - 1);
-        self.recent.get_mut(slot).into_iter().for_each(|recent| *recent = id.map(|id| (tid, id)));
+        self.recent
+            .get_mut(slot)
+            .into_iter()
+            .for_each(|recent| *recent = id.map(|id| (tid, id)));
     }
 
     /// Forgets the threads that have ended, or all threads if that does not suffice.
@@ -303,22 +354,49 @@ mod tests {
 
     fn named(comms: &mut Comms, time: u64, tid: u32, name: &str) {
         let name = comms.threads.comms_mut().intern(name.as_bytes());
-        changes(comms, time, Change::Comm { tid: Tid { pid: tid, tid }, name });
+        changes(
+            comms,
+            time,
+            Change::Comm {
+                tid: Tid { pid: tid, tid },
+                name,
+            },
+        );
     }
 
     fn fork(tid: u32, parent: u32) -> Change {
-        Change::Fork(Task { pid: tid, ppid: parent, tid, ptid: parent, time: 0 })
+        Change::Fork(Task {
+            pid: tid,
+            ppid: parent,
+            tid,
+            ptid: parent,
+            time: 0,
+        })
     }
 
     /// What is read at known places is what the declarations have there.
     #[test]
     fn records_say_what_decoding_says() {
         let flags = AttrFlags::default().with_sample_id_all(true);
-        let attr = Attr { sample_type: SampleType::TIME, flags, ..Attr::default() };
+        let attr = Attr {
+            sample_type: SampleType::TIME,
+            flags,
+            ..Attr::default()
+        };
         let layout = DecodeContext::of_attr(&attr);
         let events: Events = [Event { attr, ids: vec![] }].into_iter().collect();
-        let task = Task { pid: 1, ppid: 2, tid: 3, ptid: 4, time: 0 };
-        let comm = Comm { pid: 5, tid: 6, comm: Text::padded(b"name", 8) };
+        let task = Task {
+            pid: 1,
+            ppid: 2,
+            tid: 3,
+            ptid: 4,
+            time: 0,
+        };
+        let comm = Comm {
+            pid: 5,
+            tid: 6,
+            comm: Text::padded(b"name", 8),
+        };
         let bodies = [
             (RecordType::COMM, Body::Comm(comm)),
             (RecordType::FORK, Body::Fork(task.clone())),
@@ -326,8 +404,21 @@ mod tests {
         ];
         for (kind, body) in bodies {
             let time = Some(9);
-            let sample_id = SampleId { tid: None, time, id: None, stream_id: None, cpu: None, identifier: None };
-            let record = Record { kind, misc: 0, body, tail: vec![], sample_id: Some(sample_id) };
+            let sample_id = SampleId {
+                tid: None,
+                time,
+                id: None,
+                stream_id: None,
+                cpu: None,
+                identifier: None,
+            };
+            let record = Record {
+                kind,
+                misc: 0,
+                body,
+                tail: vec![],
+                sample_id: Some(sample_id),
+            };
             for endian in [Endian::Little, Endian::Big] {
                 let bytes = record.encode(endian).expect("a short record");
                 let raw = RawRecord::first(&bytes, endian, 0).expect("a record");
@@ -336,13 +427,25 @@ mod tests {
                 let decoded = match Record::decode(&raw, &layout).expect("it was encoded").body {
                     Body::Comm(comm) => {
                         let name = comms.threads.comms_mut().intern(comm.comm.text());
-                        Change::Comm { tid: Tid { pid: comm.pid, tid: comm.tid }, name }
+                        Change::Comm {
+                            tid: Tid {
+                                pid: comm.pid,
+                                tid: comm.tid,
+                            },
+                            name,
+                        }
                     }
                     Body::Fork(task) => Change::Fork(task),
-                    Body::Exit(task) => Change::Exit(Tid { pid: task.pid, tid: task.tid }),
+                    Body::Exit(task) => Change::Exit(Tid {
+                        pid: task.pid,
+                        tid: task.tid,
+                    }),
                     other => panic!("another body: {other:?}"),
                 };
-                assert_eq!(format!("{:?}", comms.changes), format!("{:?}", [(9, decoded)]));
+                assert_eq!(
+                    format!("{:?}", comms.changes),
+                    format!("{:?}", [(9, decoded)])
+                );
             }
         }
     }
@@ -355,7 +458,10 @@ mod tests {
     fn sums(comms: Comms) -> Vec<(String, u64)> {
         let (names, others) = comms.finish();
         assert_eq!(others, 0);
-        names.into_iter().map(|(name, samples)| (String::from_utf8_lossy(&name).into_owned(), samples)).collect()
+        names
+            .into_iter()
+            .map(|(name, samples)| (String::from_utf8_lossy(&name).into_owned(), samples))
+            .collect()
     }
 
     #[test]
@@ -371,7 +477,10 @@ mod tests {
         named(&mut comms, 32, 7, "late");
         end_round(&mut comms);
         let expected = [("before", 2), (":7", 1), ("behind", 1), ("late", 1)];
-        assert_eq!(sums(comms), expected.map(|(name, samples)| (name.to_owned(), samples)));
+        assert_eq!(
+            sums(comms),
+            expected.map(|(name, samples)| (name.to_owned(), samples))
+        );
     }
 
     #[test]
@@ -387,7 +496,10 @@ mod tests {
         let _ = [55, 65].map(|time| at(&mut comms, time, 8));
         at(&mut comms, 70, 0);
         let expected = [("make", 2), ("shell", 2), (":8", 1), ("swapper", 1)];
-        assert_eq!(sums(comms), expected.map(|(name, samples)| (name.to_owned(), samples)));
+        assert_eq!(
+            sums(comms),
+            expected.map(|(name, samples)| (name.to_owned(), samples))
+        );
     }
 
     #[test]
@@ -397,13 +509,22 @@ mod tests {
             comms.apply(&fork(tid, 0));
             comms.count(tid, 1);
             comms.apply(&Change::Exit(Tid { pid: tid, tid }));
-            let name = comms.threads.comms_mut().intern(format!("{tid}").repeat(8).as_bytes());
-            comms.apply(&Change::Comm { tid: Tid { pid: 1, tid: 1 }, name });
+            let name = comms
+                .threads
+                .comms_mut()
+                .intern(format!("{tid}").repeat(8).as_bytes());
+            comms.apply(&Change::Comm {
+                tid: Tid { pid: 1, tid: 1 },
+                name,
+            });
             comms.count(tid ^ 1 << 31, 1);
         }
         assert!(comms.threads.list().len() <= THREADS && comms.threads.comms().held() <= 2 * NAMES);
         let (names, others) = comms.finish();
-        assert_eq!(names.iter().map(|name| name.1).sum::<u64>() + others, 6 * THREADS as u64);
+        assert_eq!(
+            names.iter().map(|name| name.1).sum::<u64>() + others,
+            6 * THREADS as u64
+        );
         assert!(others > 0);
         let mut comms = Comms::default();
         for time in 0..4 * WAITING as u64 {

@@ -20,7 +20,14 @@ impl Date {
         let month = if month < 10 { month + 3 } else { month - 9 };
         let year = 400 * era + year + i64::from(month <= 2);
         let second = seconds.rem_euclid(DAY);
-        Date([year, month, day, second / 3600, second / 60 % 60, second % 60])
+        Date([
+            year,
+            month,
+            day,
+            second / 3600,
+            second / 60 % 60,
+            second % 60,
+        ])
     }
 
     /// Formats the date as `2026-11-22 16:20:13 UTC`.
@@ -55,6 +62,9 @@ mod tests {
         ] {
             assert_eq!(Date::from_unix(seconds).iso(), expected, "{seconds}");
         }
-        assert_eq!(Date::from_unix(951_782_400).text(), "2000-02-29 00:00:00 UTC");
+        assert_eq!(
+            Date::from_unix(951_782_400).text(),
+            "2000-02-29 00:00:00 UTC"
+        );
     }
 }

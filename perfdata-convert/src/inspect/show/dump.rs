@@ -49,7 +49,10 @@ impl Dump {
             let known: Vec<_> = TABLE.iter().map(|info| info.name).collect();
             Error::Usage(match suggest::nearest(name, known.iter().copied()) {
                 Some(near) => format!("unknown record type {name}; did you mean {near}?"),
-                None => format!("unknown record type {name}; known types: {}", known.join(", ")),
+                None => format!(
+                    "unknown record type {name}; known types: {}",
+                    known.join(", ")
+                ),
             })
         })
     }
@@ -64,22 +67,40 @@ impl Dump {
         let container_layout = reader.container_layout().clone();
         let model = reader.recording().clone();
         match &container_layout {
-            ContainerLayout::File(file) if self.hex => printer.parts(file, &model, &source, true)?,
-            ContainerLayout::Pipe(_) if self.hex && self.types.is_empty() => printer.pipe_header(&model)?,
+            ContainerLayout::File(file) if self.hex => {
+                printer.parts(file, &model, &source, true)?
+            }
+            ContainerLayout::Pipe(_) if self.hex && self.types.is_empty() => {
+                printer.pipe_header(&model)?
+            }
             _ => {}
         }
-        let take = |text: String| printer.out.write_all(text.as_bytes()).map_err(Error::io("standard output"));
+        let take = |text: String| {
+            printer
+                .out
+                .write_all(text.as_bytes())
+                .map_err(Error::io("standard output"))
+        };
         let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known);
         let work = |job: Job<_>| job.finish(text_of);
-        let Fed { counts, shown, mut damage, unreadable } =
-            in_order(|intake| self.feed(&mut reader, intake), work, take)?;
-        damage.extend(Leftover::of(&reader, unreadable as u64).map(|leftover| leftover.to_string()));
+        let Fed {
+            counts,
+            shown,
+            mut damage,
+            unreadable,
+        } = in_order(|intake| self.feed(&mut reader, intake), work, take)?;
+        damage
+            .extend(Leftover::of(&reader, unreadable as u64).map(|leftover| leftover.to_string()));
         if let ContainerLayout::File(file) = &container_layout
             && self.hex
         {
             printer.parts(file, &model, &source, false)?;
         }
-        Ok(Dumped { counts, shown, damage })
+        Ok(Dumped {
+            counts,
+            shown,
+            damage,
+        })
     }
 }
 
@@ -106,7 +127,11 @@ struct Fed {
 
 impl Dump {
     /// Submits all selected records.
-    fn feed(&self, reader: &mut BoxedSource, intake: &mut JobQueue<'_, Job<String>>) -> Result<Fed> {
+    fn feed(
+        &self,
+        reader: &mut BoxedSource,
+        intake: &mut JobQueue<'_, Job<String>>,
+    ) -> Result<Fed> {
         let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known);
         let mut feed = Dispatcher::new(reader.recording().endian, intake, text_of);
         let (mut counts, mut shown) = (Counts::default(), 0_u64);
@@ -144,7 +169,12 @@ impl Dump {
             Ok(feed.push(&record, inner, recording))
         })?;
         let _ = feed.hand_in(reader.recording());
-        Ok(Fed { counts, shown, damage, unreadable })
+        Ok(Fed {
+            counts,
+            shown,
+            damage,
+            unreadable,
+        })
     }
 
     /// Returns the output for a batch of records.
@@ -181,36 +211,74 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn write(&mut self, text: &mut String) -> Result<()> {
-        self.out.write_all(text.as_bytes()).map_err(Error::io("standard output"))?;
+        self.out
+            .write_all(text.as_bytes())
+            .map_err(Error::io("standard output"))?;
         text.clear();
         Ok(())
     }
 
     fn pipe_header(&mut self, model: &Recording) -> Result<()> {
-        let header = PipeHeader { magic: model.magic, size: PipeHeader::SIZE };
+        let header = PipeHeader {
+            magic: model.magic,
+            size: PipeHeader::SIZE,
+        };
         let bytes = header.encode(model.endian)?;
-        self.part("header", 0, &bytes, |v| header.describe("", Style::Plain, v))
+        self.part("header", 0, &bytes, |v| {
+            header.describe("", Style::Plain, v)
+        })
     }
 
-    /// Shows the parts of a file before or after its records; none if the user selected record types.
-    fn parts(&mut self, file: &FileLayout, model: &Recording, source: &InputSource, before: bool) -> Result<()> {
+    /// Shows the parts of a file before or after its records; none if the user selected record
+    /// types.
+    fn parts(
+        &mut self,
+        file: &FileLayout,
+        model: &Recording,
+        source: &InputSource,
+        before: bool,
+    ) -> Result<()> {
         if !self.dump.types.is_empty() {
             return Ok(());
         }
-        let data = file.regions.iter().position(|region| region.part == Part::Data).unwrap_or(file.regions.len());
-        let (front, behind) = file.regions.split_at_checked(data).unwrap_or((&file.regions, &[]));
+        let data = file
+            .regions
+            .iter()
+            .position(|region| region.part == Part::Data)
+            .unwrap_or(file.regions.len());
+        let (front, behind) = file
+            .regions
+            .split_at_checked(data)
+            .unwrap_or((&file.regions, &[]));
         for region in if before { front } else { behind } {
             let Region { part, mut place } = *region;
             while part == Part::Gap && place.size > GAP {
-                self.region(&Region { part, place: FileSection { size: GAP, ..place } }, file, model, source)?;
-                place = FileSection { offset: place.offset.saturating_add(GAP), size: place.size - GAP };
+                self.region(
+                    &Region {
+                        part,
+                        place: FileSection { size: GAP, ..place },
+                    },
+                    file,
+                    model,
+                    source,
+                )?;
+                place = FileSection {
+                    offset: place.offset.saturating_add(GAP),
+                    size: place.size - GAP,
+                };
             }
             self.region(&Region { part, place }, file, model, source)?;
         }
         Ok(())
     }
 
-    fn region(&mut self, region: &Region, file: &FileLayout, model: &Recording, source: &InputSource) -> Result<()> {
+    fn region(
+        &mut self,
+        region: &Region,
+        file: &FileLayout,
+        model: &Recording,
+        source: &InputSource,
+    ) -> Result<()> {
         let Region { part, place } = *region;
         if part == Part::Data {
             return Ok(());
@@ -248,7 +316,13 @@ impl Printer<'_> {
     }
 
     /// Shows a part that is not a record.
-    fn part(&mut self, title: &str, offset: u64, bytes: &[u8], describe: impl Fn(&mut dyn Visitor)) -> Result<()> {
+    fn part(
+        &mut self,
+        title: &str,
+        offset: u64,
+        bytes: &[u8],
+        describe: impl Fn(&mut dyn Visitor),
+    ) -> Result<()> {
         let is_json = self.dump.json;
         let mut result = Ok(());
         let mut flush = |text: &mut String| {

@@ -1,10 +1,13 @@
-//! The main facts about a recording: the command, time and duration, the distribution of the samples, and losses.
+//! The main facts about a recording: the command, time and duration, the distribution of the
+//! samples, and losses.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use perfdata_core::feature::{ClockData, Feature, FeatureId, SampleTime};
-use perfdata_core::record::{Aux, AuxFlags, Lost, LostSamples, MISC_LOST_SAMPLES_BPF, RawRecord, RecordType};
+use perfdata_core::record::{
+    Aux, AuxFlags, Lost, LostSamples, MISC_LOST_SAMPLES_BPF, RawRecord, RecordType,
+};
 use perfdata_core::{DecodeContext, Recording};
 
 use super::comms::Comms;
@@ -51,7 +54,10 @@ pub struct Facts {
 impl Facts {
     /// Returns empty sums for a file that was modified at `modified`.
     pub(super) fn new(modified: Option<SystemTime>) -> Self {
-        Facts { modified, ..Facts::default() }
+        Facts {
+            modified,
+            ..Facts::default()
+        }
     }
 
     /// Adds a record.
@@ -67,7 +73,9 @@ impl Facts {
     #[inline]
     fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         self.samples = self.samples.saturating_add(1);
-        let Some((event, sample)) = recording.events.look(record) else { return };
+        let Some((event, sample)) = recording.events.look(record) else {
+            return;
+        };
         match self.events.get_mut(event) {
             Some(sum) => *sum = sum.saturating_add(1),
             None => {
@@ -84,30 +92,45 @@ impl Facts {
             *sum = sum.saturating_add(1);
         }
         if let Some(time) = sample.time() {
-            let known = self.times.get_or_insert(SampleTime { first: time, last: time });
+            let known = self.times.get_or_insert(SampleTime {
+                first: time,
+                last: time,
+            });
             (known.first, known.last) = (known.first.min(time), known.last.max(time));
         }
         self.comms.sample(&sample);
     }
 
     fn other(&mut self, record: &RawRecord<'_>, recording: &Recording) {
-        self.kernel_records = self.kernel_records.saturating_add(u64::from(record.kind.is_kernel()));
+        self.kernel_records = self
+            .kernel_records
+            .saturating_add(u64::from(record.kind.is_kernel()));
         let layout = DecodeContext::default();
         match record.kind {
             RecordType::LOST => {
-                let lost = record.decode_body::<Lost>(layout).map_or(0, |body| body.lost);
+                let lost = record
+                    .decode_body::<Lost>(layout)
+                    .map_or(0, |body| body.lost);
                 self.lost_records = self.lost_records.saturating_add(lost);
             }
             RecordType::LOST_SAMPLES => {
                 let is_filtered = record.misc & MISC_LOST_SAMPLES_BPF != 0;
-                let sum = if is_filtered { &mut self.filtered_samples } else { &mut self.lost_samples };
-                let lost = record.decode_body::<LostSamples>(layout).map_or(0, |body| body.lost);
+                let sum = if is_filtered {
+                    &mut self.filtered_samples
+                } else {
+                    &mut self.lost_samples
+                };
+                let lost = record
+                    .decode_body::<LostSamples>(layout)
+                    .map_or(0, |body| body.lost);
                 *sum = sum.saturating_add(lost);
             }
             RecordType::THROTTLE => self.throttled = self.throttled.saturating_add(1),
             RecordType::AUX => {
                 self.aux = self.aux.saturating_add(1);
-                let flags = record.decode_body::<Aux>(layout).map_or(AuxFlags(0), |body| body.flags);
+                let flags = record
+                    .decode_body::<Aux>(layout)
+                    .map_or(AuxFlags(0), |body| body.flags);
                 self.truncated_aux += u64::from(flags.has(AuxFlags::TRUNCATED));
             }
             _ => self.comms.see(record, &recording.events),
@@ -125,11 +148,17 @@ impl Facts {
     }
 
     /// Returns the report for people as labels and texts. `names` are the names of the events.
-    pub(crate) fn lines(&self, recording: &Recording, names: &[String]) -> Vec<(&'static str, String)> {
+    pub(crate) fn lines(
+        &self,
+        recording: &Recording,
+        names: &[String],
+    ) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         if let Some(words) = command_line(recording) {
-            let words: Vec<String> =
-                words.iter().map(|word| shell::quoted(std::ffi::OsStr::from_bytes(word))).collect();
+            let words: Vec<String> = words
+                .iter()
+                .map(|word| shell::quoted(std::ffi::OsStr::from_bytes(word)))
+                .collect();
             let mut text = words.join(" ");
             if let Some((cut, _)) = text.char_indices().nth(COMMAND) {
                 text.truncate(cut);
@@ -139,55 +168,104 @@ impl Facts {
         }
         match (self.recorded(recording), self.modified) {
             (Some(date), _) => lines.push(("recorded", date.text())),
-            (None, Some(time)) => {
-                lines.push(("recorded", format!("{}, when the file was written", date_of(time).text())))
-            }
+            (None, Some(time)) => lines.push((
+                "recorded",
+                format!("{}, when the file was written", date_of(time).text()),
+            )),
             (None, None) => {}
         }
         let mut samples = self.samples.to_string();
         if let Some(SampleTime { first, last }) = &self.times {
             let duration = seconds(last.saturating_sub(*first));
-            samples += &format!(" in {duration} s, from {} to {}", seconds(*first), seconds(*last));
+            samples += &format!(
+                " in {duration} s, from {} to {}",
+                seconds(*first),
+                seconds(*last)
+            );
         }
         lines.push(("samples", samples));
-        let events: Vec<_> = names.iter().zip(&self.events).map(|(name, sum)| (name.clone(), *sum)).collect();
-        let cpus: Vec<_> = self.cpus.iter().enumerate().map(|(cpu, sum)| (format!("CPU {cpu}"), *sum)).collect();
+        let events: Vec<_> = names
+            .iter()
+            .zip(&self.events)
+            .map(|(name, sum)| (name.clone(), *sum))
+            .collect();
+        let cpus: Vec<_> = self
+            .cpus
+            .iter()
+            .enumerate()
+            .map(|(cpu, sum)| (format!("CPU {cpu}"), *sum))
+            .collect();
         let comms: Vec<_> = self
             .by_comm
             .0
             .iter()
-            .map(|(name, sum)| (if name.is_empty() { "\"\"".into() } else { escaped(name) }, *sum))
+            .map(|(name, sum)| {
+                (
+                    if name.is_empty() {
+                        "\"\"".into()
+                    } else {
+                        escaped(name)
+                    },
+                    *sum,
+                )
+            })
             .collect();
-        for (what, rows, least) in [("by event", events, 2), ("by CPU", cpus, 1), ("by comm", comms, 1)] {
+        for (what, rows, least) in [
+            ("by event", events, 2),
+            ("by CPU", cpus, 1),
+            ("by comm", comms, 1),
+        ] {
             if let Some(text) = self.top(rows, least) {
                 lines.push((what, text));
             }
         }
         if self.lost_samples > 0 {
-            let share = percent(self.lost_samples, self.samples.saturating_add(self.lost_samples));
-            lines.push(("LOST samples", format!("{}, {share} of all samples", self.lost_samples)));
+            let share = percent(
+                self.lost_samples,
+                self.samples.saturating_add(self.lost_samples),
+            );
+            lines.push((
+                "LOST samples",
+                format!("{}, {share} of all samples", self.lost_samples),
+            ));
         }
         if self.lost_records > 0 {
-            let all = self.kernel_records.saturating_add(self.samples).saturating_add(self.lost_records);
+            let all = self
+                .kernel_records
+                .saturating_add(self.samples)
+                .saturating_add(self.lost_records);
             let share = percent(self.lost_records, all);
-            lines.push(("LOST records", format!("{}, {share} of the kernel's records", self.lost_records)));
+            lines.push((
+                "LOST records",
+                format!("{}, {share} of the kernel's records", self.lost_records),
+            ));
         }
         if self.truncated_aux > 0 {
-            lines.push(("LOST AUX data", format!("in {} of {} AUX records", self.truncated_aux, self.aux)));
+            lines.push((
+                "LOST AUX data",
+                format!("in {} of {} AUX records", self.truncated_aux, self.aux),
+            ));
         }
         if self.throttled > 0 {
             lines.push((
                 "throttled",
-                format!("{} times: there were more samples than the kernel allows", self.throttled),
+                format!(
+                    "{} times: there were more samples than the kernel allows",
+                    self.throttled
+                ),
             ));
         }
         if self.filtered_samples > 0 {
-            lines.push(("filtered", format!("{} samples were dropped by a filter", self.filtered_samples)));
+            lines.push((
+                "filtered",
+                format!("{} samples were dropped by a filter", self.filtered_samples),
+            ));
         }
         lines
     }
 
-    /// Returns the first rows of a table on one line; `None` if the table has fewer than `least` rows.
+    /// Returns the first rows of a table on one line; `None` if the table has fewer than `least`
+    /// rows.
     fn top(&self, mut rows: Vec<(String, u64)>, least: usize) -> Option<String> {
         let is_worth = rows.len() >= least;
         rows.retain(|row| row.1 > 0);
@@ -201,20 +279,32 @@ impl Facts {
             .map(|(name, sum)| format!("{name} {sum} ({})", percent(*sum, self.samples)))
             .collect();
         let more = rows.len().saturating_sub(TOP);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!(", and {more} more")
+        } else {
+            String::new()
+        };
         Some(format!("{}{more}", shown.join(", ")))
     }
 
     /// Returns the date of the first sample, if the recording contains it (CLOCK_DATA).
     fn recorded(&self, recording: &Recording) -> Option<Date> {
-        let Feature::ClockData(ClockData { wall_clock, clock_time, .. }) =
-            recording.feature(FeatureId::CLOCK_DATA)?.ok()?.value
+        let Feature::ClockData(ClockData {
+            wall_clock,
+            clock_time,
+            ..
+        }) = recording.feature(FeatureId::CLOCK_DATA)?.ok()?.value
         else {
             return None;
         };
-        let since = self.times.as_ref().map_or(0, |times| i128::from(times.first) - i128::from(clock_time));
+        let since = self
+            .times
+            .as_ref()
+            .map_or(0, |times| i128::from(times.first) - i128::from(clock_time));
         let nanoseconds = i128::from(wall_clock).checked_add(since)?;
-        Some(Date::from_unix(i64::try_from(nanoseconds.div_euclid(1_000_000_000)).ok()?))
+        Some(Date::from_unix(
+            i64::try_from(nanoseconds.div_euclid(1_000_000_000)).ok()?,
+        ))
     }
 
     /// Writes the report for programs as the object `summary`. `names` are the names of the events.
@@ -240,7 +330,12 @@ impl Facts {
             json.close();
         };
         json.list("by_event");
-        for (event, (name, &sum)) in names.iter().zip(&self.events).enumerate().filter(|(_, (_, sum))| **sum > 0) {
+        for (event, (name, &sum)) in names
+            .iter()
+            .zip(&self.events)
+            .enumerate()
+            .filter(|(_, (_, sum))| **sum > 0)
+        {
             row(
                 json,
                 &|json| {
@@ -257,12 +352,18 @@ impl Facts {
         }
         json.close();
         json.list("by_comm");
-        let (shown, rest) = self.by_comm.0.split_at_checked(ROWS).unwrap_or((&self.by_comm.0, &[]));
+        let (shown, rest) = self
+            .by_comm
+            .0
+            .split_at_checked(ROWS)
+            .unwrap_or((&self.by_comm.0, &[]));
         for (name, sum) in shown {
             row(json, &|json| json.text("comm", name), *sum);
         }
         json.close();
-        let others = rest.iter().fold(self.by_comm.1, |sum, row| sum.saturating_add(row.1));
+        let others = rest
+            .iter()
+            .fold(self.by_comm.1, |sum, row| sum.saturating_add(row.1));
         if others > 0 {
             json.number("other_comms", others);
         }
@@ -281,18 +382,26 @@ impl Facts {
 
 /// Returns the command line of perf record.
 fn command_line(recording: &Recording) -> Option<Vec<Vec<u8>>> {
-    let Feature::CmdLine(words) = recording.feature(FeatureId::CMDLINE)?.ok()?.value else { return None };
+    let Feature::CmdLine(words) = recording.feature(FeatureId::CMDLINE)?.ok()?.value else {
+        return None;
+    };
     let words: Vec<_> = words.iter().map(|word| word.text().to_vec()).collect();
     (!words.is_empty()).then_some(words)
 }
 
 fn date_of(time: SystemTime) -> Date {
-    let since = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let since = time
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     Date::from_unix(i64::try_from(since).unwrap_or(0))
 }
 
 /// Formats a share in percent, rounded to the nearest; a small nonzero share is not shown as 0.
 fn percent(part: u64, whole: u64) -> String {
     let percent = 100.0 * part as f64 / whole.max(1) as f64;
-    if part > 0 && percent < 0.05 { "less than 0.1 %".into() } else { format!("{percent:.1} %") }
+    if part > 0 && percent < 0.05 {
+        "less than 0.1 %".into()
+    } else {
+        format!("{percent:.1} %")
+    }
 }

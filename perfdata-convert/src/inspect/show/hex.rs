@@ -16,14 +16,15 @@ pub struct Span {
     pub at: usize,
     /// Number of bytes.
     pub size: usize,
-    /// The path of the field: the enclosing structures, outermost first, with indexes in lists, such as `attr.ids[2]`.
+    /// The path of the field: the enclosing structures, outermost first, with indexes in lists,
+    /// such as `attr.ids[2]`.
     pub field: String,
     /// The value as text; empty if it only consists of bytes.
     pub value: String,
 }
 
-/// Calls `see` with each field that `describe` visits, in file order. Skips fields without bytes. Keeps no fields in
-/// memory, because there may be many.
+/// Calls `see` with each field that `describe` visits, in file order. Skips fields without bytes.
+/// Keeps no fields in memory, because there may be many.
 pub fn each_span(describe: impl FnOnce(&mut dyn Visitor), mut see: impl FnMut(Span)) {
     let mut at = 0_usize;
     describe(&mut Paths::new(|path: &str, size, value: Leaf<'_>| {
@@ -38,7 +39,12 @@ pub fn each_span(describe: impl FnOnce(&mut dyn Visitor), mut see: impl FnMut(Sp
                 Leaf::Bytes(_) | Leaf::Opaque(_) | Leaf::Pad(_) => {}
                 value => push_leaf(&mut shown, size, value, TextLimits::NONE),
             }
-            see(Span { at, size, field, value: shown });
+            see(Span {
+                at,
+                size,
+                field,
+                value: shown,
+            });
         }
         at = at.saturating_add(size);
     }));
@@ -47,8 +53,8 @@ pub fn each_span(describe: impl FnOnce(&mut dyn Visitor), mut see: impl FnMut(Sp
 /// Bytes per line of text.
 const ROW: usize = 16;
 
-/// Appends lines of text: offset, bytes, field and value. `bytes` start at `offset` of the input. Bytes of compressed
-/// data have no offset in the input; their offset is relative to their record.
+/// Appends lines of text: offset, bytes, field and value. `bytes` start at `offset` of the input.
+/// Bytes of compressed data have no offset in the input; their offset is relative to their record.
 pub fn push_text(out: &mut String, span: &Span, bytes: &[u8], offset: Option<u64>) {
     let content = bytes.get(span.at..).unwrap_or_default();
     let content = content.get(..span.size).unwrap_or(content);
@@ -65,7 +71,13 @@ pub fn push_text(out: &mut String, span: &Span, bytes: &[u8], offset: Option<u64
         }
         if number == 0 {
             let width = out.len() - start;
-            let _ = write!(out, "{:pad$}  {}", "", span.field, pad = (3 * 8_usize).saturating_sub(width));
+            let _ = write!(
+                out,
+                "{:pad$}  {}",
+                "",
+                span.field,
+                pad = (3 * 8_usize).saturating_sub(width)
+            );
             if !span.value.is_empty() {
                 let _ = write!(out, " = {}", span.value);
             }
@@ -74,7 +86,8 @@ pub fn push_text(out: &mut String, span: &Span, bytes: &[u8], offset: Option<u64
     }
 }
 
-/// Writes the list `spans` in JSON: the fields that `describe` visits, which encode `bytes`. Calls `see` after each.
+/// Writes the list `spans` in JSON: the fields that `describe` visits, which encode `bytes`. Calls
+/// `see` after each.
 pub fn push_json(
     json: &mut Json,
     describe: impl FnOnce(&mut dyn Visitor),
@@ -87,7 +100,13 @@ pub fn push_json(
         json.number("at", span.at as u64);
         json.number("size", span.size as u64);
         json.text("field", span.field.as_bytes());
-        json.bytes("bytes", bytes.get(span.at..).and_then(|rest| rest.get(..span.size)).unwrap_or_default());
+        json.bytes(
+            "bytes",
+            bytes
+                .get(span.at..)
+                .and_then(|rest| rest.get(..span.size))
+                .unwrap_or_default(),
+        );
         json.close();
         see(json);
     });
@@ -117,12 +136,22 @@ mod tests {
             v.end();
         };
         each_span(describe, |span| spans.push(span));
-        let names: Vec<_> = spans.iter().map(|span| (span.at, span.field.as_str(), span.value.as_str())).collect();
-        let expected =
-            [(0, "a", "0x7"), (2, "list.len()", "2"), (3, "list[0]", "0"), (4, "list[1].b", "\"\""), (6, "pad", "")];
+        let names: Vec<_> = spans
+            .iter()
+            .map(|span| (span.at, span.field.as_str(), span.value.as_str()))
+            .collect();
+        let expected = [
+            (0, "a", "0x7"),
+            (2, "list.len()", "2"),
+            (3, "list[0]", "0"),
+            (4, "list[1].b", "\"\""),
+            (6, "pad", ""),
+        ];
         assert_eq!(names, expected);
         let mut text = String::new();
-        spans[..2].iter().for_each(|span| push_text(&mut text, span, &bytes, Some(0x100)));
+        spans[..2]
+            .iter()
+            .for_each(|span| push_text(&mut text, span, &bytes, Some(0x100)));
         assert_eq!(
             text,
             "  0x00000100  07 00                    a = 0x7\n  0x00000102  01                       list.len() = 2\n"

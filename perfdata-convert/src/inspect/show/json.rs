@@ -13,7 +13,8 @@ use super::{is_filling, signed, text};
 pub struct Json {
     /// The text so far.
     pub out: String,
-    /// The enclosing structures and lists. The fields of a flat structure belong to the structure around it.
+    /// The enclosing structures and lists. The fields of a flat structure belong to the structure
+    /// around it.
     frames: Vec<Frame>,
     /// Whether the innermost structure or list already has an element.
     comma: bool,
@@ -36,16 +37,25 @@ impl Json {
 
     /// Returns a writer of text without line breaks that appends to `out`.
     pub fn compact_in(out: String) -> Self {
-        Json { out, ..Self::default() }
+        Json {
+            out,
+            ..Self::default()
+        }
     }
 
     /// Returns a writer of text with line breaks and indentation.
     pub fn pretty() -> Self {
-        Json { pretty: true, ..Self::default() }
+        Json {
+            pretty: true,
+            ..Self::default()
+        }
     }
 
     fn depth(&self) -> usize {
-        self.frames.iter().filter(|&&frame| frame != Frame::Flat).count()
+        self.frames
+            .iter()
+            .filter(|&&frame| frame != Frame::Flat)
+            .count()
     }
 
     fn new_line(&mut self) {
@@ -63,13 +73,25 @@ impl Json {
             self.out.push(',');
         }
         self.comma = true;
-        let outer = self.frames.iter().rev().find(|&&frame| frame != Frame::Flat).copied();
+        let outer = self
+            .frames
+            .iter()
+            .rev()
+            .find(|&&frame| frame != Frame::Flat)
+            .copied();
         if outer.is_some() {
             self.new_line();
         }
         if outer == Some(Frame::Object) {
             // Only unknown content has no name.
-            push_string(&mut self.out, if name.is_empty() { b"bytes" } else { name.as_bytes() });
+            push_string(
+                &mut self.out,
+                if name.is_empty() {
+                    b"bytes"
+                } else {
+                    name.as_bytes()
+                },
+            );
             self.out.push(':');
             if self.pretty {
                 self.out.push(' ');
@@ -104,7 +126,11 @@ impl Json {
         if self.comma {
             self.new_line();
         }
-        self.out.push(if frame == Some(Frame::Object) { '}' } else { ']' });
+        self.out.push(if frame == Some(Frame::Object) {
+            '}'
+        } else {
+            ']'
+        });
         self.comma = true;
     }
 
@@ -135,7 +161,9 @@ impl Json {
     /// Writes a list of texts.
     pub fn texts(&mut self, name: &str, texts: impl IntoIterator<Item = impl AsRef<[u8]>>) {
         self.list(name);
-        texts.into_iter().for_each(|item| self.text("", item.as_ref()));
+        texts
+            .into_iter()
+            .for_each(|item| self.text("", item.as_ref()));
         self.close();
     }
 
@@ -158,8 +186,17 @@ impl Json {
 
 impl Visitor for Json {
     fn begin(&mut self, name: &'static str) {
-        let in_object = self.frames.iter().rev().find(|&&frame| frame != Frame::Flat) == Some(&Frame::Object);
-        if name.is_empty() && in_object { self.frames.push(Frame::Flat) } else { self.object(name) }
+        let in_object = self
+            .frames
+            .iter()
+            .rev()
+            .find(|&&frame| frame != Frame::Flat)
+            == Some(&Frame::Object);
+        if name.is_empty() && in_object {
+            self.frames.push(Frame::Flat)
+        } else {
+            self.object(name)
+        }
     }
 
     fn begin_list(&mut self, name: &'static str, _: usize) {
@@ -185,7 +222,11 @@ impl Visitor for Json {
             }
         }
         self.close();
-        if style == Style::Callchain && words.iter().any(|&word| CallchainContext::of(word).is_some()) {
+        if style == Style::Callchain
+            && words
+                .iter()
+                .any(|&word| CallchainContext::of(word).is_some())
+        {
             self.contexts(name, words);
         }
     }
@@ -235,7 +276,9 @@ impl Json {
     fn contexts(&mut self, name: &str, words: &[u64]) {
         self.list(&format!("{name}_contexts"));
         for (at, word) in words.iter().enumerate() {
-            let Some(context) = CallchainContext::of(*word).and_then(CallchainContext::name) else { continue };
+            let Some(context) = CallchainContext::of(*word).and_then(CallchainContext::name) else {
+                continue;
+            };
             self.object("");
             self.number("at", at as u64);
             self.text("name", context.as_bytes());
@@ -277,9 +320,9 @@ impl Json {
     }
 }
 
-/// Appends a JSON string of arbitrary bytes. A byte of invalid UTF-8 is written as U+FFFD followed by its two
-/// hexadecimal digits, and so is each of the three bytes of U+FFFD itself. Thus no information is lost. Control
-/// characters are escaped.
+/// Appends a JSON string of arbitrary bytes. A byte of invalid UTF-8 is written as U+FFFD followed
+/// by its two hexadecimal digits, and so is each of the three bytes of U+FFFD itself. Thus no
+/// information is lost. Control characters are escaped.
 fn push_string(out: &mut String, bytes: &[u8]) {
     out.push('"');
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
@@ -292,7 +335,10 @@ fn push_string(out: &mut String, bytes: &[u8]) {
         for c in chunk.valid().chars() {
             match c {
                 '"' | '\\' => out.extend(['\\', c]),
-                '\u{fffd}' => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_byte(out, byte)),
+                '\u{fffd}' => c
+                    .encode_utf8(&mut [0; 4])
+                    .bytes()
+                    .for_each(|byte| push_byte(out, byte)),
                 ' '..='~' => out.push(c),
                 // A printable character escapes to itself.
                 c if c.escape_debug().len() == 1 => out.push(c),
@@ -303,7 +349,10 @@ fn push_string(out: &mut String, bytes: &[u8]) {
                 }
             }
         }
-        chunk.invalid().iter().for_each(|&byte| push_byte(out, byte));
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|&byte| push_byte(out, byte));
     }
     out.push('"');
 }
@@ -321,7 +370,10 @@ mod tests {
         let mut out = String::new();
         push_string(&mut out, "a\"\\é\n\u{9b}\u{1f600}".as_bytes());
         assert_eq!(out, "\"a\\\"\\\\é\\u000a\\u009b\u{1f600}\"");
-        assert_eq!(serde_json::from_str::<String>(&out).expect("JSON"), "a\"\\é\n\u{9b}\u{1f600}");
+        assert_eq!(
+            serde_json::from_str::<String>(&out).expect("JSON"),
+            "a\"\\é\n\u{9b}\u{1f600}"
+        );
         out.clear();
         push_string(&mut out, b"\xff|\xef\xbf\xbd");
         assert_eq!(out, "\"\u{fffd}ff|\u{fffd}ef\u{fffd}bf\u{fffd}bd\"");
@@ -329,11 +381,22 @@ mod tests {
 
     #[test]
     fn words_are_written_as_leaves() {
-        let words = [0, 1, 0xf, 0x10, 0xffff_ffff_ffff_fe00, u64::MAX, 1 << 63, 0x0123_4567_89ab_cdef];
+        let words = [
+            0,
+            1,
+            0xf,
+            0x10,
+            0xffff_ffff_ffff_fe00,
+            u64::MAX,
+            1 << 63,
+            0x0123_4567_89ab_cdef,
+        ];
         for style in [Style::Hex, Style::Plain, Style::Id, Style::Pid] {
             let (mut one, mut all) = (Json::compact(), Json::compact());
             one.begin_list("", words.len());
-            words.iter().for_each(|&word| one.leaf("", 8, Leaf::Uint(word, style)));
+            words
+                .iter()
+                .for_each(|&word| one.leaf("", 8, Leaf::Uint(word, style)));
             one.end();
             all.words("", &words, style);
             assert_eq!(all.out, one.out);

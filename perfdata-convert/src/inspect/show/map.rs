@@ -12,8 +12,14 @@ use super::text::escaped;
 /// Shades that distinguish the parts of a file, in addition to their colours.
 const SHADES: [char; 4] = ['█', '▓', '▒', '░'];
 /// Colours of the parts, in rotation.
-const COLORS: [AnsiColor; 6] =
-    [AnsiColor::Cyan, AnsiColor::Yellow, AnsiColor::Green, AnsiColor::Magenta, AnsiColor::Blue, AnsiColor::Red];
+const COLORS: [AnsiColor; 6] = [
+    AnsiColor::Cyan,
+    AnsiColor::Yellow,
+    AnsiColor::Green,
+    AnsiColor::Magenta,
+    AnsiColor::Blue,
+    AnsiColor::Red,
+];
 /// Heights of a column.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Minimum width of a readable map.
@@ -27,7 +33,11 @@ pub fn draw(survey: &ChartData, width: usize) -> String {
     let rooms = survey.rooms();
     let _ = writeln!(out, "{}, {size} bytes", survey.overview.container());
     draw_rooms(&mut out, "the whole", &rooms, width);
-    let metadata: Vec<Room> = rooms.iter().filter(|room| !room.is_records).cloned().collect();
+    let metadata: Vec<Room> = rooms
+        .iter()
+        .filter(|room| !room.is_records)
+        .cloned()
+        .collect();
     if metadata.len() > 1 && metadata.len() < rooms.len() {
         draw_rooms(&mut out, "without the records", &metadata, width);
     }
@@ -40,7 +50,10 @@ pub fn draw(survey: &ChartData, width: usize) -> String {
 }
 
 fn style(at: usize) -> Style {
-    let color = COLORS.get(at % COLORS.len()).copied().unwrap_or(AnsiColor::White);
+    let color = COLORS
+        .get(at % COLORS.len())
+        .copied()
+        .unwrap_or(AnsiColor::White);
     Style::new().fg_color(Some(color.into()))
 }
 
@@ -48,7 +61,8 @@ fn shade(at: usize) -> char {
     SHADES.get(at % SHADES.len()).copied().unwrap_or('█')
 }
 
-/// Draws parts to scale. A part always has the same colour and shade, which depend on its index among all parts.
+/// Draws parts to scale. A part always has the same colour and shade, which depend on its index
+/// among all parts.
 fn draw_rooms(out: &mut String, title: &str, rooms: &[Room], width: usize) {
     let total: u64 = rooms.iter().map(|room| room.size).sum();
     let _ = writeln!(out, "\n{title}, {total} bytes, to scale:");
@@ -57,7 +71,9 @@ fn draw_rooms(out: &mut String, title: &str, rooms: &[Room], width: usize) {
     for room in rooms {
         here = here.saturating_add(room.size);
         // Products of two sizes fit in 128 bits.
-        let end = (u128::from(here) * width as u128).checked_div(u128::from(total)).unwrap_or(0);
+        let end = (u128::from(here) * width as u128)
+            .checked_div(u128::from(total))
+            .unwrap_or(0);
         let end = usize::try_from(end).unwrap_or(width).min(width);
         let look = room.look();
         let style = style(look);
@@ -90,7 +106,11 @@ fn draw_legend(out: &mut String, rooms: &[Room], size: u64) {
 fn draw_types(out: &mut String, survey: &ChartData, width: usize) {
     let mut tallies: Vec<_> = survey.overview.tallies().iter().collect();
     tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.bytes));
-    let name = tallies.iter().map(|(kind, _)| kind.to_string().len()).max().unwrap_or(0);
+    let name = tallies
+        .iter()
+        .map(|(kind, _)| kind.to_string().len())
+        .max()
+        .unwrap_or(0);
     let columns = width.saturating_sub(name + 24).max(10);
     if survey.overview.is_split() {
         let _ = writeln!(out, "\nrecords by type (in several files):");
@@ -103,29 +123,51 @@ fn draw_types(out: &mut String, survey: &ChartData, width: usize) {
             _ => String::new(),
         };
         let style = style(at);
-        let _ = writeln!(out, "{:<name$} {style}{strip:<columns$}{style:#} {count:>9} {bytes:>12}", kind.to_string());
+        let _ = writeln!(
+            out,
+            "{:<name$} {style}{strip:<columns$}{style:#} {count:>9} {bytes:>12}",
+            kind.to_string()
+        );
     }
     if let Some(times) = survey.overview.sample_times() {
         let span = times.last.saturating_sub(times.first);
-        let _ =
-            writeln!(out, "samples from {} to {} s: {} s", seconds(times.first), seconds(times.last), seconds(span));
+        let _ = writeln!(
+            out,
+            "samples from {} to {} s: {} s",
+            seconds(times.first),
+            seconds(times.last),
+            seconds(span)
+        );
     }
-    let events: Vec<String> = survey.overview.event_names().map(|name| escaped(&name)).collect();
+    let events: Vec<String> = survey
+        .overview
+        .event_names()
+        .map(|name| escaped(&name))
+        .collect();
     let _ = writeln!(out, "events: {}", events.join(", "));
 }
 
-/// Draws a row of amounts in `columns` columns. The height of a column is proportional to its amount; any nonzero
-/// amount is visible.
+/// Draws a row of amounts in `columns` columns. The height of a column is proportional to its
+/// amount; any nonzero amount is visible.
 fn strip(row: &[u64], columns: usize) -> String {
     let columns = columns.min(row.len().max(1));
     let place = |at: usize| at * row.len() / columns;
     let sums: Vec<u64> = (0..columns)
-        .map(|at| row.get(place(at)..place(at + 1)).unwrap_or_default().iter().fold(0, |sum, part| sum + *part))
+        .map(|at| {
+            row.get(place(at)..place(at + 1))
+                .unwrap_or_default()
+                .iter()
+                .fold(0, |sum, part| sum + *part)
+        })
         .collect();
     let most = sums.iter().copied().max().unwrap_or(0).max(1);
     let top = LEVELS.len() - 1;
-    let level = |sum: u64| usize::try_from((u128::from(sum) * top as u128).div_ceil(u128::from(most))).unwrap_or(top);
-    sums.into_iter().map(|sum| LEVELS.get(level(sum)).copied().unwrap_or('█')).collect()
+    let level = |sum: u64| {
+        usize::try_from((u128::from(sum) * top as u128).div_ceil(u128::from(most))).unwrap_or(top)
+    };
+    sums.into_iter()
+        .map(|sum| LEVELS.get(level(sum)).copied().unwrap_or('█'))
+        .collect()
 }
 
 #[cfg(test)]

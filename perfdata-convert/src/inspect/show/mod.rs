@@ -1,4 +1,5 @@
-//! Reports about recordings, for people and for programs: visitors of the declarations in `perfdata-core`.
+//! Reports about recordings, for people and for programs: visitors of the declarations in
+//! `perfdata-core`.
 
 mod bins;
 mod comms;
@@ -25,18 +26,25 @@ use perfdata_core::container_layout::Part;
 use perfdata_core::describe::{Leaf, Style};
 use perfdata_core::record::{CpuMode, RecordType};
 
-/// Returns `word` as a signed number if all its bits are set and its style is [`Style::Pid`]: -1 means "none".
+/// Returns `word` as a signed number if all its bits are set and its style is [`Style::Pid`]: -1
+/// means "none".
 fn signed(word: u64, size: usize, style: Style) -> Option<i64> {
-    let ones = u64::MAX.checked_shr(64_u32.saturating_sub(8 * u32::try_from(size).unwrap_or(8))).unwrap_or(u64::MAX);
+    let ones = u64::MAX
+        .checked_shr(64_u32.saturating_sub(8 * u32::try_from(size).unwrap_or(8)))
+        .unwrap_or(u64::MAX);
     (style == Style::Pid && word == ones).then_some(-1)
 }
 
 /// Returns whether a value is only of interest together with its bytes.
 fn is_filling(leaf: &Leaf<'_>) -> bool {
-    matches!(leaf, Leaf::Count(_) | Leaf::Pad(_) | Leaf::Uint(_, Style::Pad))
+    matches!(
+        leaf,
+        Leaf::Count(_) | Leaf::Pad(_) | Leaf::Uint(_, Style::Pad)
+    )
 }
 
-/// Returns the names in the `misc` word of a record: the CPU mode, then the flags. Bits without a name are one number.
+/// Returns the names in the `misc` word of a record: the CPU mode, then the flags. Bits without a
+/// name are one number.
 pub fn misc_names(kind: RecordType, misc: u16) -> Vec<String> {
     let mode = CpuMode::of(misc);
     let mode = match mode.name() {
@@ -48,7 +56,9 @@ pub fn misc_names(kind: RecordType, misc: u16) -> Vec<String> {
         "unknown" => format!("{value:#x}"),
         name => str::to_owned(name),
     };
-    mode.into_iter().chain(kind.misc_flags(misc).map(flag)).collect()
+    mode.into_iter()
+        .chain(kind.misc_flags(misc).map(flag))
+        .collect()
 }
 
 /// Returns the name of a byte order.
@@ -61,7 +71,11 @@ pub fn endian_name(endian: Endian) -> &'static str {
 
 /// Returns the name of an input for reports and messages.
 pub fn input_name(input: &Path) -> String {
-    if input == Path::new("-") { "standard input".into() } else { text::escaped(input.as_os_str().as_bytes()) }
+    if input == Path::new("-") {
+        "standard input".into()
+    } else {
+        text::escaped(input.as_os_str().as_bytes())
+    }
 }
 
 /// Returns the name of a part of a file.
@@ -80,7 +94,11 @@ pub fn part_name(part: Part) -> String {
 
 /// Formats nanoseconds as seconds.
 pub fn seconds(nanoseconds: u64) -> String {
-    format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
+    format!(
+        "{}.{:09}",
+        nanoseconds / 1_000_000_000,
+        nanoseconds % 1_000_000_000
+    )
 }
 
 #[cfg(test)]
@@ -91,7 +109,10 @@ mod tests {
     fn misc_is_told_by_name() {
         assert_eq!(misc_names(RecordType::SAMPLE, 0x4002), ["USER", "EXACT_IP"]);
         assert_eq!(misc_names(RecordType::FINISHED_ROUND, 0), [""; 0]);
-        assert_eq!(misc_names(RecordType::COMM, 0x2807), ["0x7", "COMM_EXEC", "0x800"]);
+        assert_eq!(
+            misc_names(RecordType::COMM, 0x2807),
+            ["0x7", "COMM_EXEC", "0x800"]
+        );
     }
 
     #[test]

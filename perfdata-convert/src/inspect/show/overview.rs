@@ -65,8 +65,8 @@ impl Overview {
         Self::observed(input, &mut |_, _, _| {})
     }
 
-    /// Reads `input`, and calls `observer` with each record and its index in the compressed record that contains it, if
-    /// any.
+    /// Reads `input`, and calls `observer` with each record and its index in the compressed record
+    /// that contains it, if any.
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -101,7 +101,9 @@ impl Overview {
                     overview.see(&record, recording);
                     observer(&record, Some(place), recording);
                 }
-                Item::Payload(bytes) => overview.payload = overview.payload.saturating_add(bytes.len() as u64),
+                Item::Payload(bytes) => {
+                    overview.payload = overview.payload.saturating_add(bytes.len() as u64)
+                }
                 Item::Unreadable(bytes) => {
                     overview.unreadable = overview.unreadable.saturating_add(bytes.len() as u64);
                 }
@@ -130,9 +132,12 @@ impl Overview {
         match record.kind {
             RecordType::HEADER_FEATURE => {
                 // Behind the feature's number.
-                self.sections.extend(
-                    record.feature().map(|id| (id, record.offset.saturating_add(RecordHeader::SIZE as u64 + 8))),
-                );
+                self.sections.extend(record.feature().map(|id| {
+                    (
+                        id,
+                        record.offset.saturating_add(RecordHeader::SIZE as u64 + 8),
+                    )
+                }));
             }
             RecordType::HEADER_TRACING_DATA => {
                 let end = record.offset.saturating_add(record.bytes.len() as u64);
@@ -162,9 +167,14 @@ impl Overview {
         &self.damage
     }
 
-    /// Returns the number of bytes in the stream: records, data that follow them, and bytes that are not records.
+    /// Returns the number of bytes in the stream: records, data that follow them, and bytes that
+    /// are not records.
     pub fn stream_bytes(&self) -> u64 {
-        self.records.total().bytes.saturating_add(self.payload).saturating_add(self.unreadable)
+        self.records
+            .total()
+            .bytes
+            .saturating_add(self.payload)
+            .saturating_add(self.unreadable)
     }
 
     /// Returns whether the records are in several files of a directory.
@@ -179,7 +189,10 @@ impl Overview {
 
     /// Returns the number of records of a type, including those in compressed records.
     pub fn count(&self, kind: RecordType) -> u64 {
-        self.records.get(kind).count.saturating_add(self.inner.get(kind).count)
+        self.records
+            .get(kind)
+            .count
+            .saturating_add(self.inner.get(kind).count)
     }
 
     /// Returns the numbers of records.
@@ -202,18 +215,24 @@ impl Overview {
         self.word(FeatureId::VERSION)
     }
 
-    /// Returns the version of perf, the host name and the architecture, if the recording contains them.
+    /// Returns the version of perf, the host name and the architecture, if the recording contains
+    /// them.
     pub fn origin(&self) -> String {
         let part = |before: &str, id| self.word(id).map(|word| format!("{before}{word}"));
-        let parts =
-            [part("by perf ", FeatureId::VERSION), part("on ", FeatureId::HOSTNAME), part("for ", FeatureId::ARCH)];
+        let parts = [
+            part("by perf ", FeatureId::VERSION),
+            part("on ", FeatureId::HOSTNAME),
+            part("for ", FeatureId::ARCH),
+        ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     /// Returns the content of a feature section that consists of a single string.
     fn word(&self, id: FeatureId) -> Option<String> {
         match self.recording.feature(id)?.ok()?.value {
-            Feature::Version(word) | Feature::Hostname(word) | Feature::Arch(word) if !word.text().is_empty() => {
+            Feature::Version(word) | Feature::Hostname(word) | Feature::Arch(word)
+                if !word.text().is_empty() =>
+            {
                 Some(escaped(word.text()))
             }
             _ => None,
@@ -223,14 +242,20 @@ impl Overview {
     /// Returns the offset of the section of a feature.
     fn offset(&self, id: FeatureId) -> Option<u64> {
         match &self.container_layout {
-            ContainerLayout::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
+            ContainerLayout::File(file) => file
+                .table
+                .iter()
+                .find(|entry| entry.0 == id)
+                .map(|entry| entry.1.offset),
             ContainerLayout::Pipe(_) => self.sections.get(&id).copied(),
         }
     }
 
     fn section(&self, id: FeatureId) -> Option<perfdata_core::Result<Section>> {
         let offset = self.offset(id).unwrap_or(0);
-        self.recording.feature(id).map(|section| section.map_err(|e| e.within(offset)))
+        self.recording
+            .feature(id)
+            .map(|section| section.map_err(|e| e.within(offset)))
     }
 
     /// Returns the main facts about the recording as labels and texts.
@@ -239,10 +264,16 @@ impl Overview {
         self.facts.lines(&self.recording, &names)
     }
 
-    /// Returns the report for people; `in_full` adds the fields of the header, and the fields of attributes that are 0.
+    /// Returns the report for people; `in_full` adds the fields of the header, and the fields of
+    /// attributes that are 0.
     pub fn text(&self, in_full: bool) -> String {
         let mut out = String::new();
-        let _ = writeln!(out, "{}, {}", self.container_layout.container(), endian_name(self.recording.endian));
+        let _ = writeln!(
+            out,
+            "{}, {}",
+            self.container_layout.container(),
+            endian_name(self.recording.endian)
+        );
         let origin = self.origin();
         if !origin.is_empty() {
             let _ = writeln!(out, "made {origin}");
@@ -262,7 +293,11 @@ impl Overview {
         }
         let _ = writeln!(out, "\nevents: {}", self.recording.events.len());
         for (at, event) in self.recording.events.iter().enumerate() {
-            let name = self.names.get(&self.recording, at).map(|name| escaped(&name)).unwrap_or_default();
+            let name = self
+                .names
+                .get(&self.recording, at)
+                .map(|name| escaped(&name))
+                .unwrap_or_default();
             let rate = match (event.attr.frequency(), event.attr.period()) {
                 (Some(frequency), _) => format!("{frequency} samples per second"),
                 (None, Some(0)) => "counted".into(),
@@ -390,12 +425,18 @@ pub fn json_of_events(json: &mut Json, recording: &Recording, names: &EventNames
 fn damage_of(file: &FileLayout) -> Vec<String> {
     let mut damage: Vec<String> = wrong_end(file).into_iter().collect();
     if file.unexplained {
-        damage.push("the header declares feature sections, but the feature table is missing".into());
+        damage
+            .push("the header declares feature sections, but the feature table is missing".into());
     }
-    damage.extend(file.shared().map(|(a, b)| format!("{} and {} share bytes", a.part, b.part)));
+    damage.extend(
+        file.shared()
+            .map(|(a, b)| format!("{} and {} share bytes", a.part, b.part)),
+    );
     damage.extend(file.lost_sections().map(|(id, place)| {
         let is_outside = || "it is not inside the file".to_owned();
-        let other = file.part_at(&place).map_or_else(is_outside, |part| format!("it shares bytes with {part}"));
+        let other = file
+            .part_at(&place)
+            .map_or_else(is_outside, |part| format!("it shares bytes with {part}"));
         format!("the section of feature {id} cannot be read: {other}")
     }));
     damage

@@ -1,7 +1,8 @@
 //! A report as a web page, as written by `perfconv info --html`.
 //!
-//! The page is one file that loads nothing. It contains its data as JSON: everything that `perfconv info --json` shows,
-//! and the numbers of the charts. Its script writes only text, never markup.
+//! The page is one file that loads nothing. It contains its data as JSON: everything that
+//! `perfconv info --json` shows, and the numbers of the charts. Its script writes only text, never
+//! markup.
 
 use super::bins::Bins;
 use super::json::Json;
@@ -31,12 +32,18 @@ pub fn html(survey: &ChartData, name: &[u8]) -> String {
         json.close();
     }
     json.close();
-    push_bins(&mut json, "space", &survey.space, |kind| kind.to_string().into_bytes());
+    push_bins(&mut json, "space", &survey.space, |kind| {
+        kind.to_string().into_bytes()
+    });
     let names: Vec<_> = survey.overview.event_names().collect();
     push_bins(&mut json, "events", &survey.events, |event| {
-        event.and_then(|at| names.get(at)).map_or(b"?".to_vec(), |name| name.to_vec())
+        event
+            .and_then(|at| names.get(at))
+            .map_or(b"?".to_vec(), |name| name.to_vec())
     });
-    push_bins(&mut json, "cpus", &survey.cpus, |cpu| cpu.map_or("?".into(), |cpu| cpu.to_string()).into_bytes());
+    push_bins(&mut json, "cpus", &survey.cpus, |cpu| {
+        cpu.map_or("?".into(), |cpu| cpu.to_string()).into_bytes()
+    });
     json.number("timeless", survey.timeless);
     json.list("mappings");
     for (name, mapping) in survey.mappings().into_iter().take(MAPPINGS) {
@@ -48,8 +55,13 @@ pub fn html(survey: &ChartData, name: &[u8]) -> String {
     }
     json.close();
     json.close();
-    // JSON contains `<` only in strings, where an escape may represent it. So no tag can end the data.
-    let data = format!("{{\"info\":{},\"charts\":{}}}", survey.overview.json().trim_end(), json.out);
+    // JSON contains `<` only in strings, where an escape may represent it. So no tag can end the
+    // data.
+    let data = format!(
+        "{{\"info\":{},\"charts\":{}}}",
+        survey.overview.json().trim_end(),
+        json.out
+    );
     let data = data.replace('<', "\\u003c");
     match TEMPLATE.split_once(PLACE) {
         Some((before, behind)) => [before, &data, behind].concat(),

@@ -8,20 +8,25 @@ use perfdata_core::wire::until_nul;
 use super::is_filling;
 use super::text::{TextLimits, push_leaf};
 
-/// Calls `see` with the path, size and value of every field. A path consists of the names of the enclosing structures,
-/// outermost first, the indexes in lists, and the name of the field. The path of a value that is a single field is
-/// empty.
+/// Calls `see` with the path, size and value of every field. A path consists of the names of the
+/// enclosing structures, outermost first, the indexes in lists, and the name of the field. The path
+/// of a value that is a single field is empty.
 pub struct Paths<F> {
     see: F,
     path: String,
-    /// The enclosing structures and lists: length of the path before each, and the number of elements of a list so far.
+    /// The enclosing structures and lists: length of the path before each, and the number of
+    /// elements of a list so far.
     frames: Vec<(usize, Option<usize>)>,
 }
 
 impl<F: FnMut(&str, usize, Leaf<'_>)> Paths<F> {
     /// Returns a visitor that calls `see`.
     pub fn new(see: F) -> Self {
-        Paths { see, path: String::new(), frames: Vec::new() }
+        Paths {
+            see,
+            path: String::new(),
+            frames: Vec::new(),
+        }
     }
 
     /// Adds a step to the path, and returns the previous length of the path.
@@ -70,14 +75,19 @@ impl<F: FnMut(&str, usize, Leaf<'_>)> Visitor for Paths<F> {
     }
 }
 
-/// Returns all fields of a value except padding and counts, each with its path and its value as text.
+/// Returns all fields of a value except padding and counts, each with its path and its value as
+/// text.
 pub fn fields(value: &(impl Describe + ?Sized)) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     let mut walk = Paths::new(|path: &str, size, leaf: Leaf<'_>| {
         if !is_filling(&leaf) {
             let mut text = String::new();
             // Bytes after the terminating NUL of a text are padding.
-            let leaf = if let Leaf::Text(bytes) = leaf { Leaf::Text(until_nul(bytes)) } else { leaf };
+            let leaf = if let Leaf::Text(bytes) = leaf {
+                Leaf::Text(until_nul(bytes))
+            } else {
+                leaf
+            };
             push_leaf(&mut text, size, leaf, TextLimits::NONE);
             fields.push((path.to_owned(), text));
         }
@@ -93,8 +103,12 @@ mod tests {
 
     #[test]
     fn the_length_of_an_element_is_no_element() {
-        let list: Counted<u32, HeaderString> = vec![HeaderString::new(b"a"), HeaderString::new(b"b")].into();
+        let list: Counted<u32, HeaderString> =
+            vec![HeaderString::new(b"a"), HeaderString::new(b"b")].into();
         let expected = [("[0]", "\"a\""), ("[1]", "\"b\"")];
-        assert_eq!(fields(&list), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+        assert_eq!(
+            fields(&list),
+            expected.map(|(path, text)| (path.to_owned(), text.to_owned()))
+        );
     }
 }

@@ -31,10 +31,26 @@ pub struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// Decodes `raw`. `names` must be up to date with `recording`.
-    pub fn new(raw: &'a RawRecord<'a>, inner: Option<usize>, recording: &'a Recording, names: &'a EventNames) -> Self {
+    pub fn new(
+        raw: &'a RawRecord<'a>,
+        inner: Option<usize>,
+        recording: &'a Recording,
+        names: &'a EventNames,
+    ) -> Self {
         let record = Record::decode(raw, &recording.events.layout_of(raw));
-        let section = record.as_ref().ok().and_then(|record| section_of(record, raw, recording));
-        Shown { raw, inner, recording, names, record, section, registers: None }
+        let section = record
+            .as_ref()
+            .ok()
+            .and_then(|record| section_of(record, raw, recording));
+        Shown {
+            raw,
+            inner,
+            recording,
+            names,
+            record,
+            section,
+            registers: None,
+        }
     }
 
     /// Adds the names of the `registers`.
@@ -48,28 +64,47 @@ impl<'a> Shown<'a> {
         if place == NamesAt::Nowhere || names.iter().all(|(_, names)| names.is_empty()) {
             return self.describe(record, visitor);
         }
-        self.describe(record, &mut WithRegisters { visitor, place, names, depth: 0, inside: None });
+        self.describe(
+            record,
+            &mut WithRegisters {
+                visitor,
+                place,
+                names,
+                depth: 0,
+                inside: None,
+            },
+        );
     }
 
     /// Returns the fields of a sample that contain registers, and the names of the registers.
     fn register_names(&self, record: &Record) -> [(&'static str, Vec<&'static str>); 2] {
-        let (Body::Sample(sample), Some(registers)) = (&record.body, self.registers) else { return Default::default() };
+        let (Body::Sample(sample), Some(registers)) = (&record.body, self.registers) else {
+            return Default::default();
+        };
         let layout = self.recording.events.layout_of(self.raw);
         let names = |regs: &Option<Regs>, mask| match regs {
             Some(Regs { abi, regs }) if *abi != RegsAbi::NONE => {
-                let names = registers.names(mask, *abi).map(|name| name.unwrap_or(NO_NAME));
+                let names = registers
+                    .names(mask, *abi)
+                    .map(|name| name.unwrap_or(NO_NAME));
                 names.take(regs.len()).collect()
             }
             _ => Vec::new(),
         };
         [
-            ("regs_user", names(&sample.regs_user, layout.sample_regs_user)),
-            ("regs_intr", names(&sample.regs_intr, layout.sample_regs_intr)),
+            (
+                "regs_user",
+                names(&sample.regs_user, layout.sample_regs_user),
+            ),
+            (
+                "regs_intr",
+                names(&sample.regs_intr, layout.sample_regs_intr),
+            ),
         ]
     }
 
-    /// Returns the name of the event that the record belongs to, according to its ID. Records without an ID have a name
-    /// only if there is a single event.
+    /// Returns the name of the event that the record belongs to, according to its ID. Records
+    /// without an ID have a name only if there is a single event.
     fn event(&self) -> Option<Cow<'_, [u8]>> {
         let events = &self.recording.events;
         let id = match &self.record {
@@ -78,10 +113,14 @@ impl<'a> Shown<'a> {
             Err(_) => None,
         };
         let only = || (self.raw.kind.is_kernel() && events.len() == 1).then_some(0);
-        self.names.get(self.recording, id.map_or_else(only, |id| self.event_of(id))?)
+        self.names.get(
+            self.recording,
+            id.map_or_else(only, |id| self.event_of(id))?,
+        )
     }
 
-    /// Returns the index of the event with this ID. Records about the time before the recording have ID 0 and no event.
+    /// Returns the index of the event with this ID. Records about the time before the recording
+    /// have ID 0 and no event.
     fn event_of(&self, id: u64) -> Option<usize> {
         self.recording.events.of_id(id).filter(|_| id != 0)
     }
@@ -90,7 +129,9 @@ impl<'a> Shown<'a> {
     fn describe(&self, record: &Record, visitor: &mut dyn Visitor) {
         match (&record.body, &self.section) {
             (Body::HeaderFeature(feature), Some(section)) => {
-                let name = u32::try_from(feature.feat_id).ok().and_then(|id| FeatureId(id).name());
+                let name = u32::try_from(feature.feat_id)
+                    .ok()
+                    .and_then(|id| FeatureId(id).name());
                 visitor.leaf(
                     "feat_id",
                     size_of_val(&feature.feat_id),
@@ -117,7 +158,9 @@ impl<'a> Shown<'a> {
                 let event = |id| self.names.get(self.recording, self.event_of(id)?);
                 let mut line = Line::with_events(std::mem::take(out), &event);
                 self.describe_named(record, NamesAt::Each, &mut line);
-                record.sample_id.describe("sample_id", Style::Plain, &mut line);
+                record
+                    .sample_id
+                    .describe("sample_id", Style::Plain, &mut line);
                 *out = line.out;
             }
             Err(error) => {
@@ -135,8 +178,17 @@ impl<'a> Shown<'a> {
             let _ = write!(out, "[{place}]");
         }
         let misc = misc_names(self.raw.kind, self.raw.misc);
-        let misc = if misc.is_empty() { "0".to_owned() } else { misc.join("|") };
-        let _ = write!(out, " {} size={} misc={misc}", self.raw.kind, self.raw.bytes.len());
+        let misc = if misc.is_empty() {
+            "0".to_owned()
+        } else {
+            misc.join("|")
+        };
+        let _ = write!(
+            out,
+            " {} size={} misc={misc}",
+            self.raw.kind,
+            self.raw.bytes.len()
+        );
         if let Some(name) = self.event() {
             let _ = write!(out, " event={}", super::text::quoted(&name));
         }
@@ -149,7 +201,11 @@ impl<'a> Shown<'a> {
             let _ = write!(out, " undecodable=\"{error}\"");
         }
         out.push('\n');
-        let offset = if self.inner.is_some() { None } else { Some(self.raw.offset) };
+        let offset = if self.inner.is_some() {
+            None
+        } else {
+            Some(self.raw.offset)
+        };
         hex::each_span(
             |v| self.describe_all(NamesAt::Each, v),
             |span| hex::push_text(out, &span, self.raw.bytes, offset),
@@ -166,7 +222,12 @@ impl<'a> Shown<'a> {
         json.object("");
         self.json_fields(json);
         if with_bytes {
-            hex::push_json(json, |v| self.describe_all(NamesAt::Nowhere, v), self.raw.bytes, |_| {});
+            hex::push_json(
+                json,
+                |v| self.describe_all(NamesAt::Nowhere, v),
+                self.raw.bytes,
+                |_| {},
+            );
         }
         json.close();
     }
@@ -202,15 +263,23 @@ impl<'a> Shown<'a> {
     /// Describes all fields to `visitor`.
     fn describe_all(&self, names: NamesAt, visitor: &mut dyn Visitor) {
         let header = self.raw.bytes.get(..RecordHeader::SIZE).unwrap_or_default();
-        if let Ok((header, _)) = RecordHeader::decode(header, self.raw.endian, DecodeContext::default()) {
+        if let Ok((header, _)) =
+            RecordHeader::decode(header, self.raw.endian, DecodeContext::default())
+        {
             header.describe("header", Style::Plain, visitor);
         }
         match &self.record {
             Ok(record) => {
                 self.describe_named(record, names, visitor);
-                record.sample_id.describe("sample_id", Style::Plain, visitor);
+                record
+                    .sample_id
+                    .describe("sample_id", Style::Plain, visitor);
             }
-            Err(_) => visitor.leaf("bytes", self.raw.body().len(), Leaf::Opaque(self.raw.body())),
+            Err(_) => visitor.leaf(
+                "bytes",
+                self.raw.body().len(),
+                Leaf::Opaque(self.raw.body()),
+            ),
         }
     }
 }
@@ -265,7 +334,10 @@ impl Visitor for WithRegisters<'_> {
     }
 
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
-        let names = self.inside.and_then(|(at, _)| self.names.get(at)).map(|(_, names)| names.as_slice());
+        let names = self
+            .inside
+            .and_then(|(at, _)| self.names.get(at))
+            .map(|(_, names)| names.as_slice());
         let Some(names) = names.filter(|names| names.len() == words.len()) else {
             return self.visitor.words(name, words, style);
         };
@@ -273,14 +345,17 @@ impl Visitor for WithRegisters<'_> {
             NamesAt::Each => {
                 self.visitor.begin_list(name, words.len());
                 for (&word, name) in words.iter().zip(names) {
-                    self.visitor.leaf(name, size_of::<u64>(), Leaf::Uint(word, style));
+                    self.visitor
+                        .leaf(name, size_of::<u64>(), Leaf::Uint(word, style));
                 }
                 self.visitor.end();
             }
             NamesAt::Beside => {
                 self.visitor.words(name, words, style);
                 self.visitor.begin_list("names", names.len());
-                names.iter().for_each(|name| self.visitor.leaf("", 0, Leaf::Text(name.as_bytes())));
+                names
+                    .iter()
+                    .for_each(|name| self.visitor.leaf("", 0, Leaf::Text(name.as_bytes())));
                 self.visitor.end();
             }
             NamesAt::Nowhere => self.visitor.words(name, words, style),
@@ -290,10 +365,15 @@ impl Visitor for WithRegisters<'_> {
 
 /// Returns the feature section in a HEADER_FEATURE record, if it can be decoded.
 fn section_of(record: &Record, raw: &RawRecord<'_>, recording: &Recording) -> Option<Section> {
-    let Body::HeaderFeature(feature) = &record.body else { return None };
+    let Body::HeaderFeature(feature) = &record.body else {
+        return None;
+    };
     let id = FeatureId(u32::try_from(feature.feat_id).ok()?);
     id.info()?;
-    let layout = DecodeContext { nr_cpus_available: recording.nr_cpus_available(), ..DecodeContext::default() };
+    let layout = DecodeContext {
+        nr_cpus_available: recording.nr_cpus_available(),
+        ..DecodeContext::default()
+    };
     Section::decode(id, &feature.section.0, raw.endian, &layout).ok()
 }
 

@@ -30,7 +30,8 @@ const BLOCK: usize = 64 << 10;
 const MOST_DAMAGE: usize = 8;
 
 impl Resolved {
-    /// Writes the samples of `input` to `out`. Returns the damage that makes parts of it unreadable.
+    /// Writes the samples of `input` to `out`. Returns the damage that makes parts of it
+    /// unreadable.
     ///
     /// # Errors
     /// The input cannot be read, or the output cannot be written.
@@ -66,28 +67,44 @@ impl Resolved {
         }
         write(&mut text, out)?;
         if errors > damage.len() {
-            damage.push(format!("{} cannot be read", number_of((errors - damage.len()) as u64, "more record")));
+            damage.push(format!(
+                "{} cannot be read",
+                number_of((errors - damage.len()) as u64, "more record")
+            ));
         }
         match samples.session().counts().unknown_event {
             0 => {}
             1 => damage.push("1 sample with an unknown event ID is not shown".into()),
-            count => damage.push(format!("{count} samples with an unknown event ID are not shown")),
+            count => damage.push(format!(
+                "{count} samples with an unknown event ID are not shown"
+            )),
         }
         Ok(damage)
     }
 }
 
 fn write(text: &mut String, out: &mut dyn Write) -> Result<()> {
-    out.write_all(text.as_bytes()).map_err(Error::io("standard output"))?;
+    out.write_all(text.as_bytes())
+        .map_err(Error::io("standard output"))?;
     text.clear();
     Ok(())
 }
 
 /// Appends a line for the sample, and one for each frame and branch.
 fn push_text(out: &mut String, sample: &Sample<'_>) {
-    let _ = write!(out, "{:#x} comm={}", sample.record().offset, quoted(sample.comm()));
+    let _ = write!(
+        out,
+        "{:#x} comm={}",
+        sample.record().offset,
+        quoted(sample.comm())
+    );
     if let Some(tid) = sample.tid() {
-        let _ = write!(out, " pid={} tid={}", tid.pid.cast_signed(), tid.tid.cast_signed());
+        let _ = write!(
+            out,
+            " pid={} tid={}",
+            tid.pid.cast_signed(),
+            tid.tid.cast_signed()
+        );
     }
     if let Some(cpu) = sample.cpu() {
         let _ = write!(out, " cpu={cpu}");
@@ -95,7 +112,12 @@ fn push_text(out: &mut String, sample: &Sample<'_>) {
     if let Some(time) = sample.time() {
         let _ = write!(out, " time={}", seconds(time));
     }
-    let _ = write!(out, " event={} weight={}", quoted(sample.event_name()), sample.weight());
+    let _ = write!(
+        out,
+        " event={} weight={}",
+        quoted(sample.event_name()),
+        sample.weight()
+    );
     if sample.is_incomplete() {
         out.push_str(" incomplete");
     }
@@ -154,7 +176,10 @@ fn json(text: String, sample: &Sample<'_>) -> String {
     json.close();
     if sample.branches().len() > 0 {
         json.list("branches");
-        for Branch { from, to, flags, .. } in sample.branches() {
+        for Branch {
+            from, to, flags, ..
+        } in sample.branches()
+        {
             json.object("");
             push_json(&mut json, "from", &from);
             push_json(&mut json, "to", &to);

@@ -73,16 +73,33 @@ impl ChartData {
     /// As [`Overview::of`].
     pub fn of(input: Input) -> Result<Self> {
         let mut survey = Charts::default();
-        let overview = Overview::observed(input, &mut |record, inner, recording| survey.see(record, inner, recording))?;
-        let Charts { space, events, cpus, timeless, mappings } = survey;
-        Ok(ChartData { overview, space, events, cpus, timeless, mappings })
+        let overview = Overview::observed(input, &mut |record, inner, recording| {
+            survey.see(record, inner, recording)
+        })?;
+        let Charts {
+            space,
+            events,
+            cpus,
+            timeless,
+            mappings,
+        } = survey;
+        Ok(ChartData {
+            overview,
+            space,
+            events,
+            cpus,
+            timeless,
+            mappings,
+        })
     }
 
     /// Returns the size of the recording in bytes.
     pub fn size(&self) -> u64 {
         match self.overview.container_layout() {
             ContainerLayout::File(file) => file.len,
-            ContainerLayout::Pipe(_) => PipeHeader::SIZE.saturating_add(self.overview.stream_bytes()),
+            ContainerLayout::Pipe(_) => {
+                PipeHeader::SIZE.saturating_add(self.overview.stream_bytes())
+            }
         }
     }
 
@@ -108,14 +125,21 @@ impl ChartData {
                     offset,
                     size: end.saturating_sub(offset),
                 };
-                vec![room(Part::Header, 0, header), room(Part::Data, header, self.size())]
+                vec![
+                    room(Part::Header, 0, header),
+                    room(Part::Data, header, self.size()),
+                ]
             }
         }
     }
 
     /// Returns the mapped objects, the largest first.
     pub fn mappings(&self) -> Vec<(&[u8], Mapping)> {
-        let mut all: Vec<_> = self.mappings.iter().map(|(name, mapping)| (&name[..], *mapping)).collect();
+        let mut all: Vec<_> = self
+            .mappings
+            .iter()
+            .map(|(name, mapping)| (&name[..], *mapping))
+            .collect();
         all.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then(a.0.cmp(b.0)));
         all
     }
@@ -144,14 +168,18 @@ impl Charts {
                     return;
                 };
                 self.events.add(events.of_record(raw), time, 1);
-                let cpu = Record::decode(raw, &events.layout_of(raw)).ok().and_then(|record| match record.body {
-                    Body::Sample(sample) => Some(sample.cpu?.cpu),
-                    _ => None,
-                });
+                let cpu = Record::decode(raw, &events.layout_of(raw))
+                    .ok()
+                    .and_then(|record| match record.body {
+                        Body::Sample(sample) => Some(sample.cpu?.cpu),
+                        _ => None,
+                    });
                 self.cpus.add(cpu, time, 1);
             }
             RecordType::MMAP | RecordType::MMAP2 => {
-                let Ok(record) = Record::decode(raw, &recording.events.layout_of(raw)) else { return };
+                let Ok(record) = Record::decode(raw, &recording.events.layout_of(raw)) else {
+                    return;
+                };
                 match record.body {
                     Body::Mmap(map) => self.map(map.filename.text(), map.len),
                     Body::Mmap2(map) => self.map(map.filename.text(), map.len),
@@ -165,7 +193,11 @@ impl Charts {
     fn map(&mut self, name: &[u8], bytes: u64) {
         if !self.mappings.contains_key(name) {
             if self.mappings.len() >= 2 * MAPPINGS {
-                let mut sizes: Vec<u64> = self.mappings.values().map(|mapping| mapping.bytes).collect();
+                let mut sizes: Vec<u64> = self
+                    .mappings
+                    .values()
+                    .map(|mapping| mapping.bytes)
+                    .collect();
                 sizes.sort_unstable();
                 let median = sizes.get(MAPPINGS).copied().unwrap_or(0);
                 self.mappings.retain(|_, mapping| mapping.bytes > median);

@@ -23,14 +23,14 @@ impl Tally {
     }
 }
 
-/// The tallies of all types. perf has about fifty types, but random data can contain any number. Types that appear
-/// after the limit is reached share one tally.
+/// The tallies of all types. perf has about fifty types, but random data can contain any number.
+/// Types that appear after the limit is reached share one tally.
 #[derive(Debug, Default)]
 pub struct Tallies {
     by_type: BTreeMap<RecordType, Tally>,
     others: Tally,
-    /// The type of the previous record, which is usually also the next one, and its records that are not yet in a
-    /// tally.
+    /// The type of the previous record, which is usually also the next one, and its records that
+    /// are not yet in a tally.
     last: (RecordType, Tally),
 }
 
@@ -44,7 +44,10 @@ impl Tallies {
             self.settle();
             self.last.0 = kind;
         }
-        self.last.1.add(Tally { count: 1, bytes: bytes as u64 });
+        self.last.1.add(Tally {
+            count: 1,
+            bytes: bytes as u64,
+        });
     }
 
     /// Adds the pending count to the tallies.
@@ -85,20 +88,28 @@ impl Tallies {
     /// Returns the names of the types, and their tallies.
     fn named(&self) -> impl Iterator<Item = (String, Tally)> {
         let others = (self.others.count > 0).then(|| ("others".to_owned(), self.others));
-        self.iter().map(|(kind, tally)| (kind.to_string(), tally)).chain(others)
+        self.iter()
+            .map(|(kind, tally)| (kind.to_string(), tally))
+            .chain(others)
     }
 
     /// Appends a table for people, under `title`.
     pub fn text(&self, out: &mut String, title: impl Display) {
         let _ = writeln!(out, "\n{title}: {} bytes", self.total().bytes);
         for (name, tally) in self.named() {
-            let _ = writeln!(out, "  {name:<20} {:>10} {:>14} bytes", tally.count, tally.bytes);
+            let _ = writeln!(
+                out,
+                "  {name:<20} {:>10} {:>14} bytes",
+                tally.count, tally.bytes
+            );
         }
     }
 
     /// Returns a line for people.
     pub fn line(&self) -> String {
-        let counts = self.named().map(|(name, tally)| format!("{} {name}", tally.count));
+        let counts = self
+            .named()
+            .map(|(name, tally)| format!("{} {name}", tally.count));
         counts.collect::<Vec<_>>().join(", ")
     }
 
@@ -130,9 +141,21 @@ mod tests {
             }
         }
         tallies.settle();
-        assert_eq!(tallies.get(RecordType(7)), Tally { count: 4, bytes: 32 });
+        assert_eq!(
+            tallies.get(RecordType(7)),
+            Tally {
+                count: 4,
+                bytes: 32
+            }
+        );
         assert_eq!(tallies.iter().count(), Tallies::MOST);
         assert_eq!(tallies.others().count, 4 * (3000 - Tallies::MOST as u64));
-        assert_eq!(tallies.total(), Tally { count: 12_000, bytes: 96_000 });
+        assert_eq!(
+            tallies.total(),
+            Tally {
+                count: 12_000,
+                bytes: 96_000
+            }
+        );
     }
 }

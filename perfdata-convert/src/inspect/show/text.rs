@@ -9,8 +9,8 @@ use perfdata_core::wire::until_nul;
 
 use super::{is_filling, seconds, signed};
 
-/// Returns bytes in quotes. Control characters and invalid UTF-8 are escaped as in a Rust string, so that different
-/// bytes never look the same.
+/// Returns bytes in quotes. Control characters and invalid UTF-8 are escaped as in a Rust string,
+/// so that different bytes never look the same.
 pub fn quoted(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
@@ -29,7 +29,11 @@ pub fn escaped(bytes: &[u8]) -> String {
 fn push_escaped(out: &mut String, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c == '\'' { out.push(c) } else { out.extend(c.escape_debug()) }
+            if c == '\'' {
+                out.push(c)
+            } else {
+                out.extend(c.escape_debug())
+            }
         }
         for byte in chunk.invalid() {
             let _ = write!(out, "\\x{byte:02x}");
@@ -87,22 +91,35 @@ pub struct TextLimits {
 
 impl TextLimits {
     /// No limits.
-    pub const NONE: TextLimits = TextLimits { bytes: usize::MAX, items: usize::MAX };
+    pub const NONE: TextLimits = TextLimits {
+        bytes: usize::MAX,
+        items: usize::MAX,
+    };
     /// The limits in an overview.
-    pub const BRIEF: TextLimits = TextLimits { bytes: 72, items: 64 };
+    pub const BRIEF: TextLimits = TextLimits {
+        bytes: 72,
+        items: 64,
+    };
 }
 
 /// Appends a value that has a size of `size` bytes in the recording.
 pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: TextLimits) {
     let cut = |bytes: usize| bytes > limits.bytes;
-    let head = |bytes: &'_ [u8]| bytes.get(..limits.bytes.min(bytes.len())).unwrap_or_default().to_vec();
+    let head = |bytes: &'_ [u8]| {
+        bytes
+            .get(..limits.bytes.min(bytes.len()))
+            .unwrap_or_default()
+            .to_vec()
+    };
     let _ = match leaf {
         Leaf::Uint(word, style) => match (signed(word, size, style), style) {
             (Some(number), _) => write!(out, "{number}"),
-            (None, Style::Callchain) => match CallchainContext::of(word).and_then(CallchainContext::name) {
-                Some(name) => out.write_str(name),
-                None => write!(out, "{word:#x}"),
-            },
+            (None, Style::Callchain) => {
+                match CallchainContext::of(word).and_then(CallchainContext::name) {
+                    Some(name) => out.write_str(name),
+                    None => write!(out, "{word:#x}"),
+                }
+            }
             (None, Style::Hex | Style::Opaque) => write!(out, "{word:#x}"),
             (None, Style::Time) => {
                 out.push_str(&seconds(word));
@@ -125,11 +142,19 @@ pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: TextLimi
         Leaf::Text(bytes) => {
             let text = until_nul(bytes);
             out.push_str(&quoted(&head(text)));
-            if cut(text.len()) { write!(out, "… ({} bytes)", text.len()) } else { Ok(()) }
+            if cut(text.len()) {
+                write!(out, "… ({} bytes)", text.len())
+            } else {
+                Ok(())
+            }
         }
         Leaf::Bytes(bytes) | Leaf::Pad(bytes) | Leaf::Opaque(bytes) => {
             push_hex(out, &head(bytes));
-            if cut(bytes.len()) { write!(out, "… ({} bytes)", bytes.len()) } else { Ok(()) }
+            if cut(bytes.len()) {
+                write!(out, "… ({} bytes)", bytes.len())
+            } else {
+                Ok(())
+            }
         }
         _ => write!(out, "? ({size} bytes)"),
     };
@@ -179,15 +204,26 @@ pub struct Line<'a> {
 impl<'a> Line<'a> {
     /// Returns an empty line.
     pub fn new(limits: TextLimits) -> Self {
-        Line { out: String::new(), limits, frames: Vec::new(), event: None }
+        Line {
+            out: String::new(),
+            limits,
+            frames: Vec::new(),
+            event: None,
+        }
     }
 
     /// Returns a line that continues `out` and shows the name of the event after each ID.
     pub fn with_events(out: String, event: EventOfId<'a>) -> Self {
-        Line { out, limits: TextLimits::NONE, frames: Vec::new(), event: Some(event) }
+        Line {
+            out,
+            limits: TextLimits::NONE,
+            frames: Vec::new(),
+            event: Some(event),
+        }
     }
 
-    /// Counts an element of a list and writes the separator before it. Returns whether to show the element.
+    /// Counts an element of a list and writes the separator before it. Returns whether to show the
+    /// element.
     fn element(&mut self) -> bool {
         if let Some(Frame::List(count)) = self.frames.last_mut() {
             *count = count.saturating_add(1);
@@ -254,8 +290,9 @@ impl Visitor for Line<'_> {
     }
 }
 
-/// Writes a value as a tree: one line per field, and structures indented below their name. The elements of a list
-/// follow its name on the same line; if they are structures, each has its own line.
+/// Writes a value as a tree: one line per field, and structures indented below their name. The
+/// elements of a list follow its name on the same line; if they are structures, each has its own
+/// line.
 pub struct Tree {
     /// The lines so far.
     pub out: String,
@@ -282,7 +319,14 @@ struct List {
 impl Tree {
     /// Returns a tree whose lines are indented by `indent` steps.
     pub fn new(indent: usize, limits: TextLimits) -> Self {
-        Tree { out: String::new(), indent, limits, zeros: true, frames: Vec::new(), list: None }
+        Tree {
+            out: String::new(),
+            indent,
+            limits,
+            zeros: true,
+            frames: Vec::new(),
+            list: None,
+        }
     }
 
     /// Returns `value` as lines.
@@ -314,7 +358,11 @@ impl Tree {
         } else {
             self.margin(0)
         }
-        self.out.push_str(if list.line.out.is_empty() { "none" } else { &list.line.out });
+        self.out.push_str(if list.line.out.is_empty() {
+            "none"
+        } else {
+            &list.line.out
+        });
         if let Some(Frame::List(count)) = list.line.frames.last()
             && *count > self.limits.items
         {
@@ -365,7 +413,12 @@ impl Visitor for Tree {
         // The line shows a list without brackets.
         let mut line = Line::new(self.limits);
         line.frames.push(Frame::List(0));
-        self.list = Some(List { line, depth: 1, named, lines: false });
+        self.list = Some(List {
+            line,
+            depth: 1,
+            named,
+            lines: false,
+        });
     }
 
     fn end(&mut self) {
@@ -409,9 +462,11 @@ impl Visitor for Tree {
 mod tests {
     use super::*;
 
-    /// Visits a structure with a list of numbers, an empty list, and a list of structures that contain a list.
+    /// Visits a structure with a list of numbers, an empty list, and a list of structures that
+    /// contain a list.
     fn walk(visitor: &mut dyn Visitor) {
-        let number = |v: &mut dyn Visitor, name, word| v.leaf(name, 4, Leaf::Uint(word, Style::Plain));
+        let number =
+            |v: &mut dyn Visitor, name, word| v.leaf(name, 4, Leaf::Uint(word, Style::Plain));
         visitor.begin("outer");
         visitor.leaf("count", 4, Leaf::Count(2));
         visitor.begin_list("numbers", 2);
@@ -441,7 +496,10 @@ mod tests {
         let mut line = Line::new(TextLimits::NONE);
         walk(&mut line);
         let parts = r#"[{a=3 b=[3] c={text="x"}} {a=4 b=[4] c={text="x"}}]"#;
-        assert_eq!(line.out, format!("outer={{numbers=[1 2] empty=[] parts={parts}}}"));
+        assert_eq!(
+            line.out,
+            format!("outer={{numbers=[1 2] empty=[] parts={parts}}}")
+        );
     }
 
     #[test]
@@ -461,7 +519,10 @@ mod tests {
 
     #[test]
     fn nothing_reaches_the_terminal_unescaped() {
-        assert_eq!(quoted(b"it's\x1b[31m \xff\"\\"), r#""it's\u{1b}[31m \xff\"\\""#);
+        assert_eq!(
+            quoted(b"it's\x1b[31m \xff\"\\"),
+            r#""it's\u{1b}[31m \xff\"\\""#
+        );
         assert_eq!(escaped("a\u{202e}b".as_bytes()), r"a\u{202e}b");
     }
 }

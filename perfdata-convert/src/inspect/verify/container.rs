@@ -14,7 +14,12 @@ use crate::error::Result;
 use crate::io::InputSource;
 
 /// Checks everything in `file` except records and features.
-pub(super) fn check(report: &mut Report, file: &FileLayout, recording: &Recording, source: &InputSource) -> Result<()> {
+pub(super) fn check(
+    report: &mut Report,
+    file: &FileLayout,
+    recording: &Recording,
+    source: &InputSource,
+) -> Result<()> {
     let header = source.bytes(file.place(Part::Header).unwrap_or_default())?;
     if let Some(what) = difference(&header, &file.header.encode(recording.endian)?) {
         report.add(Severity::Error, 0, format!("file header: {what}"));
@@ -22,7 +27,11 @@ pub(super) fn check(report: &mut Report, file: &FileLayout, recording: &Recordin
     check_attrs(report, file, recording, source)?;
     check_ids(report, file, recording);
     check_places(report, file);
-    for region in file.regions.iter().filter(|region| region.part == Part::Gap) {
+    for region in file
+        .regions
+        .iter()
+        .filter(|region| region.part == Part::Gap)
+    {
         let FileSection { offset, size } = region.place;
         if !source.is_zero(region.place)? {
             report.add(Severity::Note, offset, number_of(size, "unreferenced byte"));
@@ -31,7 +40,12 @@ pub(super) fn check(report: &mut Report, file: &FileLayout, recording: &Recordin
     Ok(())
 }
 
-fn check_attrs(report: &mut Report, file: &FileLayout, recording: &Recording, source: &InputSource) -> Result<()> {
+fn check_attrs(
+    report: &mut Report,
+    file: &FileLayout,
+    recording: &Recording,
+    source: &InputSource,
+) -> Result<()> {
     let place = file.header.attrs;
     let entry_size = file.header.attr_size;
     if !place.size.is_multiple_of(entry_size) {
@@ -43,7 +57,10 @@ fn check_attrs(report: &mut Report, file: &FileLayout, recording: &Recording, so
     }
     let mut offset = place.offset;
     for (event, ids) in recording.events.iter().zip(&file.ids) {
-        let found = source.bytes(FileSection { offset, size: entry_size })?;
+        let found = source.bytes(FileSection {
+            offset,
+            size: entry_size,
+        })?;
         let mut again = event.attr.encode(recording.endian)?;
         ids.encode_into(&mut again, recording.endian)?;
         if let Some(what) = difference(&found, &again) {
@@ -51,12 +68,19 @@ fn check_attrs(report: &mut Report, file: &FileLayout, recording: &Recording, so
         }
         let own = u64::from(event.attr.own_size()) + FileSection::SIZE;
         if own != entry_size {
-            let meaning =
-                format!("attribute: size {}, but {} bytes according to the header", own - 16, entry_size - 16);
+            let meaning = format!(
+                "attribute: size {}, but {} bytes according to the header",
+                own - 16,
+                entry_size - 16
+            );
             report.add(Severity::Warning, offset, meaning);
         }
         if event.attr.own_size() > Attr::KNOWN_SIZE {
-            report.add(Severity::Note, offset, "attribute: has newer fields, which are not known by name");
+            report.add(
+                Severity::Note,
+                offset,
+                "attribute: has newer fields, which are not known by name",
+            );
         }
         offset = offset.saturating_add(entry_size);
     }
@@ -68,7 +92,11 @@ fn check_ids(report: &mut Report, file: &FileLayout, recording: &Recording) {
     for ((at, event), place) in recording.events.iter().enumerate().zip(&file.ids) {
         for &id in &event.ids {
             if owners.insert(id, at).is_some_and(|other| other != at) {
-                report.add(Severity::Error, place.offset, format!("event ID {id} belongs to two events"));
+                report.add(
+                    Severity::Error,
+                    place.offset,
+                    format!("event ID {id} belongs to two events"),
+                );
             }
         }
     }
@@ -80,7 +108,10 @@ pub(crate) fn wrong_end(file: &FileLayout) -> Option<String> {
     if data.size == 0 {
         Some("the recording is unfinished: the size of the records in the header is 0".into())
     } else if data.end().is_none_or(|end| end > file.len) {
-        Some(format!("the size of the records in the header ({} bytes) exceeds the file", data.size))
+        Some(format!(
+            "the size of the records in the header ({} bytes) exceeds the file",
+            data.size
+        ))
     } else {
         None
     }
@@ -94,13 +125,25 @@ fn check_places(report: &mut Report, file: &FileLayout) {
         report.add(Severity::Error, 48, what);
     }
     if file.unexplained {
-        report.add(Severity::Error, 72, "the header declares feature sections, but the feature table is missing");
+        report.add(
+            Severity::Error,
+            72,
+            "the header declares feature sections, but the feature table is missing",
+        );
     }
     if file.header.event_types.size > 0 && file.place(Part::EventTypes).is_none() {
-        report.add(Severity::Error, 56, "the names of events are not at the offset in the header");
+        report.add(
+            Severity::Error,
+            56,
+            "the names of events are not at the offset in the header",
+        );
     }
     for (a, b) in file.shared() {
-        report.add(Severity::Error, b.place.offset, format!("{} and {} share bytes", a.part, b.part));
+        report.add(
+            Severity::Error,
+            b.place.offset,
+            format!("{} and {} share bytes", a.part, b.part),
+        );
     }
     for (id, place) in file.lost_sections() {
         let lost = Part::Feature(id);

@@ -1,4 +1,5 @@
-//! The feature sections, and whether they are consistent with each other, with the attributes and with the records.
+//! The feature sections, and whether they are consistent with each other, with the attributes and
+//! with the records.
 
 use crate::count::number_of;
 use perfdata_core::attr::{EventType, SampleType};
@@ -11,10 +12,19 @@ use super::records::{Records, SeenData};
 use super::{Report, Severity, difference};
 
 /// Checks all sections.
-pub(super) fn check(report: &mut Report, recording: &Recording, container_layout: &ContainerLayout, records: &Records) {
+pub(super) fn check(
+    report: &mut Report,
+    recording: &Recording,
+    container_layout: &ContainerLayout,
+    records: &Records,
+) {
     for (&id, bytes) in &recording.features {
         let offset = match container_layout {
-            ContainerLayout::File(file) => file.table.iter().find(|entry| entry.0 == id).map(|entry| entry.1.offset),
+            ContainerLayout::File(file) => file
+                .table
+                .iter()
+                .find(|entry| entry.0 == id)
+                .map(|entry| entry.1.offset),
             ContainerLayout::Pipe(_) => records.sections.get(&id).copied(),
         };
         let offset = offset.unwrap_or(0);
@@ -26,13 +36,27 @@ pub(super) fn check(report: &mut Report, recording: &Recording, container_layout
             }
             None => continue,
         };
-        faults(&section, bytes, recording, &records.seen, container_layout.container(), &mut |fault| match fault {
-            Fault::Encoding(error) => report.blame(&error, offset),
-            Fault::Bytes(meaning) => report.add(Severity::Error, offset, format!("{id}: {meaning}")),
-            Fault::Content(severity, meaning) => report.add(severity, offset, format!("{id}: {meaning}")),
-        });
+        faults(
+            &section,
+            bytes,
+            recording,
+            &records.seen,
+            container_layout.container(),
+            &mut |fault| match fault {
+                Fault::Encoding(error) => report.blame(&error, offset),
+                Fault::Bytes(meaning) => {
+                    report.add(Severity::Error, offset, format!("{id}: {meaning}"))
+                }
+                Fault::Content(severity, meaning) => {
+                    report.add(severity, offset, format!("{id}: {meaning}"))
+                }
+            },
+        );
         if !section.tail.is_empty() {
-            let meaning = format!("{id}: {} after the last known field", number_of(section.tail.len() as u64, "byte"));
+            let meaning = format!(
+                "{id}: {} after the last known field",
+                number_of(section.tail.len() as u64, "byte")
+            );
             report.add(Severity::Note, offset, meaning);
         }
         if let Feature::Unknown(_) = section.value {
@@ -41,16 +65,25 @@ pub(super) fn check(report: &mut Report, recording: &Recording, container_layout
     }
 }
 
-/// Returns whether there are tracepoint events without tracing data, which perf needs to show their samples.
+/// Returns whether there are tracepoint events without tracing data, which perf needs to show their
+/// samples.
 pub(crate) fn lacks_tracing_data(recording: &Recording) -> bool {
     let is_tracepoint = |event: &Event| event.attr.kind == EventType::TRACEPOINT;
-    !recording.features.contains_key(&FeatureId::TRACING_DATA) && recording.events.iter().any(is_tracepoint)
+    !recording.features.contains_key(&FeatureId::TRACING_DATA)
+        && recording.events.iter().any(is_tracepoint)
 }
 
-/// Returns the sections that cannot be read, or are inconsistent with the rest of a recording in this container.
-pub(crate) fn wrong_sections(recording: &Recording, seen: &SeenData, container: ContainerKind) -> Vec<FeatureId> {
+/// Returns the sections that cannot be read, or are inconsistent with the rest of a recording in
+/// this container.
+pub(crate) fn wrong_sections(
+    recording: &Recording,
+    seen: &SeenData,
+    container: ContainerKind,
+) -> Vec<FeatureId> {
     let is_wrong = |(&id, bytes): (&FeatureId, &Vec<u8>)| {
-        let Some(Ok(section)) = recording.feature(id) else { return Some(id) };
+        let Some(Ok(section)) = recording.feature(id) else {
+            return Some(id);
+        };
         let mut is_wrong = false;
         faults(&section, bytes, recording, seen, container, &mut |fault| {
             is_wrong |= !matches!(fault, Fault::Content(Severity::Warning, _));
@@ -66,8 +99,8 @@ enum Fault {
     Encoding(perfdata_core::Error),
     /// The section is written with different bytes.
     Bytes(String),
-    /// The section is inconsistent with the rest of the recording. This is only a warning if perf itself writes such
-    /// sections.
+    /// The section is inconsistent with the rest of the recording. This is only a warning if perf
+    /// itself writes such sections.
     Content(Severity, String),
 }
 
@@ -81,10 +114,18 @@ fn faults(
     wrong: &mut dyn FnMut(Fault),
 ) {
     match section.encode(recording.endian) {
-        Ok(again) => difference(bytes, &again).into_iter().for_each(|what| wrong(Fault::Bytes(what))),
+        Ok(again) => difference(bytes, &again)
+            .into_iter()
+            .for_each(|what| wrong(Fault::Bytes(what))),
         Err(error) => wrong(Fault::Encoding(error)),
     }
-    content(section, recording, seen, container, &mut |severity, meaning| wrong(Fault::Content(severity, meaning)));
+    content(
+        section,
+        recording,
+        seen,
+        container,
+        &mut |severity, meaning| wrong(Fault::Content(severity, meaning)),
+    );
 }
 
 /// Compares the content of a section with the rest of the recording.
@@ -98,14 +139,31 @@ fn content(
     use Severity::{Error, Warning};
     match &section.value {
         Feature::NrCpus(cpus) if cpus.online > cpus.available => {
-            wrong(Error, format!("{} CPUs are online, {} available", cpus.online, cpus.available));
+            wrong(
+                Error,
+                format!(
+                    "{} CPUs are online, {} available",
+                    cpus.online, cpus.available
+                ),
+            );
         }
         Feature::CpuTopology(topology) => {
-            let lists = topology.package_siblings.iter().chain(topology.core_siblings.iter());
-            check_cpus(lists.map(|list| list.text()), recording.nr_cpus_available(), wrong);
+            let lists = topology
+                .package_siblings
+                .iter()
+                .chain(topology.core_siblings.iter());
+            check_cpus(
+                lists.map(|list| list.text()),
+                recording.nr_cpus_available(),
+                wrong,
+            );
         }
         Feature::NumaTopology(nodes) => {
-            check_cpus(nodes.iter().map(|node| node.cpus.text()), recording.nr_cpus_available(), wrong);
+            check_cpus(
+                nodes.iter().map(|node| node.cpus.text()),
+                recording.nr_cpus_available(),
+                wrong,
+            );
         }
         Feature::EventDescs(descs) => {
             let events = recording.events.len();
@@ -118,11 +176,16 @@ fn content(
                     ),
                 );
             }
-            for (at, (desc, event)) in descs.events.iter().zip(recording.events.iter()).enumerate() {
+            for (at, (desc, event)) in descs.events.iter().zip(recording.events.iter()).enumerate()
+            {
                 if *desc.ids != event.ids {
-                    wrong(Error, format!("event {at} has other IDs than its attribute"));
+                    wrong(
+                        Error,
+                        format!("event {at} has other IDs than its attribute"),
+                    );
                 }
-                let key = |attr: &perfdata_core::attr::Attr| (attr.kind, attr.config, attr.sample_type);
+                let key =
+                    |attr: &perfdata_core::attr::Attr| (attr.kind, attr.config, attr.sample_type);
                 if key(&desc.attr) != key(&event.attr) {
                     wrong(Error, format!("event {at} has another attribute"));
                 }
@@ -134,7 +197,10 @@ fn content(
                 if u64::from(group.leader_idx) + u64::from(group.nr_members) > events {
                     let end = u64::from(group.leader_idx) + u64::from(group.nr_members);
                     let events = number_of(events, "event");
-                    wrong(Warning, format!("a group ends at event {end}, but the recording has {events}"));
+                    wrong(
+                        Warning,
+                        format!("a group ends at event {end}, but the recording has {events}"),
+                    );
                 }
             }
         }
@@ -151,12 +217,19 @@ fn content(
             }
             for entry in index.iter() {
                 let (offset, size) = (entry.file_offset, entry.size);
-                let found = seen.auxtrace.binary_search_by_key(&offset, |record| record.offset).ok();
-                match found.and_then(|at| seen.auxtrace.get(at)).map(|record| record.size) {
+                let found = seen
+                    .auxtrace
+                    .binary_search_by_key(&offset, |record| record.offset)
+                    .ok();
+                match found
+                    .and_then(|at| seen.auxtrace.get(at))
+                    .map(|record| record.size)
+                {
                     Some(found) if found == size => {}
-                    Some(found) => {
-                        wrong(Error, format!("the AUXTRACE record at {offset:#x} has {found} bytes, not {size}"))
-                    }
+                    Some(found) => wrong(
+                        Error,
+                        format!("the AUXTRACE record at {offset:#x} has {found} bytes, not {size}"),
+                    ),
                     None => wrong(Error, format!("no AUXTRACE record is at {offset:#x}")),
                 }
             }
@@ -167,12 +240,22 @@ fn content(
             let says_first = said.first != u64::MAX || !recording.events.iter().any(is_timeless);
             let Some(found) = &seen.times else { return };
             if (found.first < said.first && says_first) || found.last > said.last {
-                // perf takes the times of the first and the last sample in the order in which it read them. Buffers
-                // that are overwritten, or read late, come after the others.
-                let severity = if found.first <= said.last && said.first <= found.last { Warning } else { Error };
+                // perf takes the times of the first and the last sample in the order in which it
+                // read them. Buffers that are overwritten, or read late, come after the others.
+                let severity = if found.first <= said.last && said.first <= found.last {
+                    Warning
+                } else {
+                    Error
+                };
                 let SampleTime { first, last } = said;
-                let others = format!("but the recording has samples from {} to {}", found.first, found.last);
-                wrong(severity, format!("samples from {first} to {last} ns, {others}"));
+                let others = format!(
+                    "but the recording has samples from {} to {}",
+                    found.first, found.last
+                );
+                wrong(
+                    severity,
+                    format!("samples from {first} to {last} ns, {others}"),
+                );
             }
         }
         _ => {}
@@ -180,15 +263,24 @@ fn content(
 }
 
 /// Checks that lists of CPUs such as `0-3,8` only name CPUs that the machine can have.
-fn check_cpus<'a>(lists: impl Iterator<Item = &'a [u8]>, available: u32, wrong: &mut dyn FnMut(Severity, String)) {
-    let numbers = lists.flat_map(|list| list.split(|byte| !byte.is_ascii_digit())).filter_map(|digits| {
-        let digits = std::str::from_utf8(digits).ok()?;
-        digits.parse::<u32>().ok()
-    });
+fn check_cpus<'a>(
+    lists: impl Iterator<Item = &'a [u8]>,
+    available: u32,
+    wrong: &mut dyn FnMut(Severity, String),
+) {
+    let numbers = lists
+        .flat_map(|list| list.split(|byte| !byte.is_ascii_digit()))
+        .filter_map(|digits| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            digits.parse::<u32>().ok()
+        });
     if let Some(highest) = numbers.max()
         && available > 0
         && highest >= available
     {
-        wrong(Severity::Error, format!("contains CPU {highest}, but NRCPUS has {available}"));
+        wrong(
+            Severity::Error,
+            format!("contains CPU {highest}, but NRCPUS has {available}"),
+        );
     }
 }

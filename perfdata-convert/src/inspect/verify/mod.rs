@@ -1,5 +1,5 @@
-//! Checks whether a recording is complete and consistent, and whether reading and writing it produces the same bytes,
-//! as reported by `perfconv verify`.
+//! Checks whether a recording is complete and consistent, and whether reading and writing it
+//! produces the same bytes, as reported by `perfconv verify`.
 
 mod container;
 mod features;
@@ -86,9 +86,12 @@ pub struct Report {
     is_part: bool,
 }
 
-/// Submits all records. Returns the number of bytes of compressed data that do not form a complete record, and the
-/// number of bytes that are not records.
-fn feed(reader: &mut BoxedSource, intake: &mut JobQueue<'_, Job<(Report, Records)>>) -> Result<(usize, u64)> {
+/// Submits all records. Returns the number of bytes of compressed data that do not form a complete
+/// record, and the number of bytes that are not records.
+fn feed(
+    reader: &mut BoxedSource,
+    intake: &mut JobQueue<'_, Job<(Report, Records)>>,
+) -> Result<(usize, u64)> {
     let mut feed = Dispatcher::new(reader.recording().endian, intake, check_batch);
     let mut unreadable = 0_u64;
     let undecoded = walk(reader, |item, recording| {
@@ -117,7 +120,10 @@ fn feed(reader: &mut BoxedSource, intake: &mut JobQueue<'_, Job<(Report, Records
 
 /// Checks each record of a batch separately.
 fn check_batch(batch: &Batch, known: StateAt<'_>) -> (Report, Records) {
-    let mut report = Report { is_part: true, ..Report::default() };
+    let mut report = Report {
+        is_part: true,
+        ..Report::default()
+    };
     let mut records = Records::default();
     for (record, inner) in batch.records() {
         report.records.add_at(record.kind, inner);
@@ -163,14 +169,28 @@ impl Report {
     }
 
     fn add(&mut self, severity: Severity, offset: u64, meaning: impl Into<String>) {
-        self.add_finding(Finding { severity, offset, meaning: meaning.into(), count: 1 });
+        self.add_finding(Finding {
+            severity,
+            offset,
+            meaning: meaning.into(),
+            count: 1,
+        });
     }
 
     fn add_finding(&mut self, finding: Finding) {
-        let Finding { severity, ref meaning, count, .. } = finding;
+        let Finding {
+            severity,
+            ref meaning,
+            count,
+            ..
+        } = finding;
         *self.counts.entry(severity).or_default() += count;
         let key = (severity, meaning.clone());
-        if let Some(known) = self.known.get(&key).and_then(|&at| self.findings.get_mut(at)) {
+        if let Some(known) = self
+            .known
+            .get(&key)
+            .and_then(|&at| self.findings.get_mut(at))
+        {
             known.count += count;
         } else if self.is_part || self.findings.len() < MOST {
             self.known.insert(key, self.findings.len());
@@ -183,12 +203,18 @@ impl Report {
     /// Adds the findings of a part of the recording.
     fn append(&mut self, part: Report) {
         self.records.merge(part.records);
-        part.findings.into_iter().for_each(|finding| self.add_finding(finding));
+        part.findings
+            .into_iter()
+            .for_each(|finding| self.add_finding(finding));
     }
 
     /// Adds an error of the library, whose offset is relative to `base`.
     fn blame(&mut self, error: &perfdata_core::Error, base: u64) {
-        self.add(Severity::Error, base.saturating_add(error.offset().unwrap_or(0)), without_place(error));
+        self.add(
+            Severity::Error,
+            base.saturating_add(error.offset().unwrap_or(0)),
+            without_place(error),
+        );
     }
 
     /// Returns the number of findings with a severity.
@@ -204,12 +230,26 @@ impl Report {
     /// Returns the report for people.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        for Finding { severity, offset, meaning, count } in &self.findings {
+        for Finding {
+            severity,
+            offset,
+            meaning,
+            count,
+        } in &self.findings
+        {
             let _ = write!(out, "{:<7} {offset:#x}: {meaning}", severity.name());
-            let _ = if *count > 1 { writeln!(out, " ({count} times)") } else { writeln!(out) };
+            let _ = if *count > 1 {
+                writeln!(out, " ({count} times)")
+            } else {
+                writeln!(out)
+            };
         }
         if self.left_out > 0 {
-            let _ = writeln!(out, "{} not shown", number_of(self.left_out, "more finding"));
+            let _ = writeln!(
+                out,
+                "{} not shown",
+                number_of(self.left_out, "more finding")
+            );
         }
         let found = Severity::ALL.map(|severity| number_of(self.count(severity), severity.name()));
         let _ = writeln!(out, "{}: {}", self.records, found.join(", "));
@@ -255,7 +295,19 @@ fn difference(was: &[u8], is: &[u8]) -> Option<String> {
     if was == is {
         return None;
     }
-    let at = was.iter().zip(is).position(|(a, b)| a != b).unwrap_or(was.len().min(is.len()));
-    let byte = |bytes: &[u8]| bytes.get(at).map_or("nothing".to_owned(), |byte| format!("{byte:#04x}"));
-    Some(format!("reading and writing changes byte {at} from {} to {}", byte(was), byte(is)))
+    let at = was
+        .iter()
+        .zip(is)
+        .position(|(a, b)| a != b)
+        .unwrap_or(was.len().min(is.len()));
+    let byte = |bytes: &[u8]| {
+        bytes
+            .get(at)
+            .map_or("nothing".to_owned(), |byte| format!("{byte:#04x}"))
+    };
+    Some(format!(
+        "reading and writing changes byte {at} from {} to {}",
+        byte(was),
+        byte(is)
+    ))
 }

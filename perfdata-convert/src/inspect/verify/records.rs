@@ -44,9 +44,18 @@ impl Records {
         self.compressed.unwrap_or(0)
     }
 
-    /// Adds the data of later records. Returns their findings without those that are reported only once.
+    /// Adds the data of later records. Returns their findings without those that are reported only
+    /// once.
     pub(super) fn append(&mut self, later: Records, mut found: Report) -> Report {
-        let Records { seen: SeenData { auxtrace, times }, sections, compressed, of_event, sample, unknown, .. } = later;
+        let Records {
+            seen: SeenData { auxtrace, times },
+            sections,
+            compressed,
+            of_event,
+            sample,
+            unknown,
+            ..
+        } = later;
         self.seen.auxtrace.extend(auxtrace);
         self.sections.extend(sections);
         self.compressed = compressed.or(self.compressed);
@@ -57,32 +66,52 @@ impl Records {
             (known.first, known.last) = (known.first.min(first), known.last.max(last));
         }
         let is_full = self.unknown.len() >= MOST;
-        let said = unknown.into_iter().filter(|&kind| is_full || !self.unknown.insert(kind));
+        let said = unknown
+            .into_iter()
+            .filter(|&kind| is_full || !self.unknown.insert(kind));
         let said: HashSet<_> = said.map(unknown_type).collect();
         if !said.is_empty() {
-            found.findings.retain(|finding| !said.contains(&finding.meaning));
+            found
+                .findings
+                .retain(|finding| !said.contains(&finding.meaning));
         }
         found
     }
 
     /// Checks one record, which may be inside a compressed record.
-    pub(super) fn check(&mut self, report: &mut Report, raw: &RawRecord<'_>, inner: bool, recording: &Recording) {
+    pub(super) fn check(
+        &mut self,
+        report: &mut Report,
+        raw: &RawRecord<'_>,
+        inner: bool,
+        recording: &Recording,
+    ) {
         self.note_kind(report, raw, inner);
         // Decoding and encoding such a sample produces the same bytes.
-        if let Some(sample) = recording.events.sample_view(raw).filter(SampleView::is_whole) {
+        if let Some(sample) = recording
+            .events
+            .sample_view(raw)
+            .filter(SampleView::is_whole)
+        {
             return self.check_whole(report, raw, &sample, recording);
         }
         let record = match Record::decode(raw, &recording.events.layout_of(raw)) {
             Ok(record) => record,
             // Compressed data have no offsets in the input.
-            Err(error) if inner => return report.add(Severity::Error, raw.offset, without_place(&error)),
+            Err(error) if inner => {
+                return report.add(Severity::Error, raw.offset, without_place(&error));
+            }
             Err(error) => return report.blame(&error, 0),
         };
         self.scratch.clear();
         match record.encode_into(&mut self.scratch, raw.endian) {
             Ok(()) => {
                 if let Some(what) = difference(raw.bytes, &self.scratch) {
-                    report.add(Severity::Error, raw.offset, format!("{} record: {what}", raw.kind));
+                    report.add(
+                        Severity::Error,
+                        raw.offset,
+                        format!("{} record: {what}", raw.kind),
+                    );
                 }
             }
             Err(error) => report.blame(&error, raw.offset),
@@ -90,13 +119,20 @@ impl Records {
         if record.tail.iter().any(|&byte| byte != 0) {
             // `perf record --overwrite -o -` writes such records.
             let (severity, what) = match raw.kind.is_kernel() && recording.events.is_empty() {
-                true => (Severity::Warning, "that require an attribute, but no attribute precedes the record"),
+                true => (
+                    Severity::Warning,
+                    "that require an attribute, but no attribute precedes the record",
+                ),
                 false => (Severity::Note, "after the last known field"),
             };
             report.add(
                 severity,
                 raw.offset,
-                format!("{} record: {} {what}", raw.kind, number_of(record.tail.len() as u64, "byte")),
+                format!(
+                    "{} record: {} {what}",
+                    raw.kind,
+                    number_of(record.tail.len() as u64, "byte")
+                ),
             );
         }
         Self::check_ids(report, raw, record.event_ids(&recording.events));
@@ -114,31 +150,45 @@ impl Records {
             self.sample.get_or_insert(raw.offset);
         }
         if raw.kind.is_kernel() && !raw.bytes.len().is_multiple_of(8) {
-            report.add(Severity::Warning, raw.offset, format!("{} record: its size is not a multiple of 8", raw.kind));
+            report.add(
+                Severity::Warning,
+                raw.offset,
+                format!("{} record: its size is not a multiple of 8", raw.kind),
+            );
         }
         match raw.kind {
             RecordType::AUXTRACE if !inner => {
-                self.seen.auxtrace.push(FileSection { offset: raw.offset, size: raw.bytes.len() as u64 });
+                self.seen.auxtrace.push(FileSection {
+                    offset: raw.offset,
+                    size: raw.bytes.len() as u64,
+                });
             }
             kind if kind.is_compressed() => self.compressed = Some(raw.offset),
             RecordType::HEADER_FEATURE => {
                 // Behind the feature's number.
-                self.sections
-                    .extend(raw.feature().map(|id| (id, raw.offset.saturating_add(RecordHeader::SIZE as u64 + 8))));
+                self.sections.extend(
+                    raw.feature()
+                        .map(|id| (id, raw.offset.saturating_add(RecordHeader::SIZE as u64 + 8))),
+                );
             }
             _ => {}
         }
     }
 
-    /// Checks that every event ID in a record belongs to an event of the recording. Records about the time before the
-    /// recording have ID 0; attributes in a pipe contain their own IDs.
+    /// Checks that every event ID in a record belongs to an event of the recording. Records about
+    /// the time before the recording have ID 0; attributes in a pipe contain their own IDs.
     fn check_ids(report: &mut Report, raw: &RawRecord<'_>, ids: EventIds) {
         if let Some(id) = ids.unknown {
-            report.add(Severity::Error, raw.offset, format!("{} record: no event has the ID {id}", raw.kind));
+            report.add(
+                Severity::Error,
+                raw.offset,
+                format!("{} record: no event has the ID {id}", raw.kind),
+            );
         }
     }
 
-    /// Checks a SAMPLE that consists entirely of words, counted words and RAW data ([`SampleView::is_whole`]).
+    /// Checks a SAMPLE that consists entirely of words, counted words and RAW data
+    /// ([`SampleView::is_whole`]).
     fn check_whole(
         &mut self,
         report: &mut Report,
@@ -153,7 +203,13 @@ impl Records {
     }
 
     fn check_time(&mut self, report: &mut Report, raw: &RawRecord<'_>, recording: &Recording) {
-        if raw.kind == RecordType::SAMPLE && recording.events.layout_of(raw).sample_type.has(SampleType::TIME) {
+        if raw.kind == RecordType::SAMPLE
+            && recording
+                .events
+                .layout_of(raw)
+                .sample_type
+                .has(SampleType::TIME)
+        {
             self.note_time(report, raw, recording.events.sample_time(raw));
         }
     }
@@ -161,26 +217,44 @@ impl Records {
     fn note_time(&mut self, report: &mut Report, raw: &RawRecord<'_>, time: Option<u64>) {
         match time {
             Some(time) if time != 0 => {
-                let known = self.seen.times.get_or_insert(SampleTime { first: time, last: time });
+                let known = self.seen.times.get_or_insert(SampleTime {
+                    first: time,
+                    last: time,
+                });
                 (known.first, known.last) = (known.first.min(time), known.last.max(time));
             }
-            _ => {
-                report.add(Severity::Warning, raw.offset, "SAMPLE record: has no time, although its event requests it")
-            }
+            _ => report.add(
+                Severity::Warning,
+                raw.offset,
+                "SAMPLE record: has no time, although its event requests it",
+            ),
         }
     }
 
     /// Checks everything that is known only at the end.
-    pub(super) fn finish(self, report: &mut Report, recording: &Recording, container_layout: &ContainerLayout) {
+    pub(super) fn finish(
+        self,
+        report: &mut Report,
+        recording: &Recording,
+        container_layout: &ContainerLayout,
+    ) {
         if let Some(offset) = self.of_event.filter(|_| recording.events.is_empty()) {
-            report.add(Severity::Error, offset, "the recording has no attributes, so its records cannot be decoded");
+            report.add(
+                Severity::Error,
+                offset,
+                "the recording has no attributes, so its records cannot be decoded",
+            );
         }
         let is_told = recording.features.contains_key(&FeatureId::COMPRESSED);
         if let Some(offset) = self.compressed.filter(|_| !is_told) {
-            let meaning = "compressed records without the feature COMPRESSED: perf does not decompress them";
+            let meaning =
+                "compressed records without the feature COMPRESSED: perf does not decompress them";
             report.add(Severity::Warning, offset, meaning);
         }
-        if let Some(offset) = self.sample.filter(|_| features::lacks_tracing_data(recording)) {
+        if let Some(offset) = self
+            .sample
+            .filter(|_| features::lacks_tracing_data(recording))
+        {
             let meaning = "samples of tracepoints without tracing data: perf does not show them";
             report.add(Severity::Warning, offset, meaning);
         }

@@ -1,6 +1,7 @@
 //! Data of an ELF file: its build ID, and the location of its debug information.
 //!
-//! Only headers, notes and the link are read. All offsets and sizes are compared with the file before they are used.
+//! Only headers, notes and the link are read. All offsets and sizes are compared with the file
+//! before they are used.
 
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -8,7 +9,9 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
-use object::elf::{ELF_NOTE_GNU, ELFCLASS64, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, SHT_NOBITS};
+use object::elf::{
+    ELF_NOTE_GNU, ELFCLASS64, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, SHT_NOBITS,
+};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
 use perfdata_session::BuildId as Id;
@@ -21,7 +24,8 @@ const DEBUGLINK: &[u8] = b".gnu_debuglink";
 /// Maximum size of notes, or of a link, in bytes. Real ones have a few hundred bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Maximum number of section headers: the limit of the format itself for files without one section per function.
+/// Maximum number of section headers: the limit of the format itself for files without one section
+/// per function.
 const MOST_SECTIONS: u32 = 1 << 20;
 
 /// Maximum decompressed size of a file in bytes. Modules have some megabytes.
@@ -65,7 +69,9 @@ pub fn read(path: &Path) -> Result<Found, String> {
     let is_read = file.read_exact_at(&mut start, 0).is_ok();
     let is = |magic: &[u8]| is_read && start.starts_with(magic);
     let unpacked = if is(ZSTD) {
-        zstd::Decoder::new(file).and_then(all).map_err(|e| damaged("zstd", &e))?
+        zstd::Decoder::new(file)
+            .and_then(all)
+            .map_err(|e| damaged("zstd", &e))?
     } else if is(XZ) {
         all(XzReader::new_mem_limit(file, true, MOST_WINDOW_KIB)).map_err(|e| damaged("xz", &e))?
     } else if is(GZIP) {
@@ -112,13 +118,16 @@ pub fn parse<'data>(data: impl ReadRef<'data>) -> Result<Found, String> {
 
 /// Returns the build ID in notes without a file around them, in this machine's byte order.
 pub fn id_in_notes(notes: &[u8]) -> Option<Id> {
-    let notes = NoteIterator::<FileHeader64<Endianness>>::new(Endianness::default(), 4, notes).ok()?;
+    let notes =
+        NoteIterator::<FileHeader64<Endianness>>::new(Endianness::default(), 4, notes).ok()?;
     id_in::<FileHeader64<Endianness>>(notes, Endianness::default())
 }
 
-/// Searches sections first: a debug file has the program headers of the original file, but not the content that they
-/// refer to. Programs without sections have the notes in a segment.
-fn look<'data, Elf: FileHeader<Endian = Endianness>>(data: impl ReadRef<'data>) -> object::read::Result<Found> {
+/// Searches sections first: a debug file has the program headers of the original file, but not the
+/// content that they refer to. Programs without sections have the notes in a segment.
+fn look<'data, Elf: FileHeader<Endian = Endianness>>(
+    data: impl ReadRef<'data>,
+) -> object::read::Result<Found> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
     let mut link = None;
@@ -164,5 +173,8 @@ fn debuglink(section: &[u8], endian: Endianness) -> Option<DebugLink> {
     let name = section.split(|&byte| byte == 0).next()?;
     let at = (name.len() + 1).next_multiple_of(4);
     let crc32 = endian.read_u32(*section.get(at..)?.first_chunk()?);
-    (!name.is_empty() && !name.contains(&b'/')).then(|| DebugLink { name: name.to_vec(), crc32 })
+    (!name.is_empty() && !name.contains(&b'/')).then(|| DebugLink {
+        name: name.to_vec(),
+        crc32,
+    })
 }

@@ -1,5 +1,5 @@
-//! Tracks mappings and hits over time. A background thread does this for large recordings, in parallel with the
-//! conversion.
+//! Tracks mappings and hits over time. A background thread does this for large recordings, in
+//! parallel with the conversion.
 
 use std::panic::resume_unwind;
 
@@ -100,8 +100,14 @@ pub struct Followed {
 
 impl Followed {
     fn new(limits: Limits) -> Self {
-        let state = State { limits, ..State::default() };
-        Followed { timeline: Timeline::default(), state }
+        let state = State {
+            limits,
+            ..State::default()
+        };
+        Followed {
+            timeline: Timeline::default(),
+            state,
+        }
     }
 
     fn take(&mut self, moments: Moments) -> Result<()> {
@@ -129,23 +135,37 @@ impl Sink for State {
     fn change(&mut self, change: Change<Option<ObjectId>>) {
         if self.refused.is_none() {
             self.spaces.apply(change);
-            self.refused = self.limits.check_metadata("mappings of processes", self.spaces.held() as u64).err();
+            self.refused = self
+                .limits
+                .check_metadata("mappings of processes", self.spaces.held() as u64)
+                .err();
         }
     }
 
-    /// Looks up the addresses of a sample. Context markers divide a callchain into parts of different address spaces.
+    /// Looks up the addresses of a sample. Context markers divide a callchain into parts of
+    /// different address spaces.
     fn sample(&mut self, Addresses { mode, pid, words }: Addresses<'_>) {
-        let State { wanted, spaces, unhit, .. } = self;
+        let State {
+            wanted,
+            spaces,
+            unhit,
+            ..
+        } = self;
         let mut mode = Some(mode);
         let mut rest = words;
         loop {
-            let len = rest.iter().position(|&word| CallchainContext::of(word).is_some()).unwrap_or(rest.len());
+            let len = rest
+                .iter()
+                .position(|&word| CallchainContext::of(word).is_some())
+                .unwrap_or(rest.len());
             let (addresses, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
             let here = mode.filter(|_| !addresses.is_empty());
             if let Some(space) = here.and_then(|mode| spaces.space(Owner::of(mode, pid)?)) {
                 unhit.hit(addresses, space, wanted);
             }
-            let Some((&marker, after)) = behind.split_first() else { return };
+            let Some((&marker, after)) = behind.split_first() else {
+                return;
+            };
             mode = CallchainContext::of(marker).map(mode_of);
             rest = after;
         }

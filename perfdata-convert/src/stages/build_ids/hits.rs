@@ -56,12 +56,23 @@ impl Hits {
     ///
     /// # Errors
     /// A compressed record cannot be decompressed, or a mapping cannot be read.
-    pub fn see(&mut self, record: &RawRecord<'_>, recording: &Recording, events: &Events) -> Result<()> {
+    pub fn see(
+        &mut self,
+        record: &RawRecord<'_>,
+        recording: &Recording,
+        events: &Events,
+    ) -> Result<()> {
         match record.kind {
             RecordType::SAMPLE if self.select == Select::Hit => self.sample(record, events),
-            RecordType::CALLCHAIN_DEFERRED if self.select == Select::Hit => self.deferred(record, events)?,
+            RecordType::CALLCHAIN_DEFERRED if self.select == Select::Hit => {
+                self.deferred(record, events)?
+            }
             RecordType::FINISHED_ROUND => self.moments.push(None, Moment::EndOfRound),
-            RecordType::MMAP | RecordType::MMAP2 | RecordType::COMM | RecordType::FORK | RecordType::EXIT => {
+            RecordType::MMAP
+            | RecordType::MMAP2
+            | RecordType::COMM
+            | RecordType::FORK
+            | RecordType::EXIT => {
                 self.change(record, events)?;
             }
             RecordType::KSYMBOL if self.select == Select::Hit => self.change(record, events)?,
@@ -82,7 +93,10 @@ impl Hits {
         if self.moments.is_enough() {
             self.check_names()?;
             let moments = std::mem::take(&mut self.moments);
-            self.moments = self.follower.take(moments, &self.limits).map_err(|e| e.at(self.last))?;
+            self.moments = self
+                .follower
+                .take(moments, &self.limits)
+                .map_err(|e| e.at(self.last))?;
         }
         Ok(())
     }
@@ -93,28 +107,45 @@ impl Hits {
     /// The mappings exceed the limits.
     pub fn finish(self) -> Result<Vec<Dso>> {
         self.check_names()?;
-        let wanted = self.follower.finish(self.moments, &self.limits).map_err(|e| e.at(self.last))?;
+        let wanted = self
+            .follower
+            .finish(self.moments, &self.limits)
+            .map_err(|e| e.at(self.last))?;
         Ok(wanted_of(self.dsos, &self.wanted, &wanted))
     }
 
     fn check_names(&self) -> Result<()> {
         let held = self.dsos.held() as u64;
-        Ok(self.limits.check_metadata("names of mappings", held).map_err(|e| e.at(self.last))?)
+        Ok(self
+            .limits
+            .check_metadata("names of mappings", held)
+            .map_err(|e| e.at(self.last))?)
     }
 
     fn sample(&mut self, record: &RawRecord<'_>, events: &Events) {
-        let Some(sample) = events.sample_view(record) else { return };
-        let place = (CpuMode::of(record.misc), sample.tid().map_or(0, |tid| tid.pid));
-        self.moments.push_sample(at(sample.time()), place, sample.ip(), sample.callchain());
+        let Some(sample) = events.sample_view(record) else {
+            return;
+        };
+        let place = (
+            CpuMode::of(record.misc),
+            sample.tid().map_or(0, |tid| tid.pid),
+        );
+        self.moments
+            .push_sample(at(sample.time()), place, sample.ip(), sample.callchain());
     }
 
     /// Processes the user part of a callchain that was deferred.
     fn deferred(&mut self, record: &RawRecord<'_>, events: &Events) -> Result<()> {
         let decoded = Record::decode(record, &events.layout_of(record))?;
-        let Body::CallchainDeferred(chain) = decoded.body else { return Ok(()) };
-        let Some(id) = decoded.sample_id else { return Ok(()) };
+        let Body::CallchainDeferred(chain) = decoded.body else {
+            return Ok(());
+        };
+        let Some(id) = decoded.sample_id else {
+            return Ok(());
+        };
         let place = (CpuMode::USER, id.tid.map_or(0, |tid| tid.pid));
-        self.moments.push_sample(at(id.time), place, None, chain.callchain.iter().copied());
+        self.moments
+            .push_sample(at(id.time), place, None, chain.callchain.iter().copied());
         Ok(())
     }
 
@@ -144,7 +175,8 @@ impl Hits {
     }
 }
 
-/// Returns the time of a record. perf's synthesized records about the time before the recording have none, or 0.
+/// Returns the time of a record. perf's synthesized records about the time before the recording
+/// have none, or 0.
 fn at(time: Option<u64>) -> Option<u64> {
     time.filter(|&time| is_known_time(time))
 }

@@ -17,24 +17,34 @@ const FILE: &str = "file://";
 pub struct KnownBuildIds(HashMap<Vec<u8>, Id>);
 
 impl KnownBuildIds {
-    /// Parses the pairs in `list`, separated by commas, or in the file that it names. A line of the file without a
-    /// build ID is an object without one, as `perf buildid-list` prints it.
+    /// Parses the pairs in `list`, separated by commas, or in the file that it names. A line of the
+    /// file without a build ID is an object without one, as `perf buildid-list` prints it.
     ///
     /// # Errors
-    /// The file cannot be read, or is larger than the default limit for the metadata of a recording; or a pair is
-    /// invalid.
+    /// The file cannot be read, or is larger than the default limit for the metadata of a
+    /// recording; or a pair is invalid.
     pub fn parse(list: &str) -> Result<Self> {
         match list.strip_prefix(FILE) {
             Some(path) => {
                 let text = read_at_most(Limits::default().max_metadata, Path::new(path))?;
                 let lines = text.split(|&byte| byte == b'\n').enumerate();
-                let is_pair = |line: &[u8]| line.first().is_some_and(|byte| !byte.is_ascii_whitespace());
+                let is_pair =
+                    |line: &[u8]| line.first().is_some_and(|byte| !byte.is_ascii_whitespace());
                 let pairs = lines.filter(|(_, line)| is_pair(line));
-                pairs.map(|(at, line)| pair(line).ok_or_else(|| bad(&format!("{path}, line {}", at + 1)))).collect()
+                pairs
+                    .map(|(at, line)| {
+                        pair(line).ok_or_else(|| bad(&format!("{path}, line {}", at + 1)))
+                    })
+                    .collect()
             }
             None => {
-                let pairs = list.split(',').map(str::trim).filter(|text| !text.is_empty());
-                pairs.map(|text| pair(text.as_bytes()).ok_or_else(|| bad(text))).collect()
+                let pairs = list
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|text| !text.is_empty());
+                pairs
+                    .map(|text| pair(text.as_bytes()).ok_or_else(|| bad(text)))
+                    .collect()
             }
         }
     }
@@ -59,7 +69,9 @@ fn pair(text: &[u8]) -> Option<(Vec<u8>, Id)> {
 }
 
 fn bad(what: &str) -> Error {
-    Error::Usage(format!("known build IDs: {what}: expected \"BUILD-ID PATH\""))
+    Error::Usage(format!(
+        "known build IDs: {what}: expected \"BUILD-ID PATH\""
+    ))
 }
 
 #[cfg(test)]
@@ -68,20 +80,36 @@ mod tests {
 
     #[test]
     fn pairs_between_commas() {
-        let known =
-            KnownBuildIds::parse("0123456789abcdef0123456789abcdef01234567 /bin/a b, aaBB [kernel.kallsyms]").unwrap();
+        let known = KnownBuildIds::parse(
+            "0123456789abcdef0123456789abcdef01234567 /bin/a b, aaBB [kernel.kallsyms]",
+        )
+        .unwrap();
         assert_eq!(known.get(b"/bin/a b").unwrap().bytes().len(), 20);
         assert_eq!(known.get(b"[kernel.kallsyms]").unwrap().to_string(), "aabb");
         assert!(known.get(b"/bin/a").is_none());
-        for bad in ["abc /bin/a", "xy /bin/a", "abcd", "abcd ", "/bin/a", "é /bin/a"] {
-            assert!(!KnownBuildIds::parse(bad).unwrap_err().is_refusal(), "{bad}");
+        for bad in [
+            "abc /bin/a",
+            "xy /bin/a",
+            "abcd",
+            "abcd ",
+            "/bin/a",
+            "é /bin/a",
+        ] {
+            assert!(
+                !KnownBuildIds::parse(bad).unwrap_err().is_refusal(),
+                "{bad}"
+            );
         }
     }
 
     #[test]
     fn lines_of_a_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "abcd /bin/a\n                    /bin/none\n\n1234 [vdso]\n").unwrap();
+        std::fs::write(
+            file.path(),
+            "abcd /bin/a\n                    /bin/none\n\n1234 [vdso]\n",
+        )
+        .unwrap();
         let known = KnownBuildIds::parse(&format!("file://{}", file.path().display())).unwrap();
         assert_eq!(known.get(b"/bin/a").unwrap().to_string(), "abcd");
         assert!(known.get(b"/bin/none").is_none() && known.get(b"[vdso]").is_some());

@@ -1,9 +1,10 @@
-//! Adds build IDs of the files that a recording's samples hit, to analyse the recording on machines without these
-//! files.
+//! Adds build IDs of the files that a recording's samples hit, to analyse the recording on machines
+//! without these files.
 //!
-//! A file contains them in the BUILD_ID section after the records, so one pass suffices. A pipe must contain them
-//! before the first sample, so the recording is read twice (a stream through a temporary file). The same applies if
-//! MMAP2 records contain the build IDs of only the objects that samples hit.
+//! A file contains them in the BUILD_ID section after the records, so one pass suffices. A pipe
+//! must contain them before the first sample, so the recording is read twice (a stream through a
+//! temporary file). The same applies if MMAP2 records contain the build IDs of only the objects
+//! that samples hit.
 
 pub mod elf;
 mod follow;
@@ -29,7 +30,8 @@ use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{BuildIdEntry, Feature, FeatureId, Section};
 use perfdata_core::read::{Chunk, RecordBatch, is_compressed};
 use perfdata_core::record::{
-    Body, BuildId, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId, RawRecord, Record, RecordType,
+    Body, BuildId, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId,
+    RawRecord, Record, RecordType,
 };
 use perfdata_core::wire::{Text, Wire};
 use perfdata_core::{Endian, Events, Recording};
@@ -90,7 +92,8 @@ impl BuildIds {
         }
     }
 
-    /// Returns the entries for the objects in `seen`, and adds a note for each object without a build ID.
+    /// Returns the entries for the objects in `seen`, and adds a note for each object without a
+    /// build ID.
     fn entries(&mut self, seen: &SeenObjects) -> Result<Vec<BuildIdEntry>> {
         let mut entries = Vec::new();
         for object in seen.wanted() {
@@ -106,12 +109,16 @@ impl BuildIds {
         match self.resolver.find(object) {
             Ok(id) => {
                 if let Some(change) = self.resolver.change(object) {
-                    self.notes.add(format!("{} has changed since the recording: {change}", shown(object)));
+                    self.notes.add(format!(
+                        "{} has changed since the recording: {change}",
+                        shown(object)
+                    ));
                 }
                 Some(id)
             }
             Err(why) => {
-                self.notes.add(format!("no build ID for {}: {why}", shown(object)));
+                self.notes
+                    .add(format!("no build ID for {}: {why}", shown(object)));
                 None
             }
         }
@@ -124,7 +131,9 @@ impl BuildIds {
             return Ok(None);
         }
         let mut decoded = Record::decode(record, &events.layout_of(record))?;
-        let Body::Mmap2(map) = &mut decoded.body else { return Ok(None) };
+        let Body::Mmap2(map) = &mut decoded.body else {
+            return Ok(None);
+        };
         let mapped = Mapped::of_mmap2(map, record.misc);
         let is_wanted = || match &self.names {
             Some(names) => names.contains(&(mapped.machine, mapped.name.to_vec())),
@@ -134,10 +143,17 @@ impl BuildIds {
             return Ok(None);
         }
         let object = mapped.dso();
-        let Some(id) = self.find(&object) else { return Ok(None) };
+        let Some(id) = self.find(&object) else {
+            return Ok(None);
+        };
         let (build_id, build_id_size) = id.padded();
         map.inode = None;
-        map.build_id = Some(MappedBuildId { build_id_size, reserved_1: 0, reserved_2: 0, build_id });
+        map.build_id = Some(MappedBuildId {
+            build_id_size,
+            reserved_1: 0,
+            reserved_2: 0,
+            build_id,
+        });
         decoded.misc |= MISC_MMAP_BUILD_ID;
         Ok(Some(decoded.encode(record.endian)?))
     }
@@ -156,13 +172,24 @@ fn entry(object: &Dso, id: Id) -> Result<BuildIdEntry> {
     let (build_id, size) = id.padded();
     let filename = Text::padded(&object.name, 8);
     let pid = Some(object.machine.0);
-    let build_id = BuildId { pid, build_id, size, reserved_1: 0, reserved_2: 0, filename };
-    BuildIdEntry::new(cpu_mode(object).0 | MISC_BUILD_ID_SIZE, build_id)
-        .ok_or_else(|| Error::Refused(format!("{}: the name is too long for the BUILD_ID section", shown(object))))
+    let build_id = BuildId {
+        pid,
+        build_id,
+        size,
+        reserved_1: 0,
+        reserved_2: 0,
+        filename,
+    };
+    BuildIdEntry::new(cpu_mode(object).0 | MISC_BUILD_ID_SIZE, build_id).ok_or_else(|| {
+        Error::Refused(format!(
+            "{}: the name is too long for the BUILD_ID section",
+            shown(object)
+        ))
+    })
 }
 
-/// Appends `entries` to those in the BUILD_ID section, which remain unchanged. If the existing entries have no process
-/// IDs, like those of perf before 2.6.35, the new ones have none either.
+/// Appends `entries` to those in the BUILD_ID section, which remain unchanged. If the existing
+/// entries have no process IDs, like those of perf before 2.6.35, the new ones have none either.
 fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
     if entries.is_empty() {
         return Ok(());
@@ -170,15 +197,25 @@ fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
     // Readers would not find entries after bytes that cannot be read.
     let unreadable = |why: String| {
         let what = format!("feature BUILD_ID cannot be read: {why}");
-        Err(Error::refused_without(what, Step::DropFeature(FeatureId::BUILD_ID)))
+        Err(Error::refused_without(
+            what,
+            Step::DropFeature(FeatureId::BUILD_ID),
+        ))
     };
     let has_pid = match recording.feature(FeatureId::BUILD_ID) {
         Some(Ok(Section { tail, .. })) if !tail.is_empty() => {
-            return unreadable(format!("its last {} are not a build ID", number_of(tail.len() as u64, "byte")));
+            return unreadable(format!(
+                "its last {} are not a build ID",
+                number_of(tail.len() as u64, "byte")
+            ));
         }
-        Some(Ok(Section { value: Feature::BuildIds(ids), .. })) => {
-            ids.0.first().is_none_or(|entry| entry.build_id.pid.is_some())
-        }
+        Some(Ok(Section {
+            value: Feature::BuildIds(ids),
+            ..
+        })) => ids
+            .0
+            .first()
+            .is_none_or(|entry| entry.build_id.pid.is_some()),
         Some(Err(error)) => return unreadable(without_place(&error)),
         _ => true,
     };
@@ -190,7 +227,11 @@ fn append(recording: &mut Recording, entries: Vec<BuildIdEntry>) -> Result<()> {
             entry.encode_into(&mut bytes, recording.endian)?;
         }
     }
-    recording.features.entry(FeatureId::BUILD_ID).or_default().append(&mut bytes);
+    recording
+        .features
+        .entry(FeatureId::BUILD_ID)
+        .or_default()
+        .append(&mut bytes);
     Ok(())
 }
 
@@ -205,11 +246,18 @@ impl Stage for BuildIds {
             Storage::Mmap2 if self.select == Select::Hit => ReadsAhead::Always,
             Storage::Mmap2 => ReadsAhead::Never,
         };
-        Requirements { events_first: true, all_records: true, reads_ahead, ..Requirements::none() }
+        Requirements {
+            events_first: true,
+            all_records: true,
+            reads_ahead,
+            ..Requirements::none()
+        }
     }
 
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
-        let Some(mut reader) = source.reopen()? else { return Ok(()) };
+        let Some(mut reader) = source.reopen()? else {
+            return Ok(());
+        };
         let mut watch = BuildIdWatch::new(self.select, recording, reader.container_layout())?;
         while let Some((chunk, _)) = reader.next_chunk()? {
             watch.chunk(&chunk)?;
@@ -220,7 +268,11 @@ impl Stage for BuildIds {
         Ok(())
     }
 
-    fn begin(&mut self, recording: &mut Recording, container_layout: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         self.is_pipe = matches!(container_layout, ContainerLayout::Pipe(_));
         self.endian = recording.endian;
         match (self.place, self.ahead.take()) {
@@ -243,7 +295,8 @@ impl Stage for BuildIds {
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        let is_rewritten = self.place == Storage::Mmap2 && (kind == RecordType::MMAP2 || is_compressed(kind));
+        let is_rewritten =
+            self.place == Storage::Mmap2 && (kind == RecordType::MMAP2 || is_compressed(kind));
         !self.first.is_empty() || (is_rewritten && self.watch.is_some())
     }
 
@@ -263,7 +316,9 @@ impl Stage for BuildIds {
             self.send(first, next)?;
         }
         // After reading ahead, the records need not be processed again.
-        let Some(mut watch) = self.watch.take() else { return next.record(record) };
+        let Some(mut watch) = self.watch.take() else {
+            return next.record(record);
+        };
         let rewritten = match self.place {
             Storage::Table => {
                 watch.chunk(&Chunk::Records(RecordBatch::of(record)))?;
@@ -277,9 +332,10 @@ impl Stage for BuildIds {
         };
         self.watch = Some(watch);
         match rewritten {
-            Some(bytes) => {
-                next.record(&RawRecord { offset: record.offset, ..RawRecord::first(&bytes, record.endian, 0)? })
-            }
+            Some(bytes) => next.record(&RawRecord {
+                offset: record.offset,
+                ..RawRecord::first(&bytes, record.endian, 0)?
+            }),
             None => next.record(record),
         }
     }
@@ -294,11 +350,17 @@ impl Stage for BuildIds {
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         let first = std::mem::take(&mut self.first);
         self.send(first, next)?;
-        let Some(watch) = self.watch.take().filter(|_| self.place == Storage::Table) else { return Ok(()) };
+        let Some(watch) = self.watch.take().filter(|_| self.place == Storage::Table) else {
+            return Ok(());
+        };
         self.resolver.learn(watch.model());
         let entries = self.entries(&watch.finish()?)?;
         // The stage that converts a pipe to a file moves the records to the section.
-        if self.is_pipe { self.send(entries, next) } else { append(recording, entries) }
+        if self.is_pipe {
+            self.send(entries, next)
+        } else {
+            append(recording, entries)
+        }
     }
 
     fn notes(&self) -> Vec<String> {

@@ -55,7 +55,14 @@ impl Moments {
         let first = self.words.len();
         self.words.extend(ip);
         self.words.extend(callchain);
-        self.list.push((time, Moment::Sample { mode, pid, words: (first, self.words.len()) }));
+        self.list.push((
+            time,
+            Moment::Sample {
+                mode,
+                pid,
+                words: (first, self.words.len()),
+            },
+        ));
     }
 
     /// Returns moment number `at` and its time.

@@ -4,7 +4,8 @@ use crate::count::number_of;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// Notes about objects, without repetitions. There may be as many as mappings; most are only counted.
+/// Notes about objects, without repetitions. There may be as many as mappings; most are only
+/// counted.
 #[derive(Debug, Default)]
 pub struct Notes {
     list: Vec<String>,
@@ -27,7 +28,12 @@ impl Notes {
     /// Returns the notes to show, and the number of further notes.
     pub fn all(&self) -> Vec<String> {
         let more = self.known.len() - self.list.len();
-        let rest = (more > 0).then(|| format!("{} about build IDs not shown", number_of(more as u64, "more note")));
+        let rest = (more > 0).then(|| {
+            format!(
+                "{} about build IDs not shown",
+                number_of(more as u64, "more note")
+            )
+        });
         self.list.iter().cloned().chain(rest).collect()
     }
 }
@@ -46,6 +52,10 @@ mod tests {
         notes.add("1 more".into());
         let all = notes.all();
         assert_eq!(all.len(), Notes::MOST + 1);
-        assert!(all.last().is_some_and(|rest| rest.starts_with("3 more notes ")), "{all:?}");
+        assert!(
+            all.last()
+                .is_some_and(|rest| rest.starts_with("3 more notes ")),
+            "{all:?}"
+        );
     }
 }

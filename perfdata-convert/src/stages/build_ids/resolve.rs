@@ -19,7 +19,8 @@ use crate::io::open_regular;
 /// Folder for the debug files of a distribution. Each has the path of its object there.
 const DEBUG_DIRECTORY: &str = "usr/lib/debug";
 
-/// Paths of a kernel with symbols; the release replaces the star (tools/perf/util/symbol.c, vmlinux_path__init).
+/// Paths of a kernel with symbols; the release replaces the star (tools/perf/util/symbol.c,
+/// vmlinux_path__init).
 const VMLINUX: [&str; 5] = [
     "boot/vmlinux-*",
     "usr/lib/debug/boot/vmlinux-*",
@@ -29,7 +30,11 @@ const VMLINUX: [&str; 5] = [
 ];
 
 /// Paths of vDSOs. Their number of bits depends on the architecture.
-const VDSO: [&str; 3] = ["lib/modules/*/vdso/vdso64.so", "lib/modules/*/vdso/vdso32.so", "lib/modules/*/vdso/vdso.so"];
+const VDSO: [&str; 3] = [
+    "lib/modules/*/vdso/vdso64.so",
+    "lib/modules/*/vdso/vdso32.so",
+    "lib/modules/*/vdso/vdso.so",
+];
 
 /// A file in the cache: its kind and its name.
 type FileKey = (DsoKind, Box<[u8]>);
@@ -66,9 +71,10 @@ impl Resolver {
     /// Reads from `recording` on which machine it was made.
     pub fn learn(&mut self, recording: &Recording) {
         let text = |id| match recording.feature(id) {
-            Some(Ok(Section { value: Feature::OsRelease(text) | Feature::Hostname(text), .. })) => {
-                String::from_utf8(text.text().to_vec()).ok()
-            }
+            Some(Ok(Section {
+                value: Feature::OsRelease(text) | Feature::Hostname(text),
+                ..
+            })) => String::from_utf8(text.text().to_vec()).ok(),
             _ => None,
         };
         let own = |name: &str| fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok();
@@ -86,7 +92,10 @@ impl Resolver {
     /// # Errors
     /// The reason why there is none.
     pub fn find(&mut self, object: &Dso) -> Result<Id, String> {
-        if let Some(id) = object.mapped_build_id.or_else(|| self.known.get(&object.name)) {
+        if let Some(id) = object
+            .mapped_build_id
+            .or_else(|| self.known.get(&object.name))
+        {
             return Ok(id);
         }
         if object.machine.is_guest() {
@@ -108,7 +117,8 @@ impl Resolver {
         answer
     }
 
-    /// Returns how the file of `object` has changed since it was recorded on this machine; `None` if it is the same.
+    /// Returns how the file of `object` has changed since it was recorded on this machine; `None`
+    /// if it is the same.
     pub fn change(&self, object: &Dso) -> Option<String> {
         let then = object.file.as_ref().filter(|_| self.own_machine)?;
         let now = fs::metadata(as_path(&object.name)).ok()?;
@@ -118,7 +128,11 @@ impl Resolver {
             return None;
         }
         let place = |maj, min, ino| format!("inode {ino} of device {maj}:{min}");
-        Some(format!("{} then, {} now", place(then.device.0, then.device.1, then.inode), place(maj, min, now.ino())))
+        Some(format!(
+            "{} then, {} now",
+            place(then.device.0, then.device.1, then.inode),
+            place(maj, min, now.ino())
+        ))
     }
 
     fn kernel(&self) -> Result<Id, String> {
@@ -126,24 +140,38 @@ impl Resolver {
             return in_elf(path).map_err(|e| format!("{}: {e}", path.display()));
         }
         if self.own_kernel
-            && let Some(id) = fs::read("/sys/kernel/notes").ok().and_then(|notes| elf::id_in_notes(&notes))
+            && let Some(id) = fs::read("/sys/kernel/notes")
+                .ok()
+                .and_then(|notes| elf::id_in_notes(&notes))
         {
             return Ok(id);
         }
-        self.released(&VMLINUX, |_| true).ok_or_else(|| match (&self.release, self.own_kernel) {
-            (None, _) => "the recording does not contain its release, and no kernel image was given".into(),
-            (Some(release), false) => {
-                format!("no image of release {release} was found, and none was given")
-            }
-            (Some(_), true) => "the running kernel does not report it".into(),
-        })
+        self.released(&VMLINUX, |_| true)
+            .ok_or_else(|| match (&self.release, self.own_kernel) {
+                (None, _) => {
+                    "the recording does not contain its release, and no kernel image was given"
+                        .into()
+                }
+                (Some(release), false) => {
+                    format!("no image of release {release} was found, and none was given")
+                }
+                (Some(_), true) => "the running kernel does not report it".into(),
+            })
     }
 
-    /// Returns the build ID of the first suitable file among paths that contain the kernel's release.
+    /// Returns the build ID of the first suitable file among paths that contain the kernel's
+    /// release.
     fn released(&self, places: &[&str], is_meant: impl Fn(&Path) -> bool) -> Option<Id> {
         let release = self.release.as_deref()?;
-        let path = |place: &&str| self.sysroot.locate(&Path::new("/").join(place.replace('*', release)));
-        places.iter().map(path).filter(|path| is_meant(path)).find_map(|path| in_elf(&path).ok())
+        let path = |place: &&str| {
+            self.sysroot
+                .locate(&Path::new("/").join(place.replace('*', release)))
+        };
+        places
+            .iter()
+            .map(path)
+            .filter(|path| is_meant(path))
+            .find_map(|path| in_elf(&path).ok())
     }
 
     /// Returns the build ID of a module, whose name is a path, or a name in brackets.
@@ -157,20 +185,27 @@ impl Resolver {
 
     fn running_module(&self, name: &[u8]) -> Option<Id> {
         let file = name.rsplit(|&byte| byte == b'/').next()?;
-        let stem = file.strip_prefix(b"[").unwrap_or(file).split(|&byte| byte == b'.' || byte == b']').next()?;
+        let stem = file
+            .strip_prefix(b"[")
+            .unwrap_or(file)
+            .split(|&byte| byte == b'.' || byte == b']')
+            .next()?;
         let stem = String::from_utf8(stem.to_vec()).ok()?.replace('-', "_");
-        let notes = Path::new("/sys/module").join(stem).join("notes/.note.gnu.build-id");
+        let notes = Path::new("/sys/module")
+            .join(stem)
+            .join("notes/.note.gnu.build-id");
         elf::id_in_notes(&fs::read(notes).ok().filter(|_| self.own_kernel)?)
     }
 
-    /// Returns the build ID of the vDSO for processes with `bits` bits. This process only has the vDSO for its own
-    /// number of bits.
+    /// Returns the build ID of the vDSO for processes with `bits` bits. This process only has the
+    /// vDSO for its own number of bits.
     fn vdso(&self, bits: u32) -> Result<Id, String> {
         if self.own_kernel && bits == usize::BITS {
             return own_vdso().and_then(|image| found(elf::parse(image.as_slice())?));
         }
         let is_meant = |path: &Path| elf::is_64_bit(path) == Some(bits == 64);
-        self.released(&VDSO, is_meant).ok_or_else(|| format!("found no image of the kernel's {bits}-bit vDSO"))
+        self.released(&VDSO, is_meant)
+            .ok_or_else(|| format!("found no image of the kernel's {bits}-bit vDSO"))
     }
 
     fn file(&self, name: &[u8]) -> Result<Id, String> {
@@ -188,13 +223,19 @@ impl Resolver {
     fn linked(&self, path: &Path, link: &DebugLink) -> Result<Id, String> {
         let folder = path.parent().unwrap_or(Path::new("/"));
         let name = Path::new(std::ffi::OsStr::from_bytes(&link.name));
-        let debug = Path::new("/").join(DEBUG_DIRECTORY).join(folder.strip_prefix("/").unwrap_or(folder));
-        let mut why = format!("it has no build ID, and its debug file {} was not found", name.display());
+        let debug = Path::new("/")
+            .join(DEBUG_DIRECTORY)
+            .join(folder.strip_prefix("/").unwrap_or(folder));
+        let mut why = format!(
+            "it has no build ID, and its debug file {} was not found",
+            name.display()
+        );
         for place in [folder.to_owned(), folder.join(".debug"), debug] {
             let place = self.sysroot.locate(&place.join(name));
             match crc32(&place) {
                 Some(crc32) if crc32 == link.crc32 => {
-                    return in_elf(&place).map_err(|e| format!("its debug file {}: {e}", place.display()));
+                    return in_elf(&place)
+                        .map_err(|e| format!("its debug file {}: {e}", place.display()));
                 }
                 Some(crc32) => {
                     why = format!(
@@ -237,14 +278,22 @@ fn crc32(path: &Path) -> Option<u32> {
 /// Returns the vDSO that the running kernel maps into this process.
 fn own_vdso() -> Result<Vec<u8>, String> {
     let maps = fs::read_to_string("/proc/self/maps").map_err(|e| e.to_string())?;
-    let range = maps.lines().find(|line| line.ends_with("[vdso]")).and_then(|line| {
-        let (start, end) = line.split(' ').next()?.split_once('-')?;
-        Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
-    });
+    let range = maps
+        .lines()
+        .find(|line| line.ends_with("[vdso]"))
+        .and_then(|line| {
+            let (start, end) = line.split(' ').next()?.split_once('-')?;
+            Some((
+                u64::from_str_radix(start, 16).ok()?,
+                u64::from_str_radix(end, 16).ok()?,
+            ))
+        });
     let (start, end) = range.ok_or("this process has none")?;
     let mut image = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or(0)];
     let memory = File::open("/proc/self/mem").map_err(|e| e.to_string())?;
-    memory.read_exact_at(&mut image, start).map_err(|e| e.to_string())?;
+    memory
+        .read_exact_at(&mut image, start)
+        .map_err(|e| e.to_string())?;
     Ok(image)
 }
 

@@ -23,10 +23,12 @@ impl Sysroot {
         self.0.is_none()
     }
 
-    /// Returns the path of a file of the recording. In a folder, symbolic links are resolved relative to it, and never
-    /// lead out of it.
+    /// Returns the path of a file of the recording. In a folder, symbolic links are resolved
+    /// relative to it, and never lead out of it.
     pub fn locate(&self, path: &Path) -> PathBuf {
-        let Some(root) = &self.0 else { return path.to_owned() };
+        let Some(root) = &self.0 else {
+            return path.to_owned();
+        };
         let mut here = PathBuf::new();
         let mut rest: VecDeque<OsString> = names(path).collect();
         let mut links = 0;
@@ -76,7 +78,13 @@ mod tests {
         symlink("../../../../etc/passwd", root.join("usr/lib/outside")).unwrap();
         symlink("circle", root.join("circle")).unwrap();
         let sysroot = Sysroot::new(Some(root.to_owned()));
-        let at = |path: &str| sysroot.locate(Path::new(path)).strip_prefix(root).unwrap().to_owned();
+        let at = |path: &str| {
+            sysroot
+                .locate(Path::new(path))
+                .strip_prefix(root)
+                .unwrap()
+                .to_owned()
+        };
         assert_eq!(at("/lib/real.so"), Path::new("usr/lib/real.so"));
         assert_eq!(at("/lib/absolute.so"), Path::new("usr/lib/real.so"));
         assert_eq!(at("/usr/lib/outside"), Path::new("etc/passwd"));

@@ -41,12 +41,17 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Takes the next part of the stream. Moments without a time precede the recording, and are forwarded at once.
+    /// Takes the next part of the stream. Moments without a time precede the recording, and are
+    /// forwarded at once.
     pub fn take(&mut self, moments: Moments, sink: &mut impl Sink) {
         let len = moments.len();
         self.0.add(moments);
         for at in 0..len {
-            match self.0.last().and_then(|moments| Some((moments, moments.get(at)?))) {
+            match self
+                .0
+                .last()
+                .and_then(|moments| Some((moments, moments.get(at)?)))
+            {
                 Some((_, (_, Moment::EndOfRound))) => {
                     self.0.end_round();
                     self.hand_out(sink);
@@ -85,7 +90,11 @@ fn hand_out(moments: &Moments, at: usize, sink: &mut impl Sink) {
     match moments.get(at) {
         Some((_, Moment::Change(change))) => sink.change(change),
         Some((_, Moment::Sample { mode, pid, words })) => {
-            sink.sample(Addresses { mode, pid, words: moments.words(words) });
+            sink.sample(Addresses {
+                mode,
+                pid,
+                words: moments.words(words),
+            });
         }
         Some((_, Moment::EndOfRound)) | None => {}
     }
@@ -132,7 +141,11 @@ mod tests {
         moments.push(Some(25), exit(25));
         moments.push(None, exit(1));
         line.take(moments, &mut log);
-        assert_eq!(log.0, [1], "a round is complete only with the one behind it");
+        assert_eq!(
+            log.0,
+            [1],
+            "a round is complete only with the one behind it"
+        );
         let mut moments = samples(&[(40, &[40])]);
         moments.push(None, Moment::EndOfRound);
         line.take(moments, &mut log);
@@ -146,7 +159,11 @@ mod tests {
         let (mut line, mut log) = (Timeline::default(), Log::default());
         for part in 0..64 {
             line.take(
-                samples(&(part << 12..(part + 1) << 12).map(|time| (time, &[5; 20][..])).collect::<Vec<_>>()),
+                samples(
+                    &(part << 12..(part + 1) << 12)
+                        .map(|time| (time, &[5; 20][..]))
+                        .collect::<Vec<_>>(),
+                ),
                 &mut log,
             );
         }

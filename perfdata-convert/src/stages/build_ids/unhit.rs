@@ -1,11 +1,12 @@
-//! The mappings that no sample has hit yet. Soon there are few in each address space, so most addresses need no search.
+//! The mappings that no sample has hit yet. Soon there are few in each address space, so most
+//! addresses need no search.
 
 use perfdata_session::Space;
 
 use super::objects::{ObjectId, Wanted};
 
-/// Maximum numbers of cached address spaces, of mappings without a hit in each, and of mappings in a cached address
-/// space. In larger address spaces, every address is searched.
+/// Maximum numbers of cached address spaces, of mappings without a hit in each, and of mappings in
+/// a cached address space. In larger address spaces, every address is searched.
 const SPACES: usize = 1024;
 const MOST_UNHIT: usize = 512;
 const MOST_MAPPINGS: usize = 4096;
@@ -26,7 +27,9 @@ struct KnownSpace {
 
 impl Default for Unhit {
     fn default() -> Self {
-        Unhit { spaces: vec![KnownSpace::default(); SPACES] }
+        Unhit {
+            spaces: vec![KnownSpace::default(); SPACES],
+        }
     }
 }
 
@@ -34,19 +37,28 @@ impl Unhit {
     /// Adds the objects in `space` that `addresses` hit to `wanted`.
     pub fn hit(&mut self, addresses: &[u64], space: &Space<Option<ObjectId>>, wanted: &mut Wanted) {
         let slot = usize::try_from(space.version()).unwrap_or(0) % SPACES;
-        let Some(known) = self.spaces.get_mut(slot) else { return };
+        let Some(known) = self.spaces.get_mut(slot) else {
+            return;
+        };
         if known.version != space.version() {
-            *known = KnownSpace { version: space.version(), unhit: unhit(space, wanted) };
+            *known = KnownSpace {
+                version: space.version(),
+                unhit: unhit(space, wanted),
+            };
         }
         let Some(unhit) = &mut known.unhit else {
-            let found = addresses.iter().filter_map(|&address| space.find(address)?.1);
+            let found = addresses
+                .iter()
+                .filter_map(|&address| space.find(address)?.1);
             return found.for_each(|object| wanted.add(object));
         };
         for &address in addresses {
             if unhit.is_empty() {
                 return;
             }
-            let before = unhit.partition_point(|mapping| mapping.0 <= address).checked_sub(1);
+            let before = unhit
+                .partition_point(|mapping| mapping.0 <= address)
+                .checked_sub(1);
             if let Some(&(_, end, object)) = before.and_then(|at| unhit.get(at))
                 && address < end
             {
@@ -61,8 +73,13 @@ fn unhit(space: &Space<Option<ObjectId>>, wanted: &Wanted) -> Option<Vec<(u64, u
     if space.len() > MOST_MAPPINGS {
         return None;
     }
-    let mapped = space.iter().filter_map(|(range, object)| Some((range.start, range.end, object?)));
-    let unhit: Vec<_> = mapped.filter(|mapping| !wanted.has(mapping.2)).take(MOST_UNHIT + 1).collect();
+    let mapped = space
+        .iter()
+        .filter_map(|(range, object)| Some((range.start, range.end, object?)));
+    let unhit: Vec<_> = mapped
+        .filter(|mapping| !wanted.has(mapping.2))
+        .take(MOST_UNHIT + 1)
+        .collect();
     (unhit.len() <= MOST_UNHIT).then_some(unhit)
 }
 
@@ -79,15 +96,32 @@ mod tests {
     /// Returns the object of a mapping of a file with this name.
     fn object(dsos: &mut Dsos, name: &str) -> ObjectId {
         let filename = Text::padded(name.as_bytes(), 8);
-        let map = Mmap { pid: 1, tid: 1, addr: 0, len: 0x1000, pgoff: 0, filename };
+        let map = Mmap {
+            pid: 1,
+            tid: 1,
+            addr: 0,
+            len: 0x1000,
+            pgoff: 0,
+            filename,
+        };
         dsos.intern(&Mapped::of_mmap(&map, CpuMode::USER.0))
     }
 
-    fn hit(unhit: &mut Unhit, addresses: &[u64], spaces: &AddressSpaces<Option<ObjectId>>, wanted: &mut Wanted) {
-        unhit.hit(addresses, spaces.space(OWNER).expect("it has mappings"), wanted);
+    fn hit(
+        unhit: &mut Unhit,
+        addresses: &[u64],
+        spaces: &AddressSpaces<Option<ObjectId>>,
+        wanted: &mut Wanted,
+    ) {
+        unhit.hit(
+            addresses,
+            spaces.space(OWNER).expect("it has mappings"),
+            wanted,
+        );
     }
 
-    /// Few mappings, and so many that every address is searched: only objects with a hit are wanted.
+    /// Few mappings, and so many that every address is searched: only objects with a hit are
+    /// wanted.
     #[test]
     fn every_hit_is_noted() {
         for count in [5, MOST_UNHIT as u64 + 5, MOST_MAPPINGS as u64 + 5] {
@@ -95,13 +129,22 @@ mod tests {
             let (mut spaces, mut unhit) = (AddressSpaces::default(), Unhit::default());
             for at in 0..count {
                 let what = Some(object(&mut dsos, &at.to_string())).filter(|_| at != 3);
-                spaces.apply(Change::Map { owner: OWNER, range: (at * 0x2000, at * 0x2000 + 0x1000), what });
+                spaces.apply(Change::Map {
+                    owner: OWNER,
+                    range: (at * 0x2000, at * 0x2000 + 0x1000),
+                    what,
+                });
             }
             let addresses = [0x1000, 0x2fff, 0x4000, 0x2000, 0x6000, 0x3000, u64::MAX];
             hit(&mut unhit, &addresses, &spaces, &mut wanted);
             hit(&mut unhit, &[0x8000], &spaces, &mut wanted);
-            let wanted = (0..).zip(dsos.list()).filter(|(at, _)| wanted.has_place(*at));
-            assert!(wanted.map(|(_, dso)| &*dso.name).eq([b"1", b"2", b"4"]), "of {count}");
+            let wanted = (0..)
+                .zip(dsos.list())
+                .filter(|(at, _)| wanted.has_place(*at));
+            assert!(
+                wanted.map(|(_, dso)| &*dso.name).eq([b"1", b"2", b"4"]),
+                "of {count}"
+            );
         }
     }
 
@@ -112,7 +155,11 @@ mod tests {
         let (mut spaces, mut unhit) = (AddressSpaces::default(), Unhit::default());
         for name in ["a", "b"] {
             let what = Some(object(&mut dsos, name));
-            spaces.apply(Change::Map { owner: OWNER, range: (0, 0x1000), what });
+            spaces.apply(Change::Map {
+                owner: OWNER,
+                range: (0, 0x1000),
+                what,
+            });
             hit(&mut unhit, &[0x10], &spaces, &mut wanted);
         }
         assert!((0..2).all(|at| wanted.has_place(at)));

@@ -32,19 +32,37 @@ pub struct SeenObjects {
 }
 
 impl BuildIdWatch {
-    /// Returns a pass over `recording`, in the container `container_layout`, that searches the objects in `select`.
+    /// Returns a pass over `recording`, in the container `container_layout`, that searches the
+    /// objects in `select`.
     ///
     /// # Errors
     /// The BUILD_ID section cannot be read.
-    pub fn new(select: Select, recording: &Recording, container_layout: &ContainerLayout) -> Result<Self> {
+    pub fn new(
+        select: Select,
+        recording: &Recording,
+        container_layout: &ContainerLayout,
+    ) -> Result<Self> {
         let mut told = HashSet::new();
         if let Some(section) = recording.feature(FeatureId::BUILD_ID)
-            && let Section { value: Feature::BuildIds(ids), .. } = section?
+            && let Section {
+                value: Feature::BuildIds(ids),
+                ..
+            } = section?
         {
-            told.extend(ids.0.iter().map(|entry| told_by(entry.header.misc, &entry.build_id)));
+            told.extend(
+                ids.0
+                    .iter()
+                    .map(|entry| told_by(entry.header.misc, &entry.build_id)),
+            );
         }
-        let collector = matches!(container_layout, ContainerLayout::Pipe(_)).then(Collector::behind_head);
-        Ok(BuildIdWatch { hits: Hits::new(select, recording.limits), model: recording.clone(), collector, told })
+        let collector =
+            matches!(container_layout, ContainerLayout::Pipe(_)).then(Collector::behind_head);
+        Ok(BuildIdWatch {
+            hits: Hits::new(select, recording.limits),
+            model: recording.clone(),
+            collector,
+            told,
+        })
     }
 
     /// Processes a chunk of the stream.
@@ -55,7 +73,9 @@ impl BuildIdWatch {
         if let Some(collector) = &mut self.collector {
             collector.chunk(&mut self.model, chunk)?;
         }
-        let Chunk::Records(batch) = chunk else { return Ok(()) };
+        let Chunk::Records(batch) = chunk else {
+            return Ok(());
+        };
         let events = &self.model.events;
         for record in batch.iter() {
             if record.kind == RecordType::HEADER_BUILD_ID {
@@ -81,14 +101,21 @@ impl BuildIdWatch {
     /// # Errors
     /// The mappings exceed the limits.
     pub fn finish(self) -> Result<SeenObjects> {
-        Ok(SeenObjects { objects: self.hits.finish()?, told: self.told })
+        Ok(SeenObjects {
+            objects: self.hits.finish()?,
+            told: self.told,
+        })
     }
 }
 
 impl SeenObjects {
-    /// Returns the wanted objects without an entry in the recording's BUILD_ID section, the kernels first.
+    /// Returns the wanted objects without an entry in the recording's BUILD_ID section, the kernels
+    /// first.
     pub fn wanted(&self) -> Vec<&Dso> {
-        let is_told = |dso: &Dso| self.told.contains(&(dso.machine, is_kernel(dso.kind), dso.name.to_vec()));
+        let is_told = |dso: &Dso| {
+            self.told
+                .contains(&(dso.machine, is_kernel(dso.kind), dso.name.to_vec()))
+        };
         let mut wanted: Vec<_> = self.objects.iter().filter(|dso| !is_told(dso)).collect();
         let rank = |kind| match kind {
             DsoKind::Kernel => 0,
@@ -101,17 +128,27 @@ impl SeenObjects {
 
     /// Returns the names of the wanted objects.
     pub fn names(&self) -> HashSet<(Machine, Vec<u8>)> {
-        self.objects.iter().map(|dso| (dso.machine, dso.name.to_vec())).collect()
+        self.objects
+            .iter()
+            .map(|dso| (dso.machine, dso.name.to_vec()))
+            .collect()
     }
 }
 
 /// Returns the object of an entry.
 fn told_by(misc: u16, entry: &BuildId) -> (Machine, bool, Vec<u8>) {
     let kernel = matches!(CpuMode::of(misc), CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
-    (Machine::of_build_id(entry, misc), kernel, entry.filename.text().to_vec())
+    (
+        Machine::of_build_id(entry, misc),
+        kernel,
+        entry.filename.text().to_vec(),
+    )
 }
 
-fn told_by_record(record: &RawRecord<'_>, events: &Events) -> Result<Option<(Machine, bool, Vec<u8>)>> {
+fn told_by_record(
+    record: &RawRecord<'_>,
+    events: &Events,
+) -> Result<Option<(Machine, bool, Vec<u8>)>> {
     let decoded = Record::decode(record, &events.layout_of(record))?;
     Ok(match decoded.body {
         Body::HeaderBuildId(entry) => Some(told_by(decoded.misc, &entry)),

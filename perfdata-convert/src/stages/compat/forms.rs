@@ -2,13 +2,15 @@
 
 use perfdata_core::attr::SampleType;
 use perfdata_core::record::{
-    AuxFlags, AuxtraceErrorDetail, Body, BranchFlags, CpuMode, CpuSet, DataSource, EventUpdateValue, MISC_MMAP_DATA,
-    Mmap, Mmap2, RawRecord, ReadValue, Record, RecordType, Sample, SampleId, TABLE, deferred_cookie,
+    AuxFlags, AuxtraceErrorDetail, Body, BranchFlags, CpuMode, CpuSet, DataSource,
+    EventUpdateValue, MISC_MMAP_DATA, Mmap, Mmap2, RawRecord, ReadValue, Record, RecordType,
+    Sample, SampleId, TABLE, deferred_cookie,
 };
 use perfdata_core::wire::Text;
 use perfdata_core::{DecodeContext, Event, Events, Version};
 
-/// Since this release, sets of CPUs may be ranges, and AUX data errors contain the machine of a guest.
+/// Since this release, sets of CPUs may be ranges, and AUX data errors contain the machine of a
+/// guest.
 const RANGES_AND_GUESTS: &str = "6.0";
 
 /// Since this release, AUX data errors contain a time.
@@ -32,12 +34,15 @@ pub(super) struct Forms {
     types: Vec<(bool, u16)>,
 }
 
-/// Returns, by record type, whether perf of release `version` knows it, and which bits of its `misc`.
+/// Returns, by record type, whether perf of release `version` knows it, and which bits of its
+/// `misc`.
 fn known_types(version: Version) -> Vec<(bool, u16)> {
     let mut types = Vec::new();
     for info in TABLE {
         let newer = info.misc.iter().filter(|flag| !version.has(flag.since));
-        let mask = newer.fold(u16::MAX, |known, flag| known & !(1_u16.checked_shl(flag.bit).unwrap_or(0)));
+        let mask = newer.fold(u16::MAX, |known, flag| {
+            known & !(1_u16.checked_shl(flag.bit).unwrap_or(0))
+        });
         let at = info.kind.0 as usize;
         types.resize(types.len().max(at.saturating_add(1)), (false, u16::MAX));
         if let Some(known) = types.get_mut(at) {
@@ -75,17 +80,30 @@ impl Forms {
     fn compare(&mut self) {
         let layouts = || {
             let pairs = self.from.iter().zip(self.to.iter());
-            pairs.map(|(from, to)| (DecodeContext::of_attr(&from.attr), DecodeContext::of_attr(&to.attr)))
+            pairs.map(|(from, to)| {
+                (
+                    DecodeContext::of_attr(&from.attr),
+                    DecodeContext::of_attr(&to.attr),
+                )
+            })
         };
-        let lost = |kinds: fn(&DecodeContext) -> bool| layouts().any(|(from, to)| kinds(&from) && !kinds(&to));
+        let lost = |kinds: fn(&DecodeContext) -> bool| {
+            layouts().any(|(from, to)| kinds(&from) && !kinds(&to))
+        };
         // Samples of every event of the group may contain them.
         let loses_counters = lost(|layout| layout.branch_form.counters);
-        let flags = BranchFlags(u64::MAX).known_in(self.version) != BranchFlags(!BranchFlags(u64::MAX).unknown());
-        let sources = DataSource(u64::MAX).known_in(self.version) != DataSource(!DataSource(u64::MAX).unknown());
-        let knows_deferred = RecordType::CALLCHAIN_DEFERRED.info().is_none_or(|info| self.version.has(info.since));
+        let flags = BranchFlags(u64::MAX).known_in(self.version)
+            != BranchFlags(!BranchFlags(u64::MAX).unknown());
+        let sources = DataSource(u64::MAX).known_in(self.version)
+            != DataSource(!DataSource(u64::MAX).unknown());
+        let knows_deferred = RecordType::CALLCHAIN_DEFERRED
+            .info()
+            .is_none_or(|info| self.version.has(info.since));
         let changes = |(event, (from, to)): (&Event, (DecodeContext, DecodeContext))| {
             let has = |part| to.sample_type.has(part);
-            let is_deferred = !knows_deferred && event.attr.flags.defer_callchain() != 0 && has(SampleType::CALLCHAIN);
+            let is_deferred = !knows_deferred
+                && event.attr.flags.defer_callchain() != 0
+                && has(SampleType::CALLCHAIN);
             from != to
                 || (has(SampleType::BRANCH_STACK) && (flags || loses_counters))
                 || (has(SampleType::DATA_SRC) && sources)
@@ -103,7 +121,9 @@ impl Forms {
 
     /// Returns a mask of the bits in `misc` without the flags that this perf does not know.
     pub(super) fn known_misc(&self, kind: RecordType) -> u16 {
-        self.types.get(kind.0 as usize).map_or(u16::MAX, |known| known.1)
+        self.types
+            .get(kind.0 as usize)
+            .map_or(u16::MAX, |known| known.1)
     }
 
     /// Returns whether this perf knows records of type `kind`.
@@ -119,8 +139,12 @@ impl Forms {
                 None => !self.from.have_one_layout() || self.samples.first() == Some(&true),
             },
             RecordType::SAMPLE => false,
-            RecordType::MMAP2 => self.others || !self.knows(raw.kind) || raw.misc & !self.known_misc(raw.kind) != 0,
-            RecordType::AUX => self.others || AuxFlags(u64::MAX).known_in(self.version) != AuxFlags::KNOWN,
+            RecordType::MMAP2 => {
+                self.others || !self.knows(raw.kind) || raw.misc & !self.known_misc(raw.kind) != 0
+            }
+            RecordType::AUX => {
+                self.others || AuxFlags(u64::MAX).known_in(self.version) != AuxFlags::KNOWN
+            }
             RecordType::CPU_MAP | RecordType::EVENT_UPDATE | RecordType::AUXTRACE_ERROR => {
                 !self.version.has(RANGES_AND_GUESTS)
             }
@@ -135,7 +159,11 @@ impl Forms {
         if event.is_none() && raw.kind == RecordType::SAMPLE && !self.from.have_one_layout() {
             return None;
         }
-        let to = self.to.get(event.unwrap_or(0)).map(|event| DecodeContext::of_attr(&event.attr)).unwrap_or_default();
+        let to = self
+            .to
+            .get(event.unwrap_or(0))
+            .map(|event| DecodeContext::of_attr(&event.attr))
+            .unwrap_or_default();
         Some((self.from.layout_of(raw), to))
     }
 
@@ -159,7 +187,9 @@ impl Forms {
         }
         record.misc &= self.known_misc(record.kind);
         match &mut record.sample_id {
-            Some(trailer) if to.sample_id_all || !record.kind.is_kernel() => trailer_parts(trailer, to),
+            Some(trailer) if to.sample_id_all || !record.kind.is_kernel() => {
+                trailer_parts(trailer, to)
+            }
             trailer => *trailer = None,
         }
     }
@@ -170,7 +200,9 @@ impl Forms {
             sample.id = sample.id.or(sample.identifier);
         }
         if parts.has(SampleType::WEIGHT) {
-            sample.weight = sample.weight.or(sample.weight_struct.map(|weights| weights.var1_dw()));
+            sample.weight = sample
+                .weight
+                .or(sample.weight_struct.map(|weights| weights.var1_dw()));
         }
         sample.keep_parts(parts);
         if let Some(read) = &mut sample.read {
@@ -182,10 +214,12 @@ impl Forms {
             }
             branches.hw_idx = branches.hw_idx.filter(|_| to.branch_form.hw_idx);
             for entry in &mut branches.entries.0 {
-                entry.flags = BranchFlags(entry.flags.known_in(self.version).0 | entry.flags.unknown());
+                entry.flags =
+                    BranchFlags(entry.flags.known_in(self.version).0 | entry.flags.unknown());
             }
         }
-        let known = |source: DataSource| DataSource(source.known_in(self.version).0 | source.unknown());
+        let known =
+            |source: DataSource| DataSource(source.known_in(self.version).0 | source.unknown());
         sample.data_src = sample.data_src.map(known);
         let knows_deferred = self.knows(RecordType::CALLCHAIN_DEFERRED);
         if let Some(chain) = sample.callchain.as_mut().filter(|_| !knows_deferred)
@@ -219,7 +253,12 @@ impl Forms {
             && !self.version.has(RANGES_AND_GUESTS)
         {
             let any = (range.any_cpu != 0).then_some(ANY);
-            *cpus = CpuSet::Cpus(any.into_iter().chain(range.start_cpu..=range.end_cpu).collect::<Vec<u16>>().into());
+            *cpus = CpuSet::Cpus(
+                any.into_iter()
+                    .chain(range.start_cpu..=range.end_cpu)
+                    .collect::<Vec<u16>>()
+                    .into(),
+            );
             *kind = perfdata_core::record::CpuMapType::CPUS;
         }
     }
@@ -230,7 +269,10 @@ impl Forms {
             && !self.version.has(RANGES_AND_GUESTS)
         {
             let msg = Text::padded(guest.msg.text(), 8);
-            *detail = AuxtraceErrorDetail::Timed(perfdata_core::record::TimedMessage { time: guest.time, msg });
+            *detail = AuxtraceErrorDetail::Timed(perfdata_core::record::TimedMessage {
+                time: guest.time,
+                msg,
+            });
             *fmt = 1;
         }
         if let AuxtraceErrorDetail::Timed(timed) = detail
@@ -252,11 +294,31 @@ fn trailer_parts(trailer: &mut SampleId, to: &DecodeContext) {
 
 /// Converts an MMAP2 record to an MMAP record, with the same process, address range and name.
 fn mmap(record: &mut Record) {
-    let Body::Mmap2(map) = &record.body else { return };
-    let Mmap2 { pid, tid, addr, len, pgoff, prot, .. } = *map;
-    let body = Mmap { pid, tid, addr, len, pgoff, filename: map.filename.clone() };
+    let Body::Mmap2(map) = &record.body else {
+        return;
+    };
+    let Mmap2 {
+        pid,
+        tid,
+        addr,
+        len,
+        pgoff,
+        prot,
+        ..
+    } = *map;
+    let body = Mmap {
+        pid,
+        tid,
+        addr,
+        len,
+        pgoff,
+        filename: map.filename.clone(),
+    };
     // perf records the protection of synthesized mappings only for processes.
-    let is_user = matches!(CpuMode::of(record.misc), CpuMode::USER | CpuMode::GUEST_USER);
+    let is_user = matches!(
+        CpuMode::of(record.misc),
+        CpuMode::USER | CpuMode::GUEST_USER
+    );
     if is_user && prot != 0 && prot & PROT_EXEC == 0 {
         record.misc |= MISC_MMAP_DATA;
     }

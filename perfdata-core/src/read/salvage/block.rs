@@ -19,17 +19,34 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new() -> Self {
-        Blocks { near: Block::new(BLOCK), far: Block::new(BLOCK) }
+        Blocks {
+            near: Block::new(BLOCK),
+            far: Block::new(BLOCK),
+        }
     }
 
-    /// Returns the bytes from `at` on, at least those of a record. `here` is the next byte of the stream; later calls
-    /// return to `floor`.
-    pub(super) fn ahead(&mut self, source: &impl Source, at: u64, here: u64, floor: u64, end: u64) -> Result<&[u8]> {
-        let is_within = |from: u64| at >= from && at.saturating_sub(from) <= BLOCK.saturating_sub(LARGEST);
+    /// Returns the bytes from `at` on, at least those of a record. `here` is the next byte of the
+    /// stream; later calls return to `floor`.
+    pub(super) fn ahead(
+        &mut self,
+        source: &impl Source,
+        at: u64,
+        here: u64,
+        floor: u64,
+        end: u64,
+    ) -> Result<&[u8]> {
+        let is_within =
+            |from: u64| at >= from && at.saturating_sub(from) <= BLOCK.saturating_sub(LARGEST);
         if is_within(here) {
             return self.near.get(source, at, LARGEST, here, end);
         }
-        self.far.get(source, at, LARGEST, if is_within(floor) { floor } else { at }, end)
+        self.far.get(
+            source,
+            at,
+            LARGEST,
+            if is_within(floor) { floor } else { at },
+            end,
+        )
     }
 }
 
@@ -45,16 +62,29 @@ pub(super) struct Block {
 
 impl Block {
     pub(super) fn new(size: u64) -> Self {
-        Block { size, read: 0, at: 0, bytes: Vec::new() }
+        Block {
+            size,
+            read: 0,
+            at: 0,
+            bytes: Vec::new(),
+        }
     }
 
-    /// Returns the bytes from `at` on: at least `len` bytes, if that many precede `end`. If they are not in the block,
-    /// it is filled from `from` on.
-    pub(super) fn get(&mut self, source: &impl Source, at: u64, len: u64, from: u64, end: u64) -> Result<&[u8]> {
+    /// Returns the bytes from `at` on: at least `len` bytes, if that many precede `end`. If they
+    /// are not in the block, it is filled from `from` on.
+    pub(super) fn get(
+        &mut self,
+        source: &impl Source,
+        at: u64,
+        len: u64,
+        from: u64,
+        end: u64,
+    ) -> Result<&[u8]> {
         let wanted = at.saturating_add(len).min(end);
         if at < self.at || wanted > self.at.saturating_add(self.bytes.len() as u64) {
             let size = end.saturating_sub(from).min(self.size);
-            self.bytes.resize(usize::try_from(size).unwrap_or_default(), 0);
+            self.bytes
+                .resize(usize::try_from(size).unwrap_or_default(), 0);
             self.at = from;
             let mut filled = 0;
             while let Some(room) = self.bytes.get_mut(filled..).filter(|room| !room.is_empty()) {
@@ -69,7 +99,9 @@ impl Block {
             self.read = self.read.saturating_add(filled as u64);
         }
         let start = usize::try_from(at.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let before_end = usize::try_from(end.saturating_sub(self.at)).unwrap_or(usize::MAX).min(self.bytes.len());
+        let before_end = usize::try_from(end.saturating_sub(self.at))
+            .unwrap_or(usize::MAX)
+            .min(self.bytes.len());
         Ok(self.bytes.get(start..before_end).unwrap_or_default())
     }
 }

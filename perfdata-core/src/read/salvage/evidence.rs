@@ -1,4 +1,5 @@
-//! Plausibility of bytes as a record of a recording: by type, size, alignment, fields, event ID and time.
+//! Plausibility of bytes as a record of a recording: by type, size, alignment, fields, event ID and
+//! time.
 
 use crate::attr::SampleType;
 use crate::decode_context::DecodeContext;
@@ -6,8 +7,8 @@ use crate::error::{Error, Problem};
 use crate::feature::{FeatureId, SampleTime, Section};
 use crate::read::salvage::report::{Foreknown, Ids};
 use crate::record::{
-    Body, CpuMode, EventIds, HeaderFeature, RawRecord, Record, RecordHeader, RecordType, SampleView, TABLE,
-    is_known_time,
+    Body, CpuMode, EventIds, HeaderFeature, RawRecord, Record, RecordHeader, RecordType,
+    SampleView, TABLE, is_known_time,
 };
 use crate::recording::Recording;
 
@@ -40,7 +41,10 @@ pub(super) struct Judgement {
 
 impl From<Verdict> for Judgement {
     fn from(verdict: Verdict) -> Self {
-        Judgement { verdict, ids: EventIds::default() }
+        Judgement {
+            verdict,
+            ids: EventIds::default(),
+        }
     }
 }
 
@@ -63,12 +67,17 @@ pub(super) struct Evidence {
     regular: u128,
 }
 
-/// Maximum distance in nanoseconds from all other records at which the time of a record is plausible.
+/// Maximum distance in nanoseconds from all other records at which the time of a record is
+/// plausible.
 const NEAR: u64 = 3_600_000_000_000;
 
 impl Evidence {
     pub(super) fn new(before: Foreknown) -> Self {
-        Evidence { before, knows_ids: before.ids == Ids::Trusted, ..Evidence::default() }
+        Evidence {
+            before,
+            knows_ids: before.ids == Ids::Trusted,
+            ..Evidence::default()
+        }
     }
 
     /// Judges a complete record. Rejects every record in which `perfconv verify` finds an error.
@@ -77,7 +86,10 @@ impl Evidence {
         let layout = events.layout_of(raw);
         if self.before.without_events && raw.kind.is_kernel() {
             let what = "no attribute describes its fields";
-            let error = Error::new(format!("{} record", raw.kind), Problem::Unknown(what.into()));
+            let error = Error::new(
+                format!("{} record", raw.kind),
+                Problem::Unknown(what.into()),
+            );
             return Verdict::Bad(error.at(raw.offset)).into();
         }
         let record = match Record::decode(raw, &layout) {
@@ -91,7 +103,12 @@ impl Evidence {
         }
         let ids = record.event_ids(events);
         if let Some(id) = ids.unknown.filter(|_| self.knows_ids) {
-            let error = Error::invalid(format!("{} record", raw.kind), "id", id.to_string(), "the ID of an event");
+            let error = Error::invalid(
+                format!("{} record", raw.kind),
+                "id",
+                id.to_string(),
+                "the ID of an event",
+            );
             return Verdict::Bad(error.at(raw.offset)).into();
         }
         let tail_is_odd = match raw.kind {
@@ -99,11 +116,14 @@ impl Evidence {
             _ => record.tail.iter().any(|&byte| byte != 0),
         };
         // Nobody can decode kernel records without an event.
-        let is_odd =
-            !is_regular(raw) || tail_is_odd || ids.unknown.is_some() || (events.is_empty() && raw.kind.is_kernel());
+        let is_odd = !is_regular(raw)
+            || tail_is_odd
+            || ids.unknown.is_some()
+            || (events.is_empty() && raw.kind.is_kernel());
         let verdict = if is_odd {
             Verdict::Odd
-        } else if !raw.kind.is_kernel() || (raw.kind != RecordType::SAMPLE && !layout.sample_id_all) {
+        } else if !raw.kind.is_kernel() || (raw.kind != RecordType::SAMPLE && !layout.sample_id_all)
+        {
             Verdict::Likely
         } else {
             let id = events.id_of(raw).filter(|_| events.have_ids());
@@ -114,9 +134,9 @@ impl Evidence {
 
     /// Judges a valid record by its ID (that of an event, or 0), if it has one, and by its time.
     fn weigh(&self, has_id: Option<bool>, time: Option<u64>) -> Verdict {
-        let near = time
-            .zip(self.times)
-            .map(|(time, (first, last))| time >= first.saturating_sub(NEAR) && time <= last.saturating_add(NEAR));
+        let near = time.zip(self.times).map(|(time, (first, last))| {
+            time >= first.saturating_sub(NEAR) && time <= last.saturating_add(NEAR)
+        });
         match has_id {
             Some(true) if near != Some(false) => Verdict::Sure,
             None if near == Some(true) => Verdict::Sure,
@@ -130,20 +150,31 @@ impl Evidence {
         if raw.kind == RecordType::SAMPLE
             && is_regular(raw)
             && !self.before.without_events
-            && let Some(sample) = recording.events.sample_view(raw).filter(SampleView::is_whole)
+            && let Some(sample) = recording
+                .events
+                .sample_view(raw)
+                .filter(SampleView::is_whole)
         {
             let events = &recording.events;
             let ids = sample.event_ids(events);
             let time = sample.time();
-            let has_id = sample.identifier().or(sample.id()).filter(|_| events.have_ids()).map(|id| id != 0);
+            let has_id = sample
+                .identifier()
+                .or(sample.id())
+                .filter(|_| events.have_ids())
+                .map(|id| id != 0);
             let verdict = self.weigh(has_id, time.filter(|&time| is_known_time(time)));
             let is_sure = ids.unknown.is_none() && matches!(verdict, Verdict::Sure);
             if is_sure {
                 self.regular |= 1 << RecordType::SAMPLE.0;
                 self.knows_ids |= ids.known;
                 self.has_kernel_records = true;
-                time.filter(|&time| is_known_time(time)).into_iter().for_each(|time| widen(&mut self.times, time));
-                time.filter(|&time| time != 0).into_iter().for_each(|time| widen(&mut self.samples, time));
+                time.filter(|&time| is_known_time(time))
+                    .into_iter()
+                    .for_each(|time| widen(&mut self.times, time));
+                time.filter(|&time| time != 0)
+                    .into_iter()
+                    .for_each(|time| widen(&mut self.samples, time));
             }
             return is_sure;
         }
@@ -160,7 +191,9 @@ impl Evidence {
 
     /// Returns whether a record of this type should not be odd, because others are regular.
     pub(super) fn is_regular(&self, kind: RecordType) -> bool {
-        1_u128.checked_shl(kind.0).is_some_and(|bit| self.regular & bit != 0)
+        1_u128
+            .checked_shl(kind.0)
+            .is_some_and(|bit| self.regular & bit != 0)
     }
 
     /// Returns whether the end of `raw` consists of other records: its size is then wrong.
@@ -168,8 +201,11 @@ impl Evidence {
         let is_chain = |from: usize| {
             let mut rest = raw.bytes.get(from..).unwrap_or_default();
             while !rest.is_empty() {
-                let Ok(record) = RawRecord::first(rest, raw.endian, raw.offset) else { return false };
-                if record.kind.info().is_none() || !self.judge(&record, recording).verdict.is_good() {
+                let Ok(record) = RawRecord::first(rest, raw.endian, raw.offset) else {
+                    return false;
+                };
+                if record.kind.info().is_none() || !self.judge(&record, recording).verdict.is_good()
+                {
                     return false;
                 }
                 rest = rest.get(record.bytes.len()..).unwrap_or_default();
@@ -177,11 +213,18 @@ impl Evidence {
             true
         };
         let len = raw.bytes.len();
-        (RecordHeader::SIZE..len).filter(|&from| len.saturating_sub(from).is_multiple_of(8)).any(is_chain)
+        (RecordHeader::SIZE..len)
+            .filter(|&from| len.saturating_sub(from).is_multiple_of(8))
+            .any(is_chain)
     }
 
     /// Learns from an accepted record according to `judgement`.
-    pub(super) fn learn(&mut self, raw: &RawRecord<'_>, recording: &Recording, judgement: &Judgement) {
+    pub(super) fn learn(
+        &mut self,
+        raw: &RawRecord<'_>,
+        recording: &Recording,
+        judgement: &Judgement,
+    ) {
         if let Verdict::Sure | Verdict::Likely = judgement.verdict {
             self.regular |= 1_u128.checked_shl(raw.kind.0).unwrap_or(0);
         }
@@ -191,9 +234,19 @@ impl Evidence {
             return;
         }
         self.has_kernel_records = true;
-        time(raw, recording).into_iter().for_each(|time| widen(&mut self.times, time));
-        let has_time = recording.events.layout_of(raw).sample_type.has(SampleType::TIME);
-        if let Some(time) = recording.events.sample_time(raw).filter(|&time| has_time && time != 0) {
+        time(raw, recording)
+            .into_iter()
+            .for_each(|time| widen(&mut self.times, time));
+        let has_time = recording
+            .events
+            .layout_of(raw)
+            .sample_type
+            .has(SampleType::TIME);
+        if let Some(time) = recording
+            .events
+            .sample_time(raw)
+            .filter(|&time| has_time && time != 0)
+        {
             widen(&mut self.samples, time);
         }
     }
@@ -217,8 +270,13 @@ impl Evidence {
             Ids::Unclear => Ids::Trusted,
             known => known,
         };
-        let without_events = self.before.without_events || (recording.events.is_empty() && self.has_kernel_records);
-        Foreknown { ids, without_events, ..self.before }
+        let without_events =
+            self.before.without_events || (recording.events.is_empty() && self.has_kernel_records);
+        Foreknown {
+            ids,
+            without_events,
+            ..self.before
+        }
     }
 }
 
@@ -229,33 +287,49 @@ fn widen(times: &mut Option<(u64, u64)>, time: u64) {
 
 /// The time of a record, if it has one and it says something.
 fn time(raw: &RawRecord<'_>, recording: &Recording) -> Option<u64> {
-    let has_time = recording.events.layout_of(raw).sample_type.has(SampleType::TIME);
-    recording.events.time(raw).filter(|&time| has_time && is_known_time(time))
+    let has_time = recording
+        .events
+        .layout_of(raw)
+        .sample_type
+        .has(SampleType::TIME);
+    recording
+        .events
+        .time(raw)
+        .filter(|&time| has_time && is_known_time(time))
 }
 
 /// Returns whether type, size and `misc` are as the kernel and perf write them.
 fn is_regular(raw: &RawRecord<'_>) -> bool {
     raw.kind.info().is_some()
         && (!raw.kind.is_kernel()
-            || (raw.bytes.len().is_multiple_of(8) && CpuMode::of(raw.misc).0 <= CpuMode::GUEST_USER.0))
+            || (raw.bytes.len().is_multiple_of(8)
+                && CpuMode::of(raw.misc).0 <= CpuMode::GUEST_USER.0))
 }
 
 /// Checks that the section in a record of a pipe can be decoded.
 fn section(record: &HeaderFeature, recording: &Recording) -> Result<(), Error> {
-    let Ok(id) = u32::try_from(record.feat_id) else { return Ok(()) };
+    let Ok(id) = u32::try_from(record.feat_id) else {
+        return Ok(());
+    };
     if record.section.0.is_empty() || id > FeatureId::END.0 {
         return Ok(());
     }
-    let layout = DecodeContext { nr_cpus_available: recording.nr_cpus_available(), ..DecodeContext::default() };
+    let layout = DecodeContext {
+        nr_cpus_available: recording.nr_cpus_available(),
+        ..DecodeContext::default()
+    };
     Section::decode(FeatureId(id), &record.section.0, recording.endian, &layout).map(drop)
 }
 
-/// Returns the offset of the first header in `bytes` that may belong to a known record. Checks only the header.
+/// Returns the offset of the first header in `bytes` that may belong to a known record. Checks only
+/// the header.
 pub(super) fn find_header(bytes: &[u8], endian: binrw::Endian) -> Option<usize> {
     let last = TABLE.last().map_or(0, |info| info.kind.0);
     bytes.windows(RecordHeader::SIZE).position(|header| {
         RecordHeader::parse(header, endian).is_some_and(|header| {
-            header.kind.0 <= last && usize::from(header.size) >= RecordHeader::SIZE && header.kind.info().is_some()
+            header.kind.0 <= last
+                && usize::from(header.size) >= RecordHeader::SIZE
+                && header.kind.info().is_some()
         })
     })
 }
@@ -284,7 +358,8 @@ mod tests {
         }
     }
 
-    /// A SAMPLE is judged without decoding it as it is judged with all its fields, and as much is learnt from it.
+    /// A SAMPLE is judged without decoding it as it is judged with all its fields, and as much is
+    /// learnt from it.
     #[test]
     fn the_quick_judgement_is_the_thorough_one() {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -302,11 +377,25 @@ mod tests {
             let endian = random.one_of([Endian::Little, Endian::Big]);
             let sample_type = types[round % types.len()];
             let flags = AttrFlags::default().with_sample_id_all(true);
-            let event = |id| Event { attr: Attr { sample_type, flags, ..Attr::default() }, ids: vec![id] };
+            let event = |id| Event {
+                attr: Attr {
+                    sample_type,
+                    flags,
+                    ..Attr::default()
+                },
+                ids: vec![id],
+            };
             let mut recording = Recording::new(endian);
-            recording.events = [event(5), event(6)].into_iter().take(random.one_of([1, 2])).collect();
+            recording.events = [event(5), event(6)]
+                .into_iter()
+                .take(random.one_of([1, 2]))
+                .collect();
             let ids = random.one_of([Ids::Unclear, Ids::Trusted]);
-            let before = Foreknown { ids, without_events: random.one_of([false, false, true]), ..Foreknown::default() };
+            let before = Foreknown {
+                ids,
+                without_events: random.one_of([false, false, true]),
+                ..Foreknown::default()
+            };
             let mut quick = Evidence::new(before);
             quick.times = random.one_of([None, Some((1000, 2000))]);
             let mut thorough = quick;
@@ -327,8 +416,16 @@ mod tests {
             if is_sure {
                 thorough.learn(&raw, &recording, &judgement);
             }
-            assert_eq!(quick.is_sure(&raw, &recording), is_sure, "{words:?} {sample_type:?} {judgement:?}");
-            assert_eq!(format!("{quick:?}"), format!("{thorough:?}"), "{words:?} {sample_type:?}");
+            assert_eq!(
+                quick.is_sure(&raw, &recording),
+                is_sure,
+                "{words:?} {sample_type:?} {judgement:?}"
+            );
+            assert_eq!(
+                format!("{quick:?}"),
+                format!("{thorough:?}"),
+                "{words:?} {sample_type:?}"
+            );
             *(if is_sure { &mut sure } else { &mut unsure }) += 1;
         }
         assert!(sure > 1000 && unsure > 1000, "{sure} sure, {unsure} not");
@@ -340,13 +437,18 @@ mod tests {
         let mut random = Random(0x2545_f491_4f6c_dd1d);
         let mut found = 0;
         for _ in 0..20_000 {
-            let bytes: Vec<u8> = (0..40).map(|_| random.one_of([0, 0, 0, 1, 9, 22, 23, 64, 86, 87, 255])).collect();
+            let bytes: Vec<u8> = (0..40)
+                .map(|_| random.one_of([0, 0, 0, 1, 9, 22, 23, 64, 86, 87, 255]))
+                .collect();
             for endian in [Endian::Little, Endian::Big] {
                 let is_header = |bytes: &[u8]| {
-                    let (header, _) = RecordHeader::decode(bytes, endian, DecodeContext::default()).unwrap();
-                    usize::from(header.size) >= RecordHeader::SIZE && TABLE.iter().any(|info| info.kind == header.kind)
+                    let (header, _) =
+                        RecordHeader::decode(bytes, endian, DecodeContext::default()).unwrap();
+                    usize::from(header.size) >= RecordHeader::SIZE
+                        && TABLE.iter().any(|info| info.kind == header.kind)
                 };
-                let declared = (0..=bytes.len() - RecordHeader::SIZE).find(|&at| is_header(&bytes[at..]));
+                let declared =
+                    (0..=bytes.len() - RecordHeader::SIZE).find(|&at| is_header(&bytes[at..]));
                 assert_eq!(find_header(&bytes, endian), declared, "{bytes:?}");
                 found += usize::from(declared.is_some());
             }

@@ -13,7 +13,8 @@ pub(super) struct Zstd {
     stream: Option<Decompressor>,
     /// Whether a record was decompressed and accepted.
     is_there: bool,
-    /// Whether data before the next compressed record is missing, so that it cannot be decompressed.
+    /// Whether data before the next compressed record is missing, so that it cannot be
+    /// decompressed.
     pub(super) is_lost: bool,
     /// Whether the accepted data ends at a point where a new frame may follow.
     may_begin: bool,
@@ -27,21 +28,39 @@ impl Zstd {
     /// Returns the findings about the records so far.
     pub(super) fn data(&self) -> CompressedData {
         match self {
-            Zstd { is_there: false, .. } => CompressedData::None,
-            Zstd { cut: Some(offset), .. } => CompressedData::Cut(*offset),
+            Zstd {
+                is_there: false, ..
+            } => CompressedData::None,
+            Zstd {
+                cut: Some(offset), ..
+            } => CompressedData::Cut(*offset),
             // perf always writes its compressed data completely.
-            Zstd { may_begin: false, last, .. } => CompressedData::Cut(*last),
+            Zstd {
+                may_begin: false,
+                last,
+                ..
+            } => CompressedData::Cut(*last),
             _ => CompressedData::Whole,
         }
     }
 
     /// Decompresses a compressed record and examines the records in it.
-    pub(super) fn take(&mut self, raw: &RawRecord<'_>, evidence: &mut Evidence, model: &Recording) -> Result<()> {
+    pub(super) fn take(
+        &mut self,
+        raw: &RawRecord<'_>,
+        evidence: &mut Evidence,
+        model: &Recording,
+    ) -> Result<()> {
         if self.is_lost {
-            let begins_anew = !self.is_there || (self.may_begin && Decompressor::begins_frame(raw)?);
+            let begins_anew =
+                !self.is_there || (self.may_begin && Decompressor::begins_frame(raw)?);
             if !begins_anew {
                 let what = "its data continues compressed data that is lost";
-                return Err(Error::new(format!("{} record", raw.kind), Problem::Unknown(what.into())).at(raw.offset));
+                return Err(Error::new(
+                    format!("{} record", raw.kind),
+                    Problem::Unknown(what.into()),
+                )
+                .at(raw.offset));
             }
             self.stream = None;
         }
@@ -66,7 +85,11 @@ impl Zstd {
                 || matches!(judgement.verdict, Verdict::Odd) && learned.is_regular(record.kind);
             if is_odd || learned.hides_others(&record, model) {
                 let what = format!("it contains an implausible {} record", record.kind);
-                return Err(Error::new(format!("{} record", raw.kind), Problem::Unknown(what.into())).at(raw.offset));
+                return Err(Error::new(
+                    format!("{} record", raw.kind),
+                    Problem::Unknown(what.into()),
+                )
+                .at(raw.offset));
             }
             if let Verdict::Bad(why) = judgement.verdict {
                 return Err(why);

@@ -1,8 +1,9 @@
 //! Reading truncated, unfinished or corrupt recordings: only plausible records are returned.
 //!
-//! A record is accepted at once if it contains the ID of an event or a time close to that of other records, and all of
-//! its bytes are accounted for. Other records are accepted if their size leads to another record. If it does not, the
-//! next offset is searched from which on records follow; the bytes between are skipped and reported.
+//! A record is accepted at once if it contains the ID of an event or a time close to that of other
+//! records, and all of its bytes are accounted for. Other records are accepted if their size leads
+//! to another record. If it does not, the next offset is searched from which on records follow; the
+//! bytes between are skipped and reported.
 
 mod block;
 mod evidence;
@@ -40,8 +41,8 @@ pub struct Salvaged<S> {
     base: u64,
     /// Whether the record there seems to be truncated by the end of the input.
     is_cut: bool,
-    /// Whether records may have sizes that are not a multiple of 8, so that nothing is known about the alignment of
-    /// offsets.
+    /// Whether records may have sizes that are not a multiple of 8, so that nothing is known about
+    /// the alignment of offsets.
     has_odd_sizes: bool,
     /// End of the records, as far as known.
     end: u64,
@@ -51,7 +52,8 @@ pub struct Salvaged<S> {
     /// Offset at which the stream continues after them.
     jump: Option<u64>,
     searched: Option<Searched>,
-    /// Start of the records, the offset that a search has reached, and the number of bytes examined so far.
+    /// Start of the records, the offset that a search has reached, and the number of bytes examined
+    /// so far.
     start: u64,
     floor: u64,
     effort: u64,
@@ -67,7 +69,9 @@ pub struct Salvaged<S> {
 /// Returns an attribute's record without the IDs in it; `None` if it cannot be decoded.
 fn attr_without_ids(raw: &RawRecord<'_>) -> Option<Vec<u8>> {
     let mut record = Record::decode(raw, &DecodeContext::default()).ok()?;
-    let Body::HeaderAttr(attr) = &mut record.body else { return None };
+    let Body::HeaderAttr(attr) = &mut record.body else {
+        return None;
+    };
     attr.ids.0.clear();
     record.encode(raw.endian).ok()
 }
@@ -103,8 +107,9 @@ const BATCH: u64 = 64 << 10;
 const LARGEST: u64 = u16::MAX as u64;
 
 impl<S: Source> Salvaged<S> {
-    /// Returns the records at `place`. For a pipe, `model` is empty and is extended by a `collector`. For a file whose
-    /// end of the records is unknown, `table` searches for the feature table.
+    /// Returns the records at `place`. For a pipe, `model` is empty and is extended by a
+    /// `collector`. For a file whose end of the records is unknown, `table` searches for the
+    /// feature table.
     pub(super) fn new(
         source: S,
         place: FileSection,
@@ -133,17 +138,31 @@ impl<S: Source> Salvaged<S> {
             evidence: Evidence::new(foreknown),
             table,
             zstd: Zstd::default(),
-            salvaging: Salvaging { losses, ..Salvaging::default() },
+            salvaging: Salvaging {
+                losses,
+                ..Salvaging::default()
+            },
         })
     }
 
     /// Returns the records of a file next to the `data` of a directory; `model` is that of `data`.
     pub(super) fn beside(source: S, model: &Recording, foreknown: Foreknown) -> Result<Self> {
-        let whole = FileSection { offset: 0, size: u64::MAX };
-        Self::new(source, whole, (model.clone(), None), None, Losses::default(), foreknown)
+        let whole = FileSection {
+            offset: 0,
+            size: u64::MAX,
+        };
+        Self::new(
+            source,
+            whole,
+            (model.clone(), None),
+            None,
+            Losses::default(),
+            foreknown,
+        )
     }
 
-    /// Reads everything and reports what is present. `seen` is called with the number of bytes read in each step.
+    /// Reads everything and reports what is present. `seen` is called with the number of bytes read
+    /// in each step.
     pub(super) fn survey(mut self, mut seen: impl FnMut(u64)) -> Result<Survey> {
         loop {
             let from = self.here;
@@ -154,10 +173,25 @@ impl<S: Source> Salvaged<S> {
                 break;
             }
         }
-        let Self { model, evidence, salvaging, zstd, end, .. } = self;
+        let Self {
+            model,
+            evidence,
+            salvaging,
+            zstd,
+            end,
+            ..
+        } = self;
         let mut foreknown = evidence.foreknown(&model);
-        foreknown.end = foreknown.end.or(salvaging.losses.end_of_records.then_some(end));
-        Ok(Survey { samples: evidence.samples(), compressed: zstd.data(), recording: model, salvaging, foreknown })
+        foreknown.end = foreknown
+            .end
+            .or(salvaging.losses.end_of_records.then_some(end));
+        Ok(Survey {
+            samples: evidence.samples(),
+            compressed: zstd.data(),
+            recording: model,
+            salvaging,
+            foreknown,
+        })
     }
 
     /// Decides about more bytes.
@@ -178,8 +212,18 @@ impl<S: Source> Salvaged<S> {
             match self.step(at)? {
                 Step::Keep(total) => self.ready = self.ready.saturating_add(total),
                 Step::Skip(to, why) => {
-                    self.salvaging.skip(FileSection { offset: at, size: to.saturating_sub(at) }, why);
-                    if self.ready == 0 { self.here = to } else { self.jump = Some(to) }
+                    self.salvaging.skip(
+                        FileSection {
+                            offset: at,
+                            size: to.saturating_sub(at),
+                        },
+                        why,
+                    );
+                    if self.ready == 0 {
+                        self.here = to
+                    } else {
+                        self.jump = Some(to)
+                    }
                 }
                 Step::End => self.end = at,
             }
@@ -187,22 +231,42 @@ impl<S: Source> Salvaged<S> {
         Ok(())
     }
 
-    /// Returns the size of the records from `at` on that need no detailed check, each followed by a regular record:
-    /// nearly all of a recording.
+    /// Returns the size of the records from `at` on that need no detailed check, each followed by a
+    /// regular record: nearly all of a recording.
     fn sure(&mut self, at: u64) -> Result<u64> {
-        let Self { blocks, source, evidence, model, salvaging, here, end, .. } = self;
+        let Self {
+            blocks,
+            source,
+            evidence,
+            model,
+            salvaging,
+            here,
+            end,
+            ..
+        } = self;
         let bytes = blocks.near.get(source, at, LARGEST, *here, *end)?;
         let (mut len, mut count) = (0_usize, 0_u64);
         // The records with a known successor, and the evidence up to there.
         let mut settled = (len, count, *evidence);
-        while let Some(header) = RecordHeader::parse(bytes.get(len..).unwrap_or_default(), model.endian) {
+        while let Some(header) =
+            RecordHeader::parse(bytes.get(len..).unwrap_or_default(), model.endian)
+        {
             let next = len.saturating_add(usize::from(header.size));
-            let Some(record) = bytes.get(len..next).filter(|_| usize::from(header.size) >= RecordHeader::SIZE) else {
+            let Some(record) = bytes
+                .get(len..next)
+                .filter(|_| usize::from(header.size) >= RecordHeader::SIZE)
+            else {
                 break;
             };
             let RecordHeader { kind, misc, .. } = header;
             let offset = at.saturating_add(len as u64);
-            let raw = RawRecord { offset, kind, misc, bytes: record, endian: model.endian };
+            let raw = RawRecord {
+                offset,
+                kind,
+                misc,
+                bytes: record,
+                endian: model.endian,
+            };
             let before = *evidence;
             if len as u64 >= BATCH {
                 break;
@@ -237,7 +301,9 @@ impl<S: Source> Salvaged<S> {
                 if self.is_table(at)? {
                     return Ok(Step::End);
                 }
-                let to = self.search(at.saturating_add(1), self.end)?.unwrap_or(self.end);
+                let to = self
+                    .search(at.saturating_add(1), self.end)?
+                    .unwrap_or(self.end);
                 self.zstd.is_lost = true;
                 return Ok(Step::Skip(to, why));
             }
@@ -258,7 +324,10 @@ impl<S: Source> Salvaged<S> {
             _ => {}
         }
         let chain = self.chain(next)?;
-        if let Some(to) = self.hidden(at, next, chain.as_ref())?.filter(|&to| !is_likely || to < next) {
+        if let Some(to) = self
+            .hidden(at, next, chain.as_ref())?
+            .filter(|&to| !is_likely || to < next)
+        {
             return self.skip(to, leads_nowhere(&look, at));
         }
         let is_bad = matches!(look.judgement.verdict, Verdict::Bad(_));
@@ -271,14 +340,23 @@ impl<S: Source> Salvaged<S> {
             None => {
                 let behind = at.saturating_add(RecordHeader::SIZE as u64);
                 match self.search(behind, self.end)? {
-                    found if is_likely && found.is_none_or(|to| to >= next) => return self.keep(at, look),
+                    found if is_likely && found.is_none_or(|to| to >= next) => {
+                        return self.keep(at, look);
+                    }
                     found => found.unwrap_or(self.end),
                 }
             }
         };
         self.zstd.is_lost |= chain.is_none() || is_compressed(look.kind);
         let why = leads_nowhere(&look, at);
-        Ok(Step::Skip(to, if let Verdict::Bad(why) = look.judgement.verdict { why } else { why }))
+        Ok(Step::Skip(
+            to,
+            if let Verdict::Bad(why) = look.judgement.verdict {
+                why
+            } else {
+                why
+            },
+        ))
     }
 
     fn skip(&mut self, to: u64, why: Error) -> Result<Step> {
@@ -288,7 +366,19 @@ impl<S: Source> Salvaged<S> {
 
     /// Accepts the record at `at`, unless it is compressed and cannot be decompressed.
     fn keep(&mut self, at: u64, look: Look) -> Result<Step> {
-        let Self { blocks, source, evidence, model, collector, zstd, here, end, salvaging, searched, .. } = self;
+        let Self {
+            blocks,
+            source,
+            evidence,
+            model,
+            collector,
+            zstd,
+            here,
+            end,
+            salvaging,
+            searched,
+            ..
+        } = self;
         let bytes = blocks.near.get(source, at, look.size as u64, *here, *end)?;
         let raw = RawRecord::first(bytes, model.endian, at)?;
         if is_compressed(raw.kind)
@@ -313,16 +403,24 @@ impl<S: Source> Salvaged<S> {
             }
             let mut behind = at.saturating_add(look.size as u64);
             while behind < at.saturating_add(look.total) {
-                let payload = blocks.far.get(source, behind, 1, behind, at.saturating_add(look.total))?;
+                let payload =
+                    blocks
+                        .far
+                        .get(source, behind, 1, behind, at.saturating_add(look.total))?;
                 if payload.is_empty() {
                     break;
                 }
                 behind = behind.saturating_add(<[u8]>::len(payload) as u64);
                 collector.item(model, &StreamItem::Payload(payload))?;
             }
-            // Removes the IDs that were present before. Checking all events for each attribute would take quadratic
-            // time.
-            if evidence.has_lost_ids() && model.events.first().is_some_and(|event| !event.ids.is_empty()) {
+            // Removes the IDs that were present before. Checking all events for each attribute
+            // would take quadratic time.
+            if evidence.has_lost_ids()
+                && model
+                    .events
+                    .first()
+                    .is_some_and(|event| !event.ids.is_empty())
+            {
                 model.events = std::mem::take(&mut model.events).without_ids();
             }
             // Bytes that were not a record may be one now.
@@ -331,7 +429,10 @@ impl<S: Source> Salvaged<S> {
         evidence.learn(&raw, model, &look.judgement);
         salvaging.left.records = salvaging.left.records.saturating_add(1);
         if raw.kind == RecordType::AUXTRACE {
-            salvaging.left.auxtrace.push(FileSection { offset: at, size: look.size as u64 });
+            salvaging.left.auxtrace.push(FileSection {
+                offset: at,
+                size: look.size as u64,
+            });
         }
         salvaging.believe();
         self.has_odd_sizes |= is_compressed(look.kind) || !look.size.is_multiple_of(8);
@@ -340,15 +441,30 @@ impl<S: Source> Salvaged<S> {
 
     /// Examines the record at `at`.
     fn look(&mut self, at: u64) -> Result<Result<Look, NoRecord>> {
-        let Self { blocks, source, evidence, model, here, floor, end, effort, .. } = self;
+        let Self {
+            blocks,
+            source,
+            evidence,
+            model,
+            here,
+            floor,
+            end,
+            effort,
+            ..
+        } = self;
         let bytes = blocks.ahead(source, at, *here, *floor, *end)?;
         *effort = effort.saturating_add(RecordHeader::SIZE as u64);
         let raw = match RawRecord::first(bytes, model.endian, at) {
             Ok(raw) => raw,
             Err(why) => {
-                let is_known = RecordHeader::parse(bytes, model.endian).is_none_or(|h| h.kind.info().is_some());
+                let is_known = RecordHeader::parse(bytes, model.endian)
+                    .is_none_or(|h| h.kind.info().is_some());
                 let is_cut = is_known && matches!(why.problem(), Problem::Truncated { .. });
-                return Ok(Err(if is_cut { NoRecord::Cut(why) } else { NoRecord::Not(why) }));
+                return Ok(Err(if is_cut {
+                    NoRecord::Cut(why)
+                } else {
+                    NoRecord::Not(why)
+                }));
             }
         };
         let payload = match raw.payload_len() {
@@ -362,7 +478,12 @@ impl<S: Source> Salvaged<S> {
             return Ok(Err(NoRecord::Cut(why.at(at))));
         }
         *effort = effort.saturating_add(raw.bytes.len() as u64);
-        Ok(Ok(Look { kind: raw.kind, size: raw.bytes.len(), total, judgement: evidence.judge(&raw, model) }))
+        Ok(Ok(Look {
+            kind: raw.kind,
+            size: raw.bytes.len(),
+            total,
+            judgement: evidence.judge(&raw, model),
+        }))
     }
 }
 
@@ -372,9 +493,18 @@ impl<S: Source> Read for Salvaged<S> {
             self.advance().map_err(io::Error::other)?;
         }
         let wanted = self.ready.min(buf.len() as u64).min(BLOCK);
-        let bytes =
-            self.blocks.near.get(&self.source, self.here, wanted, self.here, self.end).map_err(io::Error::other)?;
-        let mut believed = bytes.get(..bytes.len().min(usize::try_from(wanted).unwrap_or(usize::MAX))).unwrap_or(bytes);
+        let bytes = self
+            .blocks
+            .near
+            .get(&self.source, self.here, wanted, self.here, self.end)
+            .map_err(io::Error::other)?;
+        let mut believed = bytes
+            .get(
+                ..bytes
+                    .len()
+                    .min(usize::try_from(wanted).unwrap_or(usize::MAX)),
+            )
+            .unwrap_or(bytes);
         let got = believed.read(buf)?;
         self.here = self.here.saturating_add(got as u64);
         self.ready = self.ready.saturating_sub(got as u64);
@@ -384,5 +514,11 @@ impl<S: Source> Read for Salvaged<S> {
 
 fn leads_nowhere(look: &Look, at: u64) -> Error {
     let expected = "a size after which another record starts";
-    Error::invalid(format!("{} record", look.kind), "size", look.size.to_string(), expected).at(at)
+    Error::invalid(
+        format!("{} record", look.kind),
+        "size",
+        look.size.to_string(),
+        expected,
+    )
+    .at(at)
 }

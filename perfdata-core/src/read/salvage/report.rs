@@ -59,7 +59,8 @@ pub struct Salvaging {
 pub struct Left {
     /// Number of records.
     pub records: u64,
-    /// The AUXTRACE records in a file, ascending: their locations, without the data that follows them.
+    /// The AUXTRACE records in a file, ascending: their locations, without the data that follows
+    /// them.
     pub auxtrace: Vec<FileSection>,
 }
 
@@ -71,7 +72,10 @@ impl Salvaging {
         self.bytes = self.bytes.saturating_add(place.size);
         if self.open
             && self.more == 0
-            && let Some(last) = self.skipped.last_mut().filter(|last| last.place.end() == Some(place.offset))
+            && let Some(last) = self
+                .skipped
+                .last_mut()
+                .filter(|last| last.place.end() == Some(place.offset))
         {
             last.place.size = last.place.size.saturating_add(place.size);
             return;
@@ -91,7 +95,9 @@ impl Salvaging {
 
     /// Notes that records were accepted.
     pub(super) fn believe(&mut self) {
-        self.inside = self.inside.saturating_add(u64::from(std::mem::take(&mut self.open)));
+        self.inside = self
+            .inside
+            .saturating_add(u64::from(std::mem::take(&mut self.open)));
     }
 }
 
@@ -107,7 +113,8 @@ pub enum CompressedData {
     Cut(u64),
 }
 
-/// Results of an earlier pass over the same recording that a reader must know from the first record on.
+/// Results of an earlier pass over the same recording that a reader must know from the first record
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Foreknown {
     /// End of the records of a file, if its header does not contain it.
@@ -121,7 +128,8 @@ pub struct Foreknown {
 /// Reliability of the events' IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ids {
-    /// Not yet known: records with other IDs are accepted until there is one with the ID of an event.
+    /// Not yet known: records with other IDs are accepted until there is one with the ID of an
+    /// event.
     #[default]
     Unclear,
     /// Records use them: a record with another ID is corrupt.

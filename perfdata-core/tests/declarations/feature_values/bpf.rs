@@ -53,7 +53,10 @@ fn labprog0() -> BpfProgInfo {
 
 pub fn bpf() -> Vec<Case> {
     fn whole<T>(items: Vec<T>) -> Option<Padded<T>> {
-        Some(Padded { items, padding: vec![] })
+        Some(Padded {
+            items,
+            padding: vec![],
+        })
     }
     let program = |info: BpfProgInfo, arrays, data_len, info_len, data| BpfProgram {
         info_len,
@@ -76,7 +79,10 @@ pub fn bpf() -> Vec<Case> {
         xlated_insns: None,
         map_ids: whole(vec![]),
         jited_ksyms: whole(vec![0x3ff_fead_2918]),
-        jited_func_lens: Some(Padded { items: vec![0], padding: vec![0; 4] }),
+        jited_func_lens: Some(Padded {
+            items: vec![0],
+            padding: vec![0; 4],
+        }),
         func_info: whole(vec![]),
         line_info: whole(vec![]),
         jited_line_info: whole(vec![]),
@@ -85,13 +91,29 @@ pub fn bpf() -> Vec<Case> {
     // The same in the layout of perf 5: no padding between the arrays.
     let packed_arrays = BpfArrays {
         jited_func_lens: whole(vec![0]),
-        prog_tags: Some(Padded { padding: vec![0; 4], ..labprog0_arrays.prog_tags.clone().expect("it is there") }),
+        prog_tags: Some(Padded {
+            padding: vec![0; 4],
+            ..labprog0_arrays.prog_tags.clone().expect("it is there")
+        }),
         ..labprog0_arrays.clone()
     };
-    let packed = BpfProgInfo { func_info: 12, line_info: 12, jited_line_info: 12, prog_tags: 12, ..labprog0() };
-    let labprog0 = BpfProgInfo { func_info: 16, line_info: 16, jited_line_info: 16, prog_tags: 16, ..labprog0() };
+    let packed = BpfProgInfo {
+        func_info: 12,
+        line_info: 12,
+        jited_line_info: 12,
+        prog_tags: 12,
+        ..labprog0()
+    };
+    let labprog0 = BpfProgInfo {
+        func_info: 16,
+        line_info: 16,
+        jited_line_info: 16,
+        prog_tags: 16,
+        ..labprog0()
+    };
 
-    // The program of a recording by perf 6.12 on x86-64, including the kernel's padding of its arrays.
+    // The program of a recording by perf 6.12 on x86-64, including the kernel's padding of its
+    // arrays.
     let demo_meta = BpfProgInfo {
         id: 17,
         tag: [0x43, 3, 0x44, 0x0f, 0x6a, 0xbb, 0xb0, 0x0f],
@@ -114,21 +136,36 @@ pub fn bpf() -> Vec<Case> {
     };
     let code = "f30f1efa0f1f4400000f1f00554889e5f30f1efa48bf1ce04600fcba6aff8b4700c9c3cc";
     let filling = || bytes("df550000");
-    let line = |insn_off, line_col| BpfLineInfo { insn_off, file_name_off: 0x1a, line_off: 0, line_col };
+    let line = |insn_off, line_col| BpfLineInfo {
+        insn_off,
+        file_name_off: 0x1a,
+        line_off: 0,
+        line_col,
+    };
     let demo_meta_arrays = BpfArrays {
-        jited_insns: Some(Padded { items: bytes(code), padding: filling() }),
+        jited_insns: Some(Padded {
+            items: bytes(code),
+            padding: filling(),
+        }),
         xlated_insns: None,
         map_ids: None,
         jited_ksyms: whole(vec![0xffff_ffff_c035_e650]),
-        jited_func_lens: Some(Padded { items: vec![36], padding: filling() }),
-        func_info: whole(vec![BpfFuncInfo { insn_off: 0, type_id: 4 }]),
+        jited_func_lens: Some(Padded {
+            items: vec![36],
+            padding: filling(),
+        }),
+        func_info: whole(vec![BpfFuncInfo {
+            insn_off: 0,
+            type_id: 4,
+        }]),
         line_info: whole(vec![line(0, 0x1c2e), line(2, 0x1c27)]),
         jited_line_info: whole(vec![0xffff_ffff_c035_e650, 0xffff_ffff_c035_e66e]),
         prog_tags: whole(vec![[0x43, 3, 0x44, 0x0f, 0x6a, 0xbb, 0xb0, 0x0f]]),
     };
     let arrays = |arrays| BpfData::Arrays(Box::new(arrays));
 
-    // Not from a recording: data that its description does not explain, and a description of unknown size.
+    // Not from a recording: data that its description does not explain, and a description of
+    // unknown size.
     let unexplained = BpfProgram {
         data: BpfData::Opaque(vec![1, 2, 3, 4, 5, 6, 7, 8]),
         ..program(self::labprog0(), 1, 8, 208, arrays(labprog0_arrays.clone()))

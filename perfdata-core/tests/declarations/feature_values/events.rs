@@ -1,14 +1,17 @@
 //! Events, files hit by samples, and tracepoint formats.
 
 use perfdata_core::attr::{Attr, AttrFlags, EventType, ReadFormat, SampleType};
-use perfdata_core::feature::tracing::{ByteOrder, EventSystem, File, TracingBody, TracingHeader, Word};
+use perfdata_core::feature::tracing::{
+    ByteOrder, EventSystem, File, TracingBody, TracingHeader, Word,
+};
 use perfdata_core::feature::*;
 use perfdata_core::record::{BuildId, MISC_BUILD_ID_SIZE};
 use perfdata_core::wire::{CStr, HeaderString, Rest, Text};
 
 use super::{Case, case};
 
-/// The event of `perf record --per-thread` by perf 6.12 on s390x, with flags that distinguish the byte orders.
+/// The event of `perf record --per-thread` by perf 6.12 on s390x, with flags that distinguish the
+/// byte orders.
 pub fn cpu_clock() -> Attr {
     Attr {
         kind: EventType::SOFTWARE,
@@ -17,7 +20,10 @@ pub fn cpu_clock() -> Attr {
         sample_period: 4000,
         sample_type: SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::PERIOD,
         read_format: ReadFormat::ID | ReadFormat::LOST,
-        flags: AttrFlags::default().with_disabled(true).with_precise_ip(1).with_exclude_guest(true),
+        flags: AttrFlags::default()
+            .with_disabled(true)
+            .with_precise_ip(1)
+            .with_exclude_guest(true),
         wakeup: 0,
         bp_type: 0,
         config1: 0,
@@ -40,7 +46,12 @@ pub fn cpu_clock() -> Attr {
 }
 
 pub fn events() -> Vec<Case> {
-    let descs = EventDescs::new(vec![(cpu_clock(), HeaderString::new(b"cpu-clock"), vec![0x27c])]).expect("one event");
+    let descs = EventDescs::new(vec![(
+        cpu_clock(),
+        HeaderString::new(b"cpu-clock"),
+        vec![0x27c],
+    )])
+    .expect("one event");
     vec![
         case(
             FeatureId::EVENT_DESC,
@@ -70,7 +81,10 @@ pub fn events() -> Vec<Case> {
 }
 
 pub fn build_ids() -> Vec<Case> {
-    let id = [2, 0x73, 0xa1, 0x19, 0x50, 0xbd, 0x86, 0x80, 0xc9, 0xa6, 0x34, 0x5e, 0xfe, 0xfe, 0xb4, 0x90, 1, 2, 3, 4];
+    let id = [
+        2, 0x73, 0xa1, 0x19, 0x50, 0xbd, 0x86, 0x80, 0xc9, 0xa6, 0x34, 0x5e, 0xfe, 0xfe, 0xb4,
+        0x90, 1, 2, 3, 4,
+    ];
     let build_id = |pid, size, filename: &[u8]| BuildId {
         pid,
         build_id: id,
@@ -80,9 +94,13 @@ pub fn build_ids() -> Vec<Case> {
         filename: Text(filename.to_vec()),
     };
     let raw = "0273a11950bd8680c9a6345efefeb49001020304";
-    let entry = BuildIdEntry::new(MISC_BUILD_ID_SIZE | 2, build_id(Some(-1), 20, b"/lab/work-s390x"));
+    let entry = BuildIdEntry::new(
+        MISC_BUILD_ID_SIZE | 2,
+        build_id(Some(-1), 20, b"/lab/work-s390x"),
+    );
     // Before 2.6.35: no process ID. Not from a recording.
-    let mut old = BuildIdEntry::new(1, build_id(None, 0, b"[kernel.kallsyms]")).expect("a short name");
+    let mut old =
+        BuildIdEntry::new(1, build_id(None, 0, b"[kernel.kallsyms]")).expect("a short name");
     old.header.size = 32 + 24;
     vec![
         case(
@@ -141,7 +159,17 @@ pub fn tracing_data() -> Vec<Case> {
         00000000 00000001 'lock' 00 00000002 00*7 15 'name: contention_end' 0a 00*7 17 'name: contention_begin' 0a
         00000000 00000021 '0x3ffff718082 : \"thaw_processes\"' 0a";
     vec![
-        case(FeatureId::TRACING_DATA, data(ByteOrder::LITTLE, "0.6", Some(b"1 init\n")), little, little),
-        case(FeatureId::TRACING_DATA, data(ByteOrder::BIG, "0.5", None), big, big),
+        case(
+            FeatureId::TRACING_DATA,
+            data(ByteOrder::LITTLE, "0.6", Some(b"1 init\n")),
+            little,
+            little,
+        ),
+        case(
+            FeatureId::TRACING_DATA,
+            data(ByteOrder::BIG, "0.5", None),
+            big,
+            big,
+        ),
     ]
 }

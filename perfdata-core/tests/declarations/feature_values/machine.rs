@@ -8,38 +8,73 @@ use super::{Case, case, tight};
 pub fn system() -> Vec<Case> {
     let text = |id, variant: fn(HeaderString) -> Feature, text: &str| {
         let room = format!("'{text}' 00*{}", 64 - text.len());
-        case(id, variant(HeaderString::new(text.as_bytes())), &format!("40000000 {room}"), &format!("00000040 {room}"))
+        case(
+            id,
+            variant(HeaderString::new(text.as_bytes())),
+            &format!("40000000 {room}"),
+            &format!("00000040 {room}"),
+        )
     };
     vec![
         text(FeatureId::HOSTNAME, Feature::Hostname, "s390guest"),
-        text(FeatureId::OSRELEASE, Feature::OsRelease, "6.12.107+deb13-s390x"),
+        text(
+            FeatureId::OSRELEASE,
+            Feature::OsRelease,
+            "6.12.107+deb13-s390x",
+        ),
         text(FeatureId::VERSION, Feature::Version, "7.2.13"),
         text(FeatureId::ARCH, Feature::Arch, "s390x"),
         text(FeatureId::CPUDESC, Feature::CpuDesc, "IBM/S390"),
         text(FeatureId::CPUID, Feature::CpuId, "QEMU,8561,QEMU"),
         case(
             FeatureId::NRCPUS,
-            Feature::NrCpus(NrCpus { available: 4, online: 2 }),
+            Feature::NrCpus(NrCpus {
+                available: 4,
+                online: 2,
+            }),
             "04000000 02000000",
             "00000004 00000002",
         ),
-        case(FeatureId::TOTAL_MEM, Feature::TotalMem(0x2e_b368), "68b32e 00*5", "00*5 2eb368"),
+        case(
+            FeatureId::TOTAL_MEM,
+            Feature::TotalMem(0x2e_b368),
+            "68b32e 00*5",
+            "00*5 2eb368",
+        ),
         case(
             FeatureId::CMDLINE,
             Feature::CmdLine(vec![HeaderString::new(b"/usr/bin/perf"), tight("record")].into()),
             "02000000 40000000 '/usr/bin/perf' 00*51 08000000 'record' 0000",
             "00000002 00000040 '/usr/bin/perf' 00*51 00000008 'record' 0000",
         ),
-        case(FeatureId::BRANCH_STACK, Feature::BranchStack(Flag {}), "", ""),
+        case(
+            FeatureId::BRANCH_STACK,
+            Feature::BranchStack(Flag {}),
+            "",
+            "",
+        ),
         case(FeatureId::STAT, Feature::Stat(Flag {}), "", ""),
         case(
             FeatureId::E_MACHINE,
-            Feature::EMachine(EMachine { e_machine: ElfMachine::S390, e_flags: 1 }),
+            Feature::EMachine(EMachine {
+                e_machine: ElfMachine::S390,
+                e_flags: 1,
+            }),
             "16000000 01000000",
             "00000016 00000001",
         ),
-        case(FeatureId::CLN_SIZE, Feature::CacheLineSize(64), "40000000", "00000040"),
-        case(FeatureId::DIR_FORMAT, Feature::DirFormat(1), "01 00*7", "00*7 01"),
+        case(
+            FeatureId::CLN_SIZE,
+            Feature::CacheLineSize(64),
+            "40000000",
+            "00000040",
+        ),
+        case(
+            FeatureId::DIR_FORMAT,
+            Feature::DirFormat(1),
+            "01 00*7",
+            "00*7 01",
+        ),
     ]
 }
 
@@ -47,11 +82,19 @@ pub fn clocks() -> Vec<Case> {
     vec![
         case(
             FeatureId::SAMPLE_TIME,
-            Feature::SampleTime(SampleTime { first: 0x0102_0304_0506_0708, last: 0x1112_1314_1516_1718 }),
+            Feature::SampleTime(SampleTime {
+                first: 0x0102_0304_0506_0708,
+                last: 0x1112_1314_1516_1718,
+            }),
             "0807060504030201 1817161514131211",
             "0102030405060708 1112131415161718",
         ),
-        case(FeatureId::CLOCKID, Feature::ClockResolution(1), "01 00*7", "00*7 01"),
+        case(
+            FeatureId::CLOCKID,
+            Feature::ClockResolution(1),
+            "01 00*7",
+            "00*7 01",
+        ),
         case(
             FeatureId::CLOCK_DATA,
             Feature::ClockData(ClockData {
@@ -79,14 +122,23 @@ pub fn clocks() -> Vec<Case> {
 }
 
 pub fn pmus() -> Vec<Case> {
-    let cap = |name, value| PmuCap { name: tight(name), value: tight(value) };
+    let cap = |name, value| PmuCap {
+        name: tight(name),
+        value: tight(value),
+    };
     vec![
         case(
             FeatureId::PMU_MAPPINGS,
             Feature::PmuMappings(
                 vec![
-                    PmuMapping { kind: 1, name: HeaderString::new(b"software") },
-                    PmuMapping { kind: 7, name: HeaderString::new(b"uprobe") },
+                    PmuMapping {
+                        kind: 1,
+                        name: HeaderString::new(b"software"),
+                    },
+                    PmuMapping {
+                        kind: 7,
+                        name: HeaderString::new(b"uprobe"),
+                    },
                 ]
                 .into(),
             ),
@@ -103,8 +155,14 @@ pub fn pmus() -> Vec<Case> {
             FeatureId::PMU_CAPS,
             Feature::PmuCaps(
                 vec![
-                    PmuCaps { caps: vec![cap("slots", "0x0")].into(), pmu: tight("armv8_pmuv3") },
-                    PmuCaps { caps: vec![].into(), pmu: tight("cpu_atom") },
+                    PmuCaps {
+                        caps: vec![cap("slots", "0x0")].into(),
+                        pmu: tight("armv8_pmuv3"),
+                    },
+                    PmuCaps {
+                        caps: vec![].into(),
+                        pmu: tight("cpu_atom"),
+                    },
                 ]
                 .into(),
             ),
@@ -116,7 +174,11 @@ pub fn pmus() -> Vec<Case> {
         case(
             FeatureId::HYBRID_TOPOLOGY,
             Feature::HybridTopology(
-                vec![HybridPmu { pmu: HeaderString::new(b"cpu_core"), cpus: HeaderString::new(b"0-3") }].into(),
+                vec![HybridPmu {
+                    pmu: HeaderString::new(b"cpu_core"),
+                    cpus: HeaderString::new(b"0-3"),
+                }]
+                .into(),
             ),
             "01000000 40000000 'cpu_core' 00*56 40000000 '0-3' 00*61",
             "00000001 00000040 'cpu_core' 00*56 00000040 '0-3' 00*61",
@@ -129,14 +191,20 @@ pub fn topologies() -> Vec<Case> {
         Feature::CpuTopology(CpuTopology {
             package_siblings: vec![HeaderString::new(b"0-1")].into(),
             core_siblings: vec![tight("0"), tight("1")].into(),
-            cpus: Newer(
-                cpus.map(|cpus| List(cpus.map(|(core_id, socket_id)| CpuPlace { core_id, socket_id }).to_vec())),
-            ),
+            cpus: Newer(cpus.map(|cpus| {
+                List(
+                    cpus.map(|(core_id, socket_id)| CpuPlace { core_id, socket_id })
+                        .to_vec(),
+                )
+            })),
             dies: Newer(dies),
         })
     };
     let places = Some([(0, 0x24), (u32::MAX, u32::MAX)]);
-    let dies = Dies { siblings: vec![tight("0-1")].into(), ids: List(vec![1, u32::MAX]) };
+    let dies = Dies {
+        siblings: vec![tight("0-1")].into(),
+        ids: List(vec![1, u32::MAX]),
+    };
     let little = "01000000 40000000 '0-1' 00*61 02000000 04000000 '0' 00*3 04000000 '1' 00*3";
     let big = "00000001 00000040 '0-1' 00*61 00000002 00000004 '0' 00*3 00000004 '1' 00*3";
     let cpus = ["00000000 24000000 ff*8", "00000000 00000024 ff*8"];
@@ -151,8 +219,16 @@ pub fn topologies() -> Vec<Case> {
             schedstat_version,
             max_domains: 2,
             cpus: ContextToEnd(vec![
-                CpuDomains { cpu: 0, nr_domains: 1, domains: ContextList(vec![domain]) },
-                CpuDomains { cpu: 1, nr_domains: 0, domains: ContextList(vec![]) },
+                CpuDomains {
+                    cpu: 0,
+                    nr_domains: 1,
+                    domains: ContextList(vec![domain]),
+                },
+                CpuDomains {
+                    cpu: 1,
+                    nr_domains: 0,
+                    domains: ContextList(vec![]),
+                },
             ]),
         })
     };

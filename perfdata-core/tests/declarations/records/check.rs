@@ -1,7 +1,9 @@
 //! Properties of every record that can be decoded.
 
 use perfdata_core::describe::{Describe, Leaf, Opaque, Style, Visitor, WireSize};
-use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets, SampleView};
+use perfdata_core::record::{
+    Body, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets, SampleView,
+};
 use perfdata_core::{DecodeContext, Endian, Error};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,23 +12,35 @@ pub static SWAPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the other byte order.
 pub fn other(endian: Endian) -> Endian {
-    if endian == Endian::Little { Endian::Big } else { Endian::Little }
+    if endian == Endian::Little {
+        Endian::Big
+    } else {
+        Endian::Little
+    }
 }
 
-/// Decodes the record in `bytes` and checks that it is encoded as the same bytes, that its fields cover all bytes, and
-/// that its meaning is the same in the other byte order.
+/// Decodes the record in `bytes` and checks that it is encoded as the same bytes, that its fields
+/// cover all bytes, and that its meaning is the same in the other byte order.
 pub fn record(bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Record, Error> {
     let raw = RawRecord::first(bytes, endian, 0)?;
     let mut swapped = b"before".to_vec();
     let offsets = SampleOffsets::of(layout);
     let sample_view = (raw.kind == RecordType::SAMPLE).then(|| offsets.look(&raw));
     let is_swapped = sample_view.is_some() && offsets.swap_into(&raw, &mut swapped);
-    assert_eq!(sample_view.is_some_and(|sample_view| sample_view.is_whole()), is_swapped);
-    let record =
-        Record::decode(&raw, layout).inspect_err(|e| assert!(!is_swapped, "{e}, but swapped:\n{bytes:02x?}"))?;
+    assert_eq!(
+        sample_view.is_some_and(|sample_view| sample_view.is_whole()),
+        is_swapped
+    );
+    let record = Record::decode(&raw, layout)
+        .inspect_err(|e| assert!(!is_swapped, "{e}, but swapped:\n{bytes:02x?}"))?;
     let mut again = Vec::with_capacity(bytes.len());
-    record.encode_into(&mut again, endian).expect("what was decoded is encoded");
-    assert!(again == bytes, "written as it was read:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}");
+    record
+        .encode_into(&mut again, endian)
+        .expect("what was decoded is encoded");
+    assert!(
+        again == bytes,
+        "written as it was read:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}"
+    );
 
     if let (Body::Sample(sample), Some(sample_view)) = (&record.body, sample_view) {
         seen_as_decoded(sample, &sample_view, layout);
@@ -34,16 +48,25 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Re
 
     let mut size = WireSize::default();
     record.describe("", Style::Plain, &mut size);
-    assert_eq!(size.0 + RecordHeader::SIZE, bytes.len(), "described whole: {record:#x?}");
+    assert_eq!(
+        size.0 + RecordHeader::SIZE,
+        bytes.len(),
+        "described whole: {record:#x?}"
+    );
 
     assert_eq!(record.opaque(), opaque_one_by_one(&record));
 
     again.clear();
-    record.encode_into(&mut again, other(endian)).expect("what was decoded is encoded");
+    record
+        .encode_into(&mut again, other(endian))
+        .expect("what was decoded is encoded");
     if is_swapped {
         SWAPPED.fetch_add(1, Ordering::Relaxed);
         assert_eq!(record.opaque(), None, "{record:#x?}");
-        assert!(swapped == [b"before", &again[..]].concat(), "swapped:\n{again:02x?}\n{swapped:02x?}\n{record:#x?}");
+        assert!(
+            swapped == [b"before", &again[..]].concat(),
+            "swapped:\n{again:02x?}\n{swapped:02x?}\n{record:#x?}"
+        );
     } else {
         assert_eq!(swapped, b"before");
     }
@@ -53,8 +76,12 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Re
             .unwrap_or_else(|e| panic!("{e}\n{record:#x?} in the other byte order:\n{again:02x?}"));
         // The values cannot be compared: a factor that is NaN differs from itself.
         again.clear();
-        twin.encode_into(&mut again, endian).expect("what was decoded is encoded");
-        assert!(again == bytes, "there and back:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}\n{twin:#x?}");
+        twin.encode_into(&mut again, endian)
+            .expect("what was decoded is encoded");
+        assert!(
+            again == bytes,
+            "there and back:\n{bytes:02x?}\n{again:02x?}\n{record:#x?}\n{twin:#x?}"
+        );
     }
     Ok(record)
 }
@@ -74,8 +101,17 @@ fn opaque_one_by_one(record: &Record) -> Option<Opaque> {
         }
         fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
             if value.is_opaque() && self.2.is_none() {
-                let names: Vec<_> = self.0.iter().chain([&name]).copied().filter(|name| !name.is_empty()).collect();
-                self.2 = Some(Opaque { field: names.join("."), offset: self.1 });
+                let names: Vec<_> = self
+                    .0
+                    .iter()
+                    .chain([&name])
+                    .copied()
+                    .filter(|name| !name.is_empty())
+                    .collect();
+                self.2 = Some(Opaque {
+                    field: names.join("."),
+                    offset: self.1,
+                });
             }
             self.1 += size;
         }
@@ -85,10 +121,20 @@ fn opaque_one_by_one(record: &Record) -> Option<Opaque> {
     finder.2
 }
 
-/// Checks that a look at a sample sees what decoding gives. Behind parts that are not known it sees nothing.
+/// Checks that a look at a sample sees what decoding gives. Behind parts that are not known it sees
+/// nothing.
 fn seen_as_decoded(sample: &Sample, sample_view: &SampleView<'_>, layout: &DecodeContext) {
     let words = |sample: &Sample| {
-        let Sample { identifier, ip, time, addr, id, stream_id, period, .. } = sample;
+        let Sample {
+            identifier,
+            ip,
+            time,
+            addr,
+            id,
+            stream_id,
+            period,
+            ..
+        } = sample;
         [*identifier, *ip, *time, *addr, *id, *stream_id, *period]
     };
     let seen = [
@@ -104,6 +150,11 @@ fn seen_as_decoded(sample: &Sample, sample_view: &SampleView<'_>, layout: &Decod
     assert_eq!(sample_view.tid(), sample.tid);
     assert_eq!(sample_view.cpu(), sample.cpu.as_ref().map(|cpu| cpu.cpu));
     if layout.sample_type.unknown() == 0 && layout.read_format.unknown() == 0 {
-        assert!(sample_view.callchain().eq(sample.callchain.iter().flat_map(|chain| chain.iter().copied())));
+        assert!(
+            sample_view.callchain().eq(sample
+                .callchain
+                .iter()
+                .flat_map(|chain| chain.iter().copied()))
+        );
     }
 }

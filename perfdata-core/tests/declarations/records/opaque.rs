@@ -5,8 +5,14 @@ use crate::records::values;
 #[test]
 fn only_what_nobody_knows_is_opaque() {
     let cases = values::all();
-    let found: Vec<_> = cases.iter().filter_map(|case| Some((&case.record, case.record.opaque()?))).collect();
-    let found: Vec<_> = found.iter().map(|(record, o)| (record.kind.to_string(), o.field.as_str(), o.offset)).collect();
+    let found: Vec<_> = cases
+        .iter()
+        .filter_map(|case| Some((&case.record, case.record.opaque()?)))
+        .collect();
+    let found: Vec<_> = found
+        .iter()
+        .map(|(record, o)| (record.kind.to_string(), o.field.as_str(), o.offset))
+        .collect();
     let expected = [
         ("AUXTRACE_ERROR", "detail", 40),
         ("AUXTRACE_INFO", "private", 16),
@@ -28,5 +34,8 @@ fn only_what_nobody_knows_is_opaque() {
         ("COMPRESSED2", "data", 16),
         ("99", "bytes", 8),
     ];
-    assert_eq!(found, expected.map(|(kind, field, offset): (&str, &str, usize)| (kind.to_owned(), field, offset)));
+    assert_eq!(
+        found,
+        expected.map(|(kind, field, offset): (&str, &str, usize)| (kind.to_owned(), field, offset))
+    );
 }

@@ -58,15 +58,26 @@ impl Random {
     }
 
     fn layout(&mut self) -> DecodeContext {
-        let parts = if self.once_in(8) { u64::MAX } else { SampleType::KNOWN.0 };
-        let words = if self.once_in(8) { u64::MAX } else { ReadFormat::KNOWN.0 };
+        let parts = if self.once_in(8) {
+            u64::MAX
+        } else {
+            SampleType::KNOWN.0
+        };
+        let words = if self.once_in(8) {
+            u64::MAX
+        } else {
+            ReadFormat::KNOWN.0
+        };
         DecodeContext {
             sample_type: SampleType(self.bits() & parts),
             read_format: ReadFormat(self.bits() & words),
             sample_regs_user: self.bits() & 0xff,
             sample_regs_intr: self.bits() & 0xff,
             sample_id_all: self.once_in(2),
-            branch_form: BranchForm { hw_idx: self.once_in(2), counters: self.once_in(2) },
+            branch_form: BranchForm {
+                hw_idx: self.once_in(2),
+                counters: self.once_in(2),
+            },
             ..DecodeContext::default()
         }
     }
@@ -84,11 +95,26 @@ impl Random {
                 _ => {
                     let width = 1 << self.below(4);
                     let number = self.number(len);
-                    let digits = if endian == Endian::Little { number.to_le_bytes() } else { number.to_be_bytes() };
-                    let digits = if endian == Endian::Little { &digits[..width] } else { &digits[8 - width..] };
+                    let digits = if endian == Endian::Little {
+                        number.to_le_bytes()
+                    } else {
+                        number.to_be_bytes()
+                    };
+                    let digits = if endian == Endian::Little {
+                        &digits[..width]
+                    } else {
+                        &digits[8 - width..]
+                    };
                     // The offset of most counts is a multiple of their size.
-                    let at = if self.once_in(4) { at } else { at & !(width - 1) };
-                    if let Some(room) = bytes.get_mut(at.max(RecordHeader::SIZE)..).and_then(|b| b.get_mut(..width)) {
+                    let at = if self.once_in(4) {
+                        at
+                    } else {
+                        at & !(width - 1)
+                    };
+                    if let Some(room) = bytes
+                        .get_mut(at.max(RecordHeader::SIZE)..)
+                        .and_then(|b| b.get_mut(..width))
+                    {
                         room.copy_from_slice(digits);
                     }
                 }
@@ -99,19 +125,40 @@ impl Random {
 
 fn set_header(bytes: &mut [u8], kind: RecordType, misc: u16, endian: Endian) {
     let size = u16::try_from(bytes.len()).expect("records here are short");
-    let big = [&kind.0.to_be_bytes()[..], &misc.to_be_bytes(), &size.to_be_bytes()].concat();
-    let little = [&kind.0.to_le_bytes()[..], &misc.to_le_bytes(), &size.to_le_bytes()].concat();
-    bytes[..RecordHeader::SIZE].copy_from_slice(if endian == Endian::Little { &little } else { &big });
+    let big = [
+        &kind.0.to_be_bytes()[..],
+        &misc.to_be_bytes(),
+        &size.to_be_bytes(),
+    ]
+    .concat();
+    let little = [
+        &kind.0.to_le_bytes()[..],
+        &misc.to_le_bytes(),
+        &size.to_le_bytes(),
+    ]
+    .concat();
+    bytes[..RecordHeader::SIZE].copy_from_slice(if endian == Endian::Little {
+        &little
+    } else {
+        &big
+    });
 }
 
 /// Tries `count` records of one type and returns how many were decoded.
 fn try_type(kind: RecordType, count: u64) -> u64 {
-    let seeds: Vec<_> = values::all().into_iter().filter(|case| case.record.kind == kind).collect();
+    let seeds: Vec<_> = values::all()
+        .into_iter()
+        .filter(|case| case.record.kind == kind)
+        .collect();
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ u64::from(kind.0) << 32);
     let mut read = 0;
     let mut bytes = Vec::new();
     for _ in 0..count {
-        let endian = if random.once_in(2) { Endian::Little } else { Endian::Big };
+        let endian = if random.once_in(2) {
+            Endian::Little
+        } else {
+            Endian::Big
+        };
         let seed = seeds.get(random.below(seeds.len() + 1));
         let mut layout = random.layout();
         let mut misc = random.next() as u16;
@@ -128,7 +175,13 @@ fn try_type(kind: RecordType, count: u64) -> u64 {
                 let len = random.below(160);
                 let dense = random.once_in(2);
                 bytes.resize(RecordHeader::SIZE, 0);
-                bytes.extend((0..len).map(|_| if dense || random.once_in(6) { random.next() as u8 } else { 0 }));
+                bytes.extend((0..len).map(|_| {
+                    if dense || random.once_in(6) {
+                        random.next() as u8
+                    } else {
+                        0
+                    }
+                }));
             }
         }
         set_header(&mut bytes, kind, misc, endian);
@@ -155,8 +208,14 @@ fn random_records_are_refused_or_kept() {
     for kind in TABLE.iter().map(|info| info.kind).chain(unknown) {
         let read = try_type(kind, count);
         println!("{kind}: {read} of {count} read");
-        assert!(read > count / 20, "{kind}: {read} of {count} are too few to prove anything");
+        assert!(
+            read > count / 20,
+            "{kind}: {read} of {count} are too few to prove anything"
+        );
     }
     let swapped = check::SWAPPED.load(std::sync::atomic::Ordering::Relaxed);
-    assert!(swapped > count / 20, "{swapped} samples swapped without decoding are too few to prove anything");
+    assert!(
+        swapped > count / 20,
+        "{swapped} samples swapped without decoding are too few to prove anything"
+    );
 }

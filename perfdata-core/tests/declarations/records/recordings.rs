@@ -15,9 +15,18 @@ use crate::records::check;
 
 /// Recordings that do not end with a complete record, and why.
 const CUT: &[(&str, &str)] = &[
-    ("sleep.compressed2.pipe.data", "what perf said on the terminal ends it"),
-    ("piped.corrupted.zero_size_sample-3.2.data", "a size is damaged"),
-    ("x86_64-6.1/hw_stat.data", "perf left zeros in place of records"),
+    (
+        "sleep.compressed2.pipe.data",
+        "what perf said on the terminal ends it",
+    ),
+    (
+        "piped.corrupted.zero_size_sample-3.2.data",
+        "a size is damaged",
+    ),
+    (
+        "x86_64-6.1/hw_stat.data",
+        "perf left zeros in place of records",
+    ),
     ("x86_64-6.1/pipe_cut.data", "cut"),
     ("x86_64-7.2/pipe_cut.data", "cut"),
 ];
@@ -32,7 +41,11 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn number(&self, at: usize) -> Option<u64> {
         let word = *self.file.get(at..)?.first_chunk()?;
-        Some(if self.endian == Endian::Little { u64::from_le_bytes(word) } else { u64::from_be_bytes(word) })
+        Some(if self.endian == Endian::Little {
+            u64::from_le_bytes(word)
+        } else {
+            u64::from_be_bytes(word)
+        })
     }
 
     fn size(&self, at: usize) -> Option<usize> {
@@ -51,7 +64,11 @@ impl<'a> Walk<'a> {
             b"2ELIFREP" => Endian::Big,
             _ => return None,
         };
-        let mut walk = Walk { file, endian, attrs: Vec::new() };
+        let mut walk = Walk {
+            file,
+            endian,
+            attrs: Vec::new(),
+        };
         if walk.number(8)? == 16 {
             return Some((walk, &file[16..]));
         }
@@ -62,7 +79,10 @@ impl<'a> Walk<'a> {
             data => data,
         };
         for (index, entry) in attrs.chunks_exact(room).enumerate() {
-            let layout = DecodeContext { attr_room: u32::try_from(room - 16).ok()?, ..DecodeContext::default() };
+            let layout = DecodeContext {
+                attr_room: u32::try_from(room - 16).ok()?,
+                ..DecodeContext::default()
+            };
             let (attr, _) = Attr::decode(entry, endian, layout).ok()?;
             let ids = walk.section(walk.size(24)? + index * room + room - 16)?;
             let ids = ids.as_chunks::<8>().0;
@@ -77,30 +97,65 @@ impl<'a> Walk<'a> {
 
     /// Returns the layout of `raw` by its event ID, whose offset follows from the first attribute.
     fn layout(&self, raw: &RawRecord<'_>) -> DecodeContext {
-        let Some((first, _)) = self.attrs.first() else { return DecodeContext::default() };
+        let Some((first, _)) = self.attrs.first() else {
+            return DecodeContext::default();
+        };
         let has = |part| first.sample_type.has(part);
         let before = |parts: &[SampleType]| parts.iter().filter(|&&part| has(part)).count();
         let id = if raw.kind == RecordType::SAMPLE {
-            let parts = [SampleType::IP, SampleType::TID, SampleType::TIME, SampleType::ADDR];
-            raw.word(if has(SampleType::IDENTIFIER) { 8 } else { 8 + 8 * before(&parts) })
+            let parts = [
+                SampleType::IP,
+                SampleType::TID,
+                SampleType::TIME,
+                SampleType::ADDR,
+            ];
+            raw.word(if has(SampleType::IDENTIFIER) {
+                8
+            } else {
+                8 + 8 * before(&parts)
+            })
         } else {
-            let words = if has(SampleType::IDENTIFIER) { 0 } else { before(&[SampleType::CPU, SampleType::STREAM_ID]) };
-            raw.bytes.len().checked_sub(8 * (words + 1)).and_then(|at| raw.word(at))
+            let words = if has(SampleType::IDENTIFIER) {
+                0
+            } else {
+                before(&[SampleType::CPU, SampleType::STREAM_ID])
+            };
+            raw.bytes
+                .len()
+                .checked_sub(8 * (words + 1))
+                .and_then(|at| raw.word(at))
         };
         let known = has(SampleType::IDENTIFIER) || has(SampleType::ID);
-        let owner = self.attrs.iter().find(|(_, ids)| known && id.is_some_and(|id| ids.contains(&id)));
+        let owner = self
+            .attrs
+            .iter()
+            .find(|(_, ids)| known && id.is_some_and(|id| ids.contains(&id)));
         DecodeContext::of_attr(owner.map_or(first, |(attr, _)| attr))
     }
 
     /// Checks all `records`; returns the bytes after the last complete one.
-    fn check<'r>(&mut self, mut records: &'r [u8], seen: &mut BTreeMap<RecordType, usize>) -> &'r [u8] {
+    fn check<'r>(
+        &mut self,
+        mut records: &'r [u8],
+        seen: &mut BTreeMap<RecordType, usize>,
+    ) -> &'r [u8] {
         while let Ok(raw) = RawRecord::first(records, self.endian, 0) {
             let layout = self.layout(&raw);
             let record = check::record(raw.bytes, self.endian, &layout)
                 .unwrap_or_else(|e| panic!("{e}: {:02x?} {layout:?}", raw.bytes));
-            let carrier = [RecordType::HEADER_FEATURE, RecordType::COMPRESSED, RecordType::COMPRESSED2];
-            assert!(carrier.contains(&raw.kind) || record.opaque().is_none(), "{record:#x?}");
-            assert!(raw.kind != RecordType::SAMPLE || record.tail.is_empty(), "{record:#x?} {layout:?}");
+            let carrier = [
+                RecordType::HEADER_FEATURE,
+                RecordType::COMPRESSED,
+                RecordType::COMPRESSED2,
+            ];
+            assert!(
+                carrier.contains(&raw.kind) || record.opaque().is_none(),
+                "{record:#x?}"
+            );
+            assert!(
+                raw.kind != RecordType::SAMPLE || record.tail.is_empty(),
+                "{record:#x?} {layout:?}"
+            );
             if let Body::HeaderAttr(body) = record.body {
                 self.attrs.push((body.attr, body.ids.0));
             }
@@ -119,14 +174,19 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
             if !path.ends_with("crashers") {
                 files(&path, found);
             }
-        } else if !path.extension().is_some_and(|ext| ext == "txt" || ext == "gz" || ext == "cmd" || ext == "md") {
+        } else if !path
+            .extension()
+            .is_some_and(|ext| ext == "txt" || ext == "gz" || ext == "cmd" || ext == "md")
+        {
             found.push(path);
         }
     }
 }
 
 fn check_all(folder: &str) -> BTreeMap<RecordType, usize> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared").join(folder);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../shared")
+        .join(folder);
     let mut paths = Vec::new();
     files(&dir, &mut paths);
     paths.sort();
@@ -141,7 +201,12 @@ fn check_all(folder: &str) -> BTreeMap<RecordType, usize> {
             if let Some((mut walk, records)) = Walk::open(&file) {
                 let rest = walk.check(records, &mut seen);
                 let known = CUT.iter().any(|(name, _)| path.ends_with(name));
-                assert_eq!(rest.is_empty(), !known, "{} bytes that are no record", rest.len());
+                assert_eq!(
+                    rest.is_empty(),
+                    !known,
+                    "{} bytes that are no record",
+                    rest.len()
+                );
             }
         });
         if std::panic::catch_unwind(whole).is_err() {
@@ -156,7 +221,11 @@ fn check_all(folder: &str) -> BTreeMap<RecordType, usize> {
 fn our_recordings() {
     let seen = check_all("recordings");
     println!("{seen:?}");
-    let missing: Vec<_> = TABLE.iter().map(|info| info.kind).filter(|kind| !seen.contains_key(kind)).collect();
+    let missing: Vec<_> = TABLE
+        .iter()
+        .map(|info| info.kind)
+        .filter(|kind| !seen.contains_key(kind))
+        .collect();
     println!("in no recording: {missing:?}");
 }
 

@@ -17,7 +17,9 @@ impl Said {
     /// Removes the names of registers.
     pub fn forget_registers(&mut self) {
         for line in &mut self.details {
-            if let Some((register, value)) = line.strip_prefix(".... ").and_then(|line| line.split_once(' '))
+            if let Some((register, value)) = line
+                .strip_prefix(".... ")
+                .and_then(|line| line.split_once(' '))
                 && register != "group"
             {
                 *line = format!(".... {value}");
@@ -58,13 +60,19 @@ pub fn parse(text: &str) -> Vec<Said> {
             let kind = kind_of(what);
             let rest = what.get(kind.len()..).unwrap_or_default();
             let title = format!("{place}]: {kind}{}", title(kind, rest.trim_end()));
-            all.push(Said { title, bytes: std::mem::take(&mut bytes), details: Vec::new() });
+            all.push(Said {
+                title,
+                bytes: std::mem::take(&mut bytes),
+                details: Vec::new(),
+            });
         } else if let Some(said) = all.last_mut()
             && let Some(detail) = detail(said.kind(), line)
         {
             // Wrapped.
             match said.details.last_mut() {
-                Some(last) if said.title.contains("NAMESPACES") => *last = format!("{last} {detail}"),
+                Some(last) if said.title.contains("NAMESPACES") => {
+                    *last = format!("{last} {detail}")
+                }
                 _ => said.details.push(detail),
             }
         }
@@ -79,7 +87,9 @@ fn title(kind: &str, rest: &str) -> String {
         "STAT_ROUND" | "FEATURE" | "ATTR" | "EVENT_TYPE" => String::new(),
         // The symbol at the address.
         "TEXT_POKE" => match (rest.trim_start().split_once(' '), rest.rfind(" old len ")) {
-            (Some((address, _)), Some(at)) => format!(" {address}{}", rest.get(at..).unwrap_or_default()),
+            (Some((address, _)), Some(at)) => {
+                format!(" {address}{}", rest.get(at..).unwrap_or_default())
+            }
             _ => rest.to_owned(),
         },
         // The name of the event between IDs and value.
@@ -100,7 +110,9 @@ fn detail(kind: &str, line: &str) -> Option<String> {
         "SAMPLE" | "CALLCHAIN_DEFERRED" => {
             let of_reader = [" ... thread:", " ...... dso:", "...... (deferred)", ". ..."];
             !of_reader.iter().any(|start| line.starts_with(start))
-                && ["...", " . data_src", " .. "].iter().any(|start| line.starts_with(start))
+                && ["...", " . data_src", " .. "]
+                    .iter()
+                    .any(|start| line.starts_with(start))
         }
         "ID_INDEX" => line.starts_with(" ... "),
         "TIME_CONV" | "EVENT_UPDATE" | "READ" => line.starts_with("... "),
@@ -118,9 +130,17 @@ fn detail(kind: &str, line: &str) -> Option<String> {
         return Some(auxtrace_value(line));
     }
     // After its four letters, perf prints the type of a branch.
-    let branch = line.find(" cycles ").and_then(|at| line.get(..at + " cycles ".len() + 4));
-    let line = if kind == "SAMPLE" { branch.unwrap_or(line) } else { line };
-    let line = spaced(line.trim_end_matches(": unhandled!")).trim().replace("Muliplier", "Multiplier");
+    let branch = line
+        .find(" cycles ")
+        .and_then(|at| line.get(..at + " cycles ".len() + 4));
+    let line = if kind == "SAMPLE" {
+        branch.unwrap_or(line)
+    } else {
+        line
+    };
+    let line = spaced(line.trim_end_matches(": unhandled!"))
+        .trim()
+        .replace("Muliplier", "Multiplier");
     Some(match kind {
         "SAMPLE" | "CALLCHAIN_DEFERRED" => sample(line),
         _ => line,
@@ -130,7 +150,11 @@ fn detail(kind: &str, line: &str) -> Option<String> {
 /// Returns the text in the second column.
 fn auxtrace_value(line: &str) -> String {
     let value = line.get(22..).unwrap_or_default().trim();
-    if value.starts_with("0x") { details::number(&value.into()).to_string() } else { value.to_owned() }
+    if value.starts_with("0x") {
+        details::number(&value.into()).to_string()
+    } else {
+        value.to_owned()
+    }
 }
 
 /// Returns a line about a sample without the names of callchain markers, which newer perfs add.
@@ -138,7 +162,9 @@ fn sample(line: String) -> String {
     if let Some((address, _)) = line.split_once(" (PERF_CONTEXT_") {
         return address.to_owned();
     }
-    if let Some((register, value)) = line.strip_prefix(".... ").and_then(|line| line.split_once(' '))
+    if let Some((register, value)) = line
+        .strip_prefix(".... ")
+        .and_then(|line| line.split_once(' '))
         && register != "group"
     {
         return format!(".... {register} {}", value.trim());

@@ -1,4 +1,5 @@
-//! perf's expected output for the records that `perfconv dump` shows, and comparison with its actual output.
+//! perf's expected output for the records that `perfconv dump` shows, and comparison with its
+//! actual output.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,17 +18,18 @@ use serde_json::Value;
 use super::details;
 use super::perf_text::{self, Said, spaced};
 
-/// Several times the maximum time that perf needs for one recording, emulated and on a busy machine.
+/// Several times the maximum time that perf needs for one recording, emulated and on a busy
+/// machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Compares the output of `perfconv dump` and `perf` for every record of the recording at `path`. perf sorts records by
-/// time, so the order is not compared.
+/// Compares the output of `perfconv dump` and `perf` for every record of the recording at `path`.
+/// perf sorts records by time, so the order is not compared.
 pub fn compare(perf: &Perf, path: &Path) -> Result<(), String> {
     compare_with(perf, path, false)
 }
 
-/// Does the same including the names of registers: those of the machine that perf was built for, which must be that of
-/// the recording.
+/// Does the same including the names of registers: those of the machine that perf was built for,
+/// which must be that of the recording.
 pub fn compare_with_registers(perf: &Perf, path: &Path) -> Result<(), String> {
     compare_with(perf, path, true)
 }
@@ -45,9 +47,14 @@ fn compare_with(perf: &Perf, path: &Path, registers: bool) -> Result<(), String>
     let mut difference = BTreeMap::<Said, i32>::new();
     for record in records.iter().filter(|record| perfs.shows(record)) {
         check_misc(record, perfs.is_big)?;
-        *difference.entry(said_of(perfs.said_of(record))).or_default() += 1;
+        *difference
+            .entry(said_of(perfs.said_of(record)))
+            .or_default() += 1;
     }
-    for mut said in said.into_iter().filter(|said| !perfs.is_split || said.kind() != "FINISHED_ROUND") {
+    for mut said in said
+        .into_iter()
+        .filter(|said| !perfs.is_split || said.kind() != "FINISHED_ROUND")
+    {
         perfs.harmonise(&mut said);
         *difference.entry(said_of(said)).or_default() -= 1;
     }
@@ -59,19 +66,34 @@ fn compare_with(perf: &Perf, path: &Path, registers: bool) -> Result<(), String>
         .iter()
         .map(|(said, count)| {
             let who = if *count > 0 { "ours" } else { "perf" };
-            format!("{who} {}\n     {}\n     {}", said.title, said.bytes, said.details.join("\n     "))
+            format!(
+                "{who} {}\n     {}\n     {}",
+                said.title,
+                said.bytes,
+                said.details.join("\n     ")
+            )
         })
         .collect();
     let shown = lines.get(..20).unwrap_or(&lines);
-    Err(format!("{perf}, {} differences:\n{}", lines.len(), shown.join("\n")))
+    Err(format!(
+        "{perf}, {} differences:\n{}",
+        lines.len(),
+        shown.join("\n")
+    ))
 }
 
 fn asked(perf: &Perf, path: &Path) -> Result<String, String> {
     let path = path.canonicalize().map_err(|error| error.to_string())?;
     let mut command = perf.command();
-    command.args(["script", "-D", "--no-inline", "-i"]).arg(path);
+    command
+        .args(["script", "-D", "--no-inline", "-i"])
+        .arg(path);
     let output = perf::run(command, TIMEOUT).map_err(|error| error.to_string())?;
-    if output.success() { Ok(output.stdout) } else { Err(format!("{perf} failed: {}", output.stderr)) }
+    if output.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("{perf} failed: {}", output.stderr))
+    }
 }
 
 /// The properties of an event that affect the output for its records.
@@ -91,13 +113,22 @@ impl Event {
     fn new(event: &Value) -> Self {
         let attr = &event["attr"];
         let names = |value: &Value| {
-            let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let names = value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str);
             names.map(str::to_owned).collect::<Vec<_>>()
         };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Event {
             name: text(&event["name"]),
-            ids: event["ids"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect(),
+            ids: event["ids"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_u64)
+                .collect(),
             period: attr["sample_period"].as_u64(),
             parts: names(&attr["sample_type"]),
             read: names(&attr["read_format"]),
@@ -123,7 +154,8 @@ pub struct Perfs {
     by_id: HashMap<u64, usize>,
     /// The byte order of recording and perf.
     pub is_big: bool,
-    /// Before 7.0, perf supports the three numbers in a WEIGHT_STRUCT only on some machines, not on s390x.
+    /// Before 7.0, perf supports the three numbers in a WEIGHT_STRUCT only on some machines, not on
+    /// s390x.
     pub splits_weights: bool,
 }
 
@@ -131,7 +163,8 @@ impl Perfs {
     fn new(perf: &Perf, path: &Path) -> Result<Self, String> {
         let input = Input::open(path).map_err(|error| error.to_string())?;
         let overview = Overview::of(input).map_err(|error| error.to_string())?;
-        let info: Value = serde_json::from_str(&overview.json()).map_err(|error| error.to_string())?;
+        let info: Value =
+            serde_json::from_str(&overview.json()).map_err(|error| error.to_string())?;
         let events = info["events"].as_array().ok_or("no events")?;
         let events: Vec<_> = events.iter().map(Event::new).collect();
         let has = |part: &str| events.iter().any(|event| event.has(part));
@@ -140,7 +173,10 @@ impl Perfs {
             is_split: path.join("data.0").exists(),
             has_cpu: has("CPU"),
             has_time: has("TIME"),
-            by_id: (0..).zip(&events).flat_map(|(at, event)| event.ids.iter().map(move |id| (*id, at))).collect(),
+            by_id: (0..)
+                .zip(&events)
+                .flat_map(|(at, event)| event.ids.iter().map(move |id| (*id, at)))
+                .collect(),
             events,
             is_big: perf.endian == Endian::Big,
             splits_weights: perf.endian == Endian::Little || perf.version.major >= 7,
@@ -154,10 +190,20 @@ impl Perfs {
 
     /// Returns the event of a record.
     pub fn event_of(&self, record: &Value) -> Option<&Event> {
-        let fields = if record["type"] == "SAMPLE" { &record["fields"] } else { &record["sample_id"] };
+        let fields = if record["type"] == "SAMPLE" {
+            &record["fields"]
+        } else {
+            &record["sample_id"]
+        };
         let id = fields["identifier"].as_u64().or(fields["id"].as_u64());
-        let by_id = id.and_then(|id| self.by_id.get(&id)).and_then(|at| self.events.get(*at));
-        by_id.or_else(|| self.events.iter().find(|event| record["event"] == event.name.as_str()))
+        let by_id = id
+            .and_then(|id| self.by_id.get(&id))
+            .and_then(|at| self.events.get(*at));
+        by_id.or_else(|| {
+            self.events
+                .iter()
+                .find(|event| record["event"] == event.name.as_str())
+        })
     }
 
     /// Converts the output of `perfconv dump` for a record to perf's output.
@@ -169,7 +215,8 @@ impl Perfs {
             "HEADER_BUILD_ID" => &Value::Null,
             _ => &record["sample_id"],
         };
-        // perf prints -1 for fields that the event's records do not have; 0 if they have no trailer.
+        // perf prints -1 for fields that the event's records do not have; 0 if they have no
+        // trailer.
         let has_some = id.as_object().is_some_and(|id| !id.is_empty());
         let mut stamp = Vec::new();
         if self.has_cpu {
@@ -190,7 +237,12 @@ impl Perfs {
         let detail = spaced(detail.lines().next().unwrap_or_default());
         let kind = kind.trim_start_matches("HEADER_");
         Said {
-            title: self.title(&stamp.join(" "), &offset, &format!("{size:#x}"), &format!("{kind}{detail}")),
+            title: self.title(
+                &stamp.join(" "),
+                &offset,
+                &format!("{size:#x}"),
+                &format!("{kind}{detail}"),
+            ),
             bytes: bytes_of(record).collect(),
             details: details::lines(kind, record, self),
         }
@@ -198,11 +250,20 @@ impl Perfs {
 
     /// Converts a title of perf to the form of [`said_of`](Self::said_of).
     fn harmonise(&self, said: &mut Said) {
-        let Some((place, what)) = said.title.split_once("]: ") else { return };
-        let Some((place, size)) = place.rsplit_once(" [") else { return };
+        let Some((place, what)) = said.title.split_once("]: ") else {
+            return;
+        };
+        let Some((place, size)) = place.rsplit_once(" [") else {
+            return;
+        };
         let (stamp, offset) = place.rsplit_once(' ').unwrap_or(("", place));
         // For records that are older than all events, or whose events have no trailer.
-        let none = [self.has_cpu, self.has_time].iter().filter(|has| **has).map(|_| "0").collect::<Vec<_>>().join(" ");
+        let none = [self.has_cpu, self.has_time]
+            .iter()
+            .filter(|has| **has)
+            .map(|_| "0")
+            .collect::<Vec<_>>()
+            .join(" ");
         let stamp = if stamp == "-1 -1" { &none } else { stamp };
         said.title = self.title(stamp, offset, size, what);
         if said.title.contains("AUXTRACE_INFO type: ") && !said.title.ends_with("type: 1") {
@@ -214,28 +275,52 @@ impl Perfs {
     pub fn number(&self, bytes: &str) -> Option<u64> {
         let number = u64::from_str_radix(bytes, 16).ok()?;
         let unused = 64_u32.checked_sub(u32::try_from(4 * bytes.len()).ok()?)?;
-        Some(if self.is_big { number } else { number.swap_bytes() >> unused })
+        Some(if self.is_big {
+            number
+        } else {
+            number.swap_bytes() >> unused
+        })
     }
 
     fn title(&self, stamp: &str, offset: &str, size: &str, what: &str) -> String {
         let offset = if self.is_split { "" } else { offset };
         // The two ways of displaying bytes that are not UTF-8.
-        format!("{stamp} {offset} [{size}]: {}", what.replace('\u{fffd}', "\\x"))
+        format!(
+            "{stamp} {offset} [{size}]: {}",
+            what.replace('\u{fffd}', "\\x")
+        )
     }
 }
 
 fn bytes_of(record: &Value) -> impl Iterator<Item = &str> {
-    record["spans"].as_array().into_iter().flatten().filter_map(|span| span["bytes"].as_str())
+    record["spans"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|span| span["bytes"].as_str())
 }
 
-/// Checks the names of the bits of `misc`, from `include/uapi/linux/perf_event.h` and perf's `util/event.h`.
+/// Checks the names of the bits of `misc`, from `include/uapi/linux/perf_event.h` and perf's
+/// `util/event.h`.
 fn check_misc(record: &Value, is_big: bool) -> Result<(), String> {
     let bytes: String = bytes_of(record).collect();
-    let misc = bytes.get(8..12).and_then(|misc| u16::from_str_radix(misc, 16).ok()).ok_or("no header")?;
+    let misc = bytes
+        .get(8..12)
+        .and_then(|misc| u16::from_str_radix(misc, 16).ok())
+        .ok_or("no header")?;
     let misc = if is_big { misc } else { misc.swap_bytes() };
     let kind = record["type"].as_str().unwrap_or("?");
-    let modes = ["", "KERNEL", "USER", "HYPERVISOR", "GUEST_KERNEL", "GUEST_USER"];
-    let mode = modes.get(usize::from(misc & 7)).map_or_else(|| format!("{:#x}", misc & 7), |name| (*name).to_owned());
+    let modes = [
+        "",
+        "KERNEL",
+        "USER",
+        "HYPERVISOR",
+        "GUEST_KERNEL",
+        "GUEST_USER",
+    ];
+    let mode = modes
+        .get(usize::from(misc & 7))
+        .map_or_else(|| format!("{:#x}", misc & 7), |name| (*name).to_owned());
     let mut names = vec![mode];
     let mut unknown = 0;
     for bit in (3..16).filter(|bit| misc & 1 << bit != 0) {
@@ -259,7 +344,17 @@ fn check_misc(record: &Value, is_big: bool) -> Result<(), String> {
     }
     names.extend((unknown != 0).then(|| format!("{unknown:#x}")));
     names.retain(|name| !name.is_empty());
-    let found = record["misc"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let found = record["misc"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     let found: Vec<_> = found.collect();
-    if names == found { Ok(()) } else { Err(format!("misc {misc:#x} of {kind} is {found:?}, not {names:?}")) }
+    if names == found {
+        Ok(())
+    } else {
+        Err(format!(
+            "misc {misc:#x} of {kind} is {found:?}, not {names:?}"
+        ))
+    }
 }

@@ -11,17 +11,26 @@ use serde_json::Value;
 fn resolved(recording: &Recording, json: bool) -> Result<String, String> {
     let mut out = Vec::new();
     let input = Input::open(&recording.path).map_err(|error| error.to_string())?;
-    (Resolved { json, limit: None }).run(input, &mut out).map_err(|error| error.to_string())?;
+    (Resolved { json, limit: None })
+        .run(input, &mut out)
+        .map_err(|error| error.to_string())?;
     String::from_utf8(out).map_err(|error| error.to_string())
 }
 
 fn samples(recording: &Recording) -> Result<Vec<Value>, String> {
-    let form = Dump { json: true, types: vec![RecordType::SAMPLE], ..Dump::default() };
+    let form = Dump {
+        json: true,
+        types: vec![RecordType::SAMPLE],
+        ..Dump::default()
+    };
     let text = super::dump(&recording.path, &form)?;
-    text.lines().map(|line| serde_json::from_str(line).map_err(|error| error.to_string())).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).map_err(|error| error.to_string()))
+        .collect()
 }
 
-/// The properties of a sample in both formats: number of samples with this time, event name, process and thread.
+/// The properties of a sample in both formats: number of samples with this time, event name,
+/// process and thread.
 type Tally = BTreeMap<[String; 4], usize>;
 
 fn tally<'a>(samples: impl Iterator<Item = [&'a Value; 4]>) -> Tally {
@@ -35,20 +44,44 @@ fn tally<'a>(samples: impl Iterator<Item = [&'a Value; 4]>) -> Tally {
 fn check(recording: &Recording) -> Result<(), String> {
     let plain = samples(recording)?;
     let json = resolved(recording, true)?;
-    let all: Vec<Value> =
-        json.lines().map(|line| serde_json::from_str(line).map_err(|e| e.to_string())).collect::<Result<_, _>>()?;
+    let all: Vec<Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).map_err(|e| e.to_string()))
+        .collect::<Result<_, _>>()?;
     let before = tally(plain.iter().map(|sample| {
         let fields = &sample["fields"];
-        [&fields["time"], &sample["event"], &fields["tid"]["pid"], &fields["tid"]["tid"]]
+        [
+            &fields["time"],
+            &sample["event"],
+            &fields["tid"]["pid"],
+            &fields["tid"]["tid"],
+        ]
     }));
-    let after = tally(all.iter().map(|sample| [&sample["time"], &sample["event"], &sample["pid"], &sample["tid"]]));
+    let after = tally(all.iter().map(|sample| {
+        [
+            &sample["time"],
+            &sample["event"],
+            &sample["pid"],
+            &sample["tid"],
+        ]
+    }));
     if before != after {
-        return Err(format!("{} samples became {}, or others", plain.len(), all.len()));
+        return Err(format!(
+            "{} samples became {}, or others",
+            plain.len(),
+            all.len()
+        ));
     }
     let text = resolved(recording, false)?;
     let lines = text.lines().filter(|line| line.starts_with("0x")).count();
-    let frames: usize = all.iter().map(|sample| sample["frames"].as_array().map_or(0, Vec::len)).sum();
-    let branches: usize = all.iter().map(|sample| sample["branches"].as_array().map_or(0, Vec::len)).sum();
+    let frames: usize = all
+        .iter()
+        .map(|sample| sample["frames"].as_array().map_or(0, Vec::len))
+        .sum();
+    let branches: usize = all
+        .iter()
+        .map(|sample| sample["branches"].as_array().map_or(0, Vec::len))
+        .sum();
     if lines != all.len() || text.lines().count() != lines + frames + branches {
         return Err(format!("{lines} samples in text, {} in JSON", all.len()));
     }

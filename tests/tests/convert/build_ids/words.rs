@@ -38,8 +38,20 @@ fn inject_reads_and_writes_pipes() {
     let folder = root();
     let (input, output) = (fixture(PIPE).path, folder.path().join("out"));
     let mut command = perfconv();
-    command.args(["inject", "-b", "--known-build-ids", &format!("{ID} {WORKLOAD}"), "--sysroot"]).arg(folder.path());
-    let status = command.stdin(File::open(input).unwrap()).stdout(File::create(&output).unwrap()).status().unwrap();
+    command
+        .args([
+            "inject",
+            "-b",
+            "--known-build-ids",
+            &format!("{ID} {WORKLOAD}"),
+            "--sysroot",
+        ])
+        .arg(folder.path());
+    let status = command
+        .stdin(File::open(input).unwrap())
+        .stdout(File::create(&output).unwrap())
+        .status()
+        .unwrap();
     assert!(status.success());
     assert_eq!(fs::read(&output).unwrap()[8], 16, "a pipe");
     assert_eq!(table(&output), Table::from([row(ID, WORKLOAD)]));
@@ -51,16 +63,32 @@ fn inject_writes_files() {
     let output = folder.path().join("out");
     fs::write(&output, "perf inject writes over this").unwrap();
     let list = folder.path().join("list");
-    fs::write(&list, format!("                                         [vdso]\n{ID} {WORKLOAD}\n{ID} {LINKED}\n"))
-        .unwrap();
+    fs::write(
+        &list,
+        format!(
+            "                                         [vdso]\n{ID} {WORKLOAD}\n{ID} {LINKED}\n"
+        ),
+    )
+    .unwrap();
     for (name, workload) in [(PIPE, WORKLOAD), (FILE, LINKED)] {
         for word in ["-b", "--build-ids", "--buildid-all"] {
             let mut command = perfconv();
-            command.args(["inject", word, "-f", "-v", "-i"]).arg(fixture(name).path).arg("-o").arg(&output);
-            command.arg(format!("--known-build-ids=file://{}", list.display())).arg("--sysroot").arg(folder.path());
+            command
+                .args(["inject", word, "-f", "-v", "-i"])
+                .arg(fixture(name).path)
+                .arg("-o")
+                .arg(&output);
+            command
+                .arg(format!("--known-build-ids=file://{}", list.display()))
+                .arg("--sysroot")
+                .arg(folder.path());
             let done = run(&mut command);
             assert!(done.status.success(), "{}", said(&done));
-            assert!(said(&done).contains("no build ID for /usr/lib/"), "{}", said(&done));
+            assert!(
+                said(&done).contains("no build ID for /usr/lib/"),
+                "{}",
+                said(&done)
+            );
             assert_eq!(table(&output), Table::from([row(ID, workload)]));
         }
     }
@@ -68,12 +96,31 @@ fn inject_writes_files() {
 
 #[test]
 fn inject_refuses_by_name_what_it_does_not_do() {
-    let words = ["--jit", "-j", "--itrace", "--itrace=i10us", "-s", "--sched-stat", "--strip", "--kallsyms=x"];
-    let others = ["--guestmount=x", "--guest-data=x", "--vm-time-correlation", "--convert-callchain", "--aslr"];
+    let words = [
+        "--jit",
+        "-j",
+        "--itrace",
+        "--itrace=i10us",
+        "-s",
+        "--sched-stat",
+        "--strip",
+        "--kallsyms=x",
+    ];
+    let others = [
+        "--guestmount=x",
+        "--guest-data=x",
+        "--vm-time-correlation",
+        "--convert-callchain",
+        "--aslr",
+    ];
     for word in words.into_iter().chain(others) {
         let done = run(perfconv().args(["inject", "-b", word, "-i", "/dev/null"]));
         assert_eq!(done.status.code(), Some(2), "{word}");
-        assert!(said(&done).contains("use perf inject"), "{word}: {}", said(&done));
+        assert!(
+            said(&done).contains("use perf inject"),
+            "{word}: {}",
+            said(&done)
+        );
     }
 }
 
@@ -85,15 +132,24 @@ fn no_word_of_perf_inject_is_unknown() {
         command.args(["inject", "-h"]);
         let help = perf::run(command, Duration::from_secs(60)).expect("perf runs");
         let text = help.stdout + &help.stderr;
-        let options = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
-        let options: BTreeSet<&str> = options.filter_map(|option| option.split(['=', '[']).next()).collect();
+        let options = text
+            .lines()
+            .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
+        let options: BTreeSet<&str> = options
+            .filter_map(|option| option.split(['=', '[']).next())
+            .collect();
         assert!(options.len() > 10, "{}: {text}", perf.name);
         for option in options {
             // If an option is implemented, the error is about its value, or about the input.
             let done = run(perfconv().args(["inject", "-i", "/dev/null", &format!("{option}=x")]));
             let plain = run(perfconv().args(["inject", "-i", "/dev/null", option]));
             let is_known = |said: &str| !said.contains("unexpected argument");
-            assert!(is_known(&said(&done)) || is_known(&said(&plain)), "{} {option}: {}", perf.name, said(&plain));
+            assert!(
+                is_known(&said(&done)) || is_known(&said(&plain)),
+                "{} {option}: {}",
+                perf.name,
+                said(&plain)
+            );
         }
     }
 }
@@ -104,11 +160,18 @@ fn inject_knows_the_kernels_image() {
     let output = folder.path().join("out");
     let image = fixtures_dir().join("elf/big64");
     let mut command = perfconv();
-    command.args(["inject", "-b", "-k"]).arg(&image).arg("--sysroot").arg(folder.path());
+    command
+        .args(["inject", "-b", "-k"])
+        .arg(&image)
+        .arg("--sysroot")
+        .arg(folder.path());
     let input = fixture(PIPE).path;
     let done = run(command.arg("-i").arg(input).arg("-o").arg(&output));
     assert!(done.status.success(), "{}", said(&done));
-    let kernel = row("7ffa45ad556b8a0980c129f67cf152a6cb20a19d", "[kernel.kallsyms]");
+    let kernel = row(
+        "7ffa45ad556b8a0980c129f67cf152a6cb20a19d",
+        "[kernel.kallsyms]",
+    );
     assert_eq!(table(&output), Table::from([kernel]));
 }
 
@@ -117,15 +180,31 @@ fn sources_without_build_ids_are_a_mistake() {
     let folder = root();
     let input = fixture(FILE).path;
     for option in ["--sysroot=/", "--known-build-ids=", "--vmlinux=x"] {
-        let done = run(perfconv().arg(&input).arg("-o").arg(folder.path().join("out")).arg(option));
+        let done = run(perfconv()
+            .arg(&input)
+            .arg("-o")
+            .arg(folder.path().join("out"))
+            .arg(option));
         assert_eq!(done.status.code(), Some(2), "{}", said(&done));
         assert!(said(&done).contains("--build-ids"), "{}", said(&done));
     }
-    let bad = ["--build-ids=some", "--known-build-ids=xyz /bin/a", "--known-build-ids=file:///gone"];
+    let bad = [
+        "--build-ids=some",
+        "--known-build-ids=xyz /bin/a",
+        "--known-build-ids=file:///gone",
+    ];
     for option in bad {
         let mut command = perfconv();
-        command.arg(&input).arg("-o").arg(folder.path().join("out")).arg(option);
-        let done = run(if option.starts_with("--build") { &mut command } else { command.arg("--build-ids") });
+        command
+            .arg(&input)
+            .arg("-o")
+            .arg(folder.path().join("out"))
+            .arg(option);
+        let done = run(if option.starts_with("--build") {
+            &mut command
+        } else {
+            command.arg("--build-ids")
+        });
         assert_eq!(done.status.code(), Some(2), "{}", said(&done));
     }
 }
@@ -137,13 +216,29 @@ fn compressed_mappings_cannot_be_rewritten() {
     let input = fixture("6.1-x86_64-file-z").path;
     let convert = |more: &[&str]| {
         let mut command = perfconv();
-        command.arg(&input).arg("-fo").arg(&output).args(["--mmap2-build-ids", "--sysroot"]).arg(folder.path());
-        run(command.args(["--known-build-ids", &format!("{ID} {WORKLOAD}")]).args(more))
+        command
+            .arg(&input)
+            .arg("-fo")
+            .arg(&output)
+            .args(["--mmap2-build-ids", "--sysroot"])
+            .arg(folder.path());
+        run(command
+            .args(["--known-build-ids", &format!("{ID} {WORKLOAD}")])
+            .args(more))
     };
     let refused = convert(&[]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(said(&refused).contains("--decompress"), "{}", said(&refused));
+    assert!(
+        said(&refused).contains("--decompress"),
+        "{}",
+        said(&refused)
+    );
     assert!(!output.exists());
     assert!(convert(&["--decompress"]).status.success());
-    assert!(fs::read(output).unwrap().windows(20).any(|bytes| bytes[..3] == [0, 0x11, 0x22] && bytes[19] == 0x33));
+    assert!(
+        fs::read(output)
+            .unwrap()
+            .windows(20)
+            .any(|bytes| bytes[..3] == [0, 0x11, 0x22] && bytes[19] == 0x33)
+    );
 }

@@ -24,7 +24,14 @@ fn samples() {
         period: 2_004_008,
         ..Sample::default()
     };
-    check("7.2-x86_64-pipe-default", 0x1158, LITTLE, misc::USER, &attr, &little);
+    check(
+        "7.2-x86_64-pipe-default",
+        0x1158,
+        LITTLE,
+        misc::USER,
+        &attr,
+        &little,
+    );
     let big = Sample {
         ip: 0x3ff_feb6_9348,
         pid: 0x7b0,
@@ -34,7 +41,14 @@ fn samples() {
         period: 2_004_008,
         ..Sample::default()
     };
-    check("7.2-s390x-pipe-default", 0xe18, BIG, misc::KERNEL, &attr, &big);
+    check(
+        "7.2-s390x-pipe-default",
+        0xe18,
+        BIG,
+        misc::KERNEL,
+        &attr,
+        &big,
+    );
 
     let chain = Sample {
         ip: 0xffff_ffff_984c_61e7,
@@ -55,7 +69,14 @@ fn samples() {
         ],
         ..Sample::default()
     };
-    check("7.2-x86_64-pipe-g", 0x13c8, LITTLE, misc::KERNEL, &Attr::new(usual | ID | CALLCHAIN, ""), &chain);
+    check(
+        "7.2-x86_64-pipe-g",
+        0x13c8,
+        LITTLE,
+        misc::KERNEL,
+        &Attr::new(usual | ID | CALLCHAIN, ""),
+        &chain,
+    );
 
     let attr = Attr::new(usual | ID | CPU | RAW, "");
     let raw = |name, at: usize| fixture(name)[at + 60..at + 128].to_vec();
@@ -69,7 +90,14 @@ fn samples() {
         raw: raw("7.2-x86_64-pipe-tp", 0x36a8),
         ..Sample::default()
     };
-    check("7.2-x86_64-pipe-tp", 0x36a8, LITTLE, misc::KERNEL, &attr, &little);
+    check(
+        "7.2-x86_64-pipe-tp",
+        0x36a8,
+        LITTLE,
+        misc::KERNEL,
+        &attr,
+        &little,
+    );
     let big = Sample {
         ip: 0x3ff_fe9f_0470,
         pid: 0x81c,
@@ -91,15 +119,33 @@ fn samples() {
         period: 0x4c_ad65,
         read: Read {
             values: vec![
-                ReadValue { value: 0x4d_ebb0, id: 0xab, lost: 0 },
-                ReadValue { value: 0x51_16de, id: 0xad, lost: 0 },
+                ReadValue {
+                    value: 0x4d_ebb0,
+                    id: 0xab,
+                    lost: 0,
+                },
+                ReadValue {
+                    value: 0x51_16de,
+                    id: 0xad,
+                    lost: 0,
+                },
             ],
             ..Read::default()
         },
         ..Sample::default()
     };
-    let attr = Attr { read_format: 0x1c, ..Attr::new(usual | ID | READ, "") };
-    check("6.1-s390x-file-group-S", 0x8b0, BIG, misc::USER, &attr, &group);
+    let attr = Attr {
+        read_format: 0x1c,
+        ..Attr::new(usual | ID | READ, "")
+    };
+    check(
+        "6.1-s390x-file-group-S",
+        0x8b0,
+        BIG,
+        misc::USER,
+        &attr,
+        &group,
+    );
 }
 
 /// Registers and a copy of the user stack, which is compared as bytes.
@@ -108,7 +154,10 @@ fn sample_with_stack() {
     let (name, at) = ("6.12-s390x-file-dwarf-u", 0x44b0);
     let attr = Attr {
         sample_regs_user: 0x3_ffff_ffff,
-        ..Attr::new(IP | TID | TIME | ADDR | CALLCHAIN | PERIOD | REGS_USER | STACK_USER | DATA_SRC, "")
+        ..Attr::new(
+            IP | TID | TIME | ADDR | CALLCHAIN | PERIOD | REGS_USER | STACK_USER | DATA_SRC,
+            "",
+        )
     };
     #[rustfmt::skip]
     let registers = [
@@ -126,10 +175,18 @@ fn sample_with_stack() {
         tid: 0xf7,
         time: 0x4_fad0_78b4,
         period: 0x137_6763,
-        regs_user: Regs { abi: 2, values: registers.to_vec() },
-        stack_user: Stack { data: stack.to_vec(), dyn_size: 512 },
+        regs_user: Regs {
+            abi: 2,
+            values: registers.to_vec(),
+        },
+        stack_user: Stack {
+            data: stack.to_vec(),
+            dyn_size: 512,
+        },
         data_src: 0x1e_0508_0021,
         ..Sample::default()
     };
-    user_record((name, at), BIG, kind::SAMPLE, misc::USER, |b| sample.put(b, &attr));
+    user_record((name, at), BIG, kind::SAMPLE, misc::USER, |b| {
+        sample.put(b, &attr)
+    });
 }

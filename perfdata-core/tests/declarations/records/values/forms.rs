@@ -1,12 +1,12 @@
-//! Checks that there is a case for every form of a record, and tests the forms that are too numerous to be written as
-//! cases.
+//! Checks that there is a case for every form of a record, and tests the forms that are too
+//! numerous to be written as cases.
 
 use std::collections::BTreeSet;
 
 use perfdata_core::attr::{ReadFormat, SampleType, SampleType as T};
 use perfdata_core::record::{
-    AuxtraceType, Body, CpuMapType, EventUpdateType, GroupValue, Lost, Read, ReadValue, Record, RecordType, Sample,
-    SampleId, StatConfigTag,
+    AuxtraceType, Body, CpuMapType, EventUpdateType, GroupValue, Lost, Read, ReadValue, Record,
+    RecordType, Sample, SampleId, StatConfigTag,
 };
 use perfdata_core::wire::ContextList;
 use perfdata_core::{DecodeContext, Endian};
@@ -107,8 +107,11 @@ fn every_code_has_a_case() {
 fn every_flag_that_changes_a_shape_has_a_case() {
     let cases = super::all();
     for (kind, bit) in [(RecordType::MMAP2, 14), (RecordType::HEADER_BUILD_ID, 15)] {
-        let flags: BTreeSet<_> =
-            cases.iter().filter(|case| case.record.kind == kind).map(|case| case.record.misc >> bit & 1).collect();
+        let flags: BTreeSet<_> = cases
+            .iter()
+            .filter(|case| case.record.kind == kind)
+            .map(|case| case.record.misc >> bit & 1)
+            .collect();
         assert_eq!(flags, BTreeSet::from([0, 1]), "{kind}");
     }
 }
@@ -116,19 +119,25 @@ fn every_flag_that_changes_a_shape_has_a_case() {
 #[test]
 fn every_part_of_a_sample_has_a_case() {
     let cases = super::all();
-    let samples = cases.iter().filter(|case| case.record.kind == RecordType::SAMPLE);
+    let samples = cases
+        .iter()
+        .filter(|case| case.record.kind == RecordType::SAMPLE);
     let sampled = samples.fold(0, |parts, case| parts | case.layout.sample_type.0);
     let trailers = cases.iter().filter(|case| case.record.sample_id.is_some());
     let trailing = trailers.fold(0, |parts, case| parts | case.layout.sample_type.0);
     let names = |parts: u64| SampleType(parts).names().collect::<Vec<_>>();
     assert_eq!(names(SampleType::KNOWN.0 & !sampled), [""; 0]);
-    let in_trailer = [T::TID, T::TIME, T::ID, T::STREAM_ID, T::CPU, T::IDENTIFIER].map(|part| part.0);
-    assert_eq!(names(in_trailer.iter().fold(0, |all, part| all | part) & !trailing), [""; 0]);
+    let in_trailer =
+        [T::TID, T::TIME, T::ID, T::STREAM_ID, T::CPU, T::IDENTIFIER].map(|part| part.0);
+    assert_eq!(
+        names(in_trailer.iter().fold(0, |all, part| all | part) & !trailing),
+        [""; 0]
+    );
     assert_eq!(SampleType::KNOWN.0.count_ones(), 25);
 }
 
-/// Returns the words of read(2) in the order of `perf_event_read_one` and `perf_event_read_group` of
-/// kernel/events/core.c.
+/// Returns the words of read(2) in the order of `perf_event_read_one` and `perf_event_read_group`
+/// of kernel/events/core.c.
 fn words(format: ReadFormat) -> (ReadValue, Vec<u64>) {
     let has = |part| format.has(part);
     let when = |part, number: u64| has(part).then_some(number);
@@ -141,7 +150,11 @@ fn words(format: ReadFormat) -> (ReadValue, Vec<u64>) {
         id: when(ReadFormat::ID, 0x4142_4344_4546_4700 + n),
         lost: when(ReadFormat::LOST, 0x5152_5354_5556_5700 + n),
     };
-    let group: Vec<_> = if is_group { (0..3).map(counter).collect() } else { Vec::new() };
+    let group: Vec<_> = if is_group {
+        (0..3).map(counter).collect()
+    } else {
+        Vec::new()
+    };
     let first = if is_group { 3 } else { 0x0102_0304_0506_0708 };
     let value = ReadValue {
         value: (!is_group).then_some(first),
@@ -177,16 +190,43 @@ fn every_read_format() {
                 Endian::Big => [&8_u32.to_be_bytes()[..], &[0, 0], &size.to_be_bytes()].concat(),
             };
             for task in [0x0a0b_0c0d_u32, 0x0e0f_1011] {
-                bytes.extend(if endian == Endian::Little { task.to_le_bytes() } else { task.to_be_bytes() });
+                bytes.extend(if endian == Endian::Little {
+                    task.to_le_bytes()
+                } else {
+                    task.to_be_bytes()
+                });
             }
             for word in &words {
-                bytes.extend(if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() });
+                bytes.extend(if endian == Endian::Little {
+                    word.to_le_bytes()
+                } else {
+                    word.to_be_bytes()
+                });
             }
             bytes
         };
-        let body = Body::Read(Read { pid: 0x0a0b_0c0d, tid: 0x0e0f_1011, values });
-        let record = Record { kind: RecordType::READ, misc: 0, body, tail: vec![], sample_id: None };
-        let layout = DecodeContext { read_format: format, ..DecodeContext::default() };
-        Case { record, layout, little: bytes(Endian::Little), big: bytes(Endian::Big) }.check();
+        let body = Body::Read(Read {
+            pid: 0x0a0b_0c0d,
+            tid: 0x0e0f_1011,
+            values,
+        });
+        let record = Record {
+            kind: RecordType::READ,
+            misc: 0,
+            body,
+            tail: vec![],
+            sample_id: None,
+        };
+        let layout = DecodeContext {
+            read_format: format,
+            ..DecodeContext::default()
+        };
+        Case {
+            record,
+            layout,
+            little: bytes(Endian::Little),
+            big: bytes(Endian::Big),
+        }
+        .check();
     }
 }

@@ -1,7 +1,7 @@
 //! Records as values and as bytes of both byte orders.
 //!
-//! If a recording is named, the bytes of one byte order come from it. All other bytes were composed according to the
-//! layout in the kernel's headers, not by this library.
+//! If a recording is named, the bytes of one byte order come from it. All other bytes were composed
+//! according to the layout in the kernel's headers, not by this library.
 
 mod auxtrace;
 mod auxtrace_arm;
@@ -35,7 +35,11 @@ pub struct Case {
 impl Case {
     /// Returns the record in one byte order.
     pub fn bytes(&self, endian: Endian) -> &[u8] {
-        if endian == Endian::Little { &self.little } else { &self.big }
+        if endian == Endian::Little {
+            &self.little
+        } else {
+            &self.big
+        }
     }
 
     fn check(&self) {
@@ -43,14 +47,23 @@ impl Case {
             let bytes = self.bytes(endian);
             let raw = RawRecord::first(bytes, endian, 0).unwrap();
             assert_eq!(raw.bytes.len(), bytes.len(), "the record's size");
-            assert_eq!(Record::decode(&raw, &self.layout).unwrap(), self.record, "read as {endian:?}");
-            assert_eq!(self.record.encode(endian).unwrap(), bytes, "written as {endian:?}");
+            assert_eq!(
+                Record::decode(&raw, &self.layout).unwrap(),
+                self.record,
+                "read as {endian:?}"
+            );
+            assert_eq!(
+                self.record.encode(endian).unwrap(),
+                bytes,
+                "written as {endian:?}"
+            );
             check::record(bytes, endian, &self.layout).unwrap();
         }
     }
 }
 
-/// Declares cases: `fn name() { record, layout, "little-endian bytes", "big-endian bytes" }`, each with its test.
+/// Declares cases: `fn name() { record, layout, "little-endian bytes", "big-endian bytes" }`, each
+/// with its test.
 macro_rules! cases {
     ($($(#[$meta:meta])* fn $name:ident() { $record:expr, $layout:expr, $little:literal, $big:literal $(,)? })*) => {
         $(
@@ -111,7 +124,9 @@ fn bytes(hex: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for word in hex.split_whitespace() {
         let (digits, times) = word.split_once('*').unwrap_or((word, "1"));
-        let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { panic!("{word}: half a byte") };
+        let (pairs, []) = digits.as_bytes().as_chunks::<2>() else {
+            panic!("{word}: half a byte")
+        };
         let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
         let word: Vec<u8> = pairs.iter().map(byte).collect();
         out.extend(word.repeat(times.parse().unwrap()));
@@ -162,5 +177,12 @@ fn sample() -> Sample {
 
 /// Returns a trailer without parts.
 fn sample_id() -> SampleId {
-    SampleId { tid: None, time: None, id: None, stream_id: None, cpu: None, identifier: None }
+    SampleId {
+        tid: None,
+        time: None,
+        id: None,
+        stream_id: None,
+        cpu: None,
+        identifier: None,
+    }
 }

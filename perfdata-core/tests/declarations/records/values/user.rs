@@ -1,7 +1,9 @@
 //! Records of the perf tool that contain metadata.
 
 use perfdata_core::DecodeContext;
-use perfdata_core::attr::{Attr, AttrFlags, AuxAction, BranchSampleType, EventType, ReadFormat as R, SampleType as T};
+use perfdata_core::attr::{
+    Attr, AttrFlags, AuxAction, BranchSampleType, EventType, ReadFormat as R, SampleType as T,
+};
 use perfdata_core::record::*;
 use perfdata_core::wire::{Rest, Text, ToEnd};
 
