@@ -5,6 +5,7 @@ mod by_time;
 mod decompress;
 mod dir;
 mod file;
+mod file_rest;
 mod input_file;
 mod limits;
 mod merged;
@@ -261,12 +262,12 @@ impl<S: Source + Clone> Opening<S> {
                 Losses::default(),
             )
         } else {
-            let file::Rest {
+            let file_rest::Rest {
                 recording,
                 file,
                 losses,
                 table,
-            } = file::read_rest(&source, endian, foreknown, limits)?;
+            } = file_rest::read_rest(&source, endian, foreknown, limits)?;
             let place = file.header.data;
             (recording, Some(file), place, table, losses)
         };

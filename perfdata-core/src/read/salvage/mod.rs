@@ -20,7 +20,7 @@ use crate::error::{Error, Problem, Result};
 use crate::feature::FeatureId;
 use crate::header::FileSection;
 use crate::read::decompress::is_compressed;
-use crate::read::file::TableSearch;
+use crate::read::file_rest::TableSearch;
 use crate::read::pipe::{Collector, is_metadata};
 use crate::read::records::StreamItem;
 use crate::read::source::Source;
