@@ -134,6 +134,17 @@ fn variants(size: u64, other: FileSection) -> Vec<FileSection> {
     all
 }
 
+/// Returns whether a conversion removes the part, or makes it from the records.
+fn remakes(conversion: &str, part: Part) -> bool {
+    match part {
+        Part::Feature(FeatureId::TOTAL_MEM) => conversion == "--drop",
+        Part::Feature(FeatureId::SAMPLE_TIME | FeatureId::BUILD_ID) => {
+            conversion == "--to pipe, and back"
+        }
+        _ => false,
+    }
+}
+
 #[test]
 fn a_conversion_is_refused_or_perf_reads_the_same() {
     let Some(perf) = perf::all().iter().find(|perf| perf.name == "perf") else {
@@ -165,7 +176,7 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
             for (at, place) in variants(size, base.places[&other]).into_iter().enumerate() {
                 cases.extend(
                     base.with(part, place)
-                        .map(|bytes| (format!("{part} in {other} ({at})"), bytes)),
+                        .map(|bytes| (part, format!("{part} in {other} ({at})"), bytes)),
                 );
             }
         }
@@ -177,13 +188,13 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
         };
         cases.extend(
             base.with(part, longer)
-                .map(|bytes| (format!("{part} and 16 bytes"), bytes)),
+                .map(|bytes| (part, format!("{part} and 16 bytes"), bytes)),
         );
     }
     let faults = Mutex::new(Vec::new());
     let counts = Mutex::new((0, 0, 0));
     let folder = tempfile::tempdir().expect("a folder");
-    in_parallel(&cases, |(name, bytes)| {
+    in_parallel(&cases, |(part, name, bytes)| {
         let path = folder.path().join(name.replace([' ', '(', ')'], "-"));
         fs::write(&path, bytes).expect("a file");
         let whole = Whole::read(bytes.clone()).ok();
@@ -204,7 +215,10 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
         // Without the section that cannot be read, perf looks for the build IDs on its own machine.
         let all = [Question::Header, Question::Script, Question::BuildIds];
         let questions = if has_lost { &all[..2] } else { &all };
-        let expected = said(perf, &path, questions).filter(|_| !is_unreadable);
+        // Of some sections that share bytes, perf prints memory that it did not initialise: it differs
+        // each time.
+        let expected = said(perf, &path, questions)
+            .filter(|first| !is_unreadable && said(perf, &path, questions).as_ref() == Some(first));
         // Unreadable sections are removed for an older perf.
         for (conversion, run) in CONVERSIONS
             .iter()
@@ -227,7 +241,8 @@ fn a_conversion_is_refused_or_perf_reads_the_same() {
                             .expect("no thread failed")
                             .push(format!("{name}: the copy has other bytes"));
                     }
-                    let Some(expected) = &expected else {
+                    let Some(expected) = expected.as_ref().filter(|_| !remakes(conversion, *part))
+                    else {
                         counts.lock().expect("no thread failed").2 += 1;
                         continue;
                     };
