@@ -48,13 +48,13 @@ impl<S: RecordSource> RecordingReader<Merged<MergedRecording<S>>> {
     /// SAMPLE_TIME covers all samples. FINISHED_ROUND records are dropped, since each applies to
     /// one recording.
     ///
+    /// # Errors
     /// The recordings differ in byte order, the event of a record is ambiguous (an event without
     /// IDs beside others, or IDs at different offsets), or one of the recordings has no events at
     /// its start.
     pub fn merged(sources: Vec<S>, order: Order) -> Result<Self> {
         let models: Vec<&Recording> = sources.iter().map(RecordSource::recording).collect();
         let (recording, maps) = unite(&models)?;
-        let count = sources.len();
         let lanes = sources
             .into_iter()
             .zip(maps)
@@ -73,14 +73,7 @@ impl<S: RecordSource> RecordingReader<Merged<MergedRecording<S>>> {
                 time: 0,
             });
         let lanes: Vec<_> = lanes.collect();
-        let merged = Merged::new(
-            Recording {
-                limits: recording.limits.of_each(count),
-                ..recording.clone()
-            },
-            lanes,
-            order,
-        )?;
+        let merged = Merged::new(recording.clone(), lanes, order)?;
         Ok(RecordingReader {
             records: RecordStream::new(merged, recording.endian, 0),
             recording,
