@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use perfdata_core::read::{RecordBatch, is_metadata};
+use perfdata_core::read::RecordBatch;
 use perfdata_core::record::RecordType;
 
 use crate::inspect::show::json::Json;
@@ -100,7 +100,7 @@ impl fmt::Display for Counts {
 
 /// Returns whether the content of records of this type is outside of the data section in a file.
 pub fn is_header(kind: RecordType) -> bool {
-    is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID
+    kind.is_metadata() || kind == RecordType::HEADER_BUILD_ID
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::error::Problem;
 use perfdata_core::feature::{FeatureId, SampleTime};
 use perfdata_core::header::{ContainerKind, FileSection};
-use perfdata_core::read::{CompressedData, Ids, Losses, Skipped, Survey, is_metadata};
+use perfdata_core::read::{CompressedData, Ids, Losses, Skipped, Survey};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Recording};
 
@@ -516,7 +516,7 @@ impl Stage for Without {
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        is_metadata(kind)
+        kind.is_metadata()
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {

@@ -356,7 +356,7 @@ fn memory_of(level: i32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perfdata_core::read::{Decompressor, Limits, is_compressed};
+    use perfdata_core::read::{Decompressor, Limits};
 
     /// Returns records of several megabytes that do not compress too well; every 1,000th is one of
     /// perf's own records.
@@ -426,7 +426,7 @@ mod tests {
         let mut frames = 0;
         for bytes in compressed(RecordType::COMPRESSED2, 2) {
             let record = RawRecord::first(&bytes, Endian::Little, 0).expect("a record");
-            if !is_compressed(record.kind) {
+            if !record.kind.is_compressed() {
                 assert_eq!(Some(bytes), expected.next());
                 continue;
             }

@@ -11,7 +11,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use perfdata_core::names::name_in;
-use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Error, Recording};
 
@@ -93,7 +92,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
         // A name of an unknown event has no effect yet.
         let is_name = record.kind == RecordType::EVENT_UPDATE;
         let is_news = |id| recording.events.of_id(id).is_some();
-        if is_metadata(record.kind)
+        if record.kind.is_metadata()
             || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id)))
         {
             self.metadata = self.metadata.saturating_add(len);
@@ -121,7 +120,7 @@ impl<'a, 'b, T, L: Fn(&Batch, StateAt<'_>) -> T> Dispatcher<'a, 'b, T, L> {
         inner: Option<usize>,
         recording: &Recording,
     ) -> ControlFlow<()> {
-        if self.copy.is_none() || !(self.is_fresh || is_metadata(record.kind)) {
+        if self.copy.is_none() || !(self.is_fresh || record.kind.is_metadata()) {
             self.renew(recording)?;
         }
         self.batch.push(record, inner);

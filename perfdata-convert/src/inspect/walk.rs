@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
 use perfdata_core::error::Problem;
-use perfdata_core::read::{Chunk, Decompressor, RecordBatch, RecordSource, is_compressed};
+use perfdata_core::read::{Chunk, Decompressor, RecordBatch, RecordSource};
 use perfdata_core::record::RawRecord;
 
 use crate::error::Result;
@@ -86,7 +86,7 @@ fn see_batch(
 ) -> Flow {
     for record in batch.iter() {
         let mut flow = see(Item::Record(record), recording)?;
-        if flow.is_continue() && is_compressed(record.kind) {
+        if flow.is_continue() && record.kind.is_compressed() {
             flow = inner.look_into(&record, recording, see)?;
         }
         if flow.is_break() {

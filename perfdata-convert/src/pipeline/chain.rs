@@ -11,8 +11,7 @@ use std::rc::Rc;
 
 use perfdata_core::feature::{Compression, Feature, FeatureId, Section};
 use perfdata_core::read::{
-    BatchPart, Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem, is_compressed,
-    is_metadata,
+    BatchPart, Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem,
 };
 use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::{Endian, Recording};
@@ -296,7 +295,7 @@ impl Recompress<'_> {
 impl Sink for Recompress<'_> {
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
         // Readers do not expect these in compressed data.
-        if is_compressed(record.kind) || record.kind.has_payload() {
+        if record.kind.is_compressed() || record.kind.has_payload() {
             self.flush()?;
             return self.next.record(record);
         }
@@ -369,13 +368,13 @@ impl Chain<'_> {
     pub(super) fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
         let has_payload = record.kind.has_payload();
         self.expect_payload(has_payload);
-        if is_metadata(record.kind) {
+        if record.kind.is_metadata() {
             self.collect(&StreamItem::Record(*record))?;
         }
         match self.first() {
             First::End(end) => end.record(record),
             First::Stage(stage, mut next) => {
-                if is_compressed(record.kind)
+                if record.kind.is_compressed()
                     && stage.compressed(record.kind) != CompressedRecords::AsTheyAre
                 {
                     return self.open(record);
@@ -399,7 +398,7 @@ impl Chain<'_> {
         };
         let has_payload = alone.is_some_and(|record| record.kind.has_payload());
         self.expect_payload(has_payload);
-        if let Some(record) = alone.filter(|record| is_metadata(record.kind)) {
+        if let Some(record) = alone.filter(|record| record.kind.is_metadata()) {
             self.collect(&StreamItem::Record(record))?;
         }
         let takes_compressed = self.steps.first().is_some_and(Step::takes_compressed);
@@ -415,7 +414,7 @@ impl Chain<'_> {
             }
         }
         let mut left = *batch;
-        while let Some(part) = left.take_part(is_compressed) {
+        while let Some(part) = left.take_part(RecordType::is_compressed) {
             match (part, self.first()) {
                 (BatchPart::Others(batch), First::Stage(stage, mut next)) => {
                     stage.records(&batch, &mut next)?

@@ -2,7 +2,7 @@
 
 use perfdata_core::container_layout::{ContainerLayout, Part, Slot, SlotContent};
 use perfdata_core::feature::FeatureId;
-use perfdata_core::read::{Decompressor, Tail, is_compressed};
+use perfdata_core::read::{Decompressor, Tail};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Recording};
 
@@ -54,7 +54,7 @@ impl Stage for Decompress {
         if is_section(record) {
             return Ok(());
         }
-        let Some(stream) = self.stream.as_mut().filter(|_| is_compressed(record.kind)) else {
+        let Some(stream) = self.stream.as_mut().filter(|_| record.kind.is_compressed()) else {
             return next.record(record);
         };
         self.last = record.offset;

@@ -6,7 +6,6 @@ use perfdata_core::container_layout::{ContainerLayout, Slot, SlotContent};
 use perfdata_core::describe::Leaf;
 use perfdata_core::feature::{FeatureId, Section, TABLE};
 use perfdata_core::header::FeatureBitmap;
-use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::values::Values;
 use perfdata_core::{DecodeContext, Endian, Recording};
@@ -124,7 +123,7 @@ impl Stage for Edit {
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID
+        kind.is_metadata() || kind == RecordType::HEADER_BUILD_ID
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use perfdata_core::attr::Attr;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::{Chunk, Decompressor, Limits, is_compressed};
+use perfdata_core::read::{Chunk, Decompressor, Limits};
 use perfdata_core::record::{
     Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie,
 };
@@ -277,7 +277,7 @@ impl Stage for MergeDeferred {
                 now
             };
             for raw in batch.iter() {
-                if !is_compressed(raw.kind) {
+                if !raw.kind.is_compressed() {
                     chains.see(&raw, now)?;
                     continue;
                 }

@@ -9,7 +9,7 @@ use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::WordSize;
-use perfdata_core::read::{Decompressor, RecordBatch, Tail, is_compressed};
+use perfdata_core::read::{Decompressor, RecordBatch, Tail};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{DecodeContext, Endian, Events, Recording, describe};
@@ -336,7 +336,7 @@ impl Stage for Swap {
                 bytes.len(),
                 raw.offset.saturating_add(raw.bytes.len() as u64),
             );
-            if is_compressed(raw.kind) {
+            if raw.kind.is_compressed() {
                 self.give(&mut bytes, start, next)?;
                 self.recompress(&raw, from, next)?;
                 start = end;
@@ -361,7 +361,7 @@ impl Stage for Swap {
             return next.record(raw);
         }
         let from = next.recording();
-        if is_compressed(raw.kind) {
+        if raw.kind.is_compressed() {
             self.recompress(raw, from, next)?;
         } else {
             let mut bytes = std::mem::take(&mut self.buffer);

@@ -6,7 +6,7 @@ use perfdata_core::attr::{Attr, BranchSampleType, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::feature::{BuildIdEntry, BuildIds, EventDescs, Feature, FeatureId, Section};
 use perfdata_core::names::{DescribedNames, NamesById, ids_of, name_in};
-use perfdata_core::read::{BatchPart, RecordBatch, is_metadata};
+use perfdata_core::read::{BatchPart, RecordBatch};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 use perfdata_core::wire::{HeaderString, Wire};
 use perfdata_core::{Event, Events, Recording};
@@ -82,7 +82,7 @@ impl Stage for ToFile {
         } else {
             !self.has_plain_records
         };
-        let is_taken = is_metadata(kind) || kind == RecordType::HEADER_BUILD_ID;
+        let is_taken = kind.is_metadata() || kind == RecordType::HEADER_BUILD_ID;
         is_new
             || is_taken
             || self.described.is_some()
@@ -109,7 +109,7 @@ impl Stage for ToFile {
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let model = next.recording();
-        if is_metadata(record.kind) {
+        if record.kind.is_metadata() {
             let known = std::mem::replace(&mut self.events, model.events.len());
             return match model.events.get(known) {
                 Some(event) if self.has_early_events => Err(late(record, event, model)),

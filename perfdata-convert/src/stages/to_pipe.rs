@@ -6,7 +6,6 @@
 use perfdata_core::container_layout::{ContainerLayout, Slot};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::names::DescribedNames;
-use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Endian, Recording};
 
@@ -75,12 +74,12 @@ impl Stage for ToPipe {
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        !self.first.is_empty() || is_metadata(kind)
+        !self.first.is_empty() || kind.is_metadata()
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         // In a file, this is an ordinary record; a pipe cannot be read without it.
-        if is_metadata(record.kind) {
+        if record.kind.is_metadata() {
             Record::decode(record, &DecodeContext::default())?;
         }
         self.send_first(record.endian, next)?;

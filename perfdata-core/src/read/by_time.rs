@@ -3,7 +3,7 @@
 use binrw::Endian;
 
 use crate::error::{Error, Result};
-use crate::read::decompress::{Decompressor, is_compressed};
+use crate::read::decompress::Decompressor;
 use crate::read::ordered_events::{OrderedEvents, Waiting};
 use crate::read::record_batch::{Chunk, RecordBatch};
 use crate::read::{RecordRef, RecordSource, RecordingReader};
@@ -126,7 +126,7 @@ impl<S: RecordSource> ByTime<S> {
             kept.bytes.extend_from_slice(batch.bytes());
             rounds.add(kept);
             for record in batch.iter() {
-                if is_compressed(record.kind) {
+                if record.kind.is_compressed() {
                     let mut inner = match zstd.take() {
                         Some(inner) => inner,
                         None => Decompressor::of(recording)?,

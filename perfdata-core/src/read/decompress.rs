@@ -64,11 +64,6 @@ const FRAME_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// The decoder's hint between blocks: the size of a block header in bytes.
 const BLOCK_HEADER: usize = 3;
 
-/// Returns whether records of this type contain compressed records.
-pub fn is_compressed(kind: RecordType) -> bool {
-    kind.is_compressed()
-}
-
 /// Returns the compressed data in a record.
 fn payload(raw: &RawRecord<'_>) -> Result<Vec<u8>> {
     let layout = DecodeContext {
@@ -188,7 +183,7 @@ impl Decompressor {
         }
         let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
         let record = RawRecord::first(bytes, self.endian, self.place.1)?;
-        if is_compressed(record.kind) || record.payload_len()? > 0 {
+        if record.kind.is_compressed() || record.payload_len()? > 0 {
             let (kind, offset) = self.place;
             let found = format!("a compressed {} record", record.kind);
             return Err(Error::invalid(

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use crate::error::{Error, Problem, Result};
 use crate::header::FileSection;
-use crate::read::decompress::{Decompressor, is_compressed};
+use crate::read::decompress::Decompressor;
 use crate::read::merged::{Lane, Merged, Order};
 use crate::read::records::{RecordStream, StreamItem};
 use crate::read::salvage::Salvaged;
@@ -119,7 +119,7 @@ impl<R: Read> DataStream<R> {
                 return Ok(true);
             }
             match self.stream.next()? {
-                Some(StreamItem::Record(record)) if is_compressed(record.kind) => {
+                Some(StreamItem::Record(record)) if record.kind.is_compressed() => {
                     match &mut self.zstd {
                         Some(zstd) => zstd.push(&record)?,
                         none => none.insert(Decompressor::of(recording)?).push(&record)?,

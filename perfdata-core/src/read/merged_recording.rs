@@ -7,9 +7,8 @@ use binrw::Endian;
 use crate::container_layout::{ContainerLayout, PipeLayout};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::{Error, Problem, Result};
-use crate::read::decompress::{Decompressor, is_compressed};
+use crate::read::decompress::Decompressor;
 use crate::read::merged::{Lane, Merged, Order};
-use crate::read::pipe::is_metadata;
 use crate::read::record_batch::{Chunk, RecordBatch};
 use crate::read::record_source::RecordSource;
 use crate::read::records::RecordStream;
@@ -124,7 +123,7 @@ impl<S: RecordSource> MergedRecording<S> {
                 return Err(Error::new("recording", Problem::Unknown(what.into())).at(raw.offset));
             }
             // The model already contains them.
-            kind if is_metadata(kind) => return Ok(false),
+            kind if kind.is_metadata() => return Ok(false),
             RecordType::FINISHED_INIT if self.number > 1 => return Ok(false),
             _ => {}
         }
@@ -173,7 +172,7 @@ impl<S: RecordSource> MergedRecording<S> {
         let bytes = block.get(from..to).unwrap_or_default();
         let offset = self.offset.saturating_add(from as u64);
         let raw = RawRecord::first(bytes, self.source.recording().endian, offset)?;
-        if !is_compressed(raw.kind) {
+        if !raw.kind.is_compressed() {
             return self.take(&raw);
         }
         match &mut self.zstd {

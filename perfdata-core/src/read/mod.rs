@@ -24,7 +24,7 @@ mod united;
 mod zstd;
 
 pub use by_time::ByTime;
-pub use decompress::{Decompressor, is_compressed};
+pub use decompress::Decompressor;
 pub use dir::{DataFile, DataStream};
 pub use input_file::InputFile;
 pub use limits::Limits;
@@ -32,7 +32,7 @@ pub use merged::{Lane, Merged, Order};
 pub use merged_recording::MergedRecording;
 pub use ordered_events::{OrderedEvents, Waiting};
 pub use path::{Directory, PathReader};
-pub use pipe::{Collector, is_metadata};
+pub use pipe::Collector;
 pub use record_batch::{BatchPart, Chunk, RecordBatch, Records};
 pub use record_ref::RecordRef;
 pub use record_source::RecordSource;

@@ -20,13 +20,6 @@ use crate::record::{
 };
 use crate::recording::{Event, Recording};
 
-/// Returns whether records of this type describe the recording as a whole; a file stores their
-/// content elsewhere.
-#[inline]
-pub fn is_metadata(kind: RecordType) -> bool {
-    kind.is_metadata()
-}
-
 /// Adds the metadata records of a stream to a model.
 #[derive(Debug, Default)]
 pub struct Collector {
@@ -245,7 +238,7 @@ impl Collector {
         item: &StreamItem<'_>,
     ) -> Result<Option<Slot>> {
         match item {
-            StreamItem::Record(raw) if is_metadata(raw.kind) => {
+            StreamItem::Record(raw) if raw.kind.is_metadata() => {
                 self.take(recording, raw.bytes)
                     .map_err(|e| e.at(raw.offset))?;
                 self.record(recording, raw)
@@ -291,7 +284,7 @@ pub(super) fn read_head<R: Read>(
     let mut slots: Vec<Slot> = Vec::new();
     // Slot and record of each feature, because a later record of the same feature replaces it.
     let mut made: BTreeMap<FeatureId, (usize, Vec<u8>)> = BTreeMap::new();
-    while collector.tracing.is_some() || stream.peek_kind()?.is_some_and(is_metadata) {
+    while collector.tracing.is_some() || stream.peek_kind()?.is_some_and(RecordType::is_metadata) {
         let Some(item) = stream.next()? else { break };
         if let StreamItem::Unreadable(_) = item {
             break;

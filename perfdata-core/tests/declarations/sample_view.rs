@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perfdata_core::Events;
-use perfdata_core::read::{Decompressor, RecordingReader, StreamItem, is_compressed};
+use perfdata_core::read::{Decompressor, RecordingReader, StreamItem};
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -80,7 +80,7 @@ fn samples(path: &Path) -> Option<usize> {
         let StreamItem::Record(record) = item else {
             continue;
         };
-        if is_compressed(record.kind) {
+        if record.kind.is_compressed() {
             inner.push(&record).ok()?;
             while let Ok(Some(record)) = inner.next() {
                 count += usize::from(check(&record, &events, path));

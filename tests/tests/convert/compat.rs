@@ -16,7 +16,6 @@ use perfdata_core::attr::{
 };
 use perfdata_core::describe::Field;
 use perfdata_core::feature::{self, EventDescs, Feature, FeatureId, Section};
-use perfdata_core::read::is_compressed;
 use perfdata_core::record::{
     self, Body, BranchEntry, BranchFlags, BranchStack, CallchainContext, Comm, Cpu, CpuMapType,
     CpuSet, GroupValue, MISC_COMM_EXEC, MISC_MMAP_DATA, Mmap2, RawRecord, ReadValue, Record,
@@ -295,7 +294,7 @@ fn check_known(path: &Path, release: Version) -> Result<(), String> {
         {
             return Err(format!("misc {:#x} of {kind} for {release}", raw.misc));
         }
-        if is_compressed(*kind) {
+        if kind.is_compressed() {
             continue;
         }
         let record =

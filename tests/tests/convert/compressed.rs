@@ -9,7 +9,6 @@ use perfdata_core::{
     container_layout::ContainerLayout,
     feature::{Compression, CompressionType, Feature, FeatureId},
     header::ContainerKind,
-    read::is_compressed,
     record::{Compressed2, RawRecord, RecordType},
 };
 use perfdata_tests::{
@@ -52,7 +51,7 @@ fn compressed() -> Vec<Recording> {
                 })
             )
             && Whole::read_file(&recording.path)
-                .is_ok_and(|whole| whole.records.iter().any(|(_, k)| is_compressed(*k)))
+                .is_ok_and(|whole| whole.records.iter().any(|(_, k)| k.is_compressed()))
     });
     // The fixtures contain both types of compressed records, in files and pipes of both byte
     // orders.
@@ -81,7 +80,7 @@ fn opened(whole: &Whole) -> Result<Vec<u8>, String> {
         .chain([whole.stream.len()]);
     for ((at, kind), end) in whole.records.iter().zip(ends) {
         let bytes = &whole.stream[*at..end];
-        if !is_compressed(*kind) {
+        if !kind.is_compressed() {
             plain.extend_from_slice(bytes);
             continue;
         }
@@ -129,7 +128,7 @@ fn the_records_come_out_in_the_order_of_the_stream() {
         if opened(&old)? != new.stream {
             return Err("the record streams differ".into());
         }
-        if let Some((_, kind)) = new.records.iter().find(|(_, kind)| is_compressed(*kind)) {
+        if let Some((_, kind)) = new.records.iter().find(|(_, kind)| kind.is_compressed()) {
             return Err(format!("a {kind} record is left"));
         }
         let mut features = old.recording.features.clone();
@@ -425,7 +424,7 @@ fn only_what_perf_compresses_is_compressed() {
             .records
             .iter()
             .map(|(_, kind)| *kind)
-            .find(|kind| is_compressed(*kind))
+            .find(|kind| kind.is_compressed())
             .ok_or("none")?;
         let new =
             convert(&recording.path, None, compress(kind, 3)).map_err(|error| error.to_string())?;
@@ -438,7 +437,7 @@ fn only_what_perf_compresses_is_compressed() {
                 .records
                 .iter()
                 .map(|(_, kind)| *kind)
-                .filter(|kind| !is_compressed(*kind));
+                .filter(|kind| !kind.is_compressed());
             kinds.collect::<Vec<_>>()
         };
         let (old_plain, new_plain) = (plain(&old), plain(&new));
@@ -593,7 +592,7 @@ fn compressed_records_fit_the_wanted_release() {
         let bytes = fs::read(&output).expect("the output");
         let records = Whole::read(bytes).expect("a recording").records;
         let mut kinds: Vec<RecordType> = records.into_iter().map(|(_, kind)| kind).collect();
-        kinds.retain(|&kind| is_compressed(kind));
+        kinds.retain(|&kind| kind.is_compressed());
         assert!(
             !kinds.is_empty() && kinds.iter().all(|&found| found == kind),
             "{compat:?}: {kinds:?}"

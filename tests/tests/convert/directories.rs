@@ -19,7 +19,7 @@ use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::{
     feature::FeatureId,
     header::ContainerKind,
-    read::{Decompressor, RecordStream, StreamItem, is_compressed},
+    read::{Decompressor, RecordStream, StreamItem},
     record::RecordType,
 };
 use perfdata_tests::{
@@ -87,7 +87,7 @@ fn bare(path: &Path, whole: &Whole) -> Vec<Vec<u8>> {
         let StreamItem::Record(record) = item else {
             panic!("{}: {item:?}", path.display())
         };
-        if !is_compressed(record.kind) {
+        if !record.kind.is_compressed() {
             records.push(record.bytes.to_vec());
             continue;
         }

@@ -8,7 +8,6 @@ use std::path::Path;
 use perfdata_core::Endian;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::ContainerKind::{File, Pipe};
-use perfdata_core::read::is_metadata;
 use perfdata_core::record::RecordType;
 use perfdata_tests::convert::{Converted, Whole, convert, differences};
 use perfdata_tests::recordings::{self, Container, Form, Recording};
@@ -253,7 +252,7 @@ fn data(whole: &Whole) -> Vec<u8> {
         .chain([whole.stream.len()]);
     let records = whole.records.iter().zip(ends);
     records
-        .filter(|((_, kind), _)| !is_metadata(*kind) && *kind != RecordType::HEADER_BUILD_ID)
+        .filter(|((_, kind), _)| !kind.is_metadata() && *kind != RecordType::HEADER_BUILD_ID)
         .skip_while(|((start, kind), _)| {
             *kind == RecordType::EVENT_UPDATE
                 && is_name(&whole.stream[start + 8..], whole.recording.endian)

@@ -14,7 +14,7 @@ use perfdata_core::{
     Endian,
     container_layout::ContainerLayout,
     feature::FeatureId,
-    read::{Decompressor, Head, Options, RecordingReader, StreamItem, is_compressed, is_metadata},
+    read::{Decompressor, Head, Options, RecordingReader, StreamItem},
     record::{RecordHeader, RecordType},
 };
 use perfdata_tests::skipped;
@@ -106,7 +106,7 @@ fn items(bytes: &[u8]) -> Vec<Item> {
         match item {
             StreamItem::Record(record) => {
                 let (start, end) = (record.offset, record.offset + record.bytes.len() as u64);
-                if is_compressed(record.kind) {
+                if record.kind.is_compressed() {
                     let stream = zstd.get_or_insert_with(|| {
                         Decompressor::of(record.recording()).expect("a decoder")
                     });
@@ -522,7 +522,8 @@ impl Patient {
             ContainerLayout::Pipe(_) => false,
         };
         let behind_metadata = |item: &&Item| {
-            RecordHeader::parse(&item.bytes, endian).is_some_and(|header| !is_metadata(header.kind))
+            RecordHeader::parse(&item.bytes, endian)
+                .is_some_and(|header| !header.kind.is_metadata())
         };
         let Some(first) = all.iter().find(behind_metadata) else {
             return Ok(None);

@@ -14,9 +14,7 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::attr::Attr;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{
-    Chunk, Foreknown, Options, Order, RecordSource, RecordingReader, is_compressed,
-};
+use perfdata_core::read::{Chunk, Foreknown, Options, Order, RecordSource, RecordingReader};
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::recordings::{Recording, fixture, fixtures, in_parallel};
@@ -112,7 +110,7 @@ fn samples(bytes: Vec<u8>) -> Result<Vec<Attr>, String> {
     let events = &whole.recording.events;
     let mut attrs = Vec::new();
     for &(at, kind) in &whole.records {
-        assert!(!is_compressed(kind));
+        assert!(!kind.is_compressed());
         if kind == RecordType::SAMPLE {
             let raw = RawRecord::first(&whole.stream[at..], whole.recording.endian, 0)
                 .map_err(|error| error.to_string())?;

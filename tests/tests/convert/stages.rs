@@ -13,7 +13,6 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_core::Recording as Model;
 use perfdata_core::feature::{Compression, Feature, FeatureId, SampleTime, Section};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::is_compressed;
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::HeaderString;
 use perfdata_tests::convert::{Converted, Whole, convert};
@@ -29,7 +28,7 @@ struct Without {
 
 impl Stage for Without {
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        assert!(!is_compressed(record.kind), "it gets plain records");
+        assert!(!record.kind.is_compressed(), "it gets plain records");
         self.seen += usize::from(record.kind == self.kind);
         let kept = self.keep.is_some_and(|keep| self.seen.is_multiple_of(keep));
         if record.kind == self.kind && !kept {
@@ -192,14 +191,14 @@ fn check_payloads(path: &Path, whole: &Whole) {
 fn compressed_records_are_opened_and_compressed_again() {
     let mut tested = 0;
     for (recording, whole) in
-        singles(|whole| whole.records.iter().any(|(_, kind)| is_compressed(*kind)))
+        singles(|whole| whole.records.iter().any(|(_, kind)| kind.is_compressed()))
     {
         let name = &recording.name;
         let before = plain(&recording.path);
         // A stage that changes nothing results in a copy.
         let (made, after) = made(&recording.path, None, vec![Box::new(Nothing)]);
         assert!(
-            after.records.iter().any(|(_, kind)| is_compressed(*kind)),
+            after.records.iter().any(|(_, kind)| kind.is_compressed()),
             "{name}"
         );
         assert!(plain(&made.path()).stream == before.stream, "{name}");
@@ -207,7 +206,7 @@ fn compressed_records_are_opened_and_compressed_again() {
             whole
                 .records
                 .iter()
-                .find(|(_, kind)| is_compressed(*kind))
+                .find(|(_, kind)| kind.is_compressed())
                 .map(|(_, kind)| *kind)
         };
         assert_eq!(kind(&whole), kind(&after), "{name}");
@@ -283,7 +282,7 @@ fn the_ratio_is_true() {
         .records
         .iter()
         .zip(ends)
-        .filter(|((_, kind), _)| is_compressed(*kind));
+        .filter(|((_, kind), _)| kind.is_compressed());
     let compressed: usize = sizes.map(|((at, _), end)| end - at).sum();
     let opened = made(
         &recording.path,

@@ -8,7 +8,7 @@ use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::{
     feature::FeatureId,
-    read::{Decompressor, is_compressed},
+    read::Decompressor,
     record::{RawRecord, RecordType},
 };
 use perfdata_tests::{
@@ -95,7 +95,7 @@ fn same_inside(expected: Vec<u8>, found: Vec<u8>) -> Option<Result<(), String>> 
     if !expected
         .records
         .iter()
-        .any(|record| is_compressed(record.1))
+        .any(|record| record.1.is_compressed())
     {
         return None;
     }
@@ -123,7 +123,7 @@ fn open_all(whole: &Whole) -> Result<Vec<u8>, String> {
             .get(at + 1)
             .map_or(whole.stream.len(), |next| next.0);
         let bytes = &whole.stream[start..end];
-        if !is_compressed(kind) {
+        if !kind.is_compressed() {
             plain.extend_from_slice(bytes);
             continue;
         }
@@ -300,7 +300,7 @@ fn every_record_becomes_its_twin() {
     };
     let check = |(little, big): (record::Case, record::Case)| {
         // A part of a stream whose rest is missing.
-        if is_compressed(RecordType(little.kind)) {
+        if RecordType(little.kind).is_compressed() {
             return None;
         }
         // It contains no data with a byte order.

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use perfdata_core::read::{ByTime, Decompressor, RecordingReader, StreamItem, is_compressed};
+use perfdata_core::read::{ByTime, Decompressor, RecordingReader, StreamItem};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Endian, Events};
 use perfdata_tests::generate::{Generator, Mix};
@@ -36,7 +36,7 @@ fn in_order(bytes: &[u8]) -> perfdata_core::Result<Vec<Timed>> {
             continue;
         };
         let recording = record.recording();
-        if is_compressed(record.kind) {
+        if record.kind.is_compressed() {
             inner.push(&record)?;
             while let Some(record) = inner.next()? {
                 records.push(timed(&record, &recording.events));

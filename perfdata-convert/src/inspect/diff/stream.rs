@@ -9,7 +9,6 @@ use std::sync::mpsc::Receiver;
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::describe::{Describe, Style};
-use perfdata_core::read::is_metadata;
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Endian};
 
@@ -180,7 +179,7 @@ pub(super) fn read(
         side.names.see(raw);
         side.counts.add_at(raw.kind, inner);
         match raw.kind {
-            kind if is_metadata(kind) => {}
+            kind if kind.is_metadata() => {}
             kind if kind.is_compressed() => {}
             // Compared as the names of the events.
             RecordType::EVENT_UPDATE if side.is_name(raw, recording) => {}

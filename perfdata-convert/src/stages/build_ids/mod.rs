@@ -28,7 +28,7 @@ use std::collections::HashSet;
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{BuildIdEntry, Feature, FeatureId, Section};
-use perfdata_core::read::{Chunk, RecordBatch, is_compressed};
+use perfdata_core::read::{Chunk, RecordBatch};
 use perfdata_core::record::{
     Body, BuildId, MISC_BUILD_ID_SIZE, MISC_MMAP_BUILD_ID, MISC_MMAP_DATA, MappedBuildId,
     RawRecord, Record, RecordType,
@@ -296,7 +296,7 @@ impl Stage for BuildIds {
 
     fn wants(&self, kind: RecordType) -> bool {
         let is_rewritten =
-            self.place == Storage::Mmap2 && (kind == RecordType::MMAP2 || is_compressed(kind));
+            self.place == Storage::Mmap2 && (kind == RecordType::MMAP2 || kind.is_compressed());
         !self.first.is_empty() || (is_rewritten && self.watch.is_some())
     }
 
@@ -324,7 +324,7 @@ impl Stage for BuildIds {
                 watch.chunk(&Chunk::Records(RecordBatch::of(record)))?;
                 None
             }
-            Storage::Mmap2 if is_compressed(record.kind) => {
+            Storage::Mmap2 if record.kind.is_compressed() => {
                 let what = "the MMAP2 records are compressed: build IDs cannot be added to them";
                 return Err(Error::refused_without(what, Step::Decompress));
             }

@@ -19,9 +19,8 @@ use crate::decode_context::DecodeContext;
 use crate::error::{Error, Problem, Result};
 use crate::feature::FeatureId;
 use crate::header::FileSection;
-use crate::read::decompress::is_compressed;
 use crate::read::file_rest::TableSearch;
-use crate::read::pipe::{Collector, is_metadata};
+use crate::read::pipe::Collector;
 use crate::read::records::StreamItem;
 use crate::read::source::Source;
 use crate::record::{Body, RawRecord, Record, RecordHeader, RecordType};
@@ -347,7 +346,7 @@ impl<S: Source> Salvaged<S> {
                 }
             }
         };
-        self.zstd.is_lost |= chain.is_none() || is_compressed(look.kind);
+        self.zstd.is_lost |= chain.is_none() || look.kind.is_compressed();
         let why = leads_nowhere(&look, at);
         Ok(Step::Skip(
             to,
@@ -381,14 +380,14 @@ impl<S: Source> Salvaged<S> {
         } = self;
         let bytes = blocks.near.get(source, at, look.size as u64, *here, *end)?;
         let raw = RawRecord::first(bytes, model.endian, at)?;
-        if is_compressed(raw.kind)
+        if raw.kind.is_compressed()
             && let Err(why) = zstd.take(&raw, evidence, model)
         {
             zstd.is_lost = true;
             return Ok(Step::Skip(at.saturating_add(look.total), why));
         }
         if let Some(collector) = collector
-            && is_metadata(raw.kind)
+            && raw.kind.is_metadata()
         {
             let without_ids = match evidence.has_lost_ids() && raw.kind == RecordType::HEADER_ATTR {
                 true => attr_without_ids(&raw),
@@ -435,7 +434,7 @@ impl<S: Source> Salvaged<S> {
             });
         }
         salvaging.believe();
-        self.has_odd_sizes |= is_compressed(look.kind) || !look.size.is_multiple_of(8);
+        self.has_odd_sizes |= look.kind.is_compressed() || !look.size.is_multiple_of(8);
         Ok(Step::Keep(look.total))
     }
 

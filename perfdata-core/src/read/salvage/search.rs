@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use super::evidence::{Verdict, find_header};
 use super::{Judgement, Look, NoRecord, Salvaged};
 use crate::error::Result;
-use crate::read::pipe::is_metadata;
 use crate::read::source::Source;
 use crate::record::{RawRecord, Record, RecordHeader};
 
@@ -171,7 +170,7 @@ impl<S: Source> Salvaged<S> {
                     }));
                 }
                 // The next record may be recognisable only with the content of this one.
-                Verdict::Likely if is_metadata(look.kind) => {
+                Verdict::Likely if look.kind.is_metadata() => {
                     return Ok(Some(Chain {
                         places,
                         is_solid: true,
@@ -382,7 +381,7 @@ impl<S: Source> Salvaged<S> {
         let is_one =
             |raw: &RawRecord<'_>| Record::decode(raw, &model.events.layout_of(raw)).is_ok();
         // Any part of a metadata record can be decoded.
-        Ok(raw.is_ok_and(|raw| !is_metadata(raw.kind) && is_one(&raw)))
+        Ok(raw.is_ok_and(|raw| !raw.kind.is_metadata() && is_one(&raw)))
     }
 
     /// Returns whether the feature table is at `at`; false if it is not searched for.
