@@ -23,7 +23,7 @@ impl Machine {
 
     /// Returns the machine for records with `mode`: the host, or the default guest.
     #[inline]
-    pub(crate) fn of(mode: CpuMode) -> Machine {
+    pub fn of(mode: CpuMode) -> Machine {
         match mode {
             CpuMode::GUEST_KERNEL | CpuMode::GUEST_USER => Machine::DEFAULT_GUEST,
             _ => Machine::HOST,

@@ -46,7 +46,7 @@ impl<'a> Link<'a> {
 
     /// Sets the current record of the stage, for messages about records derived from it.
     #[inline]
-    pub(super) fn at(&mut self, offset: u64) {
+    pub(crate) fn at(&mut self, offset: u64) {
         self.offset = offset;
     }
 

@@ -40,6 +40,8 @@ pub struct ByTime<S = RecordingReader> {
     source: S,
     zstd: Option<Decompressor>,
     rounds: OrderedEvents<Kept>,
+    /// Number of records read.
+    count: u64,
     at_end: bool,
 }
 
@@ -53,6 +55,7 @@ impl<S: RecordSource> ByTime<S> {
             source,
             zstd: None,
             rounds: OrderedEvents::new(Self::MOST),
+            count: 0,
             at_end: false,
         }
     }
@@ -67,11 +70,28 @@ impl<S: RecordSource> ByTime<S> {
     // Not an iterator: a record borrows from this.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<RecordRef<'_>>> {
+        self.next_of(None)
+    }
+
+    /// Returns the next record among those for which `wanted` is true. `wanted` receives every
+    /// record and its [number](Self::number) once, in the order of the input, when it is read. The
+    /// other records do not wait, so a program that needs few records reads faster.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn next_where(
+        &mut self,
+        mut wanted: impl FnMut(u64, &RecordRef<'_>) -> bool,
+    ) -> Result<Option<RecordRef<'_>>> {
+        self.next_of(Some(&mut wanted))
+    }
+
+    fn next_of(&mut self, mut wanted: Option<Wanted<'_>>) -> Result<Option<RecordRef<'_>>> {
         while !self.rounds.has_next() {
             if self.at_end {
                 return self.damage().map_or(Ok(None), Err);
             }
-            self.fill()?;
+            self.fill(&mut wanted)?;
         }
         let recording = self.source.recording();
         let next = self
@@ -91,6 +111,21 @@ impl<S: RecordSource> ByTime<S> {
         Some(RecordRef::new(record, recording))
     }
 
+    /// Returns the number of the record that [`next`](Self::next) returned last, in the order of
+    /// the input, from 0. Records inside compressed records are counted, compressed records are
+    /// not.
+    pub fn number(&self) -> Option<u64> {
+        self.rounds
+            .current()
+            .and_then(|(kept, at)| Some(kept.places.get(at)?.number))
+    }
+
+    /// Returns the number of records read so far, counted as in [`number`](Self::number). At the
+    /// end, this is the number of all records.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Returns the model as far as the input was read.
     pub fn recording(&self) -> &Recording {
         self.source.recording()
@@ -105,11 +140,12 @@ impl<S: RecordSource> ByTime<S> {
     }
 
     /// Reads until there is a record, or to the end.
-    fn fill(&mut self) -> Result<()> {
+    fn fill(&mut self, wanted: &mut Option<Wanted<'_>>) -> Result<()> {
         let ByTime {
             source,
             zstd,
             rounds,
+            count,
             at_end,
         } = self;
         rounds.settle();
@@ -123,8 +159,28 @@ impl<S: RecordSource> ByTime<S> {
                 continue;
             };
             let mut kept = rounds.spare();
-            kept.bytes.extend_from_slice(batch.bytes());
+            if wanted.is_none() {
+                kept.bytes.extend_from_slice(batch.bytes());
+            }
             rounds.add(kept);
+            let mut keep = |record: &RawRecord<'_>, inside: bool, rounds: &mut OrderedEvents<_>| {
+                let number = *count;
+                *count = count.saturating_add(1);
+                if let Some(wanted) = wanted
+                    && !wanted(number, &RecordRef::new(*record, recording))
+                {
+                    return;
+                }
+                let Some(kept): Option<&mut Kept> = rounds.last_mut() else {
+                    return;
+                };
+                let at = if inside || wanted.is_some() {
+                    kept.push(record, number)
+                } else {
+                    kept.note(record, &batch, number)
+                };
+                rounds.wait(time(record, &recording.events), at);
+            };
             for record in batch.iter() {
                 if record.kind.is_compressed() {
                     let mut inner = match zstd.take() {
@@ -133,20 +189,12 @@ impl<S: RecordSource> ByTime<S> {
                     };
                     inner.push(&record)?;
                     while let Some(record) = inner.next()? {
-                        let Some(kept) = rounds.last_mut() else {
-                            continue;
-                        };
-                        let at = kept.push(&record);
-                        rounds.wait(time(&record, &recording.events), at);
+                        keep(&record, true, rounds);
                     }
                     *zstd = Some(inner);
                     continue;
                 }
-                let Some(kept) = rounds.last_mut() else {
-                    continue;
-                };
-                let at = kept.note(&record, &batch);
-                rounds.wait(time(&record, &recording.events), at);
+                keep(&record, false, rounds);
                 if record.kind == RecordType::FINISHED_ROUND {
                     rounds.end_round();
                 }
@@ -156,6 +204,9 @@ impl<S: RecordSource> ByTime<S> {
         Ok(())
     }
 }
+
+/// Whether a record with this number is wanted.
+type Wanted<'a> = &'a mut dyn FnMut(u64, &RecordRef<'_>) -> bool;
 
 /// Records without a time come as they stand.
 fn time(record: &RawRecord<'_>, events: &Events) -> u64 {
@@ -176,6 +227,8 @@ struct Kept {
 struct KeptRecord {
     /// Absolute offset in the input.
     offset: u64,
+    /// Number of the record in the input.
+    number: u64,
     /// Offset of the record in `bytes`.
     start: usize,
     len: usize,
@@ -183,11 +236,12 @@ struct KeptRecord {
 
 impl Kept {
     /// Adds a record; returns its index.
-    fn push(&mut self, record: &RawRecord<'_>) -> usize {
+    fn push(&mut self, record: &RawRecord<'_>, number: u64) -> usize {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(record.bytes);
         self.places.push(KeptRecord {
             offset: record.offset,
+            number,
             start,
             len: record.bytes.len(),
         });
@@ -197,11 +251,12 @@ impl Kept {
     /// Adds a record of `batch`, whose bytes are already at the start of `bytes`; returns the
     /// record's index.
     #[inline]
-    fn note(&mut self, record: &RawRecord<'_>, batch: &RecordBatch<'_>) -> usize {
+    fn note(&mut self, record: &RawRecord<'_>, batch: &RecordBatch<'_>, number: u64) -> usize {
         let start =
             usize::try_from(record.offset.saturating_sub(batch.offset())).unwrap_or(usize::MAX);
         self.places.push(KeptRecord {
             offset: record.offset,
+            number,
             start,
             len: record.bytes.len(),
         });
@@ -209,7 +264,9 @@ impl Kept {
     }
 
     fn get(&self, at: usize, endian: Endian) -> Option<RawRecord<'_>> {
-        let &KeptRecord { offset, start, len } = self.places.get(at)?;
+        let &KeptRecord {
+            offset, start, len, ..
+        } = self.places.get(at)?;
         RawRecord::first(self.bytes.get(start..)?.get(..len)?, endian, offset).ok()
     }
 }

@@ -137,6 +137,20 @@ impl<'a> RecordBatch<'a> {
         (count > 0).then(|| BatchPart::Others(self.take(len, count)))
     }
 
+    /// Removes and returns the records at the start for which `keep` is true. `keep` is called for
+    /// each of them, and for the next one.
+    pub fn take_while(&mut self, mut keep: impl FnMut(&RawRecord<'a>) -> bool) -> Self {
+        let (mut len, mut count) = (0, 0);
+        for record in self.iter() {
+            if !keep(&record) {
+                break;
+            }
+            len += record.bytes.len();
+            count += 1;
+        }
+        self.take(len, count)
+    }
+
     /// Removes and returns the first `count` records, which have `len` bytes.
     fn take(&mut self, len: usize, count: usize) -> Self {
         let (head, tail) = self
