@@ -9,6 +9,7 @@ pub(crate) mod from_directory;
 mod from_json;
 pub mod merge_deferred;
 pub(crate) mod sample_times;
+pub mod slice;
 pub mod swap;
 pub mod tally;
 pub(crate) mod to_file;

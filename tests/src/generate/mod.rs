@@ -7,7 +7,7 @@
 
 mod machine;
 mod mix;
-mod random;
+pub mod random;
 mod stream;
 
 use std::error::Error;

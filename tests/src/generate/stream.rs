@@ -303,7 +303,7 @@ impl<'a> Stream<'a> {
     /// Returns the RAW data of the tracepoint. Including its size field, its size is a multiple of
     /// 8.
     fn raw(&mut self, pid: u32) -> Vec<u8> {
-        let value = self.random.next() as u32;
+        let value = self.random.word() as u32;
         let mut raw = tracing::raw(self.endian == Endian::Big, pid, value);
         raw.resize(68, (value & 3) as u8);
         raw

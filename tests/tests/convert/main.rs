@@ -17,6 +17,7 @@ mod patched;
 mod pipe2file;
 mod recover;
 mod shared_bytes;
+mod slice;
 mod sources;
 mod stages;
 mod swap;

@@ -4,5 +4,6 @@ mod file2pipe_perf;
 mod judges;
 mod pipe2file_perf;
 mod session_perf;
+mod slice_perf;
 mod swap_perf;
 mod synth_perf;

@@ -1,0 +1,142 @@
+//! Counter values of samples (SAMPLE_READ) after samples before them were dropped.
+//!
+//! perf shows the difference between the value in a sample and the previous value of the same event
+//! ID as the period (tools/perf/util/session.c, `deliver_sample_value`, Linux 7.2; for inherited
+//! events also of the same thread). Without the samples in between, the next difference contains
+//! theirs. So a slice contains, for each ID, the sum of the differences of its own samples.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::Events;
+use perfdata_core::record::{RawRecord, ReadValue, Sample};
+
+/// The counters so far.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    by_id: HashMap<Key, Counter, RandomState>,
+    /// Number of samples with changed values.
+    pub(super) changed: u64,
+}
+
+/// The event ID, and the thread if the event is inherited.
+type Key = (u64, Option<u32>);
+
+#[derive(Debug, Default)]
+struct Counter {
+    /// The last value in the input.
+    last: u64,
+    /// The sum of the differences of all kept samples.
+    sum: u64,
+}
+
+impl Counters {
+    /// Processes a sample. If it is kept, sets the values for the slice. Returns whether a value
+    /// changed.
+    pub(super) fn see(&mut self, sample: &mut Sample, is_inherited: bool, is_kept: bool) -> bool {
+        let thread = sample.tid.map(|tid| tid.tid).filter(|_| is_inherited);
+        let id = sample.identifier.or(sample.id);
+        let Some(read) = &mut sample.read else {
+            return false;
+        };
+        let mut is_changed = false;
+        for (id, value) in values(read, id) {
+            let counter = self.by_id.entry((id, thread)).or_default();
+            let difference = value.wrapping_sub(counter.last);
+            counter.last = *value;
+            if is_kept {
+                counter.sum = counter.sum.wrapping_add(difference);
+                is_changed |= *value != counter.sum;
+                *value = counter.sum;
+            }
+        }
+        self.changed = self.changed.saturating_add(u64::from(is_changed));
+        is_changed
+    }
+
+    /// Returns the memory use in bytes.
+    pub(super) fn held(&self) -> usize {
+        self.by_id.len().saturating_mul(64)
+    }
+}
+
+/// Returns the values with their event IDs. `id` is the sample's own event ID.
+fn values(read: &mut ReadValue, id: Option<u64>) -> impl Iterator<Item = (u64, &mut u64)> {
+    let single = read.value.as_mut();
+    let own = read.id.or(id);
+    let group = read.values.iter_mut();
+    single
+        .map(|value| (own.unwrap_or(0), value))
+        .into_iter()
+        .chain(group.map(move |counter| (counter.id.or(id).unwrap_or(0), &mut counter.value)))
+}
+
+/// Returns whether the event of a sample is inherited by new threads, so that several threads count
+/// for one event ID.
+pub(super) fn is_inherited(record: &RawRecord<'_>, events: &Events) -> bool {
+    events
+        .of_record(record)
+        .and_then(|at| events.get(at))
+        .is_some_and(|event| event.attr.flags.inherit() == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata_core::record::Tid;
+    use perfdata_core::wire::ContextList;
+
+    use super::*;
+
+    fn sample(tid: u32, value: u64) -> Sample {
+        Sample {
+            tid: Some(Tid { pid: 1, tid }),
+            read: Some(ReadValue {
+                value: Some(value),
+                nr: None,
+                time_enabled: None,
+                time_running: None,
+                id: Some(7),
+                lost: None,
+                values: ContextList(Vec::new()),
+            }),
+            ..Sample::default()
+        }
+    }
+
+    fn kept(samples: &[(u32, u64, bool)], is_inherited: bool) -> Vec<u64> {
+        let mut counters = Counters::default();
+        let mut values = Vec::new();
+        for &(tid, value, is_kept) in samples {
+            let mut sample = sample(tid, value);
+            counters.see(&mut sample, is_inherited, is_kept);
+            if is_kept {
+                values.extend(sample.read.and_then(|read| read.value));
+            }
+        }
+        values
+    }
+
+    #[test]
+    fn differences_of_dropped_samples_are_left_out() {
+        let samples = [
+            (1, 100, false),
+            (1, 130, true),
+            (1, 190, false),
+            (1, 200, true),
+        ];
+        assert_eq!(kept(&samples, false), [30, 40]);
+        let all = samples.map(|(tid, value, _)| (tid, value, true));
+        assert_eq!(kept(&all, false), [100, 130, 190, 200]);
+    }
+
+    #[test]
+    fn threads_of_inherited_events_count_separately() {
+        let samples = [
+            (1, 100, false),
+            (2, 10, true),
+            (1, 150, true),
+            (2, 15, true),
+        ];
+        assert_eq!(kept(&samples, true), [10, 50, 15]);
+    }
+}
