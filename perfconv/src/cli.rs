@@ -5,12 +5,14 @@ mod examples;
 mod inject;
 mod input;
 pub mod limits;
+mod slice;
 mod words;
 
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
 pub use limits::LimitArgs;
+pub use slice::SliceArgs;
 pub use words::nearest_command;
 
 use std::ffi::OsString;
@@ -405,6 +407,9 @@ pub struct ConvertArgs {
     /// ID").
     #[arg(long, value_name = "VERSION", value_parser = release, help_heading = CONVERSIONS)]
     pub compat: Option<Version>,
+    /// Which samples to keep.
+    #[command(flatten)]
+    pub slice: SliceArgs,
     /// Set a feature section (repeatable) to text, a number, or JSON as printed by info --json
     #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = FEATURES)]
     pub set: Vec<(String, String)>,

@@ -48,6 +48,10 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
             what: "Recover the intact records",
             command: recover(input),
         }),
+        (facts.large && !facts.damaged).then(|| Step {
+            what: "Keep a tenth of it: viewers are slow with large recordings",
+            command: tenth(input),
+        }),
         (facts.directory).then(|| step("Merge the directory into one file", "--to file", "file")),
         (facts.pipe).then(|| step("Convert it to a seekable file", "pipe2file", "file")),
         (facts.aux).then(traces),
@@ -86,6 +90,7 @@ struct Facts {
     aux: bool,
     foreign: bool,
     compressed: bool,
+    large: bool,
     new: bool,
     /// Whether it contains the host name or the command line.
     telling: bool,
@@ -108,6 +113,7 @@ impl Facts {
             aux: overview.count(RecordType::AUXTRACE) > 0,
             foreign: overview.recording().endian != Endian::NATIVE,
             compressed: is_compressed(overview),
+            large: is_large(overview),
             new: release.is_some_and(|release| release.has(NEW_PERF)),
         }
     }
@@ -126,6 +132,19 @@ fn compress(release: Option<Version>) -> String {
 /// Returns the command that recovers `input`.
 pub fn recover(input: &Path) -> String {
     command("recover", input, "recovered")
+}
+
+/// Returns the command that keeps the first tenth of `input`.
+pub fn tenth(input: &Path) -> String {
+    command("--time 10%/1", input, "tenth")
+}
+
+/// Size of the records in bytes from which a recording is large.
+const LARGE: u64 = 256 << 20;
+
+/// Returns whether a recording is too large for many viewers.
+pub fn is_large(overview: &Overview) -> bool {
+    overview.stream_bytes() >= LARGE
 }
 
 /// Returns a name for the result of a conversion of `input`, as a word of a shell.

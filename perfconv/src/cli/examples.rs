@@ -27,6 +27,8 @@ pub const CONVERT: &str = "\
 Examples:
     perfconv convert perf.data -o copy.data
     perfconv convert --to file perf.data.dir -o perf.data
+    perfconv convert --time 1961.5,1971.5 day.data -o spike.data
+    perfconv convert --comms 'nginx*' --descendants system.data -o nginx.data
     perfconv convert --swap-endian --decompress s390x.data -o plain.data
     perfconv convert --set HOSTNAME=somewhere --drop CMDLINE perf.data -o shown.data
     perfconv convert --build-ids --sysroot /mnt/target perf.data -o with-ids.data

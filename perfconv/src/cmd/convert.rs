@@ -23,6 +23,7 @@ use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
+use perfdata_convert::stages::slice::Slice;
 use perfdata_convert::stages::swap::{Swap, Target};
 use perfdata_convert::stages::tally::Tally;
 
@@ -112,6 +113,9 @@ fn form(form: Form) -> String {
 /// Returns the stages for the options, in the order in which they process a record.
 pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    if let Some(select) = args.slice.select(limits)? {
+        stages.push(Box::new(Slice::new(select)));
+    }
     if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
     }

@@ -11,6 +11,7 @@ use perfdata_core::read::Limits;
 
 use crate::cli::InfoArgs;
 use crate::messages::{Messages, Verbosity};
+use crate::suggestions;
 use perfdata_convert::inspect::show::overview::Overview;
 use perfdata_convert::inspect::show::survey::ChartData;
 use perfdata_convert::inspect::show::{input_name, map, page};
@@ -56,6 +57,12 @@ pub fn run(
             if args.json {
                 overview.json_of(Some(input))
             } else {
+                if suggestions::is_large(&overview) && input != Path::new("-") {
+                    inputs
+                        .messages
+                        .note("this recording is large; a slice of it is enough for most viewers");
+                    inputs.messages.next(suggestions::tenth(input));
+                }
                 overview.text(in_full)
             }
         };
