@@ -317,7 +317,7 @@ impl Conversion {
         let mut container_layout = reader.container_layout().clone();
         let mut steps: Vec<Step> = Vec::with_capacity(self.stages.len());
         for stage in self.stages.drain(..) {
-            let mut step = Step::new(stage, &recording, steps.last());
+            let mut step = Step::new(stage, &recording, source.limits(), steps.last());
             step.stage.begin(&mut recording, &mut container_layout)?;
             step.began(&recording);
             steps.push(step);

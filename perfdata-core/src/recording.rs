@@ -11,7 +11,6 @@ use crate::decode_context::DecodeContext;
 use crate::error::Result;
 use crate::feature::{Feature, FeatureId, Section};
 use crate::header::Magic;
-use crate::read::Limits;
 use crate::record::{
     EventTypeName, RawRecord, RecordType, Sample, SampleId, SampleOffsets, SampleView,
 };
@@ -39,8 +38,6 @@ pub struct Recording {
     /// Feature sections: their bytes in the recording's byte order. A map suffices, because a file
     /// orders them by number.
     pub features: BTreeMap<FeatureId, Vec<u8>>,
-    /// Limits on what the recording may request from a reader; not part of the recording's content.
-    pub limits: Limits,
 }
 
 impl Recording {
@@ -52,7 +49,6 @@ impl Recording {
             events: Events::default(),
             event_types: Vec::new(),
             features: BTreeMap::new(),
-            limits: Limits::default(),
         }
     }
 

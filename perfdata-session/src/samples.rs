@@ -44,12 +44,13 @@ impl Samples {
 }
 
 impl<S: RecordSource> Samples<S> {
-    /// Returns the samples that `reader` has not returned yet.
+    /// Returns the samples that `source` has not returned yet. The session stays within the limits
+    /// of `source`.
     ///
     /// # Errors
     /// The BUILD_ID section is corrupt.
     pub fn new(source: S) -> Result<Self> {
-        let session = Session::new(source.recording())?;
+        let session = Session::new(source.recording(), source.limits())?;
         Ok(Samples {
             records: ByTime::new(source),
             session,

@@ -73,8 +73,8 @@ pub struct Counts {
 /// sample at its time. [`Samples`](crate::Samples) does both for a whole recording.
 ///
 /// IDs are valid for the lifetime of the session. Its memory grows with the number of all threads,
-/// names and DSOs so far, the mappings that were hit, and the mappings that exist at one time. The
-/// recording's [`max_metadata`](Limits::max_metadata) limits the total.
+/// names and DSOs so far, the mappings that were hit, and the mappings that exist at one time.
+/// [`max_metadata`](Limits::max_metadata) limits the total.
 #[derive(Debug)]
 pub struct Session {
     limits: Limits,
@@ -143,13 +143,14 @@ const BPF_PROGRAM: &[u8] = b"bpf_prog_";
 const ENTRY: usize = 64;
 
 impl Session {
-    /// Returns the session of `recording` before its first record.
+    /// Returns the session of `recording` before its first record. The total of its memory stays
+    /// within [`max_metadata`](Limits::max_metadata).
     ///
     /// # Errors
     /// The BUILD_ID section is corrupt.
-    pub fn new(recording: &Recording) -> Result<Self> {
+    pub fn new(recording: &Recording, limits: Limits) -> Result<Self> {
         let mut session = Session {
-            limits: recording.limits,
+            limits,
             threads: Threads::default(),
             processes: Vec::new(),
             dsos: Dsos::default(),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use perfdata_core::Recording;
 use perfdata_core::error::Problem;
-use perfdata_core::read::{Chunk, Decompressor, RecordBatch, RecordSource};
+use perfdata_core::read::{Chunk, Decompressor, Limits, RecordBatch, RecordSource};
 use perfdata_core::record::RawRecord;
 
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub fn walk(
     reader: &mut dyn RecordSource,
     mut see: impl FnMut(Item<'_>, &Recording) -> Flow,
 ) -> Result<usize> {
-    let mut inner = Compressed::Untouched;
+    let mut inner = Compressed::Untouched(reader.limits());
     loop {
         let (chunk, recording) = match reader.next_chunk() {
             Ok(Some(next)) => next,
@@ -98,7 +98,8 @@ fn see_batch(
 
 /// The compressed records of a stream, which contain a separate stream.
 enum Compressed {
-    Untouched,
+    /// With the limits within which they will be decompressed.
+    Untouched(Limits),
     Open(Decompressor),
     Broken,
 }
@@ -110,8 +111,8 @@ impl Compressed {
         recording: &Recording,
         see: &mut impl FnMut(Item<'_>, &Recording) -> Flow,
     ) -> Flow {
-        if let Compressed::Untouched = self {
-            *self = Compressed::Open(Decompressor::of(recording)?);
+        if let Compressed::Untouched(limits) = *self {
+            *self = Compressed::Open(Decompressor::of(recording, limits)?);
         }
         let Compressed::Open(stream) = self else {
             return Ok(ControlFlow::Continue(()));

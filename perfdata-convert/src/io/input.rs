@@ -203,7 +203,8 @@ impl Input {
         }
     }
 
-    /// Returns the same input, whose readers use at most `limits`.
+    /// Returns the same input, whose readers use at most `limits`. An open reader
+    /// ([`from_records`](Self::from_records)) keeps its own.
     #[must_use]
     pub fn limited_by(self, limits: Limits) -> Input {
         Input { limits, ..self }
@@ -354,7 +355,7 @@ impl Input {
                     .map_err(|error| error.inside("data"))?;
                 let beside = directory.files().iter().map(|file| {
                     let name = file.name.escape_debug().to_string();
-                    let survey = Survey::beside(&file.source, &main, &mut seen)
+                    let survey = Survey::beside(&file.source, &main, limits, &mut seen)
                         .map_err(|error| error.inside(&name))?;
                     Ok((Some(name), survey))
                 });
@@ -397,7 +398,10 @@ impl Input {
     /// As [`reader`](Self::reader).
     pub fn reader_with(self, head: Head) -> Result<(BoxedSource, InputSource)> {
         let total = self.size().known;
-        let limits = self.limits;
+        let limits = match &self.kind {
+            Kind::Records(records) => records.limits(),
+            _ => self.limits,
+        };
         let options = Options { head, limits };
         let meter = Meter {
             watch: self.watch,

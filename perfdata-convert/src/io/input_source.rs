@@ -42,6 +42,12 @@ impl InputSource {
         ))
     }
 
+    /// Returns the limits on what the input may request from its readers: also from a stage that
+    /// decompresses its records or holds data of them in memory.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Returns the directory, if the input is one.
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kind {

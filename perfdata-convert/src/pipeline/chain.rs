@@ -28,6 +28,8 @@ pub(super) struct Step {
     pub(super) stage: Box<dyn Stage>,
     /// Whether the last record that arrived here has a payload.
     has_payload: bool,
+    /// The limits of the input.
+    limits: Limits,
     /// The compression of the records that arrive here.
     compression: Parameters,
     /// The recording at this position.
@@ -74,16 +76,22 @@ struct Again {
 
 impl Step {
     /// Receives the model before the stage; see [`began`](Self::began). Shares the model with the
-    /// step `before` if they are equal.
-    pub(super) fn new(stage: Box<dyn Stage>, recording: &Recording, before: Option<&Step>) -> Self {
+    /// step `before` if they are equal. `limits` are those of the input.
+    pub(super) fn new(
+        stage: Box<dyn Stage>,
+        recording: &Recording,
+        limits: Limits,
+        before: Option<&Step>,
+    ) -> Self {
         let same = before.filter(|before| is_same(&before.model, recording));
         Step {
             stage,
             model: same.map_or_else(|| Rc::new(recording.clone()), |before| before.model.clone()),
-            collector: Collector::behind_head(),
+            collector: Collector::behind_head(limits),
             expects_tracing_data: false,
             has_payload: false,
-            compression: Parameters::of(recording),
+            limits,
+            compression: Parameters::of(recording, limits),
             endian: recording.endian,
             opened: None,
             left_out: 0,
@@ -116,8 +124,10 @@ impl Step {
         writer: &mut Writer<'_>,
         rest: &mut [Step],
     ) -> Result<()> {
-        self.stage
-            .finish(recording, &mut Link::new(writer.chain(rest), &self.model))
+        self.stage.finish(
+            recording,
+            &mut Link::new(writer.chain(rest), &self.model, self.limits),
+        )
     }
 
     /// Returns a note about the data that were decompressed here.
@@ -160,7 +170,7 @@ impl Step {
 }
 
 impl Parameters {
-    fn of(recording: &Recording) -> Self {
+    fn of(recording: &Recording, limits: Limits) -> Self {
         let found = compression(recording);
         let level = found
             .as_ref()
@@ -170,7 +180,7 @@ impl Parameters {
             .and_then(|found| usize::try_from(found.mmap_len).ok())
             .filter(|&len| len > 0);
         Parameters {
-            limits: Decompressor::limits_of(recording),
+            limits: Decompressor::limits_of(recording, limits),
             endian: recording.endian,
             level,
             mmap_len,
@@ -335,13 +345,21 @@ enum First<'a> {
 impl Chain<'_> {
     fn first(&mut self) -> First<'_> {
         match self.steps.split_first_mut() {
-            Some((Step { stage, model, .. }, steps)) => {
+            Some((
+                Step {
+                    stage,
+                    model,
+                    limits,
+                    ..
+                },
+                steps,
+            )) => {
                 let chain = Chain {
                     steps,
                     end: self.end,
                     has_payload: self.has_payload,
                 };
-                First::Stage(&mut **stage, Link::new(chain, model))
+                First::Stage(&mut **stage, Link::new(chain, model, *limits))
             }
             None => First::End(self.end),
         }

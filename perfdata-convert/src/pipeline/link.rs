@@ -1,7 +1,7 @@
 //! The rest of the pipeline after a stage, and the recording at its position.
 
 use perfdata_core::Recording;
-use perfdata_core::read::RecordBatch;
+use perfdata_core::read::{Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, Record, RecordType};
 
 use super::chain::Chain;
@@ -24,15 +24,17 @@ pub enum CompressedRecords {
 pub struct Link<'a> {
     chain: Chain<'a>,
     recording: &'a Recording,
+    limits: Limits,
     /// Offset of the stage's current record.
     offset: u64,
 }
 
 impl<'a> Link<'a> {
-    pub(super) fn new(chain: Chain<'a>, recording: &'a Recording) -> Self {
+    pub(super) fn new(chain: Chain<'a>, recording: &'a Recording, limits: Limits) -> Self {
         Link {
             chain,
             recording,
+            limits,
             offset: 0,
         }
     }
@@ -42,6 +44,12 @@ impl<'a> Link<'a> {
     #[inline]
     pub fn recording(&self) -> &'a Recording {
         self.recording
+    }
+
+    /// Returns the limits on what the recording may request from its readers: also from a stage
+    /// that decompresses its records or holds data of them in memory.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Sets the current record of the stage, for messages about records derived from it.

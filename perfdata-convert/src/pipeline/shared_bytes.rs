@@ -12,6 +12,7 @@ use perfdata_core::read::{Options, RecordingReader, Source, SourceReader};
 use perfdata_core::record::RecordHeader;
 
 use crate::error::{Error, Result, Step};
+use crate::io::InputSource;
 use crate::leftover::without_place;
 
 /// Refuses a file in which two parts share bytes: changing one of them also changes the other.
@@ -89,7 +90,7 @@ pub(super) fn check_kept(
     file: &FileLayout,
     recording: &Recording,
     before: &Recording,
-    source: &dyn Source,
+    source: &InputSource,
     output: &File,
 ) -> Result<()> {
     if file.lost_sections().next().is_none() && file.shared().next().is_none() {
@@ -97,7 +98,7 @@ pub(super) fn check_kept(
     }
     let output = Arc::new(output.try_clone().map_err(Error::io("output"))?);
     let options = Options {
-        limits: recording.limits,
+        limits: source.limits(),
         ..Options::default()
     };
     let again = RecordingReader::open_with(output.clone(), options)?;

@@ -46,7 +46,6 @@ impl Stage for Decompress {
         recording: &mut Recording,
         container_layout: &mut ContainerLayout,
     ) -> Result<()> {
-        self.stream = Some(Decompressor::of(recording)?);
         forget_compression(recording, container_layout)
     }
 
@@ -54,8 +53,12 @@ impl Stage for Decompress {
         if is_section(record) {
             return Ok(());
         }
-        let Some(stream) = self.stream.as_mut().filter(|_| record.kind.is_compressed()) else {
+        if !record.kind.is_compressed() {
             return next.record(record);
+        }
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(Decompressor::of(next.recording(), next.limits())?),
         };
         self.last = record.offset;
         stream.push(record)?;

@@ -265,7 +265,7 @@ impl Stage for MergeDeferred {
             let what = "deferred callchains (CALLCHAIN_DEFERRED) cannot be merged in this stream: write it to a file first";
             return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
         };
-        let mut chains = Chains::new(recording.limits);
+        let mut chains = Chains::new(source.limits());
         let mut decompressor = None;
         while let Some((chunk, now)) = reader.next_chunk()? {
             let Chunk::Records(batch) = chunk else {
@@ -283,7 +283,7 @@ impl Stage for MergeDeferred {
                 }
                 let inner = match &mut decompressor {
                     Some(inner) => inner,
-                    none => none.insert(Decompressor::of(now)?),
+                    none => none.insert(Decompressor::of(now, source.limits())?),
                 };
                 inner.push(&raw)?;
                 while let Some(raw) = inner.next()? {

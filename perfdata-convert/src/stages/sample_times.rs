@@ -7,7 +7,7 @@ use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Decompressor, RecordBatch};
+use perfdata_core::read::{Decompressor, Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use crate::error::Result;
@@ -21,7 +21,8 @@ pub struct SampleTimes {
 }
 
 impl SampleTimes {
-    /// Processes a record of `recording` of any type.
+    /// Processes a record of `recording` of any type. Compressed records are decompressed within
+    /// `limits`.
     ///
     /// # Errors
     /// A compressed record cannot be decompressed.
@@ -29,13 +30,14 @@ impl SampleTimes {
         &mut self,
         record: &RawRecord<'_>,
         recording: &Recording,
+        limits: Limits,
     ) -> perfdata_core::Result<()> {
         match record.kind {
             RecordType::SAMPLE => self.sample(record, recording),
             kind if kind.is_compressed() => {
                 let mut inner = match self.decompressor.take() {
                     Some(decompressor) => decompressor,
-                    None => Decompressor::of(recording)?,
+                    None => Decompressor::of(recording, limits)?,
                 };
                 inner.push(record)?;
                 while let Some(record) = inner.next()? {
@@ -138,14 +140,14 @@ impl Stage for UpdateTimes {
         if self.is_wanted {
             batch
                 .iter()
-                .try_for_each(|record| self.times.see(&record, next.recording()))?;
+                .try_for_each(|record| self.times.see(&record, next.recording(), next.limits()))?;
         }
         next.records(batch)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         if self.is_wanted {
-            self.times.see(record, next.recording())?;
+            self.times.see(record, next.recording(), next.limits())?;
         }
         next.record(record)
     }

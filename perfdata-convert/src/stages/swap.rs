@@ -9,7 +9,7 @@ use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::container_layout::{ContainerLayout, SlotContent};
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::header::WordSize;
-use perfdata_core::read::{Decompressor, RecordBatch, Tail};
+use perfdata_core::read::{Decompressor, Limits, RecordBatch, Tail};
 use perfdata_core::record::{Body, RawRecord, Record, RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{DecodeContext, Endian, Events, Recording, describe};
@@ -198,7 +198,7 @@ impl Swap {
     ) -> Result<()> {
         let (mut inner, mut outer) = match self.zstd.take() {
             Some(pair) => pair,
-            None => self.open_stream(raw.kind, from)?,
+            None => self.open_stream(raw.kind, from, next.limits())?,
         };
         self.compressed_at = raw.offset;
         inner.push(raw)?;
@@ -219,6 +219,7 @@ impl Swap {
         &self,
         kind: RecordType,
         from: &Recording,
+        limits: Limits,
     ) -> Result<(Decompressor, Compressor)> {
         let level = match from.feature(FeatureId::COMPRESSED) {
             Some(Ok(Section {
@@ -229,7 +230,7 @@ impl Swap {
         };
         let level = i32::try_from(level).unwrap_or(1);
         Ok((
-            Decompressor::of(from)?,
+            Decompressor::of(from, limits)?,
             Compressor::new(kind, self.endian, level)?,
         ))
     }
@@ -383,7 +384,7 @@ impl Stage for Swap {
     fn unreadable(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         let first = !std::mem::replace(&mut self.unreadable, true);
         let from = next.recording();
-        match self.is_other && first && Tail::of(bytes, from) != Tail::Text {
+        match self.is_other && first && Tail::of(bytes, from, next.limits()) != Tail::Text {
             true => next.unreadable(&swap_header(bytes, from.endian, self.endian)?),
             false => next.unreadable(bytes),
         }

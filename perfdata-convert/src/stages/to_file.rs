@@ -96,9 +96,9 @@ impl Stage for ToFile {
                 BatchPart::Wanted(record) => self.record(&record, next)?,
                 BatchPart::Others(batch) => {
                     if self.wants_times {
-                        batch
-                            .iter()
-                            .try_for_each(|record| self.times.see(&record, next.recording()))?;
+                        batch.iter().try_for_each(|record| {
+                            self.times.see(&record, next.recording(), next.limits())
+                        })?;
                     }
                     next.records(&batch)?;
                 }
@@ -142,7 +142,7 @@ impl Stage for ToFile {
         }
         self.described = None;
         if self.wants_times {
-            self.times.see(record, model)?;
+            self.times.see(record, model, next.limits())?;
         }
         next.record(record)
     }

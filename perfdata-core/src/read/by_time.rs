@@ -148,6 +148,7 @@ impl<S: RecordSource> ByTime<S> {
             count,
             at_end,
         } = self;
+        let limits = source.limits();
         rounds.settle();
         while !rounds.has_next() {
             let Some((chunk, recording)) = source.next_chunk()? else {
@@ -185,7 +186,7 @@ impl<S: RecordSource> ByTime<S> {
                 if record.kind.is_compressed() {
                     let mut inner = match zstd.take() {
                         Some(inner) => inner,
-                        None => Decompressor::of(recording)?,
+                        None => Decompressor::of(recording, limits)?,
                     };
                     inner.push(&record)?;
                     while let Some(record) = inner.next()? {

@@ -38,9 +38,9 @@ pub struct Decompressor {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Decompressed size of the last compressed record so far in bytes, and its maximum.
+    /// Decompressed size of the last compressed record so far in bytes.
     decoded: u64,
-    limit: u64,
+    limits: Limits,
     /// Type and offset of the last compressed record.
     place: (RecordType, u64),
 }
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Decompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Decompressor")
             .field("pending", &self.pending())
-            .field("limit", &self.limit)
+            .field("limits", &self.limits)
             .finish()
     }
 }
@@ -95,23 +95,23 @@ impl Decompressor {
             start: 0,
             end: 0,
             decoded: 0,
-            limit: limits.max_decompressed.unwrap_or(Limits::DECOMPRESSED),
+            limits,
             place: (RecordType::COMPRESSED, 0),
         })
     }
 
-    /// Returns a decoder for the stream of `recording`, with its limits.
+    /// Returns a decoder for the stream of `recording`, within the [`limits_of`](Self::limits_of)
+    /// this stream.
     ///
     /// # Errors
     /// Fails if zstd cannot be initialised.
-    pub fn of(recording: &Recording) -> Result<Self> {
-        Self::new(recording.endian, Self::limits_of(recording))
+    pub fn of(recording: &Recording, limits: Limits) -> Result<Self> {
+        Self::new(recording.endian, Self::limits_of(recording, limits))
     }
 
-    /// Returns the limits of a decoder for the stream of `recording`. If no maximum is set, it is
-    /// the size of the recorder's ring buffer.
-    pub fn limits_of(recording: &Recording) -> Limits {
-        let mut limits = recording.limits;
+    /// Returns the limits of a decoder for the stream of `recording`: `limits`, and if they contain
+    /// no maximum of the decompressed size, the size of the recorder's ring buffer.
+    pub fn limits_of(recording: &Recording, mut limits: Limits) -> Limits {
         if limits.max_decompressed.is_none()
             && let Some(Ok(Section {
                 value: Feature::Compressed(params),
@@ -226,11 +226,12 @@ impl Decompressor {
         self.held = end == self.buffer.len();
         self.between_blocks = hint == BLOCK_HEADER;
         self.between_frames = false;
-        if self.decoded > self.limit {
+        let limit = self.limits.max_decompressed.unwrap_or(Limits::DECOMPRESSED);
+        if self.decoded > limit {
             return Err(fault(Problem::Limit {
                 found: Some(self.decoded),
                 name: "max-decompressed",
-                limit: self.limit,
+                limit,
             }));
         }
         if hint == 0 {
@@ -257,7 +258,7 @@ impl Decompressor {
             .buffer
             .get(self.start..self.end)
             .filter(|bytes| !bytes.is_empty())?;
-        Some(Tail::of(bytes, recording))
+        Some(Tail::of(bytes, recording, self.limits))
     }
 
     /// Returns the number of decompressed bytes that are not yet a complete record.

@@ -7,6 +7,7 @@ use std::io::Read;
 use crate::error::{Error, Problem, Result};
 use crate::header::FileSection;
 use crate::read::decompress::Decompressor;
+use crate::read::limits::Limits;
 use crate::read::merged::{Lane, Merged, Order};
 use crate::read::records::{RecordStream, StreamItem};
 use crate::read::salvage::Salvaged;
@@ -34,6 +35,7 @@ impl<S: Source> Merged<DataStream<SourceReader<S>>> {
     /// Fails if a file cannot be read.
     pub(super) fn of_directory(
         recording: &Recording,
+        limits: Limits,
         data: S,
         place: FileSection,
         files: Vec<DataFile<S>>,
@@ -48,7 +50,8 @@ impl<S: Source> Merged<DataStream<SourceReader<S>>> {
                 .into_iter()
                 .map(|file| (file.name, SourceReader::new(file.source, whole), 0)),
         );
-        of_files(recording, parts, false)
+        let limits = limits.of_each(parts.len());
+        of_files(recording, limits, parts, false)
     }
 }
 
@@ -60,9 +63,10 @@ impl<S: Source> Merged<DataStream<Salvaged<S>>> {
     /// Fails if a file cannot be read.
     pub(super) fn of_salvaged(
         recording: &Recording,
+        limits: Limits,
         parts: Vec<(String, Salvaged<S>, u64)>,
     ) -> Result<Self> {
-        of_files(recording, parts, true)
+        of_files(recording, limits, parts, true)
     }
 }
 
@@ -70,17 +74,21 @@ impl<S: Source> Merged<DataStream<Salvaged<S>>> {
 /// them.
 fn of_files<R: Read>(
     recording: &Recording,
+    limits: Limits,
     parts: Vec<(String, R, u64)>,
     may_be_cut: bool,
 ) -> Result<Merged<DataStream<R>>> {
-    let stream =
-        |(name, input, offset)| DataStream::new(name, input, offset, recording, may_be_cut);
+    let stream = |(name, input, offset)| DataStream {
+        name,
+        stream: RecordStream::with_block(input, recording.endian, offset, FILE_BLOCK),
+        limits,
+        may_be_cut,
+        zstd: None,
+        record: Vec::new(),
+        time: 0,
+    };
     let streams: Vec<_> = parts.into_iter().map(stream).collect();
-    let mut recording = recording.clone();
-    if !may_be_cut {
-        recording.limits = recording.limits.of_each(streams.len());
-    }
-    Merged::new(recording, streams, Order::Time)
+    Merged::new(recording.clone(), streams, Order::Time)
 }
 
 /// The records of one file of a directory. Compressed files, each with its own zstd stream, are
@@ -89,6 +97,7 @@ fn of_files<R: Read>(
 pub struct DataStream<R> {
     name: String,
     stream: RecordStream<R>,
+    limits: Limits,
     /// Whether its compressed data may end inside a record.
     may_be_cut: bool,
     zstd: Option<Decompressor>,
@@ -98,18 +107,6 @@ pub struct DataStream<R> {
 }
 
 impl<R: Read> DataStream<R> {
-    fn new(name: String, input: R, offset: u64, recording: &Recording, may_be_cut: bool) -> Self {
-        let stream = RecordStream::with_block(input, recording.endian, offset, FILE_BLOCK);
-        DataStream {
-            name,
-            stream,
-            may_be_cut,
-            zstd: None,
-            record: Vec::new(),
-            time: 0,
-        }
-    }
-
     fn read(&mut self, recording: &Recording) -> Result<bool> {
         loop {
             if let Some(zstd) = &mut self.zstd
@@ -122,7 +119,9 @@ impl<R: Read> DataStream<R> {
                 Some(StreamItem::Record(record)) if record.kind.is_compressed() => {
                     match &mut self.zstd {
                         Some(zstd) => zstd.push(&record)?,
-                        none => none.insert(Decompressor::of(recording)?).push(&record)?,
+                        none => none
+                            .insert(Decompressor::of(recording, self.limits)?)
+                            .push(&record)?,
                     }
                 }
                 Some(StreamItem::Record(record)) if record.kind == RecordType::FINISHED_ROUND => {}

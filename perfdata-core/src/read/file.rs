@@ -47,7 +47,6 @@ pub(super) fn read_header(
     let header = decode_header(source, endian, len)?;
     let recording = Recording {
         magic: header.magic,
-        limits,
         ..Recording::new(endian)
     };
     let file = FileLayout {

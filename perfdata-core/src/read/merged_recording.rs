@@ -13,7 +13,7 @@ use crate::read::record_batch::{Chunk, RecordBatch};
 use crate::read::record_source::RecordSource;
 use crate::read::records::RecordStream;
 use crate::read::united::unite;
-use crate::read::{Collector, RecordingReader};
+use crate::read::{Collector, Limits, RecordingReader};
 use crate::record::{RawRecord, Record, RecordHeader, RecordType, is_known_time};
 use crate::recording::{Events, Recording};
 
@@ -45,7 +45,8 @@ impl<S: RecordSource> RecordingReader<Merged<MergedRecording<S>>> {
     /// recording uses for a different event is replaced in the attributes and in all records. The
     /// feature sections are those of the first recording; EVENT_DESC describes all events,
     /// SAMPLE_TIME covers all samples. FINISHED_ROUND records are dropped, since each applies to
-    /// one recording.
+    /// one recording. Each recording is read within its own limits; those of the merged recording
+    /// are those of the first.
     ///
     /// # Errors
     /// The recordings differ in byte order, the event of a record is ambiguous (an event without
@@ -54,6 +55,9 @@ impl<S: RecordSource> RecordingReader<Merged<MergedRecording<S>>> {
     pub fn merged(sources: Vec<S>, order: Order) -> Result<Self> {
         let models: Vec<&Recording> = sources.iter().map(RecordSource::recording).collect();
         let (recording, maps) = unite(&models)?;
+        let limits = sources
+            .first()
+            .map_or_else(Limits::default, RecordSource::limits);
         let lanes = sources
             .into_iter()
             .zip(maps)
@@ -76,8 +80,9 @@ impl<S: RecordSource> RecordingReader<Merged<MergedRecording<S>>> {
         Ok(RecordingReader {
             records: RecordStream::new(merged, recording.endian, 0),
             recording,
+            limits,
             container_layout: ContainerLayout::Pipe(PipeLayout::default()),
-            collector: Collector::behind_head(),
+            collector: Collector::behind_head(limits),
         })
     }
 }
@@ -178,7 +183,10 @@ impl<S: RecordSource> MergedRecording<S> {
         match &mut self.zstd {
             Some(zstd) => zstd.push(&raw)?,
             none => none
-                .insert(Decompressor::of(self.source.recording())?)
+                .insert(Decompressor::of(
+                    self.source.recording(),
+                    self.source.limits(),
+                )?)
                 .push(&raw)?,
         }
         Ok(false)

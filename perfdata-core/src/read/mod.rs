@@ -86,6 +86,7 @@ pub struct RecordingReader<R = PathReader> {
     container_layout: ContainerLayout,
     records: RecordStream<R>,
     collector: Collector,
+    limits: Limits,
 }
 
 impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
@@ -135,7 +136,8 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
             recording,
             container_layout: ContainerLayout::File(file),
             records: RecordStream::new(SourceReader::new(source, data), endian, data.offset),
-            collector: Collector::default(),
+            collector: Collector::new(options.limits),
+            limits: options.limits,
         })
     }
 }
@@ -170,7 +172,8 @@ impl<S: Source + Clone> RecordingReader<Salvaged<S>> {
                 records: RecordStream::new(records, recording.endian, place.offset),
                 recording,
                 container_layout: ContainerLayout::File(file),
-                collector: Collector::default(),
+                collector: Collector::new(limits),
+                limits,
             }),
         }
     }
@@ -200,15 +203,20 @@ impl<S: Source + Clone> RecordingReader<Merged<DataStream<Salvaged<S>>>> {
         };
         let mut parts = vec![("data".into(), records, place.offset)];
         for (DataFile { name, source }, foreknown) in files {
-            parts.push((name, Salvaged::beside(source, &recording, foreknown)?, 0));
+            parts.push((
+                name,
+                Salvaged::beside(source, &recording, limits, foreknown)?,
+                0,
+            ));
         }
-        let merged = Merged::of_salvaged(&recording, parts)?;
+        let merged = Merged::of_salvaged(&recording, limits, parts)?;
         let records = RecordStream::new(merged, recording.endian, place.offset);
         Ok(RecordingReader {
             recording,
             container_layout: ContainerLayout::File(file),
             records,
-            collector: Collector::default(),
+            collector: Collector::new(limits),
+            limits,
         })
     }
 }
@@ -253,7 +261,6 @@ impl<S: Source + Clone> Opening<S> {
             (
                 Recording {
                     magic,
-                    limits,
                     ..Recording::new(endian)
                 },
                 None,
@@ -271,11 +278,12 @@ impl<S: Source + Clone> Opening<S> {
             let place = file.header.data;
             (recording, Some(file), place, table, losses)
         };
-        let collector = file.is_none().then(Collector::default);
+        let collector = file.is_none().then(|| Collector::new(limits));
         let records = Salvaged::new(
             source,
             place,
             (recording.clone(), collector),
+            limits,
             table,
             losses,
             foreknown,
@@ -322,6 +330,7 @@ impl Survey {
     pub fn beside<S: Source + Clone>(
         source: &S,
         main: &Survey,
+        limits: Limits,
         mut seen: impl FnMut(u64),
     ) -> Result<Self> {
         let known = |ids: Ids| match main.foreknown.ids {
@@ -335,8 +344,8 @@ impl Survey {
             ..Foreknown::default()
         };
         loop {
-            let survey =
-                Salvaged::beside(source.clone(), &main.recording, foreknown)?.survey(&mut seen)?;
+            let survey = Salvaged::beside(source.clone(), &main.recording, limits, foreknown)?
+                .survey(&mut seen)?;
             let next = Foreknown {
                 ids: known(survey.foreknown.ids),
                 ..survey.foreknown
@@ -376,13 +385,14 @@ impl<S: Source + Clone> RecordingReader<Merged<DataStream<SourceReader<S>>>> {
             offset: file.len,
             size: 0,
         });
-        let merged = Merged::of_directory(&recording, data, place, files)?;
+        let merged = Merged::of_directory(&recording, limits, data, place, files)?;
         let records = RecordStream::new(merged, recording.endian, place.offset);
         Ok(RecordingReader {
             recording,
             container_layout,
             records,
             collector,
+            limits,
         })
     }
 }
@@ -417,6 +427,7 @@ impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
             container_layout,
             records,
             collector,
+            limits,
         })
     }
 }
@@ -430,12 +441,14 @@ impl<R> RecordingReader<R> {
             container_layout,
             records,
             collector,
+            limits,
         } = self;
         RecordingReader {
             recording,
             container_layout,
             records: records.map_input(wrap),
             collector,
+            limits,
         }
     }
 }
@@ -480,11 +493,10 @@ impl<R: Read> RecordingReader<R> {
     ) -> Result<Self> {
         let mut recording = Recording {
             magic,
-            limits: options.limits,
             ..Recording::new(endian)
         };
         let mut records = RecordStream::new(input, endian, PipeHeader::SIZE);
-        let mut collector = Collector::default();
+        let mut collector = Collector::new(options.limits);
         let head = match options.head {
             Head::Read => pipe::read_head(&mut records, &mut recording, &mut collector)?,
             Head::Pass => PipeLayout::default(),
@@ -494,6 +506,7 @@ impl<R: Read> RecordingReader<R> {
             container_layout: ContainerLayout::Pipe(head),
             records,
             collector,
+            limits: options.limits,
         })
     }
 
@@ -505,6 +518,11 @@ impl<R: Read> RecordingReader<R> {
     /// Returns the model for modification before it is written.
     pub fn recording_mut(&mut self) -> &mut Recording {
         &mut self.recording
+    }
+
+    /// Returns the limits on what the recording may request from its readers.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Returns the input.
@@ -526,7 +544,7 @@ impl<R: Read> RecordingReader<R> {
     /// Classifies the bytes at the end that are not a complete record, if there are any: the start
     /// of a record, or damage. Available after [`next`](Self::next) has returned `None`.
     pub fn tail(&self) -> Option<Tail> {
-        self.records.tail(&self.recording)
+        self.records.tail(&self.recording, self.limits)
     }
 
     /// Returns the next item of the record stream, after the metadata at the start of a pipe;

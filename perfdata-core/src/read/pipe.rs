@@ -13,6 +13,7 @@ use crate::decode_context::DecodeContext;
 use crate::error::{Error, Result};
 use crate::feature::{FeatureId, tracing};
 use crate::header::FeatureBitmap;
+use crate::read::limits::Limits;
 use crate::read::record_batch::Chunk;
 use crate::read::records::{RecordStream, StreamItem};
 use crate::record::{
@@ -21,8 +22,10 @@ use crate::record::{
 use crate::recording::{Event, Recording};
 
 /// Adds the metadata records of a stream to a model.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Collector {
+    /// Limits on the metadata.
+    limits: Limits,
     /// The highest feature number so far: an empty record with the same or a higher number ends the
     /// features.
     highest: u64,
@@ -49,17 +52,29 @@ struct Tracing {
 }
 
 impl Collector {
+    /// Returns a collector for a stream from its start, which holds metadata within `limits`.
+    pub fn new(limits: Limits) -> Self {
+        Collector {
+            limits,
+            highest: 0,
+            tracing: None,
+            taken: 0,
+            is_behind_head: false,
+            next_again: 0,
+        }
+    }
+
     /// Returns a collector for the stream after its initial metadata.
-    pub fn behind_head() -> Self {
+    pub fn behind_head(limits: Limits) -> Self {
         Collector {
             is_behind_head: true,
-            ..Collector::default()
+            ..Collector::new(limits)
         }
     }
 
     /// Counts metadata, which stay in memory, against the limit.
-    fn take(&mut self, recording: &Recording, bytes: &[u8]) -> Result<()> {
-        recording.limits.take(&mut self.taken, bytes.len() as u64)
+    fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        self.limits.take(&mut self.taken, bytes.len() as u64)
     }
 
     /// Adds a metadata record to the model. Returns the data outside the model, or `None` if the
@@ -239,15 +254,14 @@ impl Collector {
     ) -> Result<Option<Slot>> {
         match item {
             StreamItem::Record(raw) if raw.kind.is_metadata() => {
-                self.take(recording, raw.bytes)
-                    .map_err(|e| e.at(raw.offset))?;
+                self.take(raw.bytes).map_err(|e| e.at(raw.offset))?;
                 self.record(recording, raw)
             }
             StreamItem::Payload(bytes) => {
                 let Some(Tracing { offset, .. }) = self.tracing else {
                     return Ok(None);
                 };
-                self.take(recording, bytes).map_err(|e| e.at(offset))?;
+                self.take(bytes).map_err(|e| e.at(offset))?;
                 Ok(self.payload(recording, bytes))
             }
             StreamItem::Record(_) => {

@@ -2,7 +2,7 @@
 
 use crate::container_layout::ContainerLayout;
 use crate::error::{Error, Result};
-use crate::read::{Chunk, RecordingReader, Tail};
+use crate::read::{Chunk, Limits, RecordingReader, Tail};
 use crate::recording::Recording;
 
 /// A recording that is read from start to end: the model at once, then the records.
@@ -12,6 +12,10 @@ use crate::recording::Recording;
 pub trait RecordSource {
     /// Returns the model. The model of a pipe grows as metadata records pass.
     fn recording(&self) -> &Recording;
+
+    /// Returns the limits on what the recording may request from its readers: also from code that
+    /// decompresses its records or holds data of them in memory.
+    fn limits(&self) -> Limits;
 
     /// Returns the offsets and sizes of the parts of the recording in its container.
     fn container_layout(&self) -> &ContainerLayout;
@@ -45,6 +49,10 @@ impl<R: std::io::Read> RecordSource for RecordingReader<R> {
         self.recording()
     }
 
+    fn limits(&self) -> Limits {
+        self.limits()
+    }
+
     fn container_layout(&self) -> &ContainerLayout {
         self.container_layout()
     }
@@ -73,6 +81,10 @@ impl<R: std::io::Read> RecordSource for RecordingReader<R> {
 impl<S: RecordSource + ?Sized> RecordSource for Box<S> {
     fn recording(&self) -> &Recording {
         (**self).recording()
+    }
+
+    fn limits(&self) -> Limits {
+        (**self).limits()
     }
 
     fn container_layout(&self) -> &ContainerLayout {

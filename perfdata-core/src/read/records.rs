@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read};
 use binrw::Endian;
 
 use crate::error::{Error, Result};
+use crate::read::limits::Limits;
 use crate::read::record_batch::{Chunk, RecordBatch};
 use crate::read::tail::{Remainder, Tail};
 use crate::record::{RawRecord, RecordHeader, RecordType};
@@ -135,12 +136,12 @@ impl<R: Read> RecordStream<R> {
     }
 
     /// Classifies the bytes at the end of a stream of `recording` that are not a complete record;
-    /// `None` if all bytes are complete records. Available after [`next`](Self::next) has returned
-    /// `None`.
-    pub fn tail(&self, recording: &Recording) -> Option<Tail> {
+    /// `None` if all bytes are complete records. Records in them are searched within `limits`.
+    /// Available after [`next`](Self::next) has returned `None`.
+    pub fn tail(&self, recording: &Recording, limits: Limits) -> Option<Tail> {
         self.damage
             .as_ref()
-            .map(|damage| self.remainder.judge(damage, recording))
+            .map(|damage| self.remainder.judge(damage, recording, limits))
     }
 
     /// Removes and returns [`damage`](Self::damage) at the end of the stream.

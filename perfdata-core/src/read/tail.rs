@@ -2,6 +2,7 @@
 //! messages, or damage.
 
 use crate::error::{Error, Problem};
+use crate::read::limits::Limits;
 use crate::read::salvage::{Foreknown, Salvaged};
 use crate::read::source::is_zero;
 use crate::record::RecordHeader;
@@ -37,13 +38,14 @@ impl Tail {
     /// [`Damage`](Self::Damage).
     pub const MOST: u64 = LARGEST as u64;
 
-    /// Classifies `bytes`, which follow the records of `recording`.
-    pub fn of(bytes: &[u8], recording: &Recording) -> Self {
+    /// Classifies `bytes`, which follow the records of `recording`. Records in them are searched
+    /// within `limits`.
+    pub fn of(bytes: &[u8], recording: &Recording, limits: Limits) -> Self {
         if bytes.len() >= RecordHeader::SIZE && is_zero(bytes) {
             Tail::Zeros
         } else if is_text(bytes) {
             Tail::Text
-        } else if is_start(bytes, recording) && !has_records(bytes, recording) {
+        } else if is_start(bytes, recording) && !has_records(bytes, recording, limits) {
             Tail::Cut
         } else {
             Tail::Damage
@@ -68,8 +70,8 @@ fn is_start(bytes: &[u8], recording: &Recording) -> bool {
 }
 
 /// Returns whether `bytes` contain records by the criteria of `recover`.
-fn has_records(bytes: &[u8], recording: &Recording) -> bool {
-    let survey = Salvaged::beside(bytes, recording, Foreknown::default())
+fn has_records(bytes: &[u8], recording: &Recording, limits: Limits) -> bool {
+    let survey = Salvaged::beside(bytes, recording, limits, Foreknown::default())
         .and_then(|rest| rest.survey(|_| ()));
     survey.is_ok_and(|survey| survey.salvaging.left.records > 0)
 }
@@ -118,16 +120,16 @@ impl Remainder {
     }
 
     /// Classifies the bytes at the end of a stream that became unreadable because of `damage`.
-    pub(super) fn judge(&self, damage: &Error, recording: &Recording) -> Tail {
+    pub(super) fn judge(&self, damage: &Error, recording: &Recording, limits: Limits) -> Tail {
         if self.is_payload {
-            return if has_records(&self.bytes, recording) {
+            return if has_records(&self.bytes, recording, limits) {
                 Tail::Damage
             } else {
                 Tail::Cut
             };
         }
         match damage.problem() {
-            Problem::Truncated { .. } if !self.is_long => Tail::of(&self.bytes, recording),
+            Problem::Truncated { .. } if !self.is_long => Tail::of(&self.bytes, recording, limits),
             _ if !self.is_long && is_zero(&self.bytes) => Tail::Zeros,
             _ => Tail::Damage,
         }

@@ -72,7 +72,7 @@ fn check(record: &RawRecord<'_>, events: &Events, path: &Path) -> bool {
 
 fn samples(path: &Path) -> Option<usize> {
     let mut reader = RecordingReader::open(Arc::new(fs::read(path).ok()?)).ok()?;
-    let mut inner = Decompressor::of(reader.recording()).ok()?;
+    let mut inner = Decompressor::of(reader.recording(), reader.limits()).ok()?;
     let mut events = reader.recording().events.clone();
     let is_growing = events.is_empty();
     let mut count = 0;

@@ -19,7 +19,7 @@ use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::{
     feature::FeatureId,
     header::ContainerKind,
-    read::{Decompressor, RecordStream, StreamItem},
+    read::{Decompressor, Limits, RecordStream, StreamItem},
     record::RecordType,
 };
 use perfdata_tests::{
@@ -81,7 +81,7 @@ fn perf_reads_the_file_as_the_directory() {
 fn bare(path: &Path, whole: &Whole) -> Vec<Vec<u8>> {
     let file = fs::File::open(path).expect("a file of the directory");
     let mut stream = RecordStream::new(file, whole.recording.endian, 0);
-    let mut zstd = Decompressor::of(&whole.recording).expect("zstd");
+    let mut zstd = Decompressor::of(&whole.recording, Limits::default()).expect("zstd");
     let mut records = Vec::new();
     while let Some(item) = stream.next().expect("a readable file") {
         let StreamItem::Record(record) = item else {
@@ -294,12 +294,7 @@ fn damaged_files_are_looked_into() {
         assert!(!report.is_clean());
         assert!(
             !diff::Diff::default()
-                .run(
-                    &path,
-                    &path,
-                    perfdata_core::read::Limits::default(),
-                    &mut Vec::new()
-                )
+                .run(&path, &path, Limits::default(), &mut Vec::new())
                 .expect("they are compared")
         );
     }

@@ -14,7 +14,7 @@ use perfdata_core::{
     Endian,
     container_layout::ContainerLayout,
     feature::FeatureId,
-    read::{Decompressor, Head, Options, RecordingReader, StreamItem},
+    read::{Decompressor, Head, Limits, Options, RecordingReader, StreamItem},
     record::{RecordHeader, RecordType},
 };
 use perfdata_tests::skipped;
@@ -108,7 +108,7 @@ fn items(bytes: &[u8]) -> Vec<Item> {
                 let (start, end) = (record.offset, record.offset + record.bytes.len() as u64);
                 if record.kind.is_compressed() {
                     let stream = zstd.get_or_insert_with(|| {
-                        Decompressor::of(record.recording()).expect("a decoder")
+                        Decompressor::of(record.recording(), Limits::default()).expect("a decoder")
                     });
                     stream.push(&record).expect("compressed data");
                     while let Some(inner) = stream.next().expect("compressed data") {

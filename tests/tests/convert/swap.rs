@@ -8,7 +8,7 @@ use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::{
     feature::FeatureId,
-    read::Decompressor,
+    read::{Decompressor, Limits},
     record::{RawRecord, RecordType},
 };
 use perfdata_tests::{
@@ -115,7 +115,8 @@ fn same_inside(expected: Vec<u8>, found: Vec<u8>) -> Option<Result<(), String>> 
 
 /// Returns the record stream with compressed records replaced by their contents.
 fn open_all(whole: &Whole) -> Result<Vec<u8>, String> {
-    let mut decompressor = Decompressor::of(&whole.recording).map_err(|error| error.to_string())?;
+    let mut decompressor =
+        Decompressor::of(&whole.recording, Limits::default()).map_err(|error| error.to_string())?;
     let mut plain = Vec::new();
     for (at, &(start, kind)) in whole.records.iter().enumerate() {
         let end = whole

@@ -81,7 +81,7 @@ fn ask(sample: &Sample<'_>, stacks: &mut Stacks) -> usize {
 fn second_pass(path: &Path) -> (usize, usize, u64) {
     let mut records = perfdata_core::open(path).expect("a recording").by_time();
     let mut kept: Vec<(Vec<u8>, u64)> = Vec::new();
-    let mut session = Session::new(records.recording()).expect("a session");
+    let mut session = Session::new(records.recording(), Limits::default()).expect("a session");
     while let Ok(Some(record)) = records.next() {
         match record.kind {
             RecordType::SAMPLE => kept.push((record.bytes.to_vec(), record.offset)),

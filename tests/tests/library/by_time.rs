@@ -29,7 +29,7 @@ fn timed(record: &RawRecord<'_>, events: &Events) -> Timed {
 /// Returns the records in input order, including those in compressed records.
 fn in_order(bytes: &[u8]) -> perfdata_core::Result<Vec<Timed>> {
     let mut reader = RecordingReader::open(bytes)?;
-    let mut inner = Decompressor::of(reader.recording())?;
+    let mut inner = Decompressor::of(reader.recording(), reader.limits())?;
     let mut records = Vec::new();
     while let Some(item) = reader.next()? {
         let StreamItem::Record(record) = item else {

@@ -25,7 +25,6 @@ pub enum Select {
 #[derive(Debug)]
 pub struct Hits {
     select: Select,
-    limits: Limits,
     dsos: Dsos,
     /// The objects that are wanted even if no sample hits them.
     wanted: Wanted,
@@ -38,11 +37,10 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Returns a search for the objects in `select`, within `limits`.
-    pub fn new(select: Select, limits: Limits) -> Self {
+    /// Returns a search for the objects in `select`.
+    pub fn new(select: Select) -> Self {
         Hits {
             select,
-            limits,
             dsos: Dsos::default(),
             wanted: Wanted::default(),
             moments: Moments::default(),
@@ -52,7 +50,7 @@ impl Hits {
         }
     }
 
-    /// Processes a record of `recording` of any type.
+    /// Processes a record of `recording` of any type, within `limits`.
     ///
     /// # Errors
     /// A compressed record cannot be decompressed, or a mapping cannot be read.
@@ -61,6 +59,7 @@ impl Hits {
         record: &RawRecord<'_>,
         recording: &Recording,
         events: &Events,
+        limits: Limits,
     ) -> Result<()> {
         match record.kind {
             RecordType::SAMPLE if self.select == Select::Hit => self.sample(record, events),
@@ -79,11 +78,11 @@ impl Hits {
             kind if kind.is_compressed() => {
                 let mut inner = match self.decompressor.take() {
                     Some(decompressor) => decompressor,
-                    None => Decompressor::of(recording)?,
+                    None => Decompressor::of(recording, limits)?,
                 };
                 inner.push(record)?;
                 while let Some(record) = inner.next()? {
-                    self.see(&record, recording, events)?;
+                    self.see(&record, recording, events, limits)?;
                 }
                 self.decompressor = Some(inner);
             }
@@ -91,11 +90,11 @@ impl Hits {
         }
         self.last = record.offset;
         if self.moments.is_enough() {
-            self.check_names()?;
+            self.check_names(limits)?;
             let moments = std::mem::take(&mut self.moments);
             self.moments = self
                 .follower
-                .take(moments, &self.limits)
+                .take(moments, &limits)
                 .map_err(|e| e.at(self.last))?;
         }
         Ok(())
@@ -105,19 +104,18 @@ impl Hits {
     ///
     /// # Errors
     /// The mappings exceed the limits.
-    pub fn finish(self) -> Result<Vec<Dso>> {
-        self.check_names()?;
+    pub fn finish(self, limits: Limits) -> Result<Vec<Dso>> {
+        self.check_names(limits)?;
         let wanted = self
             .follower
-            .finish(self.moments, &self.limits)
+            .finish(self.moments, &limits)
             .map_err(|e| e.at(self.last))?;
         Ok(wanted_of(self.dsos, &self.wanted, &wanted))
     }
 
-    fn check_names(&self) -> Result<()> {
+    fn check_names(&self, limits: Limits) -> Result<()> {
         let held = self.dsos.held() as u64;
-        Ok(self
-            .limits
+        Ok(limits
             .check_metadata("names of mappings", held)
             .map_err(|e| e.at(self.last))?)
     }

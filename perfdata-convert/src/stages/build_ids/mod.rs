@@ -260,11 +260,11 @@ impl Stage for BuildIds {
         };
         let mut watch = BuildIdWatch::new(self.select, recording, reader.container_layout())?;
         while let Some((chunk, _)) = reader.next_chunk()? {
-            watch.chunk(&chunk)?;
+            watch.chunk(&chunk, source.limits())?;
         }
         // A pipe may contain the metadata about its machine only at its end.
         self.resolver.learn(watch.model());
-        self.ahead = Some(watch.finish()?);
+        self.ahead = Some(watch.finish(source.limits())?);
         Ok(())
     }
 
@@ -302,7 +302,7 @@ impl Stage for BuildIds {
 
     fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
         if let Some(watch) = self.watch.as_mut().filter(|_| self.place == Storage::Table) {
-            watch.chunk(&Chunk::Records(*batch))?;
+            watch.chunk(&Chunk::Records(*batch), next.limits())?;
             if self.first.is_empty() {
                 return next.records(batch);
             }
@@ -321,7 +321,7 @@ impl Stage for BuildIds {
         };
         let rewritten = match self.place {
             Storage::Table => {
-                watch.chunk(&Chunk::Records(RecordBatch::of(record)))?;
+                watch.chunk(&Chunk::Records(RecordBatch::of(record)), next.limits())?;
                 None
             }
             Storage::Mmap2 if record.kind.is_compressed() => {
@@ -342,7 +342,7 @@ impl Stage for BuildIds {
 
     fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
         if let Some(watch) = &mut self.watch {
-            watch.chunk(&Chunk::Payload(bytes))?;
+            watch.chunk(&Chunk::Payload(bytes), next.limits())?;
         }
         next.payload(bytes)
     }
@@ -354,7 +354,7 @@ impl Stage for BuildIds {
             return Ok(());
         };
         self.resolver.learn(watch.model());
-        let entries = self.entries(&watch.finish()?)?;
+        let entries = self.entries(&watch.finish(next.limits())?)?;
         // The stage that converts a pipe to a file moves the records to the section.
         if self.is_pipe {
             self.send(entries, next)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::{Chunk, Collector};
+use perfdata_core::read::{Chunk, Collector, Limits};
 use perfdata_core::record::{Body, BuildId, CpuMode, RawRecord, Record, RecordType};
 use perfdata_core::{Events, Recording};
 use perfdata_session::{Dso, DsoKind, Machine};
@@ -19,7 +19,8 @@ pub struct BuildIdWatch {
     hits: Hits,
     /// The model, with the metadata so far.
     model: Recording,
-    /// Set for a pipe, which contains metadata as records.
+    /// Whether the container is a pipe, which contains metadata as records.
+    is_pipe: bool,
     collector: Option<Collector>,
     told: HashSet<(Machine, bool, Vec<u8>)>,
 }
@@ -55,23 +56,24 @@ impl BuildIdWatch {
                     .map(|entry| told_by(entry.header.misc, &entry.build_id)),
             );
         }
-        let collector =
-            matches!(container_layout, ContainerLayout::Pipe(_)).then(Collector::behind_head);
         Ok(BuildIdWatch {
-            hits: Hits::new(select, recording.limits),
+            hits: Hits::new(select),
             model: recording.clone(),
-            collector,
+            is_pipe: matches!(container_layout, ContainerLayout::Pipe(_)),
+            collector: None,
             told,
         })
     }
 
-    /// Processes a chunk of the stream.
+    /// Processes a chunk of the stream. The pass stays within `limits`.
     ///
     /// # Errors
     /// A required record cannot be read.
-    pub fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
-        if let Some(collector) = &mut self.collector {
-            collector.chunk(&mut self.model, chunk)?;
+    pub fn chunk(&mut self, chunk: &Chunk<'_>, limits: Limits) -> Result<()> {
+        if self.is_pipe {
+            self.collector
+                .get_or_insert_with(|| Collector::behind_head(limits))
+                .chunk(&mut self.model, chunk)?;
         }
         let Chunk::Records(batch) = chunk else {
             return Ok(());
@@ -81,7 +83,7 @@ impl BuildIdWatch {
             if record.kind == RecordType::HEADER_BUILD_ID {
                 self.told.extend(told_by_record(&record, events)?);
             }
-            self.hits.see(&record, &self.model, events)?;
+            self.hits.see(&record, &self.model, events, limits)?;
         }
         Ok(())
     }
@@ -100,9 +102,9 @@ impl BuildIdWatch {
     ///
     /// # Errors
     /// The mappings exceed the limits.
-    pub fn finish(self) -> Result<SeenObjects> {
+    pub fn finish(self, limits: Limits) -> Result<SeenObjects> {
         Ok(SeenObjects {
-            objects: self.hits.finish()?,
+            objects: self.hits.finish(limits)?,
             told: self.told,
         })
     }

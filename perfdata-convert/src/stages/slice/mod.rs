@@ -162,7 +162,7 @@ impl Slice {
                 let is_inherited = counters::is_inherited(record, &recording.events);
                 let is_changed = self.counters.see(sample, is_inherited, is_kept);
                 let held = self.counters.held() as u64;
-                recording.limits.check_metadata("counters", held)?;
+                next.limits().check_metadata("counters", held)?;
                 if is_changed {
                     return next.write(&decoded);
                 }

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::names::EventNames;
-use perfdata_core::read::{ByTime, Chunk, Limits, RecordRef, RecordSource};
+use perfdata_core::read::{ByTime, Chunk, Decompressor, Limits, RecordRef, RecordSource};
 use perfdata_core::record::{
     Body, CpuMode, RawRecord, Record, RecordType, Task, Tid, deferred_cookie, is_known_time,
 };
@@ -115,7 +115,7 @@ impl Decisions {
         let mut survey = Survey {
             select,
             conditions,
-            limits: recording.limits,
+            limits: source.limits(),
             decisions: Decisions::default(),
             tasks: Tasks::default(),
             processes: Processes::default(),
@@ -143,6 +143,7 @@ fn open(source: &InputSource) -> Result<BoxedSource> {
 /// Returns the times of the first and the last sample, and reads the names of events.
 fn read_bounds(source: &mut BoxedSource, names: &mut EventNames) -> Result<Option<SampleTime>> {
     let mut bounds: Option<(u64, u64)> = None;
+    let limits = source.limits();
     let mut zstd = None;
     let mut see = |record: &RawRecord<'_>, recording: &Recording| {
         if record.kind == RecordType::SAMPLE
@@ -163,7 +164,7 @@ fn read_bounds(source: &mut BoxedSource, names: &mut EventNames) -> Result<Optio
             if record.kind.is_compressed() {
                 let mut inner = match zstd.take() {
                     Some(inner) => inner,
-                    None => perfdata_core::read::Decompressor::of(recording)?,
+                    None => Decompressor::of(recording, limits)?,
                 };
                 inner.push(&record)?;
                 while let Some(record) = inner.next()? {

@@ -2,14 +2,16 @@
 
 use crate::error::{Error, Problem, Result};
 use crate::read::decompress::Decompressor;
+use crate::read::limits::Limits;
 use crate::read::salvage::evidence::{Evidence, Verdict};
 use crate::read::salvage::report::CompressedData;
 use crate::record::RawRecord;
 use crate::recording::Recording;
 
 /// The stream in the compressed records.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Zstd {
+    limits: Limits,
     stream: Option<Decompressor>,
     /// Whether a record was decompressed and accepted.
     is_there: bool,
@@ -25,6 +27,19 @@ pub(super) struct Zstd {
 }
 
 impl Zstd {
+    /// Returns an empty stream, which is decompressed within `limits`.
+    pub(super) fn new(limits: Limits) -> Self {
+        Zstd {
+            limits,
+            stream: None,
+            is_there: false,
+            is_lost: false,
+            may_begin: false,
+            cut: None,
+            last: 0,
+        }
+    }
+
     /// Returns the findings about the records so far.
     pub(super) fn data(&self) -> CompressedData {
         match self {
@@ -66,7 +81,7 @@ impl Zstd {
         }
         let stream = match &mut self.stream {
             Some(stream) => stream,
-            none => none.insert(Decompressor::of(model)?),
+            none => none.insert(Decompressor::of(model, self.limits)?),
         };
         stream.push(raw)?;
         let mut has_ended = false;

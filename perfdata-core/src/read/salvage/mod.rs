@@ -20,6 +20,7 @@ use crate::error::{Error, Problem, Result};
 use crate::feature::FeatureId;
 use crate::header::FileSection;
 use crate::read::file_rest::TableSearch;
+use crate::read::limits::Limits;
 use crate::read::pipe::Collector;
 use crate::read::records::StreamItem;
 use crate::read::source::Source;
@@ -113,6 +114,7 @@ impl<S: Source> Salvaged<S> {
         source: S,
         place: FileSection,
         (model, collector): (Recording, Option<Collector>),
+        limits: Limits,
         table: Option<TableSearch>,
         losses: Losses,
         foreknown: Foreknown,
@@ -136,7 +138,7 @@ impl<S: Source> Salvaged<S> {
             collector,
             evidence: Evidence::new(foreknown),
             table,
-            zstd: Zstd::default(),
+            zstd: Zstd::new(limits),
             salvaging: Salvaging {
                 losses,
                 ..Salvaging::default()
@@ -145,7 +147,12 @@ impl<S: Source> Salvaged<S> {
     }
 
     /// Returns the records of a file next to the `data` of a directory; `model` is that of `data`.
-    pub(super) fn beside(source: S, model: &Recording, foreknown: Foreknown) -> Result<Self> {
+    pub(super) fn beside(
+        source: S,
+        model: &Recording,
+        limits: Limits,
+        foreknown: Foreknown,
+    ) -> Result<Self> {
         let whole = FileSection {
             offset: 0,
             size: u64::MAX,
@@ -154,6 +161,7 @@ impl<S: Source> Salvaged<S> {
             source,
             whole,
             (model.clone(), None),
+            limits,
             None,
             Losses::default(),
             foreknown,
