@@ -90,56 +90,73 @@ impl fmt::Display for Gap {
 /// Maximum number of rounds in which the remaining data are checked again.
 const ROUNDS: usize = 16;
 
-/// Writes the intact data of `input` to `output`. The output of an undamaged recording is
-/// byte-identical. With `strict`, a recording with records after damaged bytes is refused.
+/// The recovery of a damaged recording.
 ///
 /// When damaged bytes are removed, other records become adjacent, and one of them may then no
 /// longer be plausible. So the remaining data are checked again until nothing else must be removed:
 /// a recovered recording needs no recovery.
-///
-/// # Errors
-/// The input cannot be read, has no attribute left, or is refused. In these cases, there is no
-/// output.
-pub fn recover(input: Input, output: Output, strict: bool) -> Result<Recovery> {
-    let input = input.into_seekable()?;
-    output.write_seekable(|file| {
-        let recovery = recover_into(&input, file, strict)?;
-        check(&input.in_file(file)?)?;
-        Ok(recovery)
-    })
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct Recover {
+    /// Whether a recording with records after damaged bytes is refused.
+    pub strict: bool,
 }
 
-/// Recovers like [`recover`], and then converts the recovered recording with `to_output`.
-///
-/// # Errors
-/// As [`recover`], and the errors of `to_output`.
-pub fn recover_and(
-    input: Input,
-    strict: bool,
-    to_output: impl FnOnce(Input) -> Result<Summary>,
-) -> Result<Recovery> {
-    let input = input.into_seekable()?;
-    let mut plain = temporary_file()?;
-    let recovery = recover_into(&input, &mut plain, strict).map_err(in_temporary)?;
-    let plain = input.in_file(&plain)?;
-    check(&plain)?;
-    let summary = to_output(plain)?;
-    let Summary {
-        bytes_in,
-        from,
-        elapsed,
-        ..
-    } = recovery.summary;
-    let elapsed = summary.elapsed.saturating_add(elapsed);
-    Ok(Recovery {
-        summary: Summary {
+impl Recover {
+    /// Sets [`strict`](Self::strict).
+    #[must_use]
+    pub fn with_strict(self, strict: bool) -> Self {
+        Recover { strict, ..self }
+    }
+
+    /// Writes the intact data of `input` to `output`. The output of an undamaged recording is
+    /// byte-identical.
+    ///
+    /// # Errors
+    /// The input cannot be read, has no attribute left, or is refused. In these cases, there is no
+    /// output.
+    pub fn run(&self, input: Input, output: Output) -> Result<Recovery> {
+        let input = input.into_seekable()?;
+        output.write_seekable(|file| {
+            let recovery = recover_into(&input, file, self.strict)?;
+            check(&input.in_file(file)?)?;
+            Ok(recovery)
+        })
+    }
+
+    /// Recovers like [`run`](Self::run), and then converts the recovered recording with
+    /// `to_output`.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and the errors of `to_output`.
+    pub fn run_and(
+        &self,
+        input: Input,
+        to_output: impl FnOnce(Input) -> Result<Summary>,
+    ) -> Result<Recovery> {
+        let input = input.into_seekable()?;
+        let mut plain = temporary_file()?;
+        let recovery = recover_into(&input, &mut plain, self.strict).map_err(in_temporary)?;
+        let plain = input.in_file(&plain)?;
+        check(&plain)?;
+        let summary = to_output(plain)?;
+        let Summary {
             bytes_in,
             from,
             elapsed,
-            ..summary
-        },
-        ..recovery
-    })
+            ..
+        } = recovery.summary;
+        let elapsed = summary.elapsed.saturating_add(elapsed);
+        Ok(Recovery {
+            summary: Summary {
+                bytes_in,
+                from,
+                elapsed,
+                ..summary
+            },
+            ..recovery
+        })
+    }
 }
 
 /// Converts the recovered recording to `output`, which only becomes visible if it contains no

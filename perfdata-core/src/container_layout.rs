@@ -53,6 +53,7 @@ pub struct Region {
 
 /// The locations of all parts of a file.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FileLayout {
     /// The header as read.
     pub header: FileHeader,

@@ -1,13 +1,18 @@
 //! All conditions that determine the layout of a record or section, in one `Copy` value.
 
 use crate::attr::{Attr, BranchSampleType, ReadFormat, SampleType};
+use crate::setters::setters;
 
 /// The conditions under which a structure is read. Every structure with optional parts imports it,
 /// so that the tables of records and features need no arguments of their own.
 ///
 /// For a record, it follows from the record's attribute ([`DecodeContext::of_attr`]) and header;
 /// for a feature section, from its length and from the sections before it.
+///
+/// It gets a new field with each new condition, so it is made from [`default`](Self::default) or
+/// [`of_attr`](Self::of_attr).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct DecodeContext {
     /// The parts of a SAMPLE, and the words of the `sample_id` trailer.
     pub sample_type: SampleType,
@@ -65,6 +70,23 @@ impl BranchForm {
     }
 }
 
+setters! {
+    DecodeContext {
+        sample_type: SampleType => with_sample_type,
+        read_format: ReadFormat => with_read_format,
+        sample_regs_user: u64 => with_sample_regs_user,
+        sample_regs_intr: u64 => with_sample_regs_intr,
+        regs: u64 => with_regs,
+        sample_id_all: bool => with_sample_id_all,
+        branch_form: BranchForm => with_branch_form,
+        misc: u16 => with_misc,
+        len: u64 => with_len,
+        attr_room: u32 => with_attr_room,
+        nr_cpus_available: u32 => with_nr_cpus_available,
+        build_id_without_pid: bool => with_build_id_without_pid,
+    }
+}
+
 impl DecodeContext {
     /// Returns the layout of records that belong to `attr`.
     pub fn of_attr(attr: &Attr) -> Self {
@@ -86,11 +108,6 @@ impl DecodeContext {
             sample_id_all: attr.flags.sample_id_all() != 0,
             ..DecodeContext::default()
         }
-    }
-
-    /// Returns this layout for registers with `mask`.
-    pub(crate) fn with_regs(self, mask: u64) -> Self {
-        DecodeContext { regs: mask, ..self }
     }
 
     /// Returns the size in bytes of the `sample_id` trailer at the end of a kernel record other

@@ -117,8 +117,8 @@
 //! Unix. Of other crates, the interface contains only [`Endian`] and the traits `BinRead` and
 //! `BinWrite` (binrw): the structures implement them and can therefore be fields of other binrw
 //! structures. An incompatible release of binrw is a breaking change of this crate. Enums that grow
-//! with perf are `#[non_exhaustive]`. A new field in a structure is a breaking change, unless
-//! `..Default::default()` initialises it.
+//! with perf are `#[non_exhaustive]`, and so are options and the model. A new field in a structure
+//! of the format is a breaking change, unless `..Default::default()` initialises it.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -144,6 +144,7 @@ pub mod names;
 pub mod read;
 pub mod record;
 pub mod recording;
+mod setters;
 pub mod values;
 pub mod version;
 pub mod wire;

@@ -25,7 +25,10 @@ pub struct Event {
 }
 
 /// All metadata of a recording: everything except the records of events.
+///
+/// [`Recording::new`] makes one without content; its fields can then be set.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Recording {
     /// Byte order of every number.
     pub endian: Endian,

@@ -22,11 +22,10 @@ pub struct LimitArgs {
 impl From<LimitArgs> for Limits {
     fn from(args: LimitArgs) -> Self {
         let default = Limits::default();
-        Limits {
-            max_decompressed: args.max_decompressed,
-            max_window_log: args.max_window_log.unwrap_or(default.max_window_log),
-            max_metadata: args.max_metadata.unwrap_or(default.max_metadata),
-        }
+        default
+            .with_max_decompressed(args.max_decompressed)
+            .with_max_window_log(args.max_window_log.unwrap_or(default.max_window_log))
+            .with_max_metadata(args.max_metadata.unwrap_or(default.max_metadata))
     }
 }
 

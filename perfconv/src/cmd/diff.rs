@@ -18,12 +18,11 @@ pub fn run(
     messages: Messages,
 ) -> Result<Outcome> {
     let brief = args.brief || messages.verbosity == Verbosity::Quiet;
-    let diff = Diff {
-        json: args.json,
-        brief,
-        stat: args.stat,
-        limit: args.limit,
-    };
+    let diff = Diff::default()
+        .with_json(args.json)
+        .with_brief(brief)
+        .with_stat(args.stat)
+        .with_limit(args.limit);
     let differs = diff.run(&args.a, &args.b, limits, out)?;
     Ok(if differs {
         Outcome::Found

@@ -20,22 +20,19 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         .collect::<Result<_>>()?;
     let input = open_unseen(&args.input, limits)?;
     if args.resolved {
-        for damage in (Resolved {
-            json: args.json,
-            limit: args.limit,
-        })
-        .run(input, out)?
-        {
+        let resolved = Resolved::default()
+            .with_json(args.json)
+            .with_limit(args.limit);
+        for damage in resolved.run(input, out)? {
             messages.warning(damage);
         }
         return Ok(());
     }
-    let dump = Dump {
-        json: args.json,
-        hex: args.hex,
-        types,
-        limit: args.limit,
-    };
+    let dump = Dump::default()
+        .with_json(args.json)
+        .with_hex(args.hex)
+        .with_types(types)
+        .with_limit(args.limit);
     let Dumped {
         counts,
         shown,

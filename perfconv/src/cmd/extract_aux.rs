@@ -7,7 +7,7 @@ use perfdata_core::read::Limits;
 
 use crate::cli::ExtractAuxArgs;
 use crate::messages::Messages;
-use perfdata_convert::aux_data::{EXTENSION, INDEX, extract_to};
+use perfdata_convert::aux_data::{EXTENSION, ExtractAux, INDEX};
 use perfdata_convert::io::{Output, OutputDirectory};
 use perfdata_convert::{Error, Result};
 
@@ -39,7 +39,8 @@ pub fn run(args: &ExtractAuxArgs, limits: Limits, messages: Messages) -> Result<
         .map(|path| Output::create(path, &args.input, args.force))
         .transpose()?;
     let sideband = sideband.map(|sideband| sideband.synced(!args.no_sync));
-    let report = extract_to(open(&args.input, limits, messages)?, directory, sideband)?;
+    let extraction = ExtractAux::new(directory).with_sideband(sideband);
+    let report = extraction.run(open(&args.input, limits, messages)?)?;
     report.notes.iter().for_each(|note| messages.note(note));
     let files = if report.queues == 1 { "file" } else { "files" };
     messages.summary(format_args!(

@@ -10,7 +10,7 @@ use perfdata_convert::Result;
 use perfdata_convert::io::{Output, OutputDirectory};
 use perfdata_convert::pipeline::{Conversion, to_directory};
 use perfdata_convert::recover::{
-    Recovery, convert_recovered, convert_recovered_to_directory, recover, recover_and,
+    Recover, Recovery, convert_recovered, convert_recovered_to_directory,
 };
 
 /// Recovers the recording according to `args`.
@@ -22,6 +22,7 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
     let path = output_or_standard(args.output.as_deref(), &args.input)?;
     let stages = || stages(args, limits);
     let is_converted = args.to.is_some() || !stages()?.is_empty();
+    let recover = Recover::default().with_strict(*strict);
     let input = || open(&args.input, limits, messages);
     let Recovery {
         summary,
@@ -33,7 +34,7 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
             let output =
                 OutputDirectory::create(path, &args.input, args.force, to_directory::is_part)?;
             let output = output.synced(!args.no_sync);
-            recover_and(input()?, *strict, |recovered| {
+            recover.run_and(input()?, |recovered| {
                 convert_recovered_to_directory(recovered, output, stages)
             })?
         }
@@ -41,11 +42,11 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
             let output = Output::create(path, &args.input, args.force)?.synced(!args.no_sync);
             let conversion = Conversion::new(stages()?).to(to.and_then(Container::kind));
             if is_converted {
-                recover_and(input()?, *strict, |recovered| {
+                recover.run_and(input()?, |recovered| {
                     convert_recovered(conversion, recovered, output)
                 })?
             } else {
-                recover(input()?, output, *strict)?
+                recover.run(input()?, output)?
             }
         }
     };

@@ -97,38 +97,62 @@ pub fn extract(input: Input, dir: &Path) -> Result<Report> {
     extraction.finish(reader.recording())
 }
 
-/// Extracts the AUX data of `input` into `directory`, and writes the recording without them to
-/// `sideband`, if it is set. Both outputs become visible together.
-///
-/// # Errors
-/// As [`extract`]; or `sideband` cannot be written. In this case, there is no output.
-pub fn extract_to(
-    input: Input,
-    directory: OutputDirectory,
-    sideband: Option<Output>,
-) -> Result<Report> {
-    let Some(sideband) = sideband else {
-        let report = directory.write(|folder| extract(input, folder))?;
-        directory.finish()?;
-        return Ok(report);
-    };
-    let input = input.into_seekable()?;
-    let again = input.again();
-    let mut report = directory.write(|folder| extract(input, folder))?;
-    if let Some(input) = again {
-        let stages: Vec<Box<dyn Stage>> = vec![Box::new(WithoutAux::default())];
-        let conversion = Conversion { stages, to: None };
-        let (complete, summary) = sideband.complete(|file| conversion.run_into(input, file))?;
-        if complete.is_direct() {
-            // This may take long.
-            complete.publish()?;
-            directory.finish()?;
-        } else {
-            directory.finish_beside(complete)?;
+/// The outputs of an extraction. They become visible together.
+#[non_exhaustive]
+pub struct ExtractAux {
+    /// The directory of the AUX data and their index.
+    pub directory: OutputDirectory,
+    /// The recording without AUX data; by default, it is not written.
+    pub sideband: Option<Output>,
+}
+
+impl ExtractAux {
+    /// Returns an extraction into `directory`.
+    pub fn new(directory: OutputDirectory) -> Self {
+        ExtractAux {
+            directory,
+            sideband: None,
         }
-        report.notes.splice(0..0, summary.notes);
     }
-    Ok(report)
+
+    /// Sets [`sideband`](Self::sideband).
+    #[must_use]
+    pub fn with_sideband(self, sideband: Option<Output>) -> Self {
+        ExtractAux { sideband, ..self }
+    }
+
+    /// Extracts the AUX data of `input`.
+    ///
+    /// # Errors
+    /// As [`extract`]; or an output cannot be written. In this case, there is no output.
+    pub fn run(self, input: Input) -> Result<Report> {
+        let ExtractAux {
+            directory,
+            sideband,
+        } = self;
+        let Some(sideband) = sideband else {
+            let report = directory.write(|folder| extract(input, folder))?;
+            directory.finish()?;
+            return Ok(report);
+        };
+        let input = input.into_seekable()?;
+        let again = input.again();
+        let mut report = directory.write(|folder| extract(input, folder))?;
+        if let Some(input) = again {
+            let stages: Vec<Box<dyn Stage>> = vec![Box::new(WithoutAux::default())];
+            let conversion = Conversion { stages, to: None };
+            let (complete, summary) = sideband.complete(|file| conversion.run_into(input, file))?;
+            if complete.is_direct() {
+                // This may take long.
+                complete.publish()?;
+                directory.finish()?;
+            } else {
+                directory.finish_beside(complete)?;
+            }
+            report.notes.splice(0..0, summary.notes);
+        }
+        Ok(report)
+    }
 }
 
 struct Extraction {
@@ -174,10 +198,7 @@ impl Extraction {
                 }
             }
             RecordType::ID_INDEX => {
-                let layout = DecodeContext {
-                    len: record.body().len() as u64,
-                    ..DecodeContext::default()
-                };
+                let layout = DecodeContext::default().with_len(record.body().len() as u64);
                 let index: IdIndex = record.decode_body(layout)?;
                 // A number that needs more than 32 bits means "none", like -1.
                 let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);

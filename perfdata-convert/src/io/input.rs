@@ -402,7 +402,7 @@ impl Input {
             Kind::Records(records) => records.limits(),
             _ => self.limits,
         };
-        let options = Options { head, limits };
+        let options = Options::default().with_head(head).with_limits(limits);
         let meter = Meter {
             watch: self.watch,
             streamed: self.streamed,

@@ -97,10 +97,7 @@ pub(super) fn check_kept(
         return Ok(());
     }
     let output = Arc::new(output.try_clone().map_err(Error::io("output"))?);
-    let options = Options {
-        limits: source.limits(),
-        ..Options::default()
-    };
+    let options = Options::default().with_limits(source.limits());
     let again = RecordingReader::open_with(output.clone(), options)?;
     let ContainerLayout::File(written) = again.container_layout() else {
         return Ok(());

@@ -165,10 +165,7 @@ fn feature_called(name: &str) -> Result<FeatureId> {
 /// # Errors
 /// The value is not valid for this feature.
 pub fn section(id: FeatureId, value: &str, recording: &Recording) -> Result<Vec<u8>> {
-    let layout = DecodeContext {
-        nr_cpus_available: recording.nr_cpus_available(),
-        ..DecodeContext::default()
-    };
+    let layout = DecodeContext::default().with_nr_cpus_available(recording.nr_cpus_available());
     let text = || Value::from(value);
     let json = match empty(id, &layout) {
         // A flag has no value.

@@ -100,10 +100,7 @@ impl Swap {
         from: &Recording,
         offset: Option<u64>,
     ) -> Result<Option<Vec<u8>>> {
-        let layout = DecodeContext {
-            nr_cpus_available: from.nr_cpus_available(),
-            ..DecodeContext::default()
-        };
+        let layout = DecodeContext::default().with_nr_cpus_available(from.nr_cpus_available());
         let doubt = match Section::decode(id, bytes, from.endian, &layout) {
             Ok(section) => match describe::opaque(&section) {
                 None => return Ok(Some(section.encode(self.endian)?)),

@@ -7,9 +7,18 @@
 //! data, which may be arbitrary, and metadata, of which a recording may contain any amount.
 
 use crate::error::{Error, Problem, Result};
+use crate::setters::setters;
 
 /// Bounds on what a recording may request.
+///
+/// ```
+/// use perfdata_core::read::Limits;
+///
+/// let small = Limits::default().with_max_metadata(1 << 20);
+/// # assert_eq!(small.max_metadata, 1 << 20);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Maximum decompressed size of one compressed record in bytes. `None` means the `mmap_len` of
     /// the recording's COMPRESSED feature, the size of perf's ring buffers; without that feature,
@@ -25,6 +34,14 @@ pub struct Limits {
     /// held in memory. Code that tracks mappings applies the same limit to them
     /// ([`check_metadata`](Limits::check_metadata)).
     pub max_metadata: u64,
+}
+
+setters! {
+    Limits {
+        max_decompressed: Option<u64> => with_max_decompressed,
+        max_window_log: u32 => with_max_window_log,
+        max_metadata: u64 => with_max_metadata,
+    }
 }
 
 impl Limits {

@@ -51,9 +51,11 @@ use crate::container_layout::{ContainerLayout, FileLayout, Part, PipeLayout};
 use crate::error::{Error, Result};
 use crate::header::{ContainerKind, FileSection, Magic, PipeHeader};
 use crate::recording::Recording;
+use crate::setters::setters;
 
 /// Handling of the metadata records at the start of a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Head {
     /// They are read when the recording is opened and become part of the model and the layout.
     #[default]
@@ -64,11 +66,19 @@ pub enum Head {
 
 /// Options for opening a recording.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// Handling of the metadata at the start of a pipe.
     pub head: Head,
     /// Limits on what the recording may request from the reader.
     pub limits: Limits,
+}
+
+setters! {
+    Options {
+        head: Head => with_head,
+        limits: Limits => with_limits,
+    }
 }
 
 /// An open recording: returns the model at once and the records one by one.

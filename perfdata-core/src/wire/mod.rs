@@ -327,6 +327,7 @@ impl<T: Wire> FromValues for Bounded<T> {
 
 /// The number of raw bytes in a field.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub enum Extent {
     /// All up to the end of the structure's bytes.
     #[default]

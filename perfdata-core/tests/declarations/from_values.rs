@@ -1,7 +1,6 @@
 //! What a value tells a visitor makes the same value again: `FromValues` is the inverse of
 //! `Describe`.
 
-use perfdata_core::DecodeContext;
 use perfdata_core::decode_context::BranchForm;
 use perfdata_core::describe::{Describe, Leaf, Style, Visitor};
 use perfdata_core::feature::{Feature, Section};
@@ -140,10 +139,7 @@ fn every_feature_is_made_from_what_it_tells() {
         let mut replay = Replay::of(&case.value);
         // What the section does not say itself.
         let is_old = matches!(&case.value, Feature::BuildIds(ids) if ids.0.iter().any(|entry| entry.build_id.pid.is_none()));
-        let layout = DecodeContext {
-            build_id_without_pid: is_old,
-            ..feature_values::layout()
-        };
+        let layout = feature_values::layout().with_build_id_without_pid(is_old);
         let made = Section::from_values(case.id, &mut replay, &layout).expect("a known feature");
         assert_eq!(replay.0.next(), None, "{}", case.id);
         assert_eq!(
@@ -169,11 +165,7 @@ fn every_record_is_made_from_what_it_tells() {
             .as_ref()
             .map_or(0, |_| case.layout.trailer_len());
         let len = (case.little.len() - 8 - trailer) as u64;
-        let layout = DecodeContext {
-            misc: case.record.misc,
-            len,
-            ..case.layout
-        };
+        let layout = case.layout.with_misc(case.record.misc).with_len(len);
         let layout = match &case.record.body {
             Body::Sample(Sample {
                 branch_stack: Some(stack),
@@ -183,10 +175,7 @@ fn every_record_is_made_from_what_it_tells() {
                     hw_idx: stack.hw_idx.is_some(),
                     counters: !stack.counters.is_empty(),
                 };
-                DecodeContext {
-                    branch_form,
-                    ..layout
-                }
+                layout.with_branch_form(branch_form)
             }
             _ => layout,
         };

@@ -25,10 +25,7 @@ fn check<T: Wire + PartialEq + std::fmt::Debug>(value: &T, little: &str, big: &s
         let (read, used) = T::decode(
             &bytes,
             endian,
-            DecodeContext {
-                len: bytes.len() as u64,
-                ..DecodeContext::default()
-            },
+            DecodeContext::default().with_len(bytes.len() as u64),
         )
         .unwrap();
         assert_eq!((&read, used), (value, bytes.len()), "{endian:?}");

@@ -65,7 +65,7 @@ impl Bench {
     /// Returns the recovered recording, if any.
     fn recover(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let (path, output) = self.output();
-        let result = recover::recover(self.input(bytes), output, false);
+        let result = recover::Recover::default().run(self.input(bytes), output);
         self.written(path, result)
     }
 
@@ -168,17 +168,9 @@ pub(super) fn look(data: &[u8]) {
 
 /// Resolves the samples of `data`: threads, mappings, frames.
 pub(super) fn session(data: &[u8]) {
-    let limits = Limits {
-        max_metadata: 1 << 20,
-        ..Limits::default()
-    };
-    let Ok(reader) = RecordingReader::open_with(
-        data,
-        Options {
-            limits,
-            ..Options::default()
-        },
-    ) else {
+    let limits = Limits::default().with_max_metadata(1 << 20);
+    let Ok(reader) = RecordingReader::open_with(data, Options::default().with_limits(limits))
+    else {
         return;
     };
     let Ok(mut samples) = Samples::new(reader) else {

@@ -110,10 +110,7 @@ fn changed(source: Arc<Vec<u8>>, plan: &Plan) -> Result<Vec<u8>, String> {
             Change::Field { field, value } => {
                 let bytes = event.attr.encode(endian).map_err(|e| e.to_string())?;
                 let bytes = with_field(&event.attr, bytes, 0, *field, value, endian);
-                let layout = DecodeContext {
-                    attr_room: bytes.len() as u32,
-                    ..DecodeContext::default()
-                };
+                let layout = DecodeContext::default().with_attr_room(bytes.len() as u32);
                 if let Ok((attr, _)) = Attr::decode(&bytes, endian, layout) {
                     event.attr = attr;
                 }

@@ -22,10 +22,7 @@ pub(super) fn zstd(data: &[u8]) {
     for endian in [Endian::Little, Endian::Big] {
         let mut stream = Decompressor::new(
             endian,
-            Limits {
-                max_decompressed: Some(MOST as u64),
-                ..Limits::default()
-            },
+            Limits::default().with_max_decompressed(Some(MOST as u64)),
         )
         .expect("a decoder");
         let (mut rest, mut total) = (data, 0);

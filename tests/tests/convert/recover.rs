@@ -9,7 +9,7 @@ use std::{
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output};
-use perfdata_convert::recover::{Gap, Recovery, recover};
+use perfdata_convert::recover::{Gap, Recover, Recovery};
 use perfdata_core::{
     Endian,
     container_layout::ContainerLayout,
@@ -48,10 +48,9 @@ impl Bench {
         let input = self.folder.path().join("input.data");
         fs::write(&input, bytes).expect("files can be written");
         fs::remove_file(self.output()).ok();
-        let result = recover(
+        let result = Recover::default().with_strict(strict).run(
             Input::open(&input)?,
             Output::create(&self.output(), &input, false)?.synced(false),
-            strict,
         );
         fs::remove_file(input).expect("it is there");
         if result.is_err() {
@@ -92,14 +91,8 @@ struct Item {
 /// COMPRESSED sections are omitted.
 fn items(bytes: &[u8]) -> Vec<Item> {
     let source = std::sync::Arc::new(bytes.to_vec());
-    let mut reader = RecordingReader::open_with(
-        source,
-        Options {
-            head: Head::Pass,
-            ..Options::default()
-        },
-    )
-    .expect("a recording");
+    let mut reader = RecordingReader::open_with(source, Options::default().with_head(Head::Pass))
+        .expect("a recording");
     let mut items: Vec<Item> = Vec::new();
     let mut zstd = None;
     while let Some(item) = reader.next().expect("it can be read") {
@@ -789,7 +782,9 @@ impl Threads {
             .expect("a new file")
             .synced(false);
         let input = Input::open(self.folder.path()).expect("it is there");
-        let recovery = recover(input, output, false).expect("it is recovered");
+        let recovery = Recover::default()
+            .run(input, output)
+            .expect("it is recovered");
         bench.check_clean().expect("it is sound");
         (
             recovery,

@@ -49,10 +49,7 @@ pub fn spots(bytes: &[u8]) -> Vec<Spot> {
     // From the start, because a pipe's metadata are also records.
     let Ok(mut records) = RecordingReader::open_with(
         Arc::new(bytes.to_vec()),
-        Options {
-            head: Head::Pass,
-            ..Options::default()
-        },
+        Options::default().with_head(Head::Pass),
     ) else {
         return found.spots;
     };
@@ -110,10 +107,7 @@ impl Found {
         let entry = usize::try_from(file.header.attr_size).unwrap_or(usize::MAX);
         let attrs = slice(bytes, file.header.attrs);
         let room = u32::try_from(file.header.attr_size - FileSection::SIZE).unwrap_or(u32::MAX);
-        let layout = DecodeContext {
-            attr_room: room,
-            ..DecodeContext::default()
-        };
+        let layout = DecodeContext::default().with_attr_room(room);
         let mut at = start(file.header.attrs);
         for attr in attrs.chunks_exact(entry) {
             if let Ok((value, used)) = Attr::decode(attr, endian, layout) {
@@ -164,10 +158,7 @@ impl Found {
                 .and_then(|id| u32::try_from(id).ok())
             && let Some(section) = raw.bytes.get(RecordHeader::SIZE + 8..)
         {
-            let layout = DecodeContext {
-                nr_cpus_available: model.nr_cpus_available(),
-                ..DecodeContext::default()
-            };
+            let layout = DecodeContext::default().with_nr_cpus_available(model.nr_cpus_available());
             if let Ok(section) = Section::decode(FeatureId(id), section, raw.endian, &layout) {
                 self.of_value(&format!("feature {}", FeatureId(id)), body + 8, &section);
             }

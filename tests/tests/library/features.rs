@@ -9,10 +9,7 @@ use perfdata_core::{DecodeContext, Endian};
 use perfdata_tests::synth::{FeatureCase, feature};
 
 fn decode(case: &FeatureCase, endian: Endian) -> Section {
-    let layout = DecodeContext {
-        nr_cpus_available: case.cpus.0,
-        ..DecodeContext::default()
-    };
+    let layout = DecodeContext::default().with_nr_cpus_available(case.cpus.0);
     Section::decode(FeatureId(case.bit), &case.section, endian, &layout)
         .unwrap_or_else(|error| panic!("{}: {error}", case.name))
 }

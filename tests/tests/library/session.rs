@@ -327,13 +327,7 @@ impl Stream {
     }
 
     fn samples(self, limits: Limits) -> Samples<impl RecordSource> {
-        let reader = RecordingReader::open_with(
-            self.bytes,
-            Options {
-                limits,
-                ..Options::default()
-            },
-        );
+        let reader = RecordingReader::open_with(self.bytes, Options::default().with_limits(limits));
         Samples::new(reader.expect("a recording")).expect("a session")
     }
 
@@ -908,10 +902,7 @@ fn hostile_streams_take_linear_time() {
 /// The memory stays within the limits, and the error names the exceeded one.
 #[test]
 fn hostile_streams_stay_within_the_limits() {
-    let limits = Limits {
-        max_metadata: 1 << 20,
-        ..Limits::default()
-    };
+    let limits = Limits::default().with_max_metadata(1 << 20);
     let mut refused = 0;
     for number in 0..6 {
         let (result, _, held) = walk(hostile(number, 40_000), limits);

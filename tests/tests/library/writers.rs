@@ -34,10 +34,9 @@ fn event(id: u64, more: SampleType) -> Event {
 }
 
 fn recording(events: impl IntoIterator<Item = Event>) -> Recording {
-    Recording {
-        events: events.into_iter().collect(),
-        ..Recording::new(Endian::Little)
-    }
+    let mut recording = Recording::new(Endian::Little);
+    recording.events = events.into_iter().collect();
+    recording
 }
 
 fn record(kind: RecordType, body: Body, sample_id: Option<SampleId>) -> Record {

@@ -15,6 +15,7 @@ use crate::inspect::show::json::Json;
 
 /// Options of the report.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Diff {
     /// Writes JSON instead of text.
     pub json: bool,
@@ -37,6 +38,30 @@ const HELD: usize = 1 << 20;
 const WIDTH: usize = 320;
 
 impl Diff {
+    /// Sets [`json`](Self::json).
+    #[must_use]
+    pub fn with_json(self, json: bool) -> Self {
+        Diff { json, ..self }
+    }
+
+    /// Sets [`brief`](Self::brief).
+    #[must_use]
+    pub fn with_brief(self, brief: bool) -> Self {
+        Diff { brief, ..self }
+    }
+
+    /// Sets [`stat`](Self::stat).
+    #[must_use]
+    pub fn with_stat(self, stat: bool) -> Self {
+        Diff { stat, ..self }
+    }
+
+    /// Sets [`limit`](Self::limit).
+    #[must_use]
+    pub fn with_limit(self, limit: Option<u64>) -> Self {
+        Diff { limit, ..self }
+    }
+
     /// Compares the recordings at `a` and `b`, and writes the report to `out`. Returns whether they
     /// differ.
     ///

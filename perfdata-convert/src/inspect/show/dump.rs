@@ -27,6 +27,7 @@ use crate::suggest;
 
 /// What to show, and the format.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Dump {
     /// Writes JSON instead of text.
     pub json: bool,
@@ -39,6 +40,30 @@ pub struct Dump {
 }
 
 impl Dump {
+    /// Sets [`json`](Self::json).
+    #[must_use]
+    pub fn with_json(self, json: bool) -> Self {
+        Dump { json, ..self }
+    }
+
+    /// Sets [`hex`](Self::hex).
+    #[must_use]
+    pub fn with_hex(self, hex: bool) -> Self {
+        Dump { hex, ..self }
+    }
+
+    /// Sets [`types`](Self::types).
+    #[must_use]
+    pub fn with_types(self, types: Vec<RecordType>) -> Self {
+        Dump { types, ..self }
+    }
+
+    /// Sets [`limit`](Self::limit).
+    #[must_use]
+    pub fn with_limit(self, limit: Option<u64>) -> Self {
+        Dump { limit, ..self }
+    }
+
     /// Returns the record type with this name or number.
     ///
     /// # Errors

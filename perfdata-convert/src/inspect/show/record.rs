@@ -370,10 +370,7 @@ fn section_of(record: &Record, raw: &RawRecord<'_>, recording: &Recording) -> Op
     };
     let id = FeatureId(u32::try_from(feature.feat_id).ok()?);
     id.info()?;
-    let layout = DecodeContext {
-        nr_cpus_available: recording.nr_cpus_available(),
-        ..DecodeContext::default()
-    };
+    let layout = DecodeContext::default().with_nr_cpus_available(recording.nr_cpus_available());
     Section::decode(id, &feature.section.0, raw.endian, &layout).ok()
 }
 

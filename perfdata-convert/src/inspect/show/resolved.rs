@@ -16,6 +16,7 @@ use crate::io::Input;
 
 /// The format of the samples.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Resolved {
     /// Writes JSON instead of text.
     pub json: bool,
@@ -30,6 +31,18 @@ const BLOCK: usize = 64 << 10;
 const MOST_DAMAGE: usize = 8;
 
 impl Resolved {
+    /// Sets [`json`](Self::json).
+    #[must_use]
+    pub fn with_json(self, json: bool) -> Self {
+        Resolved { json, ..self }
+    }
+
+    /// Sets [`limit`](Self::limit).
+    #[must_use]
+    pub fn with_limit(self, limit: Option<u64>) -> Self {
+        Resolved { limit, ..self }
+    }
+
     /// Writes the samples of `input` to `out`. Returns the damage that makes parts of it
     /// unreadable.
     ///

@@ -116,6 +116,7 @@ pub enum CompressedData {
 /// Results of an earlier pass over the same recording that a reader must know from the first record
 /// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Foreknown {
     /// End of the records of a file, if its header does not contain it.
     pub end: Option<u64>,
@@ -127,6 +128,7 @@ pub struct Foreknown {
 
 /// Reliability of the events' IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Ids {
     /// Not yet known: records with other IDs are accepted until there is one with the ID of an
     /// event.

@@ -63,10 +63,7 @@ fn tight(text: &str) -> HeaderString {
 
 /// The machine of the cases has two CPUs.
 pub fn layout() -> DecodeContext {
-    DecodeContext {
-        nr_cpus_available: 2,
-        ..DecodeContext::default()
-    }
+    DecodeContext::default().with_nr_cpus_available(2)
 }
 
 pub fn cases() -> Vec<Case> {

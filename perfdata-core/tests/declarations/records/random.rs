@@ -68,18 +68,16 @@ impl Random {
         } else {
             ReadFormat::KNOWN.0
         };
-        DecodeContext {
-            sample_type: SampleType(self.bits() & parts),
-            read_format: ReadFormat(self.bits() & words),
-            sample_regs_user: self.bits() & 0xff,
-            sample_regs_intr: self.bits() & 0xff,
-            sample_id_all: self.once_in(2),
-            branch_form: BranchForm {
+        DecodeContext::default()
+            .with_sample_type(SampleType(self.bits() & parts))
+            .with_read_format(ReadFormat(self.bits() & words))
+            .with_sample_regs_user(self.bits() & 0xff)
+            .with_sample_regs_intr(self.bits() & 0xff)
+            .with_sample_id_all(self.once_in(2))
+            .with_branch_form(BranchForm {
                 hw_idx: self.once_in(2),
                 counters: self.once_in(2),
-            },
-            ..DecodeContext::default()
-        }
+            })
     }
 
     /// Damages `bytes` after the header.

@@ -79,10 +79,7 @@ impl<'a> Walk<'a> {
             data => data,
         };
         for (index, entry) in attrs.chunks_exact(room).enumerate() {
-            let layout = DecodeContext {
-                attr_room: u32::try_from(room - 16).ok()?,
-                ..DecodeContext::default()
-            };
+            let layout = DecodeContext::default().with_attr_room(u32::try_from(room - 16).ok()?);
             let (attr, _) = Attr::decode(entry, endian, layout).ok()?;
             let ids = walk.section(walk.size(24)? + index * room + room - 16)?;
             let ids = ids.as_chunks::<8>().0;

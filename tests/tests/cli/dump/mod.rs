@@ -30,14 +30,7 @@ fn dump(path: &Path, dump: &Dump) -> Result<String, String> {
 
 /// Returns every record with its bytes.
 fn records(path: &Path) -> Result<Vec<Value>, String> {
-    let text = dump(
-        path,
-        &Dump {
-            json: true,
-            hex: true,
-            ..Dump::default()
-        },
-    )?;
+    let text = dump(path, &Dump::default().with_json(true).with_hex(true))?;
     let items = text
         .lines()
         .map(|line| serde_json::from_str(line).map_err(|error| format!("{error}: {line}")));
@@ -55,20 +48,8 @@ fn records(path: &Path) -> Result<Vec<Value>, String> {
 fn small_recordings_in_every_form() {
     let forms = [
         ("txt", Dump::default()),
-        (
-            "jsonl",
-            Dump {
-                json: true,
-                ..Dump::default()
-            },
-        ),
-        (
-            "hex",
-            Dump {
-                hex: true,
-                ..Dump::default()
-            },
-        ),
+        ("jsonl", Dump::default().with_json(true)),
+        ("hex", Dump::default().with_hex(true)),
     ];
     for recording in ["6.1-i386-stat-record-I", "6.1-s390x-file-group-S"].map(recordings::fixture) {
         for (extension, form) in &forms {
@@ -86,11 +67,7 @@ fn small_recordings_in_every_form() {
 #[test]
 fn every_byte_is_shown() {
     recordings::check_all(&recordings::all(), |recording| {
-        let form = Dump {
-            json: true,
-            hex: true,
-            ..Dump::default()
-        };
+        let form = Dump::default().with_json(true).with_hex(true);
         let text = match dump(&recording.main_file(), &form) {
             Err(error)
                 if recording.name.starts_with("crashers/") && error.contains("at offset") =>
@@ -122,11 +99,9 @@ fn every_byte_is_shown() {
 fn types_and_number_are_chosen() {
     let path = recordings::fixture("7.2-x86_64-file-z").path;
     let types = ["comm", "Mmap2", "9"].map(|name| Dump::type_of(name).expect("a type"));
-    let form = Dump {
-        types: types.to_vec(),
-        limit: Some(30),
-        ..Dump::default()
-    };
+    let form = Dump::default()
+        .with_types(types.to_vec())
+        .with_limit(Some(30));
     let text = dump(&path, &form).expect("a fixture is readable");
     let mut found: Vec<_> = text
         .lines()

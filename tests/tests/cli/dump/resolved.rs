@@ -11,18 +11,17 @@ use serde_json::Value;
 fn resolved(recording: &Recording, json: bool) -> Result<String, String> {
     let mut out = Vec::new();
     let input = Input::open(&recording.path).map_err(|error| error.to_string())?;
-    (Resolved { json, limit: None })
+    Resolved::default()
+        .with_json(json)
         .run(input, &mut out)
         .map_err(|error| error.to_string())?;
     String::from_utf8(out).map_err(|error| error.to_string())
 }
 
 fn samples(recording: &Recording) -> Result<Vec<Value>, String> {
-    let form = Dump {
-        json: true,
-        types: vec![RecordType::SAMPLE],
-        ..Dump::default()
-    };
+    let form = Dump::default()
+        .with_json(true)
+        .with_types(vec![RecordType::SAMPLE]);
     let text = super::dump(&recording.path, &form)?;
     text.lines()
         .map(|line| serde_json::from_str(line).map_err(|error| error.to_string()))

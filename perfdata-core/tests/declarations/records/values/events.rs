@@ -29,11 +29,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD).with_sample_id_all(true),
         "11000000 0000 6000 48560ec0ffffffff 19000000 0100 0000 6270665f70726f675f35396634613933
          3137343464636463365f686f6c646572 5f6561726c790000 00000000 00000000 0000000000000000 0000000000000000
          00000000 00000000",
@@ -62,11 +58,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD).with_sample_id_all(true),
         "12000000 0000 3800 0100 0000 01000000 a04f5eef06a7f555 00000000 00000000 0000000000000000
          0000000000000000 00000000 00000000",
         "00000012 0000 0038 0001 0000 00000001 a04f5eef06a7f555 00000000 00000000 0000000000000000
@@ -95,11 +87,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD).with_sample_id_all(true),
         "14000000 0100 4000 eb062198ffffffff 0500 0500 0f1f440000 e9fc000000 0000 25060000 25060000
          908bf07765000000 5505000000000000 00000000 00000000",
         "00000014 0001 0040 ffffffff982106eb 0005 0005 0f1f440000 e9fc000000 0000 00000625 00000625
@@ -119,7 +107,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_sample_id_all(true),
         "05000000 0000 3000 a0bbf4044a000000 a710000000000000 a710000000000000 24070000 24070000
          e0bcf4044a000000",
         "00000005 0000 0030 0000004a04f4bba0 00000000000010a7 00000000000010a7 00000724 00000724
@@ -139,7 +127,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_sample_id_all(true),
         "06000000 0000 3000 407d13054a000000 a710000000000000 a710000000000000 24070000 24070000
          807e13054a000000",
         "00000006 0000 0030 0000004a05137d40 00000000000010a7 00000000000010a7 00000724 00000724
@@ -161,11 +149,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::CALLCHAIN | T::CPU | T::PERIOD | T::IDENTIFIER,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::CALLCHAIN | T::CPU | T::PERIOD | T::IDENTIFIER).with_sample_id_all(true),
         "02000000 0000 3800 8e04000000000000 4800000000000000 0d050000 0d050000 f90f28ac4f000000 00000000
          00000000 8e04000000000000",
         "00000002 0000 0038 000000000000048e 0000000000000048 0000050d 0000050d 0000004fac280ff9 00000000
@@ -187,11 +171,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::CALLCHAIN | T::CPU | T::PERIOD | T::IDENTIFIER,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::CALLCHAIN | T::CPU | T::PERIOD | T::IDENTIFIER).with_sample_id_all(true),
         "0d000000 0000 3000 ae00000000000000 00000000 00000000 0000000000000000 00000000 00000000
          8e04000000000000",
         "0000000d 0000 0030 00000000000000ae 00000000 00000000 0000000000000000 00000000 00000000
@@ -207,7 +187,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(4_294_967_298), ..sample_id() }),
         },
-        DecodeContext { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_sample_id_all(true),
         "0b000000 0000 3000 0010000000000000 0002000000000000 0501000000000000 07000000 08000000
          0200000001000000",
         "0000000b 0000 0030 0000000000001000 0000000000000200 0000000000000105 00000007 00000008
@@ -223,7 +203,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(4_294_967_298), ..sample_id() }),
         },
-        DecodeContext { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_sample_id_all(true),
         "0c000000 0000 2000 07000000 08000000 07000000 08000000 0200000001000000",
         "0000000c 0000 0020 00000007 00000008 00000007 00000008 0000000100000002",
     }
@@ -237,7 +217,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(4_294_967_298), ..sample_id() }),
         },
-        DecodeContext { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_sample_id_all(true),
         "15000000 0000 2000 0807060504030201 07000000 08000000 0200000001000000",
         "00000015 0000 0020 0102030405060708 00000007 00000008 0000000100000002",
     }
@@ -251,11 +231,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 323, tid: 323 }), time: Some(43_395_456_617), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::CGROUP,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD | T::CGROUP).with_sample_id_all(true),
         "0e000000 0020 1800 43010000 43010000 691e921a0a000000",
         "0000000e 2000 0018 00000143 00000143 0000000a1a921e69",
     }
@@ -275,11 +251,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD | T::CGROUP,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD | T::CGROUP).with_sample_id_all(true),
         "0f000000 0060 3000 11000000 11000000 00000000 00000000 99459c4815000000 b501000000000000 00000000
          00000000",
         "0000000f 6000 0030 00000011 00000011 00000000 00000000 00000015489c4599 00000000000001b5 00000000
@@ -295,7 +267,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(4_294_967_298), ..sample_id() }),
         },
-        DecodeContext { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_sample_id_all(true),
         "28000000 0000 2000 0001020304050607 07000000 08000000 0200000001000000",
         "00000028 0000 0020 0001020304050607 00000007 00000008 0000000100000002",
     }

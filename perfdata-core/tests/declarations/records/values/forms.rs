@@ -28,7 +28,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext { sample_type: T::IDENTIFIER | T::IP | T::STREAM_ID, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IDENTIFIER | T::IP | T::STREAM_ID),
         "09000000 0200 2000 0807060504030201 1817161514131211 2827262524232221",
         "00000009 0002 0020 0102030405060708 1112131415161718 2122232425262728",
     }
@@ -46,7 +46,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext { sample_type: T::TIME | T::STREAM_ID, sample_id_all: true, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::TIME | T::STREAM_ID).with_sample_id_all(true),
         "02000000 0000 2800 0807060504030201 1100000000000000 1817161514131211 2827262524232221",
         "00000002 0000 0028 0102030405060708 0000000000000011 1112131415161718 2122232425262728",
     }
@@ -217,10 +217,7 @@ fn every_read_format() {
             tail: vec![],
             sample_id: None,
         };
-        let layout = DecodeContext {
-            read_format: format,
-            ..DecodeContext::default()
-        };
+        let layout = DecodeContext::default().with_read_format(format);
         Case {
             record,
             layout,

@@ -23,11 +23,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
-            read_format: R::ID | R::LOST,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD).with_read_format(R::ID | R::LOST),
         "09000000 0200 2800 14acf6beff030000 8e000000 8e000000 0d8b680f02000000 28941e0000000000",
         "00000009 0002 0028 000003ffbef6ac14 0000008e 0000008e 000000020f688b0d 00000000001e9428",
     }
@@ -51,11 +47,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::CALLCHAIN | T::PERIOD,
-            read_format: R::ID | R::LOST,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::CALLCHAIN | T::PERIOD).with_read_format(R::ID | R::LOST),
         "09000000 0100 8000 52821a0000000000 a6000000 a6000000 2ba7c61a03000000 65ad4c0000000000
          0a00000000000000 80ffffffffffffff 52821a0000000000 10821a0000000000 6a461d0000000000 e04d1d0000000000
          2a0c150000000000 f814150000000000 9c28a20000000000 b632a30000000000 00feffffffffffff",
@@ -92,11 +84,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::READ | T::ID | T::PERIOD,
-            read_format: R::ID | R::GROUP | R::LOST,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::READ | T::ID | T::PERIOD).with_read_format(R::ID | R::GROUP | R::LOST),
         "09000000 0100 6800 29f12489ffffffff e3000000 e3000000 0e8c97e107000000 c900000000000000
          65ad4c0000000000 0200000000000000 01346b0000000000 c900000000000000 0000000000000000 865c6e0000000000
          cb00000000000000 0000000000000000",
@@ -121,11 +109,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ID | T::PERIOD,
-            read_format: R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::LOST,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ID | T::PERIOD).with_read_format(R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::LOST),
         "09000000 0200 3000 679fe7e51d7f0000 ca030000 ca030000 9bb6b81333000000 6003000000000000
          65ad4c0000000000",
         "00000009 0002 0030 00007f1de5e79f67 000003ca 000003ca 0000003313b8b69b 0000000000000360
@@ -150,11 +134,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD | T::RAW,
-            read_format: R::ID | R::LOST,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ID | T::CPU | T::PERIOD | T::RAW).with_read_format(R::ID | R::LOST),
         "09000000 0100 8000 e80e1e0000000000 0e010000 0e010000 93ee38e307000000 c500000000000000 00000000
          00000000 0100000000000000 44000000 011000000000010e000000000000002d 0000000000000000000003ffb94ac350
          0000000000000002000003ffb94abea0 000003ffb94ad0180000000000000000 00000000",
@@ -179,11 +159,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC,
-            read_format: R::ID | R::LOST,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC).with_read_format(R::ID | R::LOST),
         "09000000 0100 3000 b2a9180000000000 f6000000 f6000000 8e3a2ec706000000 0070dfbdff030000
          2100080500000000",
         "00000009 0001 0030 000000000018a9b2 000000f6 000000f6 00000006c72e3a8e 000003ffbddf7000
@@ -209,12 +185,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::REGS_INTR,
-            read_format: R::ID | R::LOST,
-            sample_regs_intr: 0x20000800c,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD | T::REGS_INTR).with_read_format(R::ID | R::LOST).with_sample_regs_intr(0x20000800c),
         "09000000 0100 5000 1cd89afeff030000 ab020000 ab020000 26b6428329000000 12219a0000000000
          0200000000000000 00000000ff030000 e83d78fe7f030000 28fd80bf00000000 1cd89afeff030000",
         "00000009 0001 0050 000003fffe9ad81c 000002ab 000002ab 000000298342b626 00000000009a2112
@@ -240,12 +211,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::REGS_USER,
-            read_format: R::ID | R::LOST,
-            sample_regs_user: 0x20000800c,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD | T::REGS_USER).with_read_format(R::ID | R::LOST).with_sample_regs_user(0x20000800c),
         "09000000 0200 5000 ea0e8826aa020000 c5020000 c5020000 b810e4b439000000 12219a0000000000
          0200000000000000 003007b1ff030000 00000000ffffffff 4896aff7ff030000 ea0e8826aa020000",
         "00000009 0002 0050 000002aa26880eea 000002c5 000002c5 00000039b4e410b8 00000000009a2112
@@ -270,11 +236,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC | T::DATA_PAGE_SIZE | T::CODE_PAGE_SIZE,
-            read_format: R::ID | R::LOST,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC | T::DATA_PAGE_SIZE | T::CODE_PAGE_SIZE).with_read_format(R::ID | R::LOST),
         "09000000 0100 4000 52f11e89ffffffff 63010000 63010000 fc6a3e7810000000 68101d870e7f0000
          2100080500000000 0010000000000000 0000200000000000",
         "00000009 0001 0040 ffffffff891ef152 00000163 00000163 00000010783e6afc 00007f0e871d1068

@@ -37,7 +37,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext { sample_type: T::BRANCH_STACK | T::WEIGHT, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::BRANCH_STACK | T::WEIGHT),
         "09000000 0000 4800 0200000000000000 23010081ffffffff 56040081ffffffff 4123314001000000
          0010400000000000 0020400000000000 0200002500000000 0700000000000000",
         "00000009 0000 0048 0000000000000002 ffffffff81000123 ffffffff81000456 8123430280000000
@@ -73,11 +73,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::BRANCH_STACK | T::WEIGHT,
-            branch_form: BranchForm { hw_idx: true, counters: false },
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::BRANCH_STACK | T::WEIGHT).with_branch_form(BranchForm { hw_idx: true, counters: false }),
         "09000000 0000 5000 0200000000000000 bc0a000000000000 23010081ffffffff 56040081ffffffff
          4123314001000000 0010400000000000 0020400000000000 0200002500000000 0700000000000000",
         "00000009 0000 0050 0000000000000002 0000000000000abc ffffffff81000123 ffffffff81000456
@@ -113,11 +109,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::BRANCH_STACK | T::WEIGHT,
-            branch_form: BranchForm { hw_idx: true, counters: true },
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::BRANCH_STACK | T::WEIGHT).with_branch_form(BranchForm { hw_idx: true, counters: true }),
         "09000000 0000 6000 0200000000000000 bc0a000000000000 23010081ffffffff 56040081ffffffff
          4123314001000000 0010400000000000 0020400000000000 0200002500000000 2211000000000000 4433000000000000
          0700000000000000",
@@ -155,11 +147,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::BRANCH_STACK | T::WEIGHT,
-            branch_form: BranchForm { hw_idx: true, counters: false },
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::BRANCH_STACK | T::WEIGHT).with_branch_form(BranchForm { hw_idx: true, counters: false }),
         "09000000 0000 6000 0200000000000000 bc0a000000000000 23010081ffffffff 56040081ffffffff
          4123314001000000 0010400000000000 0020400000000000 0200002500000000 2211000000000000 4433000000000000
          0700000000000000",
@@ -181,11 +169,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::BRANCH_STACK | T::WEIGHT,
-            branch_form: BranchForm { hw_idx: true, counters: false },
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::BRANCH_STACK | T::WEIGHT).with_branch_form(BranchForm { hw_idx: true, counters: false }),
         "09000000 0000 1800 0000000000000000 0700000000000000",
         "00000009 0000 0018 0000000000000000 0000000000000007",
     }
@@ -208,11 +192,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::REGS_USER | T::STACK_USER | T::CGROUP,
-            sample_regs_user: 0x101,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::REGS_USER | T::STACK_USER | T::CGROUP).with_sample_regs_user(0x101),
         "09000000 0000 4800 0200000000000000 3412000000000000 efcdab0000000000 1000000000000000
          101112131415161718191a1b1c1d1e1f 0800000000000000 0900000000000000",
         "00000009 0000 0048 0000000000000002 0000000000001234 0000000000abcdef 0000000000000010
@@ -233,11 +213,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::REGS_USER | T::STACK_USER | T::CGROUP,
-            sample_regs_user: 0x101,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::REGS_USER | T::STACK_USER | T::CGROUP).with_sample_regs_user(0x101),
         "09000000 0000 2000 0000000000000000 0000000000000000 0900000000000000",
         "00000009 0000 0020 0000000000000000 0000000000000000 0000000000000009",
     }
@@ -258,10 +234,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext {
-            sample_type: T::DATA_SRC | T::TRANSACTION | T::PHYS_ADDR | T::CODE_PAGE_SIZE | T::WEIGHT_STRUCT,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::DATA_SRC | T::TRANSACTION | T::PHYS_ADDR | T::CODE_PAGE_SIZE | T::WEIGHT_STRUCT),
         "09000000 0000 3000 0100000002000300 42080802350a0200 21000000ff000000 8967452301000000
          0010000000000000",
         "00000009 0000 0030 0003000200000001 00020a3502080842 000000ff00000021 0000000123456789
@@ -281,7 +254,7 @@ cases! {
             tail: vec![],
             sample_id: None,
         },
-        DecodeContext { sample_type: T::IP | T::AUX, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::AUX),
         "09000000 0000 2800 0010400000000000 1000000000000000 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf",
         "00000009 0000 0028 0000000000401000 0000000000000010 a0a1a2a3a4a5a6a7a8a9aaabacadaeaf",
     }
@@ -295,7 +268,7 @@ cases! {
             tail: bytes("c0c1c2c3c4c5c6c7c8c9cacbcccdcecf"),
             sample_id: None,
         },
-        DecodeContext { sample_type: T::IP | T::AUX | T(1 << 40), ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::AUX | T(1 << 40)),
         "09000000 0000 2000 0010400000000000 c0c1c2c3c4c5c6c7c8c9cacbcccdcecf",
         "00000009 0000 0020 0000000000401000 c0c1c2c3c4c5c6c7c8c9cacbcccdcecf",
     }

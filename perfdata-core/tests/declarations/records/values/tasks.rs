@@ -24,11 +24,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 0, tid: 0 }), time: Some(0), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD).with_sample_id_all(true),
         "01000000 0100 5000 ffffffff 00000000 0000100000000000 00109e0000000000 0000100000000000
          5b6b65726e656c2e6b616c6c73796d73 5d5f746578740000 00000000 00000000 0000000000000000",
         "00000001 0001 0050 ffffffff 00000000 0000000000100000 00000000009e1000 0000000000100000
@@ -44,11 +40,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 140, tid: 140 }), time: Some(8_806_638_109), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD).with_sample_id_all(true),
         "03000000 0020 3000 8c000000 8c000000 776f726b2d7333393078000000000000 8c000000 8c000000
          1da2ea0c02000000",
         "00000003 2000 0030 0000008c 0000008c 776f726b2d7333393078000000000000 0000008c 0000008c
@@ -64,11 +56,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 196, tid: 196 }), time: Some(59_496_937_821), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD).with_sample_id_all(true),
         "04000000 0000 3000 c4000000 c2000000 c4000000 c2000000 b2494bda0d000000 c4000000 c4000000
          5d394bda0d000000",
         "00000004 0000 0030 000000c4 000000c2 000000c4 000000c2 0000000dda4b49b2 000000c4 000000c4
@@ -84,11 +72,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 163, tid: 163 }), time: Some(7_237_896_608), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD).with_sample_id_all(true),
         "07000000 0000 3000 a5000000 a3000000 a5000000 a3000000 52b26aaf01000000 a3000000 a3000000
          a08969af01000000",
         "00000007 0000 0030 000000a5 000000a3 000000a5 000000a3 00000001af6ab252 000000a3 000000a3
@@ -121,12 +105,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ID | T::PERIOD,
-            read_format: R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::LOST,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ID | T::PERIOD).with_read_format(R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::LOST).with_sample_id_all(true),
         "08000000 0000 5000 84030000 87030000 1ac5aa0600000000 c49de90a00000000 1213b30600000000
          2803000000000000 0000000000000000 84030000 87030000 9ba85fa22d000000 2803000000000000",
         "00000008 0000 0050 00000384 00000387 0000000006aac51a 000000000ae99dc4 0000000006b31312
@@ -153,11 +132,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 244, tid: 244 }), time: Some(29_057_419_809), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ADDR | T::DATA_SRC).with_sample_id_all(true),
         "0a000000 0200 6800 f4000000 f4000000 0000d02eaa020000 0040000000000000 0000000000000000 fe000000
          10000000 c900000000000000 0000000000000000 05000000 02000000 2f6c61622f776f726b2d733339307800 f4000000
          f4000000 210af5c306000000",
@@ -191,11 +166,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 0, tid: 0 }), time: Some(0), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD).with_sample_id_all(true),
         "0a000000 0140 7000 ffffffff 00000000 0000100000000000 00109e0000000000 0000100000000000 14 00 0000
          64191809e7272da77af306133aa6c566 be0be242 00000000 00000000 5b6b65726e656c2e6b616c6c73796d73
          5d5f746578740000 00000000 00000000 0000000000000000",
@@ -225,11 +196,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 0, tid: 0 }), time: Some(0), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::CGROUP,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD | T::CGROUP).with_sample_id_all(true),
         "10000000 0000 9800 41010000 41010000 0700000000000000 0400000000000000 000000f000000000
          0400000000000000 feffffef00000000 0400000000000000 ffffffef00000000 0400000000000000 fcffffef00000000
          0400000000000000 fdffffef00000000 0400000000000000 010000f000000000 0400000000000000 fbffffef00000000
@@ -249,11 +216,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 0, tid: 0 }), time: Some(0), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::PERIOD | T::CGROUP,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::PERIOD | T::CGROUP).with_sample_id_all(true),
         "13000000 0000 2800 0100000000000000 2f00000000000000 00000000 00000000 0000000000000000",
         "00000013 0000 0028 0000000000000001 2f00000000000000 00000000 00000000 0000000000000000",
     }
@@ -276,11 +239,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME | T::CALLCHAIN | T::PERIOD,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::CALLCHAIN | T::PERIOD).with_sample_id_all(true),
         "16000000 0200 5000 0100000003000000 0500000000000000 77bdb419a57f0000 1765bc5cb8550000
          9867bc5cb8550000 ba5fa619a57f0000 716ee7acff7f0000 4d060000 4d060000 4661c13368000000",
         "00000016 0002 0050 0000000300000001 0000000000000005 00007fa519b4bd77 000055b85cbc6517
@@ -311,12 +270,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(4_294_967_298), ..sample_id() }),
         },
-        DecodeContext {
-            sample_type: T::IP | T::TID | T::TIME,
-            read_format: R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::GROUP | R::LOST,
-            sample_id_all: true,
-            ..DecodeContext::default()
-        },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_read_format(R::TOTAL_TIME_ENABLED | R::TOTAL_TIME_RUNNING | R::ID | R::GROUP | R::LOST).with_sample_id_all(true),
         "08000000 0000 6800 07000000 08000000 0200000000000000 e803000000000000 f401000000000000
          0b00000000000000 1500000000000000 0000000000000000 0c00000000000000 1600000000000000 0100000000000000
          07000000 08000000 0200000001000000",
@@ -346,7 +300,7 @@ cases! {
             tail: vec![],
             sample_id: Some(SampleId { tid: Some(Tid { pid: 7, tid: 8 }), time: Some(4_294_967_298), ..sample_id() }),
         },
-        DecodeContext { sample_type: T::IP | T::TID | T::TIME, sample_id_all: true, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME).with_sample_id_all(true),
         "08000000 0000 2800 07000000 08000000 0b00000000000000 07000000 08000000 0200000001000000",
         "00000008 0000 0028 00000007 00000008 000000000000000b 00000007 00000008 0000000100000002",
     }

@@ -241,7 +241,7 @@ cases! {
                 ..sample_id()
             }),
         },
-        DecodeContext { sample_type: T::IP | T::TID | T::TIME | T::ID | T::PERIOD, ..DecodeContext::default() },
+        DecodeContext::default().with_sample_type(T::IP | T::TID | T::TIME | T::ID | T::PERIOD),
         "43000000 0280 7000 ffffffff 86f7eb4ff495ed3f2831c6d3d662e432 1762a2a3 14 00 0000
          2f7573722f6c69622f7838365f36342d 6c696e75782d676e752f6c642d6c696e 75782d7838362d36342e736f2e320000
          00000000 79080000 79080000 fb3ed8c08a000000 6407000000000000",
