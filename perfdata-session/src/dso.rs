@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use perfdata_core::record::{self, CpuMode, Inode};
 
 use crate::ids::DsoId;
-use crate::mapped::Mapped;
+use crate::mapping::MappedDso;
 
 /// A machine of the recording, identified as in build ID records: -1 is the host, 0 the default
 /// guest, any other number is a guest's process ID.
@@ -205,9 +205,9 @@ pub struct Dsos {
 }
 
 impl Dsos {
-    /// Returns the ID of the DSO that `mapped` maps. Adds the DSO if it is new.
-    pub fn intern(&mut self, mapped: &Mapped<'_>) -> DsoId {
-        let Mapped {
+    /// Returns the ID of the DSO that `mapped` describes. Adds the DSO if it is new.
+    pub fn intern(&mut self, mapped: &MappedDso<'_>) -> DsoId {
+        let MappedDso {
             machine,
             kind,
             name,

@@ -72,9 +72,10 @@
     )
 )]
 
+mod change;
 mod dso;
 mod ids;
-mod mapped;
+mod mapping;
 mod sample;
 mod samples;
 mod session;
@@ -84,15 +85,16 @@ mod stacks;
 mod thread;
 mod waiting;
 
+pub use change::{Change, Owner};
 pub use dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine};
 pub use ids::{CommId, DsoId, MappingId, StackId, ThreadId};
-pub use mapped::Mapped;
+pub use mapping::{Mapped, MappedDso, Mapping};
 pub use perfdata_core::names::{self, EventNames};
 pub use sample::{Branch, Frame, Frames, Sample, mode_of};
 pub use samples::Samples;
-pub use session::{Counts, Mapping, Session};
+pub use session::{Counts, Session};
 pub use space::Space;
-pub use spaces::{AddressSpaces, Change, Owner};
+pub use spaces::AddressSpaces;
 pub use stacks::{Stack, Stacks};
 pub use thread::{Comms, Thread, Threads};
 

@@ -12,7 +12,8 @@ use perfdata_core::{Recording, Result};
 
 use crate::dso::{BuildId, Dso, DsoKind};
 use crate::ids::{CommId, DsoId, MappingId, ThreadId};
-use crate::session::{Mapping, Session, Taken};
+use crate::mapping::Mapping;
+use crate::session::{Session, Taken};
 use crate::space::Space;
 use crate::thread::Thread;
 

@@ -8,8 +8,9 @@ use perfdata_core::Recording;
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::RawRecord;
 
+use crate::mapping::Mapping;
 use crate::sample::Sample;
-use crate::session::{Mapping, Session, Taken};
+use crate::session::{Session, Taken};
 use crate::space::Space;
 
 /// Maximum size of waiting samples in bytes.

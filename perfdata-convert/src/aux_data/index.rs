@@ -298,12 +298,10 @@ impl Index {
             Some(Body::Mmap2(map)) => Some(Mapped::of_mmap2(map, raw.misc)),
             _ => None,
         };
-        let told = |mapped: Mapped<'_>| {
-            build_ids
-                .get(&(mapped.machine, mapped.name.to_vec()))
-                .copied()
-        };
-        let id = mapped.and_then(|mapped| mapped.build_id.or_else(|| told(mapped)));
+        let id = mapped.and_then(|Mapped { dso, .. }| {
+            let told = || build_ids.get(&(dso.machine, dso.name.to_vec())).copied();
+            dso.build_id.or_else(told)
+        });
         self.json.on_line(|json| {
             json.object("");
             shown.json_fields(json);

@@ -160,12 +160,12 @@ impl Hits {
 
     /// Returns the mapped object, if it is executable.
     fn object(&mut self, mapped: &Mapped<'_>) -> Option<ObjectId> {
-        if !mapped.is_executable || !is_object(mapped) {
+        if !mapped.is_executable || !is_object(&mapped.dso) {
             return None;
         }
-        let object = self.dsos.intern(mapped);
+        let object = self.dsos.intern(&mapped.dso);
         // perf lists the vDSO whether a sample hits it or not.
-        let is_vdso = matches!(mapped.kind, DsoKind::Vdso | DsoKind::Vdso32);
+        let is_vdso = matches!(mapped.dso.kind, DsoKind::Vdso | DsoKind::Vdso32);
         if is_vdso || self.select == Select::All {
             self.wanted.add(object);
         }

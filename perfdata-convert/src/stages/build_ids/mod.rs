@@ -134,15 +134,15 @@ impl BuildIds {
         let Body::Mmap2(map) = &mut decoded.body else {
             return Ok(None);
         };
-        let mapped = Mapped::of_mmap2(map, record.misc);
+        let dso = Mapped::of_mmap2(map, record.misc).dso;
         let is_wanted = || match &self.names {
-            Some(names) => names.contains(&(mapped.machine, mapped.name.to_vec())),
+            Some(names) => names.contains(&(dso.machine, dso.name.to_vec())),
             None => true,
         };
-        if !is_object(&mapped) || !is_wanted() {
+        if !is_object(&dso) || !is_wanted() {
             return Ok(None);
         }
-        let object = mapped.dso();
+        let object = dso.dso();
         let Some(id) = self.find(&object) else {
             return Ok(None);
         };

@@ -104,7 +104,7 @@ mod tests {
             pgoff: 0,
             filename,
         };
-        dsos.intern(&Mapped::of_mmap(&map, CpuMode::USER.0))
+        dsos.intern(&Mapped::of_mmap(&map, CpuMode::USER.0).dso)
     }
 
     fn hit(

@@ -1,25 +1,16 @@
-//! The contents of records for mappings.
+//! Mappings of DSOs, and their descriptions in records.
 
 use perfdata_core::record::{CpuMode, Ksymbol, MISC_MMAP_DATA, Mmap, Mmap2};
 
 use crate::dso::{BuildId, Dso, DsoKind, FileId, Machine, classify};
+use crate::ids::DsoId;
 
-/// A mapping as described by an MMAP, MMAP2 or KSYMBOL record. Names are those in the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A mapping of a part of a DSO. Newer mappings may replace a part of its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Mapped<'a> {
-    /// The machine of the mapping.
-    pub machine: Machine,
-    /// The kind of the mapped DSO.
-    pub kind: DsoKind,
-    /// The name of the DSO: a path, a name in brackets, or the name of a kernel symbol.
-    pub name: &'a [u8],
-    /// The relocation symbol of a kernel's image; empty for other mappings.
-    pub symbol: &'a [u8],
-    /// The file, if the record identifies it and has no build ID.
-    pub file: Option<FileId>,
-    /// The build ID in the record.
-    pub build_id: Option<BuildId>,
+pub struct Mapping<D = DsoId> {
+    /// The mapped DSO: its ID, or in a [`Mapped`] its description.
+    pub dso: D,
     /// First address.
     pub start: u64,
     /// The address after the last one.
@@ -34,6 +25,51 @@ pub struct Mapped<'a> {
     /// Whether the mapping is executable.
     pub is_executable: bool,
 }
+
+impl<D> Mapping<D> {
+    /// Returns the same mapping with another value for its DSO.
+    pub fn with_dso<E>(self, dso: E) -> Mapping<E> {
+        let Mapping {
+            start,
+            end,
+            pgoff,
+            prot,
+            flags,
+            is_executable,
+            ..
+        } = self;
+        Mapping {
+            dso,
+            start,
+            end,
+            pgoff,
+            prot,
+            flags,
+            is_executable,
+        }
+    }
+}
+
+/// A DSO as described by an MMAP, MMAP2 or KSYMBOL record. Names are those in the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MappedDso<'a> {
+    /// The machine of the mapping.
+    pub machine: Machine,
+    /// The kind of the mapped DSO.
+    pub kind: DsoKind,
+    /// The name of the DSO: a path, a name in brackets, or the name of a kernel symbol.
+    pub name: &'a [u8],
+    /// The relocation symbol of a kernel's image; empty for other mappings.
+    pub symbol: &'a [u8],
+    /// The file, if the record identifies it and has no build ID.
+    pub file: Option<FileId>,
+    /// The build ID in the record.
+    pub build_id: Option<BuildId>,
+}
+
+/// A mapping as described by an MMAP, MMAP2 or KSYMBOL record.
+pub type Mapped<'a> = Mapping<MappedDso<'a>>;
 
 impl<'a> Mapped<'a> {
     /// Returns the mapping in `map`, a record with `misc`.
@@ -70,10 +106,13 @@ impl<'a> Mapped<'a> {
         let file = inode
             .as_ref()
             .and_then(FileId::of)
-            .filter(|_| new.kind == DsoKind::File && build_id.is_none());
-        Mapped {
-            file,
-            build_id,
+            .filter(|_| new.dso.kind == DsoKind::File && build_id.is_none());
+        Mapping {
+            dso: MappedDso {
+                file,
+                build_id,
+                ..new.dso
+            },
             prot: Some(*prot),
             ..new
         }
@@ -81,13 +120,15 @@ impl<'a> Mapped<'a> {
 
     pub(crate) fn of_symbol(symbol: &'a Ksymbol) -> Self {
         let end = symbol.addr.saturating_add(u64::from(symbol.len));
-        Mapped {
-            machine: Machine::HOST,
-            kind: DsoKind::KernelSymbol,
-            name: symbol.name.text(),
-            symbol: &[],
-            file: None,
-            build_id: None,
+        Mapping {
+            dso: MappedDso {
+                machine: Machine::HOST,
+                kind: DsoKind::KernelSymbol,
+                name: symbol.name.text(),
+                symbol: &[],
+                file: None,
+                build_id: None,
+            },
             start: symbol.addr,
             end,
             pgoff: 0,
@@ -105,13 +146,15 @@ impl<'a> Mapped<'a> {
             mode => Machine::of(mode),
         };
         let (start, end, pgoff, is_executable) = (0, 0, 0, misc & MISC_MMAP_DATA == 0);
-        Mapped {
-            machine,
-            kind,
-            name,
-            symbol,
-            file: None,
-            build_id: None,
+        Mapping {
+            dso: MappedDso {
+                machine,
+                kind,
+                name,
+                symbol,
+                file: None,
+                build_id: None,
+            },
             start,
             end,
             pgoff,
@@ -123,17 +166,17 @@ impl<'a> Mapped<'a> {
 
     fn at(self, start: u64, len: u64, pgoff: u64) -> Self {
         // A kernel mapping without an end (length 0) extends to the highest address, as in perf.
-        let end = if len == 0 && self.kind == DsoKind::Kernel {
+        let end = if len == 0 && self.dso.kind == DsoKind::Kernel {
             u64::MAX
         } else {
             start.saturating_add(len)
         };
         // The kernel maps the vDSO at the end of the address space, which is below 4 GiB only in
         // 32-bit processes.
-        let kind = if self.kind == DsoKind::Vdso && end <= 1 << 32 {
+        let kind = if self.dso.kind == DsoKind::Vdso && end <= 1 << 32 {
             DsoKind::Vdso32
         } else {
-            self.kind
+            self.dso.kind
         };
         // The vDSO is mapped from its first byte, even if old kernels report another offset.
         let pgoff = if matches!(kind, DsoKind::Vdso | DsoKind::Vdso32) {
@@ -141,18 +184,20 @@ impl<'a> Mapped<'a> {
         } else {
             pgoff
         };
-        Mapped {
-            kind,
+        Mapping {
+            dso: MappedDso { kind, ..self.dso },
             start,
             end,
             pgoff,
             ..self
         }
     }
+}
 
-    /// Returns the mapped DSO.
+impl MappedDso<'_> {
+    /// Returns the DSO for a table of DSOs.
     pub fn dso(&self) -> Dso {
-        let Mapped {
+        let MappedDso {
             machine,
             kind,
             name,
