@@ -4,11 +4,14 @@
 
 use std::io::Read;
 
+use crate::container_layout::{ContainerLayout, Part};
 use crate::error::{Error, Problem, Result};
 use crate::header::FileSection;
 use crate::read::decompress::Decompressor;
 use crate::read::limits::Limits;
 use crate::read::merged::{Lane, Merged, Order};
+use crate::read::options::Options;
+use crate::read::reader::RecordingReader;
 use crate::read::records::{RecordStream, StreamItem};
 use crate::read::salvage::Salvaged;
 use crate::read::source::{Source, SourceReader};
@@ -26,6 +29,80 @@ pub struct DataFile<S> {
 
 /// Number of bytes read from one file at once. There may be a thousand files.
 const FILE_BLOCK: usize = 16 << 10;
+
+impl<S: Source + Clone> RecordingReader<Merged<DataStream<SourceReader<S>>>> {
+    /// Opens a directory of `perf record --threads`: its `data` and the other files of records.
+    /// Model and layout are those of `data`.
+    ///
+    /// # Errors
+    /// Fails if `data` is not a recording in file mode, or a file cannot be read.
+    pub fn directory(data: S, files: Vec<DataFile<S>>, limits: Limits) -> Result<Self> {
+        let RecordingReader {
+            recording,
+            container_layout,
+            collector,
+            ..
+        } = RecordingReader::open_with(
+            data.clone(),
+            Options {
+                limits,
+                ..Options::default()
+            },
+        )
+        .map_err(|error| error.inside("data"))?;
+        let ContainerLayout::File(file) = &container_layout else {
+            return Err(no_header_of_a_file());
+        };
+        let place = file.place(Part::Data).unwrap_or(FileSection {
+            offset: file.len,
+            size: 0,
+        });
+        let merged = Merged::of_directory(&recording, limits, data, place, files)?;
+        let records = RecordStream::new(merged, recording.endian, place.offset);
+        Ok(RecordingReader {
+            recording,
+            container_layout,
+            records,
+            collector,
+            limits,
+        })
+    }
+}
+
+impl<S: Source + Clone> RecordingReader<SourceReader<S>> {
+    /// Opens a file of records in a directory of `perf record --threads`, `beside` its `data`.
+    /// Model and layout are those of `data`.
+    ///
+    /// # Errors
+    /// Fails if `data` is not a recording.
+    pub fn beside(data: S, beside: S, limits: Limits) -> Result<Self> {
+        let options = Options {
+            limits,
+            ..Options::default()
+        };
+        let RecordingReader {
+            recording,
+            container_layout,
+            collector,
+            ..
+        } = RecordingReader::open_with(data, options)?;
+        let records = SourceReader::new(
+            beside,
+            FileSection {
+                offset: 0,
+                size: u64::MAX,
+            },
+        );
+        let records = RecordStream::new(records, recording.endian, 0);
+        Ok(RecordingReader {
+            recording,
+            container_layout,
+            records,
+            collector,
+            limits,
+        })
+    }
+}
 
 impl<S: Source> Merged<DataStream<SourceReader<S>>> {
     /// Merges the records of `data` and `files`. `recording` is the metadata of `data`, whose
@@ -68,6 +145,16 @@ impl<S: Source> Merged<DataStream<Salvaged<S>>> {
     ) -> Result<Self> {
         of_files(recording, limits, parts, true)
     }
+}
+
+pub(super) fn no_header_of_a_file() -> Error {
+    Error::invalid(
+        "data: header",
+        "size",
+        "the header of a pipe",
+        "the header of a file",
+    )
+    .at(8)
 }
 
 /// Merges the files of a directory; each is a name, its records, and the offset of the first of

@@ -8,6 +8,7 @@
 mod block;
 mod evidence;
 mod inner;
+mod open;
 mod report;
 mod search;
 
