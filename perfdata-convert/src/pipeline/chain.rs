@@ -7,9 +7,11 @@
 //!   The records of one compressed record pass all stages up to the next one that accepts
 //!   compressed records. There, the remaining records are compressed again.
 
+mod recompress;
+
 use std::rc::Rc;
 
-use perfdata_core::feature::{Compression, Feature, FeatureId, Section};
+use perfdata_core::feature::{Compression, Feature, FeatureId};
 use perfdata_core::read::{
     BatchPart, Chunk, Collector, Decompressor, Limits, RecordBatch, StreamItem,
 };
@@ -22,6 +24,7 @@ use super::stage::Stage;
 use crate::count::number_of;
 use crate::error::Result;
 use crate::stages::decompress::check_end;
+use recompress::{Opened, Parameters, Recompress, compression};
 
 /// A stage at its position in the chain.
 pub(super) struct Step {
@@ -47,31 +50,6 @@ pub(super) struct Step {
     /// Bytes at the end of this stream that were dropped, because they do not form a complete
     /// record.
     left_out: usize,
-}
-
-/// The compression parameters of a recording.
-#[derive(Debug, Clone, Copy)]
-struct Parameters {
-    limits: Limits,
-    endian: Endian,
-    level: i32,
-    /// Maximum decompressed size of one compressed record for readers.
-    mmap_len: Option<usize>,
-}
-
-/// A compressed stream that is being decompressed.
-struct Opened {
-    decompressor: Decompressor,
-    /// Offset of the last compressed record.
-    last: u64,
-    again: Again,
-}
-
-/// The new compressed stream, and the next uncompressed data for it.
-#[derive(Default)]
-struct Again {
-    compressor: Option<Compressor>,
-    plain: Vec<u8>,
 }
 
 impl Step {
@@ -169,44 +147,6 @@ impl Step {
     }
 }
 
-impl Parameters {
-    fn of(recording: &Recording, limits: Limits) -> Self {
-        let found = compression(recording);
-        let level = found
-            .as_ref()
-            .and_then(|found| i32::try_from(found.level).ok())
-            .unwrap_or(1);
-        let mmap_len = found
-            .and_then(|found| usize::try_from(found.mmap_len).ok())
-            .filter(|&len| len > 0);
-        Parameters {
-            limits: Decompressor::limits_of(recording, limits),
-            endian: recording.endian,
-            level,
-            mmap_len,
-        }
-    }
-
-    fn open(&self) -> Result<Box<Opened>> {
-        let decompressor = Decompressor::new(self.endian, self.limits)?;
-        Ok(Box::new(Opened {
-            decompressor,
-            last: 0,
-            again: Again::default(),
-        }))
-    }
-}
-
-fn compression(recording: &Recording) -> Option<Compression> {
-    match recording.feature(FeatureId::COMPRESSED) {
-        Some(Ok(Section {
-            value: Feature::Compressed(params),
-            ..
-        })) => Some(params),
-        _ => None,
-    }
-}
-
 /// Returns whether two models are equal.
 fn is_same(one: &Recording, other: &Recording) -> bool {
     one.endian == other.endian
@@ -263,67 +203,6 @@ impl Sink for &mut dyn RecordSink {
 
     fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
         Ok(RecordSink::unreadable(*self, bytes)?)
-    }
-}
-
-/// Collects the remaining records of a compressed record, and compresses them again.
-struct Recompress<'a> {
-    again: &'a mut Again,
-    /// The parameters of the compression, and the type of the compressed records.
-    compression: Parameters,
-    kind: RecordType,
-    next: Chain<'a>,
-}
-
-impl Recompress<'_> {
-    fn compressor(&mut self) -> Result<Compressor> {
-        match self.again.compressor.take() {
-            Some(compressor) => Ok(compressor),
-            None => {
-                let Parameters { endian, level, .. } = self.compression;
-                Ok(Compressor::new(self.kind, endian, level)?)
-            }
-        }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        if self.again.plain.is_empty() {
-            return Ok(());
-        }
-        let mut compressor = self.compressor()?;
-        let plain = std::mem::take(&mut self.again.plain);
-        for block in plain.chunks(self.compression.mmap_len.unwrap_or(usize::MAX)) {
-            compressor.push(block, |record| self.next.record(record))?;
-        }
-        self.again.compressor = Some(compressor);
-        self.again.plain = plain;
-        self.again.plain.clear();
-        Ok(())
-    }
-}
-
-impl Sink for Recompress<'_> {
-    fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
-        // Readers do not expect these in compressed data.
-        if record.kind.is_compressed() || record.kind.has_payload() {
-            self.flush()?;
-            return self.next.record(record);
-        }
-        self.again.plain.extend_from_slice(record.bytes);
-        Ok(())
-    }
-
-    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
-        batch.iter().try_for_each(|record| self.record(&record))
-    }
-
-    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
-        self.next.payload(bytes)
-    }
-
-    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
-        self.again.plain.extend_from_slice(bytes);
-        Ok(())
     }
 }
 
