@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use perfconv::cli::Cli;
 use perfconv::cmd::diagnostics::{Given, exit_code};
-use perfconv::cmd::{self, signals};
+use perfconv::cmd::{self, signals, system};
 use perfconv::messages::Messages;
 use perfdata_convert::{Error, Result};
 
@@ -17,7 +16,7 @@ use perfdata_convert::{Error, Result};
 const BLOCK: usize = 1 << 16;
 
 fn main() -> ExitCode {
-    close_what_was_closed();
+    system::close_what_was_closed();
     let cli = match Cli::from_args(std::env::args_os()) {
         Ok(cli) => cli,
         Err(said) => return explain(&said),
@@ -75,41 +74,3 @@ fn explain(said: &clap::Error) -> ExitCode {
         _ => ExitCode::SUCCESS,
     }
 }
-
-/// The standard descriptors that were closed at the start of the process, one bit each.
-static CLOSED: AtomicU8 = AtomicU8::new(0);
-
-/// Replaces standard input by an unreadable descriptor, and standard output by an unwritable one,
-/// if they were closed. Otherwise, the standard library opens `/dev/null` for them, and a recording
-/// would be lost there.
-fn close_what_was_closed() {
-    let closed = CLOSED.load(Ordering::Relaxed);
-    // If /dev/null cannot be opened, the standard library has already aborted.
-    if closed & 1 != 0
-        && let Ok(unreadable) = File::options().write(true).open("/dev/null")
-    {
-        let _ = rustix::stdio::dup2_stdin(unreadable);
-    }
-    if closed & 2 != 0
-        && let Ok(unwritable) = File::open("/dev/null")
-    {
-        let _ = rustix::stdio::dup2_stdout(unwritable);
-    }
-}
-
-/// Checks which descriptors are closed, before the standard library opens them.
-#[cfg(target_os = "linux")]
-#[used]
-// SAFETY: the C library calls functions of this type before `main`.
-#[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = {
-    extern "C" fn look() {
-        for fd in 0..3 {
-            // SAFETY: this only reads a flag.
-            if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
-                CLOSED.fetch_or(1 << fd, Ordering::Relaxed);
-            }
-        }
-    }
-    look
-};

@@ -22,7 +22,8 @@ pub fn run(
         .with_json(args.json)
         .with_brief(brief)
         .with_stat(args.stat)
-        .with_limit(args.limit);
+        .with_limit(args.limit)
+        .with_hint(Some("--limit 0 shows all"));
     let differs = diff.run(&args.a, &args.b, limits, out)?;
     Ok(if differs {
         Outcome::Found

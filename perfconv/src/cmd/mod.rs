@@ -13,7 +13,7 @@ mod man;
 pub mod pager;
 mod recover;
 pub mod signals;
-mod system;
+pub mod system;
 mod verify;
 
 use std::io::{self, IsTerminal, Write};

@@ -1,6 +1,9 @@
-//! Functions of the C library without a safe Rust interface.
+//! Functions of the C library without a safe Rust interface, and the state of the process at its
+//! start.
 
 use std::ffi::c_int;
+use std::fs::File;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::{mem, process, ptr};
 
 /// Returns whether the process ignores a signal.
@@ -35,3 +38,41 @@ pub fn other_ending_signals() -> Vec<c_int> {
     #[cfg(not(target_os = "linux"))]
     Vec::new()
 }
+
+/// The standard descriptors that were closed at the start of the process, one bit each.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+/// Replaces standard input by an unreadable descriptor, and standard output by an unwritable one,
+/// if they were closed. Otherwise, the standard library opens `/dev/null` for them, and a recording
+/// would be lost there.
+pub fn close_what_was_closed() {
+    let closed = CLOSED.load(Ordering::Relaxed);
+    // If /dev/null cannot be opened, the standard library has already aborted.
+    if closed & 1 != 0
+        && let Ok(unreadable) = File::options().write(true).open("/dev/null")
+    {
+        let _ = rustix::stdio::dup2_stdin(unreadable);
+    }
+    if closed & 2 != 0
+        && let Ok(unwritable) = File::open("/dev/null")
+    {
+        let _ = rustix::stdio::dup2_stdout(unwritable);
+    }
+}
+
+/// Checks which descriptors are closed, before the standard library opens them.
+#[cfg(target_os = "linux")]
+#[used]
+// SAFETY: the C library calls functions of this type before `main`.
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = {
+    extern "C" fn look() {
+        for fd in 0..3 {
+            // SAFETY: this only reads a flag.
+            if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
+                CLOSED.fetch_or(1 << fd, Ordering::Relaxed);
+            }
+        }
+    }
+    look
+};

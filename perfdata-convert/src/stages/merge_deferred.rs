@@ -137,6 +137,10 @@ fn leaf(raw: &RawRecord<'_>, sample: &Sample) -> Vec<u64> {
 
 /// The user parts of callchains by thread and cookie. Most of them occur more than once, and are
 /// stored once.
+///
+/// This is not a table of `perfdata_session::Stacks`: that one holds resolved frames, each with its
+/// caller, mode and mapping, so that callchains can share their outer frames. Here, the words of a
+/// record are needed as they are, and a word takes a fifth of the memory of a frame there.
 #[derive(Debug)]
 struct Chains {
     limits: Limits,

@@ -33,6 +33,12 @@ pub enum Unknown {
 }
 
 /// Converts a recording to a byte order.
+///
+/// The stage decompresses and compresses records by itself, although the driver could. The driver
+/// passes the bytes at the end of compressed data that are not a record to
+/// [`unreadable`](Stage::unreadable), like those at the end of the stream; here, the header of both
+/// is converted, once each. It also divides the data of a record that decompresses to more than
+/// the ring buffer of the recorder, which a higher limit permits. Both would change the output.
 #[derive(Debug)]
 pub struct Swap {
     to: Target,

@@ -26,6 +26,9 @@ pub struct Diff {
     /// Maximum number of differences in records, and in features and events, to show; 0 for all.
     /// The default is 100 for text, and all for JSON.
     pub limit: Option<u64>,
+    /// What the reader of a text can do to see the differences beyond the maximum; the text states
+    /// it beside their number.
+    pub hint: Option<&'static str>,
 }
 
 /// Default maximum number of differences in records, and in features and events, in text.
@@ -60,6 +63,12 @@ impl Diff {
     #[must_use]
     pub fn with_limit(self, limit: Option<u64>) -> Self {
         Diff { limit, ..self }
+    }
+
+    /// Sets [`hint`](Self::hint).
+    #[must_use]
+    pub fn with_hint(self, hint: Option<&'static str>) -> Self {
+        Diff { hint, ..self }
     }
 
     /// Compares the recordings at `a` and `b`, and writes the report to `out`. Returns whether they
@@ -145,7 +154,7 @@ impl Diff {
             if part == Part::Record {
                 write(out, &format!("\n{}", summary.table(false)))?;
             }
-            lines.write(part, out)?;
+            lines.write(part, self.hint, out)?;
         }
         Ok(true)
     }
@@ -206,8 +215,8 @@ impl Lines {
         writeln!(self.text, "{}", shortened(difference))
     }
 
-    /// Writes the lines, and the number of omitted differences.
-    fn write(&mut self, part: Part, out: &mut dyn Write) -> Result<()> {
+    /// Writes the lines, and the number of omitted differences with the `hint` how to see them.
+    fn write(&mut self, part: Part, hint: Option<&str>, out: &mut dyn Write) -> Result<()> {
         if self.shown.shown == 0 {
             return Ok(());
         }
@@ -217,12 +226,11 @@ impl Lines {
         if self.shown.left_out > 0 {
             let more = self.shown.left_out;
             let s = if more == 1 { "" } else { "s" };
+            let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+            let of = part.name();
             write(
                 out,
-                &format!(
-                    "{more} more difference{s} of {}s not shown: --limit 0 shows all\n",
-                    part.name()
-                ),
+                &format!("{more} more difference{s} of {of}s not shown{hint}\n"),
             )?;
         }
         Ok(())
