@@ -383,32 +383,60 @@ impl Attr {
                 attr.sample_type = attr.sample_type | old;
             }
         }
-        let zero = |is_void: bool, field: &mut Option<u64>| {
-            *field = field.map(|value| if is_void { 0 } else { value })
-        };
-        let zero32 = |is_void: bool, field: &mut Option<u32>| {
-            *field = field.map(|value| if is_void { 0 } else { value })
-        };
-        zero(lost.has(SampleType::REGS_USER), &mut attr.sample_regs_user);
-        zero32(
-            lost.has(SampleType::STACK_USER),
-            &mut attr.sample_stack_user,
-        );
-        zero(lost.has(SampleType::REGS_INTR), &mut attr.sample_regs_intr);
-        zero32(lost.has(SampleType::AUX), &mut attr.aux_sample_size);
-        zero(
-            attr.flags.sigtrap() < self.flags.sigtrap(),
-            &mut attr.sig_data,
-        );
+        attr.clear_fields_of(lost);
+        if attr.flags.sigtrap() < self.flags.sigtrap() {
+            attr.sig_data = attr.sig_data.map(|_| 0);
+        }
         if attr.flags.use_clockid() < self.flags.use_clockid() {
             attr.clockid = attr.clockid.map(|_| 0);
         }
         if !version.has(MAX_STACK_SINCE) {
             attr.sample_max_stack = attr.sample_max_stack.map(|_| 0);
         }
-        let knows_aux = Self::size_in(version) >= 108;
-        zero32(!knows_aux, &mut attr.aux_watermark);
+        if Self::size_in(version) < 108 {
+            attr.aux_watermark = attr.aux_watermark.map(|_| 0);
+        }
         attr
+    }
+
+    /// Returns the attribute without `parts` in its samples, as `perf record` writes it if they are
+    /// not requested: fields that only concern these parts are 0 (tools/perf/util/evsel.c,
+    /// evsel__config, 7.2). The size of the attribute does not change.
+    #[must_use]
+    pub fn without(&self, parts: SampleType) -> Attr {
+        let mut attr = self.clone();
+        attr.sample_type.0 &= !parts.0;
+        attr.clear_fields_of(parts);
+        attr
+    }
+
+    /// Clears the fields that only concern `parts` of a sample.
+    fn clear_fields_of(&mut self, parts: SampleType) {
+        let zero = |part: SampleType, field: &mut Option<u64>| {
+            *field = field.map(|value| if parts.has(part) { 0 } else { value })
+        };
+        let zero32 = |part: SampleType, field: &mut Option<u32>| {
+            *field = field.map(|value| if parts.has(part) { 0 } else { value })
+        };
+        zero(SampleType::REGS_USER, &mut self.sample_regs_user);
+        zero32(SampleType::STACK_USER, &mut self.sample_stack_user);
+        zero(SampleType::REGS_INTR, &mut self.sample_regs_intr);
+        zero32(SampleType::AUX, &mut self.aux_sample_size);
+        if parts.has(SampleType::READ) {
+            self.read_format.0 &= !ReadFormat::GROUP.0;
+        }
+        if parts.has(SampleType::BRANCH_STACK) {
+            self.branch_sample_type = self.branch_sample_type.map(|_| BranchSampleType(0));
+        }
+        if parts.has(SampleType::CALLCHAIN) {
+            self.sample_max_stack = self.sample_max_stack.map(|_| 0);
+            self.flags = self
+                .flags
+                .with_exclude_callchain_kernel(false)
+                .with_exclude_callchain_user(false)
+                .with_defer_callchain(false)
+                .with_defer_output(false);
+        }
     }
 
     /// Returns the attribute in the form of `size` bytes, or unchanged if it is not longer than

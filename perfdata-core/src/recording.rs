@@ -259,6 +259,19 @@ impl Events {
         self.of_id(self.id_of(record)?)
     }
 
+    /// Returns whether the event of every record can be found: there is only one event, or the
+    /// records of all events contain its ID at the same place (tools/perf/util/evlist.c,
+    /// evlist__valid_sample_type).
+    pub fn agree_on_ids(&self) -> bool {
+        let mut places = self.0.list.iter().map(|event| Self::id_place(&event.attr));
+        match places.next() {
+            Some(first) if self.0.list.len() > 1 => {
+                first.is_some() && places.all(|place| place == first)
+            }
+            _ => true,
+        }
+    }
+
     /// Returns whether records of all events have the same layout, in which case the event of a
     /// record does not matter.
     pub fn have_one_layout(&self) -> bool {
@@ -291,6 +304,21 @@ impl Events {
         let form = || self.0.form(self.of_record(record)?);
         record.kind == RecordType::SAMPLE
             && form().is_some_and(|form| form.offsets.swap_into(record, out))
+    }
+
+    /// Appends a SAMPLE to `out` with only those of its parts that are in `parts`, and with at most
+    /// `words` words of its callchain, without decoding it. Returns false if this is not possible.
+    /// See [`SampleOffsets::keep_into`].
+    pub fn keep_sample(
+        &self,
+        record: &RawRecord<'_>,
+        parts: SampleType,
+        words: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let form = || self.0.form(self.of_record(record)?);
+        record.kind == RecordType::SAMPLE
+            && form().is_some_and(|form| form.offsets.keep_into(record, parts, words, out))
     }
 
     /// Returns the time of a SAMPLE in nanoseconds on the recording's clock, without decoding the

@@ -1,8 +1,8 @@
 //! The rest of the pipeline after a stage, and the recording at its position.
 
-use perfdata_core::Recording;
 use perfdata_core::read::{Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, Record, RecordType};
+use perfdata_core::{Events, Recording};
 
 use super::chain::Chain;
 use crate::error::Result;
@@ -78,12 +78,24 @@ impl<'a> Link<'a> {
     /// The record does not match the attribute of its event, or is too large; and as
     /// [`record`](Self::record).
     pub fn write(&mut self, record: &Record) -> Result<()> {
-        let bytes = record.encode_for(&self.recording.events, self.recording.endian)?;
+        self.write_for(record, &self.recording.events).map(|_| ())
+    }
+
+    /// Encodes a new or changed record for `events`, which are the events after a stage that
+    /// changes attributes, and forwards it. Returns its size in bytes.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_for(&mut self, record: &Record, events: &Events) -> Result<usize> {
+        let bytes = record
+            .encode_for(events, self.recording.endian)
+            .map_err(|error| error.within(self.offset))?;
         self.record(&RawRecord::first(
             &bytes,
             self.recording.endian,
             self.offset,
-        )?)
+        )?)?;
+        Ok(bytes.len())
     }
 
     /// Forwards several records.

@@ -7,13 +7,11 @@
 //! any number of other records, or precedes its samples if the buffer of another CPU was written
 //! first. Older versions of perf discard every callchain with this marker.
 
-use std::collections::HashMap;
+pub(crate) mod chains;
 
-use foldhash::fast::RandomState;
 use perfdata_core::attr::Attr;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::{Chunk, Decompressor, Limits};
 use perfdata_core::record::{
     Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie,
 };
@@ -23,6 +21,7 @@ use perfdata_core::{DecodeContext, Endian, Event, Recording};
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use chains::{Chains, each_record};
 
 /// Maximum size of a record in bytes: a 16-bit size that is a multiple of 8.
 const MAX_SIZE: usize = 65_528;
@@ -135,80 +134,8 @@ fn leaf(raw: &RawRecord<'_>, sample: &Sample) -> Vec<u64> {
     }
 }
 
-/// The user parts of callchains by thread and cookie. Most of them occur more than once, and are
-/// stored once.
-///
-/// This is not a table of `perfdata_session::Stacks`: that one holds resolved frames, each with its
-/// caller, mode and mapping, so that callchains can share their outer frames. Here, the words of a
-/// record are needed as they are, and a word takes a fifth of the memory of a frame there.
-#[derive(Debug)]
-struct Chains {
-    limits: Limits,
-    by_key: HashMap<(Option<u32>, u64), usize, RandomState>,
-    numbers: HashMap<Box<[u64]>, usize, RandomState>,
-    all: Vec<Box<[u64]>>,
-    /// Size of the stored data in bytes.
-    held: u64,
-}
-
-impl Chains {
-    fn new(limits: Limits) -> Self {
-        Chains {
-            limits,
-            by_key: HashMap::default(),
-            numbers: HashMap::default(),
-            all: Vec::new(),
-            held: 0,
-        }
-    }
-
-    /// Adds a record of `recording`. If several have the same key, the first one is used.
-    fn see(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<()> {
-        if raw.kind != RecordType::CALLCHAIN_DEFERRED {
-            return Ok(());
-        }
-        let record = Record::decode(raw, &recording.events.layout_of(raw))?;
-        let tid = record
-            .sample_id
-            .as_ref()
-            .and_then(|trailer| trailer.tid.as_ref())
-            .map(|task| task.tid);
-        let Body::CallchainDeferred(deferred) = record.body else {
-            return Ok(());
-        };
-        let words: Box<[u64]> = deferred.callchain.iter().copied().collect();
-        let mut size = size_of::<((Option<u32>, u64), usize)>() as u64;
-        let number = match self.numbers.get(&words) {
-            Some(&number) => number,
-            None => {
-                let number = self.all.len();
-                size = size
-                    .saturating_add((words.len() as u64).saturating_mul(16))
-                    .saturating_add(48);
-                self.all.push(words.clone());
-                self.numbers.insert(words, number);
-                number
-            }
-        };
-        self.held = self.held.saturating_add(size);
-        self.limits
-            .check_metadata("deferred callchains", self.held)?;
-        self.by_key.entry((tid, deferred.cookie)).or_insert(number);
-        Ok(())
-    }
-
-    /// Returns the user part with a cookie, of thread `tid` or of a record without a thread.
-    fn find(&self, tid: Option<u32>, cookie: u64) -> Option<&[u64]> {
-        let number = self
-            .by_key
-            .get(&(tid, cookie))
-            .or_else(|| self.by_key.get(&(None, cookie)))?;
-        self.all.get(*number).map(|words| &**words)
-    }
-}
-
 /// Returns whether an event has deferred user callchains, or receives them in its buffer.
-fn defers(attr: &Attr) -> bool {
+pub(crate) fn defers(attr: &Attr) -> bool {
     attr.flags.defer_callchain() | attr.flags.defer_output() != 0
 }
 
@@ -265,35 +192,10 @@ impl Stage for MergeDeferred {
         if !recording.events.iter().any(|event| defers(&event.attr)) {
             return Ok(());
         }
-        let Some(mut reader) = source.reopen()? else {
+        let mut chains = Chains::new(source.limits());
+        if !each_record(source, recording, |raw, now| chains.see(raw, now))? {
             let what = "deferred callchains (CALLCHAIN_DEFERRED) cannot be merged in this stream: write it to a file first";
             return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
-        };
-        let mut chains = Chains::new(source.limits());
-        let mut decompressor = None;
-        while let Some((chunk, now)) = reader.next_chunk()? {
-            let Chunk::Records(batch) = chunk else {
-                continue;
-            };
-            let now = if now.events.is_empty() {
-                recording
-            } else {
-                now
-            };
-            for raw in batch.iter() {
-                if !raw.kind.is_compressed() {
-                    chains.see(&raw, now)?;
-                    continue;
-                }
-                let inner = match &mut decompressor {
-                    Some(inner) => inner,
-                    none => none.insert(Decompressor::of(now, source.limits())?),
-                };
-                inner.push(&raw)?;
-                while let Some(raw) = inner.next()? {
-                    chains.see(&raw, now)?;
-                }
-            }
         }
         self.chains = Some(chains);
         Ok(())

@@ -112,6 +112,56 @@ impl SampleOffsets {
         true
     }
 
+    /// Appends `sample` to `out` with only those of its parts that are in `parts`, and with at most
+    /// `words` words of its callchain: the same bytes as decoding it, removing the rest and encoding
+    /// it. Returns false and appends nothing if this requires decoding; see
+    /// [`swap_into`](Self::swap_into).
+    pub fn keep_into(
+        &self,
+        sample: &RawRecord<'_>,
+        parts: SampleType,
+        words: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let (Some(end), Some(read)) = (self.words_end(sample), self.read_len(sample)) else {
+            return false;
+        };
+        let start = out.len();
+        let bytes = |from: usize, len: usize| {
+            let rest = sample.bytes.get(from..).unwrap_or_default();
+            rest.get(..len).unwrap_or(rest)
+        };
+        out.extend_from_slice(bytes(0, RecordHeader::SIZE));
+        for part in WORDS.into_iter().filter(|part| parts.has(*part)) {
+            if let Some(at) = self.place(part) {
+                out.extend_from_slice(bytes(at, WORD));
+            }
+        }
+        if parts.has(SampleType::READ) {
+            out.extend_from_slice(bytes(self.behind, read));
+        }
+        if self.has_callchain && parts.has(SampleType::CALLCHAIN) {
+            let at = self.behind.saturating_add(read);
+            let count = (end.saturating_sub(at) / WORD).saturating_sub(1).min(words);
+            let number = count as u64;
+            out.extend(if sample.endian == Endian::Little {
+                number.to_le_bytes()
+            } else {
+                number.to_be_bytes()
+            });
+            let first = at.saturating_add(WORD);
+            out.extend_from_slice(bytes(first, count.saturating_mul(WORD)));
+        }
+        if parts.has(SampleType::RAW) {
+            out.extend_from_slice(bytes(end, usize::MAX));
+        }
+        let copy = out.get_mut(start..).unwrap_or_default();
+        // It is not larger than the sample.
+        let size = u16::try_from(copy.len()).unwrap_or(u16::MAX);
+        RecordHeader::put_size(copy, size, sample.endian);
+        true
+    }
+
     /// Returns the end of the words of `sample` as an offset from its start, if only RAW data
     /// follows them.
     #[inline]

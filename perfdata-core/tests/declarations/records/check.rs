@@ -1,5 +1,6 @@
 //! Properties of every record that can be decoded.
 
+use perfdata_core::attr::SampleType;
 use perfdata_core::describe::{Describe, Leaf, Opaque, Style, Visitor, WireSize};
 use perfdata_core::record::{
     Body, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets, SampleView,
@@ -9,6 +10,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of samples converted to the other byte order without decoding.
 pub static SWAPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Checks that removing parts of a sample, and words of its callchain, gives the same bytes with and
+/// without decoding it.
+fn cut_as_decoded(raw: &RawRecord<'_>, offsets: &SampleOffsets, record: &Record, is_whole: bool) {
+    let Body::Sample(sample) = &record.body else {
+        return;
+    };
+    let cut = |parts: u64, words: usize| {
+        let parts = SampleType(parts);
+        let mut out = b"before".to_vec();
+        let is_cut = offsets.keep_into(raw, parts, words, &mut out);
+        assert_eq!(is_cut, is_whole, "{record:#x?}");
+        let mut expected = b"before".to_vec();
+        if is_whole {
+            let mut sample = sample.clone();
+            sample.keep_parts(parts);
+            if let Some(chain) = &mut sample.callchain {
+                *chain = chain[..chain.len().min(words)].to_vec().into();
+            }
+            let body = Body::Sample(sample);
+            let less = Record {
+                body,
+                ..record.clone()
+            };
+            less.encode_into(&mut expected, raw.endian)
+                .expect("a part of what was decoded is encoded");
+        }
+        assert!(
+            out == expected,
+            "without {parts:x?}, {words} words:\n{expected:02x?}\n{out:02x?}\n{record:#x?}"
+        );
+    };
+    for field in SampleType::FIELDS {
+        cut(!(1 << field.bit), usize::MAX);
+    }
+    for words in [0, 1, 3] {
+        cut(u64::MAX, words);
+    }
+}
 
 /// Returns the other byte order.
 pub fn other(endian: Endian) -> Endian {
@@ -45,6 +85,8 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Re
     if let (Body::Sample(sample), Some(sample_view)) = (&record.body, sample_view) {
         seen_as_decoded(sample, &sample_view, layout);
     }
+
+    cut_as_decoded(&raw, &offsets, &record, is_swapped);
 
     let mut size = WireSize::default();
     record.describe("", Style::Plain, &mut size);

@@ -1,0 +1,122 @@
+//! The user parts of deferred callchains, which are read before the samples that refer to them.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::Recording;
+use perfdata_core::read::{Chunk, Decompressor, Limits};
+use perfdata_core::record::{Body, RawRecord, Record, RecordType};
+
+use crate::error::Result;
+use crate::io::InputSource;
+
+/// Calls `see` with every record of `source`, also those inside compressed records, and with the
+/// recording at that place. `recording` contains the events if they are not at the start of the
+/// stream. Returns false if the input cannot be read twice.
+pub(crate) fn each_record(
+    source: &InputSource,
+    recording: &Recording,
+    mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+) -> Result<bool> {
+    let Some(mut reader) = source.reopen()? else {
+        return Ok(false);
+    };
+    let mut decompressor = None;
+    while let Some((chunk, now)) = reader.next_chunk()? {
+        let Chunk::Records(batch) = chunk else {
+            continue;
+        };
+        let now = if now.events.is_empty() {
+            recording
+        } else {
+            now
+        };
+        for raw in batch.iter() {
+            if !raw.kind.is_compressed() {
+                see(&raw, now)?;
+                continue;
+            }
+            let inner = match &mut decompressor {
+                Some(inner) => inner,
+                none => none.insert(Decompressor::of(now, source.limits())?),
+            };
+            inner.push(&raw)?;
+            while let Some(raw) = inner.next()? {
+                see(&raw, now)?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The user parts of callchains by thread and cookie. Most of them occur more than once, and are
+/// stored once.
+///
+/// This is not a table of `perfdata_session::Stacks`: that one holds resolved frames, each with its
+/// caller, mode and mapping, so that callchains can share their outer frames. Here, the words of a
+/// record are needed as they are, and a word takes a fifth of the memory of a frame there.
+#[derive(Debug)]
+pub(crate) struct Chains {
+    limits: Limits,
+    by_key: HashMap<(Option<u32>, u64), usize, RandomState>,
+    numbers: HashMap<Box<[u64]>, usize, RandomState>,
+    all: Vec<Box<[u64]>>,
+    /// Size of the stored data in bytes.
+    held: u64,
+}
+
+impl Chains {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Chains {
+            limits,
+            by_key: HashMap::default(),
+            numbers: HashMap::default(),
+            all: Vec::new(),
+            held: 0,
+        }
+    }
+
+    /// Adds a record of `recording`. If several have the same key, the first one is used.
+    pub(crate) fn see(&mut self, raw: &RawRecord<'_>, recording: &Recording) -> Result<()> {
+        if raw.kind != RecordType::CALLCHAIN_DEFERRED {
+            return Ok(());
+        }
+        let record = Record::decode(raw, &recording.events.layout_of(raw))?;
+        let tid = record
+            .sample_id
+            .as_ref()
+            .and_then(|trailer| trailer.tid.as_ref())
+            .map(|task| task.tid);
+        let Body::CallchainDeferred(deferred) = record.body else {
+            return Ok(());
+        };
+        let words: Box<[u64]> = deferred.callchain.iter().copied().collect();
+        let mut size = size_of::<((Option<u32>, u64), usize)>() as u64;
+        let number = match self.numbers.get(&words) {
+            Some(&number) => number,
+            None => {
+                let number = self.all.len();
+                size = size
+                    .saturating_add((words.len() as u64).saturating_mul(16))
+                    .saturating_add(48);
+                self.all.push(words.clone());
+                self.numbers.insert(words, number);
+                number
+            }
+        };
+        self.held = self.held.saturating_add(size);
+        self.limits
+            .check_metadata("deferred callchains", self.held)?;
+        self.by_key.entry((tid, deferred.cookie)).or_insert(number);
+        Ok(())
+    }
+
+    /// Returns the user part with a cookie, of thread `tid` or of a record without a thread.
+    pub(crate) fn find(&self, tid: Option<u32>, cookie: u64) -> Option<&[u64]> {
+        let number = self
+            .by_key
+            .get(&(tid, cookie))
+            .or_else(|| self.by_key.get(&(None, cookie)))?;
+        self.all.get(*number).map(|words| &**words)
+    }
+}
