@@ -6,6 +6,7 @@ mod inject;
 mod input;
 pub mod limits;
 mod slice;
+mod thin;
 mod words;
 
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
@@ -13,6 +14,7 @@ pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
 pub use limits::LimitArgs;
 pub use slice::SliceArgs;
+pub use thin::ThinArgs;
 pub use words::nearest_command;
 
 use std::ffi::OsString;
@@ -410,6 +412,9 @@ pub struct ConvertArgs {
     /// Which samples to keep.
     #[command(flatten)]
     pub slice: SliceArgs,
+    /// What to remove from samples.
+    #[command(flatten)]
+    pub thin: ThinArgs,
     /// Set a feature section (repeatable) to text, a number, or JSON as printed by info --json
     #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = FEATURES)]
     pub set: Vec<(String, String)>,

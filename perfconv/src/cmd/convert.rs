@@ -133,6 +133,9 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
     if let Some(build_ids) = build_ids(args)? {
         stages.push(Box::new(build_ids));
     }
+    if let Some(thin) = args.thin.stage() {
+        stages.push(Box::new(thin));
+    }
     if let Some(version) = args.compat {
         stages.push(Box::new(Compat::new(version).deciding(args.unknown.into())));
     }

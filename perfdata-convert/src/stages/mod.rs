@@ -12,6 +12,7 @@ pub(crate) mod sample_times;
 pub mod slice;
 pub mod swap;
 pub mod tally;
+pub mod thin;
 pub(crate) mod to_file;
 pub(crate) mod to_pipe;
 pub mod without_aux;

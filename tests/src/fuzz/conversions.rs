@@ -15,6 +15,8 @@ use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_convert::stages::thin::{StackSize, Thin};
+use perfdata_core::attr::SampleType;
 use perfdata_core::error::Problem;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, Options, RecordingReader};
@@ -97,7 +99,13 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
             Resolver::new(known, nowhere, None),
         )) as Box<dyn Stage>
     };
+    let thin = |part| {
+        let thin = Thin::new().max_stack(2).stack_size(StackSize::AtMost(64));
+        Box::new(thin.omit(part)) as Box<dyn Stage>
+    };
     let stages = match choice % 10 {
+        _ if (240..250).contains(&choice) => vec![thin(SampleType::PERIOD), swap(Unknown::Keep)],
+        _ if (230..240).contains(&choice) => vec![thin(SampleType::default())],
         0 => vec![],
         1 => vec![swap(Unknown::Keep)],
         2 => vec![swap(Unknown::Drop)],

@@ -21,3 +21,4 @@ mod slice;
 mod sources;
 mod stages;
 mod swap;
+mod thin;

@@ -30,6 +30,8 @@ const COMMANDS: &[&str] = &[
     "convert --compat 5.0 --to file IN -o OUT",
     "convert --build-ids=all --sysroot /proc/tty --known-build-ids KNOWN IN -o OUT",
     "convert --build-ids --mmap2-build-ids --to pipe --sysroot /proc/tty --known-build-ids KNOWN IN -o OUT",
+    "convert --max-stack 2 --stack-size=64 IN -o OUT",
+    "convert --max-stack 1 --stack-size --omit period --to pipe IN -o OUT",
     "convert --set HOSTNAME=h --drop CMDLINE --drop BUILD_ID IN -o OUT",
     "convert --time 20%-60% --allow-empty IN -o OUT",
     "convert --comms *a* --descendants --last 9 --to pipe IN -o OUT",

@@ -7,3 +7,4 @@ mod session_perf;
 mod slice_perf;
 mod swap_perf;
 mod synth_perf;
+mod thin_perf;
