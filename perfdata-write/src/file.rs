@@ -39,6 +39,8 @@ pub struct FileWriter<'a, W: Write + Seek> {
     gaps: &'a dyn Source,
     /// Offset and size of every AUXTRACE record, for the index.
     auxtrace: Vec<AuxtraceIndexEntry>,
+    /// Whether one of them had a different offset in the input.
+    auxtrace_moved: bool,
 }
 
 /// The gaps of a file that is not a copy.
@@ -77,6 +79,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             placed: HashMap::new(),
             gaps,
             auxtrace: Vec::new(),
+            auxtrace_moved: false,
         };
         if !writer.plan.pinned {
             writer.plan.settle_events(recording);
@@ -174,7 +177,8 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         match &self.plan.found {
             None => !self.auxtrace.is_empty(),
             Some(found) => {
-                found.place(Part::Data).is_some_and(|place| place != data)
+                let moved = found.place(Part::Data).is_some_and(|place| place != data);
+                (moved || self.auxtrace_moved)
                     && recording.features.contains_key(&FeatureId::AUXTRACE)
             }
         }
@@ -352,6 +356,8 @@ impl<W: Write + Seek> RecordSink for FileWriter<'_, W> {
         self.incoming.record(record)?;
         if record.kind == RecordType::AUXTRACE {
             let size = record.bytes.len() as u64;
+            // A new record has no offset in the input.
+            self.auxtrace_moved |= record.offset != 0 && record.offset != self.here;
             self.auxtrace.push(AuxtraceIndexEntry {
                 file_offset: self.here,
                 size,
