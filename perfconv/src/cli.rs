@@ -397,6 +397,11 @@ pub struct ConvertArgs {
     /// --compat below 6.19 does this by itself.
     #[arg(long, help_heading = CONVERSIONS)]
     pub merge_deferred: bool,
+    /// Put the records in the order of time
+    ///
+    /// perf writes the records of one CPU after those of another. A stream is stored until it ends.
+    #[arg(long, help_heading = CONVERSIONS)]
+    pub sort: bool,
     /// How to handle unknown content that must be converted
     ///
     /// Applies to records, features and fields that perfconv does not know, if the conversion

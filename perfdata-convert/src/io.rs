@@ -24,7 +24,7 @@ pub use reader::Watch;
 
 pub(crate) use output::in_temporary;
 pub(crate) use reader::Size;
-pub(crate) use spool::temporary_file;
+pub(crate) use spool::{failed as temporary_file_failed, temporary_file};
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Chunk, Tail};
+use perfdata_core::record::RecordType;
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
 
@@ -24,7 +25,9 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::io::{BackgroundWriter, BoxedSource, Input, InputSource, Output, Size};
 use crate::leftover::Leftover;
+use crate::stages::compress::Compress;
 use crate::stages::{from_directory, sample_times, to_file, to_pipe};
+pub(crate) use chain::compression;
 use chain::{Step, Writer};
 pub use link::{CompressedRecords, Link};
 pub(crate) use stage::each_part;
@@ -203,7 +206,9 @@ impl Conversion {
             .iter()
             .position(|stage| stage.requirements().after_container)
             .unwrap_or(self.stages.len());
-        self.stages.splice(at..at, change);
+        let again = compresses_again(&self.stages)
+            .map(|kind| Box::new(Compress::again(kind)) as Box<dyn Stage>);
+        self.stages.splice(at..at, change.into_iter().chain(again));
         Ok((
             Ready {
                 reader,
@@ -449,6 +454,20 @@ impl Write for Counted<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// Returns the type of the compressed records of the output, if a stage receives their content and
+/// forwards it later.
+fn compresses_again(stages: &[Box<dyn Stage>]) -> Option<RecordType> {
+    let mut again = None;
+    for stage in stages {
+        let compressed = again.map(|kind| stage.compressed(kind));
+        if let Some(CompressedRecords::Opened(kind)) = compressed {
+            again = Some(kind);
+        }
+        again = stage.requirements().compresses_again.or(again);
+    }
+    again
 }
 
 /// Refuses corrupt records before anything is written, if the input can be read twice.

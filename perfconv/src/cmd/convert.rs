@@ -24,6 +24,7 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::slice::Slice;
+use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target};
 use perfdata_convert::stages::tally::Tally;
 
@@ -135,6 +136,9 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
     }
     if let Some(thin) = args.thin.stage() {
         stages.push(Box::new(thin));
+    }
+    if args.sort {
+        stages.push(Box::new(Sort::new()));
     }
     if let Some(version) = args.compat {
         stages.push(Box::new(Compat::new(version).deciding(args.unknown.into())));

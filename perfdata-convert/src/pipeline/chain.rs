@@ -24,7 +24,8 @@ use super::stage::Stage;
 use crate::count::number_of;
 use crate::error::Result;
 use crate::stages::decompress::check_end;
-use recompress::{Opened, Parameters, Recompress, compression};
+pub(crate) use recompress::compression;
+use recompress::{Opened, Parameters, Recompress};
 
 /// A stage at its position in the chain.
 pub(super) struct Step {

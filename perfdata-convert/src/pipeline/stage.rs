@@ -28,7 +28,8 @@ pub struct Requirements {
     /// The stage forwards every sample with its time. If not, the pipeline updates SAMPLE_TIME.
     /// Default: false.
     pub keeps_samples: bool,
-    /// The stage changes nothing: the output is the same without it. Default: false.
+    /// The stage changes nothing: the output is the same without it. May depend on
+    /// [`look_ahead`](Stage::look_ahead). Default: false.
     pub is_neutral: bool,
     /// The stage changes metadata of the output's container, so it comes after the change of
     /// container. Default: false.
@@ -36,6 +37,11 @@ pub struct Requirements {
     /// The condition under which the stage reads the whole input before the first record. Default:
     /// never.
     pub reads_ahead: ReadsAhead,
+    /// The type of the compressed records, if the stage receives their content as
+    /// [`Plain`](CompressedRecords::Plain) records and forwards it later. The pipeline then
+    /// compresses the records of the output. May depend on [`look_ahead`](Stage::look_ahead).
+    /// Default: `None`.
+    pub compresses_again: Option<RecordType>,
     /// The number at the end of a pipe's features that the reader of the output expects. Default:
     /// the newest one.
     pub end_of_features: Option<FeatureId>,
@@ -66,6 +72,7 @@ impl Default for Requirements {
             is_neutral: false,
             after_container: false,
             reads_ahead: ReadsAhead::Never,
+            compresses_again: None,
             end_of_features: None,
         }
     }

@@ -8,7 +8,7 @@ use perfdata_write::ParallelCompressor;
 
 use super::decompress::check_finished;
 use crate::error::Result;
-use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+use crate::pipeline::{CompressedRecords, Link, Requirements, Stage, compression};
 
 /// Compresses the same records as `perf record -z`: those of the kernel's ring buffers, in blocks
 /// of up to the size of a buffer. Synthesized records remain uncompressed: the records before
@@ -17,7 +17,8 @@ use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
 #[derive(Debug)]
 pub struct Compress {
     kind: RecordType,
-    level: i32,
+    /// `None` for the level of the input.
+    level: Option<i32>,
     zstd: Option<ParallelCompressor>,
     /// Whether the records of the ring buffers have started.
     begun: bool,
@@ -46,7 +47,18 @@ impl Compress {
     pub fn new(kind: RecordType, level: i32) -> Self {
         Compress {
             kind,
-            level,
+            level: Some(level),
+            zstd: None,
+            begun: false,
+        }
+    }
+
+    /// Returns a stage that compresses records at the level in the COMPRESSED feature. Without this
+    /// feature, it changes nothing.
+    pub(crate) fn again(kind: RecordType) -> Self {
+        Compress {
+            kind,
+            level: None,
             zstd: None,
             begun: false,
         }
@@ -61,7 +73,8 @@ impl Compress {
     }
 
     fn set_feature(&self, recording: &mut Recording, ratio: u32) -> Result<()> {
-        let level = u32::try_from(self.level).unwrap_or(0);
+        let level = self.level.unwrap_or_default();
+        let level = u32::try_from(level).unwrap_or(0);
         let params = Compression {
             version: 0,
             kind: CompressionType::ZSTD,
@@ -76,6 +89,12 @@ impl Compress {
         self.begun |= matches!(kind, RecordType::FINISHED_INIT | RecordType::SAMPLE);
         self.begun && kind.is_kernel()
     }
+}
+
+/// Returns the level in the COMPRESSED feature.
+fn level_in(recording: &Recording) -> Option<i32> {
+    let found = compression(recording)?;
+    Some(i32::try_from(found.level).unwrap_or(1))
 }
 
 impl Stage for Compress {
@@ -99,11 +118,15 @@ impl Stage for Compress {
         recording: &mut Recording,
         container_layout: &mut ContainerLayout,
     ) -> Result<()> {
+        let Some(level) = self.level.or_else(|| level_in(recording)) else {
+            return Ok(());
+        };
+        self.level = Some(level);
         check_finished(container_layout)?;
         self.zstd = Some(ParallelCompressor::new(
             self.kind,
             recording.endian,
-            self.level,
+            level,
             MMAP_LEN as usize,
         )?);
         self.set_feature(recording, 0)
@@ -130,7 +153,9 @@ impl Stage for Compress {
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         self.flush(next)?;
-        let ratio = self.zstd.as_ref().map_or(0, ParallelCompressor::ratio);
-        self.set_feature(recording, ratio)
+        match &self.zstd {
+            Some(zstd) => self.set_feature(recording, zstd.ratio()),
+            None => Ok(()),
+        }
     }
 }

@@ -10,6 +10,7 @@ mod from_json;
 pub mod merge_deferred;
 pub(crate) mod sample_times;
 pub mod slice;
+pub mod sort;
 pub mod swap;
 pub mod tally;
 pub mod thin;

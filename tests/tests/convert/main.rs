@@ -18,6 +18,7 @@ mod pipe2file;
 mod recover;
 mod shared_bytes;
 mod slice;
+mod sort;
 mod sources;
 mod stages;
 mod swap;

@@ -26,6 +26,8 @@ const COMMANDS: &[&str] = &[
     "convert --swap-endian --unknown drop --to pipe IN -o OUT",
     "convert --decompress IN -o OUT",
     "convert --compress IN -o OUT",
+    "convert --sort IN -o OUT",
+    "convert --sort --swap-endian --unknown keep --to pipe IN -o OUT",
     "convert --compat 6.1 IN -o OUT",
     "convert --compat 5.0 --to file IN -o OUT",
     "convert --build-ids=all --sysroot /proc/tty --known-build-ids KNOWN IN -o OUT",

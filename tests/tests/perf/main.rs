@@ -5,6 +5,7 @@ mod judges;
 mod pipe2file_perf;
 mod session_perf;
 mod slice_perf;
+mod sort_perf;
 mod swap_perf;
 mod synth_perf;
 mod thin_perf;

@@ -62,7 +62,8 @@ impl Parameters {
     }
 }
 
-pub(super) fn compression(recording: &Recording) -> Option<Compression> {
+/// Returns the content of the COMPRESSED feature.
+pub(crate) fn compression(recording: &Recording) -> Option<Compression> {
     match recording.feature(FeatureId::COMPRESSED) {
         Some(Ok(Section {
             value: Feature::Compressed(params),
