@@ -1,5 +1,6 @@
 //! perf as the judge of the results of conversions.
 
+mod aux_cuts_perf;
 mod file2pipe_perf;
 mod judges;
 mod pipe2file_perf;

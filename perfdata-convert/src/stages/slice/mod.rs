@@ -16,6 +16,8 @@
 //! The recording is read twice; a stream is stored in a temporary file. One bit of memory for each
 //! record, and the tasks, are kept in between.
 
+#[doc(hidden)]
+pub mod aux_cuts;
 mod aux_data;
 mod counters;
 mod deferred;
