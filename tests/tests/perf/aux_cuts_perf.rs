@@ -4,70 +4,36 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use perfdata_convert::Result;
-use perfdata_convert::io::InputSource;
-use perfdata_convert::pipeline::{Link, ReadsAhead, Requirements, Stage};
-use perfdata_convert::stages::slice::aux_cuts::{AuxCuts, Cut, TimeSpan, apply};
-use perfdata_core::record::{AuxtracePrivate, Body, RawRecord, Record, RecordType};
-use perfdata_core::{DecodeContext, Recording as Model};
+use perfdata_convert::stages::slice::{Select, Slice};
+use perfdata_core::record::{AuxtracePrivate, Body, RawRecord, Record};
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, Endian, Recording};
 use perfdata_tests::{is_thorough, skipped};
 
-/// Cuts AUX data, and keeps everything else.
-struct CutAux {
-    range: TimeSpan,
-    cuts: AuxCuts,
-    number: u64,
-    cut: Cut,
-    at: u64,
+/// A range of time in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct TimeSpan {
+    start: Option<u64>,
+    end: Option<u64>,
 }
 
-impl CutAux {
-    fn new(range: TimeSpan) -> Self {
-        CutAux {
-            range,
-            cuts: AuxCuts::default(),
-            number: 0,
-            cut: Cut::WHOLE,
-            at: 0,
-        }
-    }
-}
-
-impl Stage for CutAux {
-    fn requirements(&self) -> Requirements {
-        let mut requirements = Requirements::none();
-        requirements.reads_ahead = ReadsAhead::Always;
-        requirements
+impl TimeSpan {
+    /// Returns the range in the words of perf.
+    fn text(self) -> String {
+        let text = |time: Option<u64>| {
+            time.map_or(String::new(), |time| {
+                format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
+            })
+        };
+        format!("{},{}", text(self.start), text(self.end))
     }
 
-    fn look_ahead(&mut self, source: &InputSource, recording: &Model) -> Result<()> {
-        self.cuts = AuxCuts::of(source, recording, self.range)?;
-        Ok(())
-    }
-
-    fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        if raw.kind != RecordType::AUXTRACE {
-            return next.record(raw);
-        }
-        self.cut = self.cuts.get(self.number);
-        (self.number, self.at) = (self.number + 1, 0);
-        if self.cut.len == 0 {
-            return Ok(());
-        }
-        let mut record = Record::decode(raw, &DecodeContext::default())?;
-        if let Body::Auxtrace(piece) = &mut record.body {
-            *piece = apply(piece, self.cut);
-        }
-        next.write(&record)
-    }
-
-    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        let kept = self.cut.of(self.at, bytes);
-        self.at += bytes.len() as u64;
-        next.payload(kept)
+    /// Returns the stage that keeps it.
+    fn slice(self) -> Slice {
+        let mut select = Select::default();
+        select.times = Some(self.text().parse().expect("a range of time"));
+        Slice::new(select)
     }
 }
 
@@ -118,11 +84,6 @@ fn times(path: &Path) -> Vec<u64> {
 
 /// Returns the output of perf for the samples in a range.
 fn script(perf: &Perf, path: &Path, range: TimeSpan) -> String {
-    let text = |time: Option<u64>| {
-        time.map_or(String::new(), |time| {
-            format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
-        })
-    };
     let mut command = perf.command();
     command.args([
         "script",
@@ -132,10 +93,7 @@ fn script(perf: &Perf, path: &Path, range: TimeSpan) -> String {
         "-symoff,-sym,-dso",
         "--time",
     ]);
-    command
-        .arg(format!("{},{}", text(range.start), text(range.end)))
-        .arg("-i")
-        .arg(path);
+    command.arg(range.text()).arg("-i").arg(path);
     let output = perf::run(command, Duration::from_secs(120)).expect("perf starts");
     assert!(output.success(), "{perf}: {}", output.stderr);
     output.stdout
@@ -158,7 +116,7 @@ fn check(recording: &Recording, perf: &Perf, times: &[u64]) -> usize {
     let size = |path: &Path| std::fs::metadata(path).expect("a file").len();
     let mut smaller = 0;
     for range in ranges {
-        let cut = convert(&recording.path, None, vec![Box::new(CutAux::new(range))]);
+        let cut = convert(&recording.path, None, vec![Box::new(range.slice())]);
         let cut = cut.expect("it is cut");
         smaller += usize::from(size(&cut.path()) < size(&recording.path));
         let old = script(perf, &recording.path, range);

@@ -19,37 +19,29 @@ use perfdata_core::record::{
 };
 use perfdata_core::{DecodeContext, Recording};
 
+use super::time_ranges::TimeRange;
 use crate::error::{Error, Result};
 use crate::io::InputSource;
 use packets::{Search, SyncPoint};
 
-/// A range of time in nanoseconds on the recording's clock, closed at both ends. `None` is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TimeSpan {
-    /// First time.
-    pub start: Option<u64>,
-    /// Last time.
-    pub end: Option<u64>,
-}
-
 /// The part of the payload of an AUXTRACE record that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
+pub(super) struct Cut {
     /// Number of bytes before it.
-    pub skip: u64,
+    pub(super) skip: u64,
     /// Number of bytes that are kept. If there are none, the record is not needed.
-    pub len: u64,
+    pub(super) len: u64,
 }
 
 impl Cut {
     /// The whole payload, of any size.
-    pub const WHOLE: Cut = Cut {
+    pub(super) const WHOLE: Cut = Cut {
         skip: 0,
         len: u64::MAX,
     };
 
     /// Returns the kept bytes of a part of the payload, which starts at offset `at` in the payload.
-    pub fn of<'a>(&self, at: u64, bytes: &'a [u8]) -> &'a [u8] {
+    pub(super) fn of<'a>(&self, at: u64, bytes: &'a [u8]) -> &'a [u8] {
         let place = |offset: u64| {
             let offset = offset.saturating_sub(at).min(bytes.len() as u64);
             usize::try_from(offset).unwrap_or(bytes.len())
@@ -60,7 +52,7 @@ impl Cut {
 }
 
 /// Returns the AUXTRACE record for the part of its payload that `cut` keeps.
-pub fn apply(record: &Auxtrace, cut: Cut) -> Auxtrace {
+pub(super) fn apply(record: &Auxtrace, cut: Cut) -> Auxtrace {
     let rest = record.size.saturating_sub(cut.skip);
     Auxtrace {
         size: rest.min(cut.len),
@@ -74,7 +66,7 @@ pub fn apply(record: &Auxtrace, cut: Cut) -> Auxtrace {
 /// Only data of Intel PT that were recorded continuously and with times are cut. Those of other
 /// hardware, and snapshots, whose pieces may overlap, are kept whole.
 #[derive(Debug, Default)]
-pub struct AuxCuts {
+pub(super) struct AuxCuts {
     /// In the order of the input; empty if everything is kept.
     pieces: Vec<Piece>,
     queues: Vec<Queue>,
@@ -117,7 +109,11 @@ impl AuxCuts {
     /// # Errors
     /// The input cannot be read, or only once; or there are more AUXTRACE records than the limit
     /// for metadata permits.
-    pub fn of(source: &InputSource, recording: &Recording, range: TimeSpan) -> Result<AuxCuts> {
+    pub(super) fn of(
+        source: &InputSource,
+        recording: &Recording,
+        range: TimeRange,
+    ) -> Result<AuxCuts> {
         let Some(mut reader) = source.reopen()? else {
             let what = "the AUX data of a stream cannot be cut, because it can be read only once: write it to a file first";
             return Err(Error::Refused(what.into()));
@@ -139,9 +135,14 @@ impl AuxCuts {
         Ok(pass.cuts)
     }
 
+    /// Returns whether everything is kept.
+    pub(super) fn are_none(&self) -> bool {
+        (0..self.pieces.len() as u64).all(|number| self.get(number) == Cut::WHOLE)
+    }
+
     /// Returns the part of an AUXTRACE record that is kept, by the number of the record among the
     /// AUXTRACE records of the input, from 0.
-    pub fn get(&self, number: u64) -> Cut {
+    pub(super) fn get(&self, number: u64) -> Cut {
         let found = usize::try_from(number)
             .ok()
             .and_then(|number| self.pieces.get(number))
@@ -170,7 +171,7 @@ impl AuxCuts {
 
 /// Reading the AUX data.
 struct Pass {
-    range: TimeSpan,
+    range: TimeRange,
     limits: Limits,
     cuts: AuxCuts,
     /// Indexes of the queues by the number of their buffer.
@@ -183,7 +184,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(range: TimeSpan, limits: Limits) -> Self {
+    fn new(range: TimeRange, limits: Limits) -> Self {
         Pass {
             range,
             limits,
@@ -265,7 +266,7 @@ impl Pass {
         search.push(bytes, |point: SyncPoint| {
             let time = clock.time(point.tsc, reference);
             // Times that go back are a reason to keep more.
-            let is_before = range.start.is_some_and(|first| time <= first);
+            let is_before = time <= range.start;
             *is_inside |= !is_before;
             if is_before && !*is_inside {
                 *start = point.start;

@@ -17,7 +17,7 @@
 //! record, and the tasks, are kept in between.
 
 #[doc(hidden)]
-pub mod aux_cuts;
+mod aux_cuts;
 mod aux_data;
 mod counters;
 mod deferred;
@@ -44,6 +44,7 @@ use crate::count::number_of;
 use crate::error::Result;
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
+use aux_cuts::{AuxCuts, Cut};
 use counters::Counters;
 use survey::Decisions;
 
@@ -81,6 +82,13 @@ pub struct Slice {
     /// kept.
     dropped_in_round: bool,
     kept_in_round: bool,
+    cuts: AuxCuts,
+    is_whole: bool,
+    /// Number of AUXTRACE records so far.
+    traces: u64,
+    /// What is kept of the payload of the last one, and the offset of the next part of it.
+    cut: Cut,
+    cut_at: u64,
 }
 
 impl Slice {
@@ -94,12 +102,17 @@ impl Slice {
             counters: Counters::default(),
             dropped_in_round: false,
             kept_in_round: true,
+            cuts: AuxCuts::default(),
+            is_whole: false,
+            traces: 0,
+            cut: Cut::WHOLE,
+            cut_at: 0,
         }
     }
 
     /// Returns whether the slice is the whole recording.
     fn is_everything(&self) -> bool {
-        self.decisions.dropped.len() == 0
+        self.is_whole
     }
 
     /// Decides about the next record. Returns `None` if it must be seen alone.
@@ -107,7 +120,7 @@ impl Slice {
     fn next(&mut self, record: &RawRecord<'_>) -> Option<bool> {
         let is_special = match record.kind {
             RecordType::SAMPLE => self.has_counters,
-            RecordType::FINISHED_ROUND | RecordType::HEADER_BUILD_ID => true,
+            RecordType::FINISHED_ROUND | RecordType::HEADER_BUILD_ID | RecordType::AUXTRACE => true,
             _ => false,
         };
         if is_special {
@@ -147,8 +160,26 @@ impl Slice {
                     false => next.record(record),
                 }
             }
+            RecordType::AUXTRACE => self.trace(record, is_kept, next),
             _ => self.sample(record, is_kept, next),
         }
+    }
+
+    /// Processes an AUXTRACE record.
+    fn trace(&mut self, record: &RawRecord<'_>, is_kept: bool, next: &mut Link<'_>) -> Result<()> {
+        self.cut = self.cuts.get(self.traces);
+        (self.traces, self.cut_at) = (self.traces.saturating_add(1), 0);
+        if !is_kept || self.cut.len == 0 {
+            return Ok(());
+        }
+        if self.cut == Cut::WHOLE {
+            return next.record(record);
+        }
+        let mut decoded = survey::decode(record, next.recording())?;
+        if let Body::Auxtrace(trace) = &mut decoded.body {
+            *trace = aux_cuts::apply(trace, self.cut);
+        }
+        next.write(&decoded)
     }
 
     /// Processes a sample of a recording with counter values.
@@ -223,6 +254,12 @@ impl Stage for Slice {
 
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
         self.decisions = Decisions::of(&self.select, source, recording)?;
+        if self.decisions.has_aux_data
+            && let Some(span) = self.decisions.span
+        {
+            self.cuts = AuxCuts::of(source, recording, span)?;
+        }
+        self.is_whole = self.decisions.dropped.len() == 0 && self.cuts.are_none();
         let has_counters = |sample_type: SampleType| sample_type.has(SampleType::READ);
         let mut events = recording.events.iter();
         self.has_counters = events.any(|event| has_counters(event.attr.sample_type));
@@ -280,6 +317,12 @@ impl Stage for Slice {
         }
     }
 
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        let kept = self.cut.of(self.cut_at, bytes);
+        self.cut_at = self.cut_at.saturating_add(bytes.len() as u64);
+        next.payload(kept)
+    }
+
     fn finish(&mut self, recording: &mut Recording, _: &mut Link<'_>) -> Result<()> {
         self.drop_build_ids(recording)
     }
@@ -318,9 +361,10 @@ impl Stage for Slice {
             notes.push("the numbers of lost samples still apply to the whole recording".into());
         }
         if self.decisions.has_aux_data {
-            notes.push(
-                "AUX data is kept as it is: its samples are known only when it is decoded".into(),
-            );
+            notes.push(match self.cuts.are_none() {
+                true => "AUX data is kept as it is: its samples are known only when it is decoded".into(),
+                false => "AUX data is kept from the last PSB packet before the slice to the first one after it".to_owned(),
+            });
         }
         if self.select.every.is_some_and(|every| every.get() > 1) {
             notes.push(

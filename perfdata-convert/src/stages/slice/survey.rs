@@ -19,6 +19,7 @@ use super::numbers::Bits;
 use super::processes::{Needed, Of, Processes};
 use super::select::{Conditions, Select, Sideband, of_counters};
 use super::tasks::Tasks;
+use super::time_ranges::TimeRange;
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, InputSource};
 
@@ -41,8 +42,8 @@ pub(super) struct Decisions {
     /// Whether there are LOST_SAMPLES records, AUX data, and counter values in samples.
     pub(super) has_lost_samples: bool,
     pub(super) has_aux_data: bool,
-    /// The ranges of time.
-    pub(super) span: Option<(u64, Option<u64>)>,
+    /// The time from the first range to the last one, if AUX data of other times is not needed.
+    pub(super) span: Option<TimeRange>,
 }
 
 /// A sample that meets the conditions, while it is not known whether it is one of the last.
@@ -475,7 +476,10 @@ impl Survey<'_> {
             && let Some(ranges) = &conditions.ranges
             && let (Some(first), Some(last)) = (ranges.first(), ranges.last())
         {
-            decisions.span = Some((first.start, last.end));
+            decisions.span = Some(TimeRange {
+                start: first.start,
+                end: last.end,
+            });
         }
         Ok(decisions)
     }

@@ -22,7 +22,7 @@ fn psb(time: u64, rest: usize) -> Vec<u8> {
 }
 
 /// Returns the cuts of a recording with these pieces, each with the number of its buffer.
-fn cuts(info: &IntelPt, pieces: &[(u32, &[u8])], range: TimeSpan) -> Result<Vec<Cut>> {
+fn cuts(info: &IntelPt, pieces: &[(u32, &[u8])], range: TimeRange) -> Result<Vec<Cut>> {
     let model = Recording::new(Endian::Little);
     let plan = PipePlan::standard(&model, PipePlan::END);
     let mut writer = PipeWriter::begin(Vec::new(), plan, &model)?;
@@ -101,9 +101,9 @@ fn info() -> IntelPt {
     }
 }
 
-fn range(start: impl Into<Option<u64>>, end: impl Into<Option<u64>>) -> TimeSpan {
-    TimeSpan {
-        start: start.into(),
+fn range(start: impl Into<Option<u64>>, end: impl Into<Option<u64>>) -> TimeRange {
+    TimeRange {
+        start: start.into().unwrap_or(0),
         end: end.into(),
     }
 }
