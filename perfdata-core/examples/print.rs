@@ -42,7 +42,7 @@ impl Visitor for Line {
         // Writing to a string does not fail.
         let _ = match value {
             Leaf::Count(_) | Leaf::Pad(_) => Ok(()),
-            Leaf::Uint(number, Style::Hex | Style::Callchain) => {
+            Leaf::Uint(number, Style::Hex | Style::Address | Style::Callchain) => {
                 write!(self.0, " {name}={number:#x}")
             }
             Leaf::Uint(number, _) => write!(self.0, " {name}={number}"),

@@ -22,8 +22,21 @@ pub enum Style {
     Time,
     /// An event ID, which readers resolve to the event's name.
     Id,
-    /// A process, thread or CPU number: all ones means "none" and is shown as -1.
+    /// The ID of an event's instance: an ID of the event, or that of an inherited instance, which
+    /// no table contains.
+    StreamId,
+    /// A process or thread: all ones means "none" and is shown as -1.
     Pid,
+    /// A CPU number: all ones means "none" and is shown as -1.
+    Cpu,
+    /// Another number of which all ones mean "none", shown as -1.
+    Optional,
+    /// An address of code or data in a process or the kernel: hexadecimal.
+    Address,
+    /// The ID of a cgroup.
+    CgroupId,
+    /// The ID of a BPF program.
+    BpfId,
     /// Text bytes up to the first NUL.
     Text,
     /// Padding bytes.
@@ -31,6 +44,18 @@ pub enum Style {
     /// Bytes or words of unknown meaning, whose form in the other byte order is therefore unknown
     /// as well.
     Opaque,
+}
+
+impl Style {
+    /// Returns whether a number of this style is shown as hexadecimal.
+    pub const fn is_hex(self) -> bool {
+        matches!(self, Style::Hex | Style::Address)
+    }
+
+    /// Returns whether all ones mean "none" and are shown as -1.
+    pub const fn has_none(self) -> bool {
+        matches!(self, Style::Pid | Style::Cpu | Style::Optional)
+    }
 }
 
 /// One indivisible value of the wire.

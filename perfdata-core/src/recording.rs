@@ -165,7 +165,7 @@ impl IdPosition {
 impl Events {
     /// Returns where the records of an event with `attr` carry its ID: bytes from the start of a
     /// SAMPLE, and from the end of other records. `None` if they carry none.
-    pub(crate) fn id_place(attr: &Attr) -> Option<(usize, usize)> {
+    pub fn id_place(attr: &Attr) -> Option<(usize, usize)> {
         let IdPosition {
             in_sample,
             from_end,

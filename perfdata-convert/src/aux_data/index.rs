@@ -318,7 +318,7 @@ fn number_or_none(json: &mut Json, name: &'static str, number: u32) {
     json.leaf(
         name,
         size_of_val(&number),
-        Leaf::Uint(number.into(), Style::Pid),
+        Leaf::Uint(number.into(), Style::Optional),
     );
 }
 

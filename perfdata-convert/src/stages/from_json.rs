@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use perfdata_core::describe::{Field, Leaf, Style};
+use perfdata_core::describe::{Field, Leaf};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::record::RecordHeader;
 use perfdata_core::values::Values;
@@ -237,7 +237,9 @@ fn largest(size: usize) -> u64 {
 /// Returns `given` as a number in the form that [`Values::number`] requires.
 fn number_like(given: &Value, size: usize, like: &Leaf<'_>) -> Option<u64> {
     match like {
-        Leaf::Uint(_, Style::Pid) if given.as_i64() == Some(-1) => return Some(largest(size)),
+        Leaf::Uint(_, style) if style.has_none() && given.as_i64() == Some(-1) => {
+            return Some(largest(size));
+        }
         Leaf::Int(_) => {
             return i32::try_from(given.as_i64()?)
                 .ok()

@@ -67,9 +67,9 @@ wire! {
     /// Position of one CPU in the topology.
     pub struct CpuPlace {
         /// Core within the package; -1 for an offline CPU.
-        pub core_id: u32 as Pid,
+        pub core_id: u32 as Optional,
         /// Package; -1 for an offline CPU. May exceed the number of CPUs (s390, arm64).
-        pub socket_id: u32 as Pid,
+        pub socket_id: u32 as Optional,
     }
 }
 
@@ -80,7 +80,7 @@ wire! {
         pub siblings: Counted<u32, HeaderString>,
         /// Die of each CPU; -1 for an offline CPU.
         #[br(args(u64::from(layout.nr_cpus_available)))]
-        pub ids: List<u32> as Pid,
+        pub ids: List<u32> as Optional,
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 
-use binrw::Endian;
-
 use crate::container_layout::{ContainerLayout, PipeLayout};
-use crate::describe::{Describe, Leaf, Style, Visitor};
+use crate::describe::Style;
 use crate::error::{Error, Problem, Result};
 use crate::read::decompress::Decompressor;
 use crate::read::merged::{Lane, Merged, Order};
@@ -14,7 +12,7 @@ use crate::read::record_source::RecordSource;
 use crate::read::records::RecordStream;
 use crate::read::united::unite;
 use crate::read::{Collector, Limits, RecordingReader};
-use crate::record::{RawRecord, Record, RecordHeader, RecordType, is_known_time};
+use crate::record::{RawRecord, RecordType, is_known_time};
 use crate::recording::{Events, Recording};
 
 /// One of several recordings that are merged.
@@ -250,51 +248,19 @@ fn fill(batch: &RecordBatch<'_>, block: &mut Vec<u8>) {
     block.extend_from_slice(batch.bytes());
 }
 
-/// Replaces the event IDs in `bytes`, a copy of `raw`. The declarations of the records determine
-/// the offsets of the IDs.
+/// Replaces the event IDs in `bytes`, a copy of `raw`.
 fn map_ids(
     raw: &RawRecord<'_>,
     events: &Events,
     ids: &HashMap<u64, u64>,
     bytes: &mut [u8],
 ) -> Result<()> {
-    let record = Record::decode(raw, &events.layout_of(raw))?;
-    let mut found = MappedIds {
-        ids,
-        at: RecordHeader::SIZE,
-        found: Vec::new(),
-    };
-    record.describe("", Style::Plain, &mut found);
-    for (at, id) in found.found {
-        let Some(word) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) else {
-            continue;
-        };
-        *word = if raw.endian == Endian::Little {
-            id.to_le_bytes()
-        } else {
-            id.to_be_bytes()
-        };
-    }
-    Ok(())
-}
-
-/// Finds the event IDs that are replaced, with their offsets in the record.
-struct MappedIds<'a> {
-    ids: &'a HashMap<u64, u64>,
-    at: usize,
-    found: Vec<(usize, u64)>,
-}
-
-impl Visitor for MappedIds<'_> {
-    fn begin(&mut self, _: &'static str) {}
-    fn begin_list(&mut self, _: &'static str, _: usize) {}
-    fn end(&mut self) {}
-    fn leaf(&mut self, _: &'static str, size: usize, value: Leaf<'_>) {
-        if let Leaf::Uint(id, Style::Id) = value
-            && let Some(&new) = self.ids.get(&id)
-        {
-            self.found.push((self.at, new));
-        }
-        self.at = self.at.saturating_add(size);
-    }
+    raw.replace_numbers(
+        &events.layout_of(raw),
+        bytes,
+        &mut |number, style, _| match style {
+            Style::Id => ids.get(&number).copied().unwrap_or(number),
+            _ => number,
+        },
+    )
 }

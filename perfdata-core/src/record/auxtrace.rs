@@ -19,7 +19,7 @@ wire! {
         /// Thread ID, or -1.
         pub tid: u32 as Pid,
         /// CPU, or -1.
-        pub cpu: u32 as Pid,
+        pub cpu: u32 as Cpu,
         /// Reserved.
         pub reserved: u32 as Pad,
     }
@@ -40,7 +40,7 @@ wire! {
         /// Number of the error, depending on the type.
         pub code: u32,
         /// CPU, or -1.
-        pub cpu: u32 as Pid,
+        pub cpu: u32 as Cpu,
         /// Process ID.
         pub pid: u32 as Pid,
         /// Thread ID.
@@ -48,7 +48,7 @@ wire! {
         /// Format of the rest; reserved and 0 before 4.20.
         pub fmt: u32,
         /// Instruction pointer.
-        pub ip: u64 as Hex,
+        pub ip: u64 as Address,
         /// The rest.
         #[br(args_raw = (fmt, layout))]
         pub detail: AuxtraceErrorDetail,
@@ -89,6 +89,6 @@ wire! {
         /// Process ID of the guest machine.
         pub machine_pid: u32 as Pid,
         /// CPU of the guest machine.
-        pub vcpu: u32 as Pid,
+        pub vcpu: u32 as Optional,
     }
 }

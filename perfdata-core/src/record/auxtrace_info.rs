@@ -315,7 +315,7 @@ wire! {
         pub trcauthstatus: u64 as Hex,
         /// Source of the timestamps (6.5); -1 if unknown.
         #[br(if(layout.words() > 7))]
-        pub ts_source: Option<u64> as Pid,
+        pub ts_source: Option<u64> as Optional,
         /// Words without names.
         #[br(args(layout.words().saturating_sub(8)))]
         pub more: List<u64> as Hex,
@@ -343,7 +343,7 @@ wire! {
         pub trcdevarch: u64 as Hex,
         /// Source of the timestamps (6.5); -1 if unknown.
         #[br(if(layout.words() > 8))]
-        pub ts_source: Option<u64> as Pid,
+        pub ts_source: Option<u64> as Optional,
         /// Words without names.
         #[br(args(layout.words().saturating_sub(9)))]
         pub more: List<u64> as Hex,
@@ -405,7 +405,7 @@ wire! {
         /// Main ID register of the CPU.
         pub midr: u64 as Hex,
         /// Type number of the CPU's PMU; -1 if it has none.
-        pub pmu_type: u64 as Pid,
+        pub pmu_type: u64 as Optional,
         /// Smallest interval between two samples.
         pub min_interval: u64,
         /// Events that can be filtered (6.19).

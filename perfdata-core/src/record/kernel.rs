@@ -15,7 +15,7 @@ wire! {
         /// Thread ID.
         pub tid: u32 as Pid,
         /// First address.
-        pub addr: u64 as Hex,
+        pub addr: u64 as Address,
         /// Length in bytes.
         pub len: u64 as Hex,
         /// Offset in the file in bytes; for the kernel the address of the symbol in the name.
@@ -71,7 +71,7 @@ wire! {
         /// Event ID.
         pub id: u64 as Id,
         /// ID of the event's instance.
-        pub stream_id: u64,
+        pub stream_id: u64 as StreamId,
     }
 }
 
@@ -124,7 +124,7 @@ wire! {
         /// Thread ID.
         pub tid: u32 as Pid,
         /// First address.
-        pub addr: u64 as Hex,
+        pub addr: u64 as Address,
         /// Length in bytes.
         pub len: u64 as Hex,
         /// Offset in the file in bytes.
@@ -254,7 +254,7 @@ wire! {
     /// A kernel symbol was added or removed (5.1).
     pub struct Ksymbol {
         /// Address.
-        pub addr: u64 as Hex,
+        pub addr: u64 as Address,
         /// Length in bytes.
         pub len: u32,
         /// Type.
@@ -283,7 +283,7 @@ wire! {
         /// Reserved.
         pub flags: u16,
         /// Program ID.
-        pub id: u32,
+        pub id: u32 as BpfId,
         /// Program tag.
         pub tag: [u8; 8],
     }
@@ -293,7 +293,7 @@ wire! {
     /// A cgroup (5.7).
     pub struct Cgroup {
         /// Cgroup ID.
-        pub id: u64,
+        pub id: u64 as CgroupId,
         /// Path in the cgroup file system.
         pub path: Text,
     }
@@ -303,7 +303,7 @@ wire! {
     /// The kernel changed its own code (5.9).
     pub struct TextPoke {
         /// Address.
-        pub addr: u64 as Hex,
+        pub addr: u64 as Address,
         /// Size of the old code in bytes.
         pub old_len: u16,
         /// Size of the new code in bytes.

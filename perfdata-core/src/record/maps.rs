@@ -13,7 +13,7 @@ wire! {
         /// Index of the ring buffer.
         pub idx: u64,
         /// CPU, or -1.
-        pub cpu: u64 as Pid,
+        pub cpu: u64 as Cpu,
         /// Thread ID, or -1.
         pub tid: u64 as Pid,
     }
@@ -26,7 +26,7 @@ wire! {
         /// Process ID of the guest machine; 0 for the host.
         pub machine_pid: u64 as Pid,
         /// CPU of the guest machine, or -1.
-        pub vcpu: u64 as Pid,
+        pub vcpu: u64 as Optional,
     }
 }
 elements!(IdIndexGuest);
@@ -85,7 +85,7 @@ choice! {
     /// A set of CPUs in one of its representations.
     pub enum CpuSet(kind: CpuMapType, layout) {
         /// CPU numbers; 0xffff means any CPU.
-        CpuMapType::CPUS => Cpus(Counted<u16, u16> as Pid),
+        CpuMapType::CPUS => Cpus(Counted<u16, u16> as Cpu),
         /// Bit mask.
         CpuMapType::MASK => Mask(CpuMask) with layout,
         /// A range.

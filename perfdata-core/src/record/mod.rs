@@ -15,6 +15,7 @@ mod checked;
 mod choice;
 mod kernel;
 mod maps;
+mod numbers;
 mod parts;
 mod registers;
 mod sample;

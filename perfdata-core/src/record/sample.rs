@@ -29,7 +29,7 @@ wire! {
     #[derive(Copy, Eq, Default)]
     pub struct Cpu {
         /// CPU number.
-        pub cpu: u32,
+            pub cpu: u32 as Cpu,
         /// Reserved, 0.
         pub reserved: u32 as Pad,
     }
@@ -49,7 +49,7 @@ parts! {
             /// Event ID.
             ID word id: u64 as Id,
             /// ID of the event's instance (one per CPU and task).
-            STREAM_ID word stream_id: u64,
+            STREAM_ID word stream_id: u64 as StreamId,
             /// CPU.
             CPU pair cpu: Cpu,
             /// Event ID at a fixed position: the last word (3.12).
@@ -64,6 +64,11 @@ impl SampleId {
     /// Returns the size of a trailer in bytes.
     pub fn len(sample_type: SampleType) -> usize {
         ((sample_type.0 & Self::PARTS.0).count_ones() as usize).saturating_mul(WORD)
+    }
+
+    /// Returns those parts of `sample_type` that a trailer has.
+    pub fn parts_of(sample_type: SampleType) -> SampleType {
+        SampleType(sample_type.0 & Self::PARTS.0)
     }
 
     /// Returns the offset of `part` in a trailer, in bytes from its end.
@@ -178,9 +183,9 @@ wire! {
     /// One taken branch.
     pub struct BranchEntry {
         /// Address of the branch.
-        pub from: u64 as Hex,
+        pub from: u64 as Address,
         /// Its target.
-        pub to: u64 as Hex,
+        pub to: u64 as Address,
         /// Properties.
         pub flags: BranchFlags,
     }
@@ -306,17 +311,17 @@ parts! {
             /// Event ID at a fixed position (3.12).
             IDENTIFIER word identifier: u64 as Id,
             /// Instruction pointer.
-            IP word ip: u64 as Hex,
+            IP word ip: u64 as Address,
             /// Process and thread.
             TID pair tid: Tid,
             /// Nanoseconds on the recording's clock.
             TIME word time: u64 as Time,
             /// Data address.
-            ADDR word addr: u64 as Hex,
+            ADDR word addr: u64 as Address,
             /// Event ID.
             ID word id: u64 as Id,
             /// ID of the event's instance.
-            STREAM_ID word stream_id: u64,
+            STREAM_ID word stream_id: u64 as StreamId,
             /// CPU.
             CPU pair cpu: Cpu,
             /// Events since the last sample.
@@ -350,7 +355,7 @@ parts! {
             /// Physical data address (4.14).
             PHYS_ADDR phys_addr: u64 as Hex,
             /// ID of the cgroup (5.7).
-            CGROUP cgroup: u64,
+            CGROUP cgroup: u64 as CgroupId,
             /// Page size at the data address in bytes (5.11).
             DATA_PAGE_SIZE data_page_size: u64,
             /// Page size at the instruction in bytes (5.11).

@@ -38,9 +38,9 @@ wire! {
         /// Event ID.
         pub id: u64 as Id,
         /// Index of the CPU in the event's map, or -1.
-        pub cpu: u32 as Pid,
+        pub cpu: u32 as Cpu,
         /// Index of the thread in the thread map.
-        pub thread: u32 as Pid,
+        pub thread: u32 as Optional,
         /// The count.
         pub val: u64,
         /// Time in nanoseconds during which the event was enabled.

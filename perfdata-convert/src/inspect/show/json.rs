@@ -212,7 +212,7 @@ impl Visitor for Json {
         for &word in words {
             match style {
                 // Callchains and registers: the largest part of the output.
-                Style::Hex | Style::Callchain if !self.pretty => {
+                Style::Hex | Style::Address | Style::Callchain if !self.pretty => {
                     if std::mem::replace(&mut self.comma, true) {
                         self.out.push(',');
                     }
@@ -239,7 +239,7 @@ impl Visitor for Json {
         let _ = match value {
             Leaf::Uint(word, style) => match (signed(word, size, style), style) {
                 (Some(number), _) => write!(self.out, "{number}"),
-                (None, Style::Hex | Style::Callchain | Style::Opaque) => {
+                (None, Style::Hex | Style::Address | Style::Callchain | Style::Opaque) => {
                     self.hex(word);
                     Ok(())
                 }

@@ -26,13 +26,13 @@ use perfdata_core::container_layout::Part;
 use perfdata_core::describe::{Leaf, Style};
 use perfdata_core::record::{CpuMode, RecordType};
 
-/// Returns `word` as a signed number if all its bits are set and its style is [`Style::Pid`]: -1
-/// means "none".
+/// Returns `word` as a signed number if all its bits are set and its style is one of those of which
+/// -1 means "none".
 fn signed(word: u64, size: usize, style: Style) -> Option<i64> {
     let ones = u64::MAX
         .checked_shr(64_u32.saturating_sub(8 * u32::try_from(size).unwrap_or(8)))
         .unwrap_or(u64::MAX);
-    (style == Style::Pid && word == ones).then_some(-1)
+    (style.has_none() && word == ones).then_some(-1)
 }
 
 /// Returns whether a value is only of interest together with its bytes.

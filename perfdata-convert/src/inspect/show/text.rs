@@ -120,7 +120,7 @@ pub fn push_leaf(out: &mut String, size: usize, leaf: Leaf<'_>, limits: TextLimi
                     None => write!(out, "{word:#x}"),
                 }
             }
-            (None, Style::Hex | Style::Opaque) => write!(out, "{word:#x}"),
+            (None, style) if style.is_hex() || style == Style::Opaque => write!(out, "{word:#x}"),
             (None, Style::Time) => {
                 out.push_str(&seconds(word));
                 Ok(())
