@@ -5,6 +5,7 @@ mod examples;
 mod inject;
 mod input;
 pub mod limits;
+mod merge;
 mod slice;
 mod thin;
 mod words;
@@ -13,6 +14,7 @@ pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
 pub use limits::LimitArgs;
+pub use merge::MergeArgs;
 pub use slice::SliceArgs;
 pub use thin::ThinArgs;
 pub use words::nearest_command;
@@ -234,7 +236,9 @@ impl Cli {
             Some(Command::Verify(args)) => &args.input,
             Some(Command::ExtractAux(args)) => args.input.all(),
             Some(Command::Recover(args)) => args.convert.input.all(),
-            Some(Command::Diff(_) | Command::Man(_) | Command::Completions(_)) => return None,
+            Some(
+                Command::Merge(_) | Command::Diff(_) | Command::Man(_) | Command::Completions(_),
+            ) => return None,
         })
     }
 }
@@ -259,6 +263,14 @@ pub enum Command {
     /// Reads standard input and writes standard output by default.
     #[command(after_long_help = examples::INJECT)]
     Inject(InjectArgs),
+    /// Merge several recordings into one, by time
+    ///
+    /// For recordings of one boot: of several processes, events or tools at once, or of one run
+    /// after the other; with --machines, of several machines. Events that are the same become one.
+    /// The features are those of the first recording, except those that describe events, samples,
+    /// objects and CPUs.
+    #[command(after_long_help = examples::MERGE, mut_args(merge::of_merge))]
+    Merge(MergeArgs),
     /// Show what a recording contains
     ///
     /// Shows the command line and date, samples by event, CPU and comm, lost records, events with

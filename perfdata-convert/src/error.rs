@@ -36,6 +36,14 @@ pub enum Error {
         /// The reason.
         source: Box<Error>,
     },
+    /// One of several recordings cannot be merged with the others.
+    #[error("{}: {source}", path.display())]
+    Merged {
+        /// The path of this recording.
+        path: PathBuf,
+        /// The reason.
+        source: Box<Error>,
+    },
     /// An error of the operating system.
     #[error("{}: {source}", path.display())]
     Io {
@@ -80,6 +88,11 @@ pub enum Step {
     Decompress,
     /// Merge deferred callchains: [`MergeDeferred`](crate::stages::merge_deferred::MergeDeferred).
     MergeDeferred,
+    /// Align the recordings by the time of day, or put one after the other:
+    /// [`Align`](crate::merge::Align).
+    InOrder,
+    /// Move the kernel of the later recordings: [`Merge::rebase_kernel`](crate::merge::Merge).
+    RebaseKernel,
     /// A solution that only the caller knows, in its own words.
     Other(String),
 }
@@ -122,7 +135,7 @@ impl Error {
     pub fn step(&self) -> Option<&Step> {
         match self {
             Error::Avoidable { step, .. } => Some(step),
-            Error::Compared { source, .. } => source.step(),
+            Error::Compared { source, .. } | Error::Merged { source, .. } => source.step(),
             _ => None,
         }
     }
@@ -131,9 +144,9 @@ impl Error {
     pub fn of_input(&self) -> Option<&perfdata_core::Error> {
         match self {
             Error::Read(error) => Some(error),
-            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => {
-                source.of_input()
-            }
+            Error::Avoidable { source, .. }
+            | Error::Unrecognised { source, .. }
+            | Error::Merged { source, .. } => source.of_input(),
             _ => None,
         }
     }
@@ -146,9 +159,9 @@ impl Error {
             Error::Write(error) => !matches!(error, perfdata_write::Error::Io { .. }),
             Error::Refused(_) => true,
             Error::Usage(_) | Error::Compared { .. } | Error::Io { .. } => false,
-            Error::Avoidable { source, .. } | Error::Unrecognised { source, .. } => {
-                source.is_refusal()
-            }
+            Error::Avoidable { source, .. }
+            | Error::Unrecognised { source, .. }
+            | Error::Merged { source, .. } => source.is_refusal(),
         }
     }
 

@@ -47,6 +47,7 @@ pub mod inspect;
 pub mod interrupt;
 pub mod io;
 pub mod leftover;
+pub mod merge;
 pub mod pipeline;
 pub mod recover;
 // Shared with the command, not part of the interface.

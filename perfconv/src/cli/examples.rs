@@ -56,6 +56,16 @@ Examples:
     perf record -o - -- make | perfconv inject -b | perf report -i -
     perfconv inject --buildid-all -i perf.data -o with-ids.data";
 
+/// Examples of `perfconv merge`.
+pub const MERGE: &str = "\
+Examples:
+    perfconv merge server.data client.data -o both.data
+    perfconv merge --align wall monday.data tuesday.data -o all.data
+    perfconv merge --align after --rebase-kernel before-boot.data after-boot.data -o runs.data
+    perfconv merge --machines --align wall host-a.data host-b.data -o hosts.data
+
+Exit status: 0 success; 1 invalid input or recordings that contradict each other, nothing written; 2 usage or I/O error.";
+
 /// Examples of `perfconv info`.
 pub const INFO: &str = "\
 Examples:

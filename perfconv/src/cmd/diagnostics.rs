@@ -65,7 +65,9 @@ impl Given {
     /// Returns further information about the error, and a command that solves the problem.
     fn beyond(&self, error: &Error, input: Option<&Path>) -> (Option<String>, Option<String>) {
         match error {
-            Error::Compared { path, source } => return self.beyond(source, Some(path)),
+            Error::Compared { path, source } | Error::Merged { path, source } => {
+                return self.beyond(source, Some(path));
+            }
             Error::Unrecognised {
                 foreign: Foreign { what, unpack, .. },
                 ..
@@ -206,6 +208,7 @@ fn options(step: &Step) -> Option<String> {
         Step::Decide(Unknown::Drop) => Some("--unknown drop".into()),
         Step::Decompress => Some("--decompress".into()),
         Step::MergeDeferred => Some("--merge-deferred".into()),
+        Step::RebaseKernel => Some("--rebase-kernel".into()),
         Step::Other(options) => Some(options.clone()),
         _ => None,
     }
@@ -220,6 +223,8 @@ fn solution(step: &Step) -> Option<String> {
         Step::SetBytes(id) => format!("--set-raw {id}=FILE sets its bytes"),
         Step::Decide(_) => "use --unknown keep or --unknown drop".into(),
         Step::Decompress => format!("use {option}"),
+        Step::RebaseKernel => format!("{option} moves it to one address"),
+        Step::InOrder => "use --align wall or --align after".into(),
         _ => return None,
     })
 }

@@ -10,6 +10,7 @@ mod extract_aux;
 mod info;
 mod inject;
 mod man;
+mod merge;
 pub mod pager;
 mod recover;
 pub mod signals;
@@ -91,6 +92,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
             convert::run(&args, Some(Container::Pipe), limits, messages)?
         }
         Some(Command::Inject(args)) => inject::run(&args, limits, messages)?,
+        Some(Command::Merge(args)) => merge::run(&args, limits, messages)?,
         Some(Command::Info(args)) => {
             outcome = info::run(
                 &args,

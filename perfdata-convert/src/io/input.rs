@@ -21,6 +21,7 @@ use super::reader::{Meter, Size, Stream, Watch};
 use super::spool::spool;
 use crate::error::{Error, Result};
 use crate::foreign;
+use crate::merge::Plan;
 
 /// An open input.
 pub struct Input {
@@ -54,6 +55,8 @@ pub(super) enum Kind {
     Beside(Bytes, Bytes),
     /// Several recordings, merged.
     Several(Vec<Input>, Order),
+    /// Several recordings, merged by a plan.
+    Merged(Plan),
     /// A reader that the caller supplies.
     Records(BoxedSource),
 }
@@ -74,6 +77,7 @@ impl Kind {
                 inputs.iter().map(Input::again).collect::<Option<_>>()?,
                 *order,
             ),
+            Kind::Merged(plan) => Kind::Merged(plan.again()?),
         })
     }
 }
@@ -101,6 +105,16 @@ impl Input {
     /// Merges several recordings, as [`RecordingReader::merged`] does.
     pub fn several(inputs: Vec<Input>, order: Order) -> Input {
         Kind::Several(inputs, order).into()
+    }
+
+    /// Reads several recordings by a plan.
+    pub(crate) fn merged(plan: Plan) -> Input {
+        Kind::Merged(plan).into()
+    }
+
+    /// Returns the limits of the readers.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Opens `path`, a file or directory, or standard input for `-`. A file-mode recording from a
@@ -224,6 +238,7 @@ impl Input {
             Kind::Several(inputs, _) => inputs.iter().try_fold(0_u64, |sum, input| {
                 Some(sum.saturating_add(input.size().known?))
             }),
+            Kind::Merged(plan) => plan.len(),
         };
         Size {
             known,
@@ -433,29 +448,40 @@ impl Input {
                 &directory, &foreknown, limits, meter,
             )?),
             Kind::Several(inputs, order) => {
-                let limits = limits.of_each(inputs.len());
-                let parts = inputs.into_iter().map(|input| {
-                    let watch = meter
-                        .watch
-                        .clone()
-                        .map(|watch| Arc::new(SharedWatch(watch)) as Arc<dyn Watch>);
-                    Ok(Input {
-                        watch,
-                        limits,
-                        ..input
-                    }
-                    .reader()?
-                    .0)
-                });
-                Box::new(RecordingReader::merged(
-                    parts.collect::<Result<Vec<_>>>()?,
-                    order,
-                )?)
+                let readers = readers_of(inputs.into_iter().map(Ok), limits, &meter)?;
+                Box::new(RecordingReader::merged(readers, order)?)
+            }
+            Kind::Merged(plan) => {
+                let inputs: Vec<Result<Input>> = plan.inputs().collect();
+                plan.reader(readers_of(inputs.into_iter(), limits, &meter)?, limits)?
             }
             Kind::Records(records) => records,
         };
         Ok((records, source))
     }
+}
+
+/// Opens several inputs that are read at the same time, and share limits and watch.
+fn readers_of(
+    inputs: impl ExactSizeIterator<Item = Result<Input>>,
+    limits: Limits,
+    meter: &Meter,
+) -> Result<Vec<BoxedSource>> {
+    let limits = limits.of_each(inputs.len());
+    inputs
+        .map(|input| {
+            let watch = meter
+                .watch
+                .clone()
+                .map(|watch| Arc::new(SharedWatch(watch)) as Arc<dyn Watch>);
+            let input = Input {
+                watch,
+                limits,
+                ..input?
+            };
+            Ok(input.reader()?.0)
+        })
+        .collect()
 }
 
 /// Watches one of several inputs, whose passes are not counted individually.

@@ -68,6 +68,14 @@ impl Output {
     /// The file exists and `force` is not given, it is the input, or its directory cannot be
     /// written.
     pub fn create(path: &Path, input: &Path, force: bool) -> Result<Output> {
+        Self::create_beside(path, &[input], force)
+    }
+
+    /// Prepares an output like [`create`](Self::create), which is made of several inputs.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_beside(path: &Path, inputs: &[&Path], force: bool) -> Result<Output> {
         let output = |kind| Output {
             kind,
             replaces: force,
@@ -79,7 +87,7 @@ impl Output {
                 let what = "standard output is a terminal: write to a file or a pipe";
                 return Err(Error::Usage(what.into()));
             }
-            if stdout_is_input(input) {
+            if inputs.iter().any(|input| stdout_is_input(input)) {
                 return Err(input_stays(Path::new("standard output")));
             }
             // The standard library's own handle does not report a descriptor that cannot be
@@ -113,7 +121,9 @@ impl Output {
                     path.to_owned(),
                 )));
             }
-            _ if is_input(&target, input) => return Err(input_stays(path)),
+            _ if inputs.iter().any(|input| is_input(&target, input)) => {
+                return Err(input_stays(path));
+            }
             Ok(_) if !force => {
                 let what = format!("{} exists", path.display());
                 return Err(Error::Usage(what).with_step(Step::Overwrite));

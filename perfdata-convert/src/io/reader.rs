@@ -23,6 +23,11 @@ pub(crate) struct Size {
 }
 
 impl Size {
+    /// Returns the number of bytes, unless the input is a stream.
+    pub(crate) fn known(&self) -> Option<u64> {
+        self.known
+    }
+
     /// Returns the number of bytes; for a stream, the bytes read so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.known

@@ -11,6 +11,7 @@ mod edits;
 mod extract_aux;
 mod file2pipe;
 mod fuzz;
+mod merge;
 mod merge_deferred;
 mod overlaps;
 mod patched;

@@ -47,6 +47,8 @@ const COMMANDS: &[&str] = &[
     "dump --json --hex IN",
     "verify IN",
     "verify --json IN",
+    "merge IN ORIGINAL -o OUT",
+    "merge --align after --machines --rebase-kernel --unknown keep ORIGINAL IN --to pipe -o OUT",
     "diff IN ORIGINAL",
     "diff --json ORIGINAL IN",
     "recover IN -o OUT",

@@ -3,6 +3,7 @@
 mod aux_cuts_perf;
 mod file2pipe_perf;
 mod judges;
+mod merge_perf;
 mod pipe2file_perf;
 mod session_perf;
 mod slice_perf;

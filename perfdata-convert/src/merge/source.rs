@@ -1,0 +1,434 @@
+//! The merged records: the next one in time of all inputs, in blocks.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use perfdata_core::container_layout::{ContainerLayout, PipeLayout};
+use perfdata_core::read::{Chunk, Limits, RecordBatch, RecordSource, Tail};
+use perfdata_core::record::{RawRecord, RecordHeader, RecordType, is_known_time};
+use perfdata_core::wire::Wire;
+use perfdata_core::{Error, Events, Recording, Result};
+
+use super::changes::Changes;
+use super::sideband::Sideband;
+use super::sorted::Sorted;
+use super::survey::is_state;
+use crate::io::BoxedSource;
+
+/// Number of bytes of records that are merged at once.
+const BLOCK: usize = 256 << 10;
+
+/// Number of bytes of records between two FINISHED_ROUND records, after which readers return what
+/// they have sorted.
+const ROUND: usize = 4 << 20;
+
+/// Maximum number of records of one time that are compared with those of other inputs.
+const SAME_TIME: usize = 64;
+
+/// One input.
+pub(super) struct Lane {
+    name: String,
+    records: Sorted,
+    events: Events,
+    plan: LanePlan,
+    /// A second reader of the input for its AUX data, which are not sorted.
+    aux: Option<BoxedSource>,
+    /// The time of the current record, or of the last record with a time, in the result.
+    time: u64,
+    /// Whether there is a current record, and whether it has a time.
+    has_record: bool,
+    has_time: bool,
+    begun: bool,
+}
+
+/// What is decided about an input before its records are read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LanePlan {
+    /// The changes to its records.
+    pub(super) changes: Changes,
+    /// The time for its records about what existed before it; `None` for the input that starts
+    /// first, whose records have no time.
+    pub(super) opening: Option<u64>,
+    /// Whether the threads of earlier inputs end before it starts.
+    pub(super) comes_after: bool,
+    /// Whether its THREAD_MAP and CPU_MAP are kept; readers accept only one of each.
+    pub(super) keeps_maps: bool,
+    /// Whether its TIME_CONV is kept.
+    pub(super) keeps_time_conv: bool,
+    /// Whether its records have times.
+    pub(super) is_timed: bool,
+}
+
+impl Lane {
+    pub(super) fn new(
+        name: String,
+        records: Sorted,
+        events: Events,
+        plan: LanePlan,
+        aux: Option<BoxedSource>,
+    ) -> Self {
+        Lane {
+            name,
+            records,
+            events,
+            aux,
+            time: plan.opening.unwrap_or(0),
+            plan,
+            has_record: false,
+            has_time: false,
+            begun: false,
+        }
+    }
+
+    /// Reads the next record that belongs in the result.
+    fn advance(&mut self) -> Result<()> {
+        self.has_record = false;
+        while self
+            .records
+            .advance()
+            .map_err(|error| error.inside(&self.name))?
+        {
+            let Some(raw) = self.records.current() else {
+                continue;
+            };
+            let is_opening = raw.kind.is_kernel() && {
+                let time = self.events.time(&raw).filter(|&time| is_known_time(time));
+                self.has_time = time.is_some();
+                if let Some(time) = time {
+                    self.time = self.plan.changes.time_of(time).max(self.time);
+                }
+                // They are at the start of the input.
+                self.plan.opening.is_some() && time.is_none() && is_state(raw.kind)
+            };
+            if !is_opening && self.plan.keeps(raw.kind) {
+                self.has_record = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LanePlan {
+    /// Returns whether records of this type belong in the result.
+    fn keeps(&self, kind: RecordType) -> bool {
+        match kind {
+            // Each is about the records of one input.
+            RecordType::FINISHED_ROUND => false,
+            RecordType::FINISHED_INIT => self.opening.is_none() && self.is_timed,
+            RecordType::THREAD_MAP | RecordType::CPU_MAP => self.keeps_maps,
+            RecordType::TIME_CONV => self.keeps_time_conv,
+            // The model contains the former, and AUX data have their own reader.
+            kind => !kind.is_metadata() && !kind.has_payload(),
+        }
+    }
+}
+
+/// Several recordings as one.
+pub(super) struct MergedRecords {
+    recording: Recording,
+    container_layout: ContainerLayout,
+    lanes: Vec<Lane>,
+    /// The inputs that have a next record: its time, and the index of the input.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+    sideband: Sideband,
+    block: Vec<u8>,
+    /// Number of bytes of the block that are already returned.
+    taken: usize,
+    /// Offset of the block in the merged records.
+    offset: u64,
+    since_round: usize,
+    /// The input whose AUX data are read now, and whether a payload follows.
+    aux_of: Option<usize>,
+    has_payload: bool,
+    /// The records other than samples of the time `now`, with the index of their input.
+    now: u64,
+    same_time: VecDeque<(usize, Vec<u8>)>,
+}
+
+impl MergedRecords {
+    /// Merges `lanes`, which are in the order in which they start.
+    pub(super) fn new(
+        recording: Recording,
+        mut lanes: Vec<Lane>,
+        sideband: Sideband,
+    ) -> Result<Self> {
+        let mut next = BinaryHeap::with_capacity(lanes.len());
+        for (at, lane) in lanes.iter_mut().enumerate() {
+            lane.advance()?;
+            // An input without further records still has an opening.
+            next.push(Reverse((lane.time_of_next(), at)));
+        }
+        Ok(MergedRecords {
+            recording,
+            container_layout: ContainerLayout::Pipe(PipeLayout::default()),
+            lanes,
+            next,
+            sideband,
+            block: Vec::with_capacity(BLOCK.saturating_mul(2)),
+            taken: 0,
+            offset: 0,
+            since_round: 0,
+            aux_of: None,
+            has_payload: false,
+            now: 0,
+            same_time: VecDeque::new(),
+        })
+    }
+
+    /// Fills the block; leaves it empty at the end.
+    fn fill(&mut self) -> Result<()> {
+        while self.block.len() < BLOCK && self.aux_of.is_none() {
+            let Some(Reverse((_, at))) = self.next.pop() else {
+                break;
+            };
+            self.run(at)?;
+        }
+        Ok(())
+    }
+
+    /// Adds records of one input to the block, up to one that is later than one of another input.
+    fn run(&mut self, at: usize) -> Result<()> {
+        loop {
+            let Some(lane) = self.lanes.get_mut(at) else {
+                return Ok(());
+            };
+            if !std::mem::replace(&mut lane.begun, true) {
+                let plan = lane.plan.clone();
+                self.begin(at, &plan)?;
+                continue;
+            }
+            // AUX data come before all records with a time, but after the description of the trace.
+            if lane.aux.is_some() && (lane.has_time || !lane.has_record) {
+                self.aux_of = Some(at);
+                self.next.push(Reverse((lane.time, at)));
+                return Ok(());
+            }
+            if !lane.has_record {
+                return Ok(());
+            }
+            self.add(at)?;
+            let Some(lane) = self.lanes.get_mut(at) else {
+                return Ok(());
+            };
+            lane.advance()?;
+            let own = (lane.time, at);
+            let is_next = self.next.peek().is_none_or(|Reverse(other)| own < *other);
+            if !is_next || self.block.len() >= BLOCK {
+                self.next.push(Reverse(own));
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds what comes before the records of an input.
+    fn begin(&mut self, at: usize, plan: &LanePlan) -> Result<()> {
+        let events = &self.recording.events;
+        let Some(time) = plan.opening else {
+            if plan.is_timed {
+                self.sideband.begin(at, events);
+            }
+            return Ok(());
+        };
+        let mut records = Vec::new();
+        if plan.comes_after {
+            records = self.sideband.end_all(time, events)?;
+        }
+        let opening = self.sideband.begin(at, events);
+        let endian = self.recording.endian;
+        for record in &opening {
+            self.sideband
+                .see(&RawRecord::first(record, endian, 0)?, events, false)?;
+        }
+        records.extend(opening);
+        records
+            .iter()
+            .for_each(|record| self.block.extend_from_slice(record));
+        Ok(())
+    }
+
+    /// Adds the current record of an input to the block.
+    #[inline]
+    fn add(&mut self, at: usize) -> Result<()> {
+        let Some(lane) = self.lanes.get(at) else {
+            return Ok(());
+        };
+        let Some(raw) = lane.records.current() else {
+            return Ok(());
+        };
+        let start = self.block.len();
+        if lane.plan.changes.is_neutral() {
+            self.block.extend_from_slice(raw.bytes);
+        } else {
+            lane.plan
+                .changes
+                .apply(&raw, &lane.events, None, &mut self.block)
+                .map_err(|error| error.inside(&lane.name))?;
+        }
+        let (is_timed, has_time, time) = (lane.plan.is_timed, lane.has_time, lane.time);
+        let is_sideband = raw.kind != RecordType::SAMPLE && raw.kind.is_kernel();
+        if is_sideband && is_timed {
+            if has_time && self.is_repeated(at, start, time) {
+                self.block.truncate(start);
+                return Ok(());
+            }
+            let new = self.block.get(start..).unwrap_or_default();
+            let raw = RawRecord::first(new, self.recording.endian, self.offset)?;
+            self.sideband.see(&raw, &self.recording.events, has_time)?;
+        }
+        self.since_round = self
+            .since_round
+            .saturating_add(self.block.len().saturating_sub(start));
+        if self.since_round >= ROUND && is_timed {
+            self.since_round = 0;
+            let header = RecordHeader {
+                kind: RecordType::FINISHED_ROUND,
+                misc: 0,
+                size: RecordHeader::SIZE as u16,
+            };
+            header.encode_into(&mut self.block, self.recording.endian)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether another input has the same record at the same time: parts of one recording
+    /// share records.
+    fn is_repeated(&mut self, at: usize, start: usize, time: u64) -> bool {
+        if time != self.now {
+            self.same_time.clear();
+            self.now = time;
+        }
+        let new = self.block.get(start..).unwrap_or_default();
+        let same = self
+            .same_time
+            .iter()
+            .position(|(other, record)| *other != at && record == new);
+        match same {
+            Some(same) => {
+                self.same_time.remove(same);
+                true
+            }
+            None => {
+                if self.same_time.len() >= SAME_TIME {
+                    self.same_time.pop_front();
+                }
+                self.same_time.push_back((at, new.to_vec()));
+                false
+            }
+        }
+    }
+
+    /// Replaces the block by the next records; returns true if it is a part of a payload.
+    fn refill(&mut self) -> Result<bool> {
+        self.offset = self.offset.saturating_add(self.block.len() as u64);
+        self.block.clear();
+        self.taken = 0;
+        loop {
+            if let Some(at) = self.aux_of {
+                match self.fill_aux(at)? {
+                    AuxPart::Record => return Ok(false),
+                    AuxPart::Payload => return Ok(true),
+                    AuxPart::End => self.aux_of = None,
+                }
+            }
+            self.fill()?;
+            if !self.block.is_empty() || self.aux_of.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads the next AUXTRACE record or part of its payload into the block.
+    fn fill_aux(&mut self, at: usize) -> Result<AuxPart> {
+        let Some(lane) = self.lanes.get_mut(at) else {
+            return Ok(AuxPart::End);
+        };
+        let Some(aux) = &mut lane.aux else {
+            return Ok(AuxPart::End);
+        };
+        let name = &lane.name;
+        let error = |error: Error| error.inside(name);
+        while let Some((chunk, recording)) = aux.next_chunk().map_err(error)? {
+            match chunk {
+                Chunk::Records(batch) => {
+                    let last = batch.iter().last();
+                    let last = last.filter(|record| record.kind == RecordType::AUXTRACE);
+                    self.has_payload = last.is_some();
+                    if let Some(record) = last {
+                        lane.plan
+                            .changes
+                            .apply(&record, &recording.events, None, &mut self.block)
+                            .map_err(error)?;
+                        return Ok(AuxPart::Record);
+                    }
+                }
+                Chunk::Payload(bytes) if self.has_payload => {
+                    self.block.extend_from_slice(bytes);
+                    return Ok(AuxPart::Payload);
+                }
+                _ => {}
+            }
+        }
+        lane.aux = None;
+        Ok(AuxPart::End)
+    }
+}
+
+/// What was read of AUX data.
+enum AuxPart {
+    Record,
+    Payload,
+    End,
+}
+
+impl Lane {
+    /// Returns the time by which the next record is merged; an input begins before its first one.
+    fn time_of_next(&self) -> u64 {
+        if self.begun {
+            self.time
+        } else {
+            self.plan.opening.unwrap_or(0)
+        }
+    }
+}
+
+impl RecordSource for MergedRecords {
+    fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    fn container_layout(&self) -> &ContainerLayout {
+        &self.container_layout
+    }
+
+    fn next_chunk(&mut self) -> Result<Option<(Chunk<'_>, &Recording)>> {
+        if self.taken >= self.block.len() && self.refill()? {
+            self.taken = self.block.len();
+            return Ok(Some((Chunk::Payload(&self.block), &self.recording)));
+        }
+        let rest = self.block.get(self.taken..).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let offset = self.offset.saturating_add(self.taken as u64);
+        let batch = RecordBatch::first(rest, self.recording.endian, offset);
+        self.taken = self.taken.saturating_add(batch.bytes().len().max(1));
+        Ok(Some((Chunk::Records(batch), &self.recording)))
+    }
+
+    fn limits(&self) -> Limits {
+        self.sideband.limits()
+    }
+
+    fn damage(&self) -> Option<&Error> {
+        None
+    }
+
+    fn take_damage(&mut self) -> Option<Error> {
+        None
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        None
+    }
+}
