@@ -196,7 +196,7 @@ impl Small {
             for &time in self.times.iter().skip(at).step_by(self.events.len()) {
                 s.stamp.time = time;
                 s.stamp.id = event.ids.first().copied().unwrap_or(0);
-                let (attr, stamp) = (s.attr.clone(), s.stamp.clone());
+                let (attr, stamp) = (s.attr.clone(), s.stamp);
                 s.user("SAMPLE", kind::SAMPLE, misc::USER, |b| {
                     let sample = Sample {
                         ip: 0x40_0000 + time,

@@ -8,6 +8,7 @@ use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
@@ -531,6 +532,30 @@ fn one_pass_is_several_passes() {
                 "{name} {to}"
             );
         }
+    }
+}
+
+/// perf delivers the records of a sorted slice in the same order, whether one pass makes it or two.
+#[test]
+fn slices_are_sorted() {
+    let slice = || {
+        let mut select = Select::default();
+        select.times = Some("20%-70%".parse().expect("a range"));
+        Box::new(Slice::new(select)) as Box<dyn Stage>
+    };
+    for name in ["6.1-s390x-file-multi", "7.2-x86_64-file-z"] {
+        let path = recordings::fixture(name).path;
+        let part = convert(&path, None, vec![slice()]).expect("it is sliced");
+        let twice = sorted(&part.path(), Sort::new()).expect("it is sorted");
+        let stages = vec![slice(), Box::new(Sort::new()) as Box<dyn Stage>];
+        let once = convert(&path, None, stages).expect("it is converted");
+        let before = pieces(&path).expect("a recording").len();
+        let [part, once, twice] =
+            [&part, &once, &twice].map(|made| pieces(&made.path()).expect("a recording"));
+        assert!(once.iter().filter_map(|piece| piece.time).is_sorted());
+        assert!(part.len() < before, "{name}");
+        assert!(delivered(&once) == delivered(&part), "{name}");
+        assert!(delivered(&once) == delivered(&twice), "{name}");
     }
 }
 
