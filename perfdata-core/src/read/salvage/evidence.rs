@@ -2,13 +2,13 @@
 //! time.
 
 use crate::attr::SampleType;
-use crate::decode_context::DecodeContext;
 use crate::error::{Error, Problem};
-use crate::feature::{FeatureId, SampleTime, Section};
+use crate::feature::SampleTime;
 use crate::read::salvage::report::{Foreknown, Ids};
+use crate::read::salvage::rules::{self, Seen};
 use crate::record::{
-    Body, CpuMode, EventIds, HeaderFeature, RawRecord, Record, RecordHeader, RecordType,
-    SampleView, TABLE, is_known_time,
+    CpuMode, EventIds, RawRecord, Record, RecordHeader, RecordType, SampleView, TABLE,
+    is_known_time,
 };
 use crate::recording::Recording;
 
@@ -58,7 +58,7 @@ pub(super) struct Evidence {
     /// The earliest and the latest time of SAMPLE records.
     samples: Option<(u64, u64)>,
     /// Whether records use the IDs of the recording's events.
-    knows_ids: bool,
+    pub(super) knows_ids: bool,
     /// Whether kernel records were accepted.
     has_kernel_records: bool,
     /// Whether a record was accepted with an ID that belongs to no event.
@@ -80,7 +80,8 @@ impl Evidence {
         }
     }
 
-    /// Judges a complete record. Rejects every record in which `perfconv verify` finds an error.
+    /// Judges a complete record: whether it can be decoded, then by the [`rules`]. Rejects every
+    /// record in which `perfconv verify` finds an error.
     pub(super) fn judge(&self, raw: &RawRecord<'_>, recording: &Recording) -> Judgement {
         let events = &recording.events;
         let layout = events.layout_of(raw);
@@ -96,51 +97,26 @@ impl Evidence {
             Ok(record) => record,
             Err(error) => return Verdict::Bad(error).into(),
         };
-        if let Body::HeaderFeature(feature) = &record.body
-            && let Err(error) = section(feature, recording)
-        {
-            return Verdict::Bad(error.within(raw.offset.saturating_add(16))).into();
+        let seen = Seen::new(self, raw, recording, &record, &layout);
+        match rules::verdict(&seen) {
+            bad @ Verdict::Bad(_) => bad.into(),
+            verdict => Judgement {
+                verdict,
+                ids: seen.ids,
+            },
         }
-        let ids = record.event_ids(events);
-        if let Some(id) = ids.unknown.filter(|_| self.knows_ids) {
-            let error = Error::invalid(
-                format!("{} record", raw.kind),
-                "id",
-                id.to_string(),
-                "the ID of an event",
-            );
-            return Verdict::Bad(error.at(raw.offset)).into();
-        }
-        let tail_is_odd = match raw.kind {
-            RecordType::SAMPLE => !record.tail.is_empty(),
-            _ => record.tail.iter().any(|&byte| byte != 0),
-        };
-        // Nobody can decode kernel records without an event.
-        let is_odd = !is_regular(raw)
-            || tail_is_odd
-            || ids.unknown.is_some()
-            || (events.is_empty() && raw.kind.is_kernel());
-        let verdict = if is_odd {
-            Verdict::Odd
-        } else if !raw.kind.is_kernel() || (raw.kind != RecordType::SAMPLE && !layout.sample_id_all)
-        {
-            Verdict::Likely
-        } else {
-            let id = events.id_of(raw).filter(|_| events.have_ids());
-            self.weigh(id.map(|id| id != 0), time(raw, recording))
-        };
-        Judgement { verdict, ids }
     }
 
-    /// Judges a valid record by its ID (that of an event, or 0), if it has one, and by its time.
-    fn weigh(&self, has_id: Option<bool>, time: Option<u64>) -> Verdict {
+    /// Returns whether a valid record belongs to this recording, by its ID (whether it is that of
+    /// an event, not 0), if it has one, and by its time.
+    pub(super) fn is_of_recording(&self, has_id: Option<bool>, time: Option<u64>) -> bool {
         let near = time.zip(self.times).map(|(time, (first, last))| {
             time >= first.saturating_sub(NEAR) && time <= last.saturating_add(NEAR)
         });
         match has_id {
-            Some(true) if near != Some(false) => Verdict::Sure,
-            None if near == Some(true) => Verdict::Sure,
-            _ => Verdict::Likely,
+            Some(true) => near != Some(false),
+            Some(false) => false,
+            None => near == Some(true),
         }
     }
 
@@ -163,8 +139,8 @@ impl Evidence {
                 .or(sample.id())
                 .filter(|_| events.have_ids())
                 .map(|id| id != 0);
-            let verdict = self.weigh(has_id, time.filter(|&time| is_known_time(time)));
-            let is_sure = ids.unknown.is_none() && matches!(verdict, Verdict::Sure);
+            let is_sure = ids.unknown.is_none()
+                && self.is_of_recording(has_id, time.filter(|&time| is_known_time(time)));
             if is_sure {
                 self.regular |= 1 << RecordType::SAMPLE.0;
                 self.knows_ids |= ids.known;
@@ -286,7 +262,7 @@ fn widen(times: &mut Option<(u64, u64)>, time: u64) {
 }
 
 /// The time of a record, if it has one and it says something.
-fn time(raw: &RawRecord<'_>, recording: &Recording) -> Option<u64> {
+pub(super) fn time(raw: &RawRecord<'_>, recording: &Recording) -> Option<u64> {
     let has_time = recording
         .events
         .layout_of(raw)
@@ -299,26 +275,11 @@ fn time(raw: &RawRecord<'_>, recording: &Recording) -> Option<u64> {
 }
 
 /// Returns whether type, size and `misc` are as the kernel and perf write them.
-fn is_regular(raw: &RawRecord<'_>) -> bool {
+pub(super) fn is_regular(raw: &RawRecord<'_>) -> bool {
     raw.kind.info().is_some()
         && (!raw.kind.is_kernel()
             || (raw.bytes.len().is_multiple_of(8)
                 && CpuMode::of(raw.misc).0 <= CpuMode::GUEST_USER.0))
-}
-
-/// Checks that the section in a record of a pipe can be decoded.
-fn section(record: &HeaderFeature, recording: &Recording) -> Result<(), Error> {
-    let Ok(id) = u32::try_from(record.feat_id) else {
-        return Ok(());
-    };
-    if record.section.0.is_empty() || id > FeatureId::END.0 {
-        return Ok(());
-    }
-    let layout = DecodeContext {
-        nr_cpus_available: recording.nr_cpus_available(),
-        ..DecodeContext::default()
-    };
-    Section::decode(FeatureId(id), &record.section.0, recording.endian, &layout).map(drop)
 }
 
 /// Returns the offset of the first header in `bytes` that may belong to a known record. Checks only
@@ -338,6 +299,7 @@ pub(super) fn find_header(bytes: &[u8], endian: binrw::Endian) -> Option<usize> 
 mod tests {
     use super::*;
     use crate::attr::{Attr, AttrFlags};
+    use crate::decode_context::DecodeContext;
     use crate::recording::Event;
     use crate::wire::{Wire, encode_words};
     use binrw::Endian;

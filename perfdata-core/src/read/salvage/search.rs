@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::evidence::{Verdict, find_header};
-use super::{Judgement, Look, NoRecord, Salvaged};
+use super::{Look, NoRecord, Salvaged};
 use crate::error::Result;
 use crate::read::source::Source;
 use crate::record::{RawRecord, Record, RecordHeader};
@@ -30,6 +30,87 @@ pub(super) struct Searched {
 
 /// Number of records examined after a doubtful one.
 const CHAIN: usize = 8;
+
+/// Regular records in a row.
+struct Row {
+    /// Number of records that are likely, not including one that is sure.
+    count: usize,
+    /// The offset after them, and after one that is sure.
+    behind: u64,
+    follows: Follows,
+}
+
+/// What follows likely records in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    /// A record that is sure.
+    Sure,
+    /// More records than are examined.
+    More,
+    /// The end of the records.
+    End,
+    /// A record that is truncated by the end.
+    Cut,
+    /// No regular record.
+    Other,
+}
+
+/// What is needed so that records start at an offset.
+#[derive(Debug, Clone, Copy)]
+enum Needed {
+    /// Nothing else.
+    Nothing,
+    /// At least so many records.
+    Records(usize),
+    /// A second record if the last known one is truncated, and not just of a wrong size.
+    SecondIfCut,
+    /// Another regular record, or the end.
+    Successor,
+    /// The feature table after at least one record.
+    Table,
+    /// Evidence of another kind.
+    OtherEvidence,
+}
+
+/// Evidence that records start at an offset.
+struct Start {
+    follows: Follows,
+    /// What is needed at an offset with the alignment of the last known record, and at another one.
+    aligned: Needed,
+    misaligned: Needed,
+}
+
+/// All evidence that records start at an offset. A truncated record is none: any header with a size
+/// beyond the end looks like one.
+const STARTS: [Start; 4] = [
+    // Other bytes rarely contain an ID or a time of this recording. At a misaligned offset they may
+    // be a part of a record that does.
+    Start {
+        follows: Follows::Sure,
+        aligned: Needed::Nothing,
+        misaligned: Needed::Successor,
+    },
+    // Sizes that lead from header to header so often are not due to chance.
+    Start {
+        follows: Follows::More,
+        aligned: Needed::Nothing,
+        misaligned: Needed::Nothing,
+    },
+    // A size that leads to the end is more than chance, but the apparent last record may be a part
+    // of a truncated one. At a misaligned offset it may be a part of any record.
+    Start {
+        follows: Follows::End,
+        aligned: Needed::SecondIfCut,
+        misaligned: Needed::Records(3),
+    },
+    // The feature table is the end of the records where this is not known. It is aligned as they
+    // are.
+    Start {
+        follows: Follows::Other,
+        aligned: Needed::Table,
+        misaligned: Needed::OtherEvidence,
+    },
+];
 
 /// Size of a header without its first byte.
 const LAST_OF_HEADER: u64 = RecordHeader::SIZE as u64 - 1;
@@ -319,43 +400,66 @@ impl<S: Source> Salvaged<S> {
     }
 
     /// Returns whether records start at `at`: one that certainly belongs to this recording, or
-    /// several in a row.
+    /// several in a row. [`STARTS`] says what is sufficient.
     fn is_start(&mut self, at: u64) -> Result<bool> {
         let is_aligned = at.saturating_sub(self.base).is_multiple_of(8) || self.has_odd_sizes;
-        let mut here = at;
-        for count in 0..=CHAIN / 2 {
-            if count > 0 && here == self.end {
-                if !is_aligned {
-                    return Ok(count > 2);
-                }
-                // The apparent last record may be a part of a truncated one.
-                return Ok(count > 1 || !self.is_cut || self.is_record(self.base, at)?);
+        let Row {
+            count,
+            behind,
+            follows,
+        } = self.row(at, is_aligned)?;
+        let Some(start) = STARTS.iter().find(|start| start.follows == follows) else {
+            return Ok(false);
+        };
+        let needed = match is_aligned {
+            true => start.aligned,
+            false => start.misaligned,
+        };
+        match needed {
+            Needed::Nothing => Ok(true),
+            Needed::Records(least) => Ok(count >= least),
+            Needed::SecondIfCut => {
+                Ok(count > 1 || !self.is_cut || self.is_record(self.base, at)?)
             }
-            match self.look(here)? {
-                Ok(Look {
-                    judgement:
-                        Judgement {
-                            verdict: Verdict::Sure,
-                            ..
-                        },
-                    total,
-                    ..
-                }) => {
-                    return Ok(is_aligned || self.is_good(here.saturating_add(total))?);
-                }
-                Ok(look)
-                    if look.judgement.verdict.is_good()
-                        && (is_aligned || look.size.is_multiple_of(8)) =>
-                {
-                    here = here.saturating_add(look.total);
-                }
-                Err(NoRecord::Cut(_)) => return Ok(false),
-                Ok(_) | Err(NoRecord::Not(_)) => {
-                    return Ok(count > 0 && is_aligned && self.is_table(here)?);
+            Needed::Successor => self.is_good(behind),
+            Needed::Table => Ok(count > 0 && self.is_table(behind)?),
+            Needed::OtherEvidence => Ok(false),
+        }
+    }
+
+    /// Returns the regular records in a row from `at` on, up to one that is sure.
+    fn row(&mut self, at: u64, is_aligned: bool) -> Result<Row> {
+        let mut behind = at;
+        for count in 0..=CHAIN / 2 {
+            let found = |behind, follows| {
+                Ok(Row {
+                    count,
+                    behind,
+                    follows,
+                })
+            };
+            if count > 0 && behind == self.end {
+                return found(behind, Follows::End);
+            }
+            let look = match self.look(behind)? {
+                Ok(look) => look,
+                Err(NoRecord::Cut(_)) => return found(behind, Follows::Cut),
+                Err(NoRecord::Not(_)) => return found(behind, Follows::Other),
+            };
+            let next = behind.saturating_add(look.total);
+            match look.judgement.verdict {
+                Verdict::Sure => return found(next, Follows::Sure),
+                Verdict::Likely if is_aligned || look.size.is_multiple_of(8) => behind = next,
+                Verdict::Likely | Verdict::Odd | Verdict::Bad(_) => {
+                    return found(behind, Follows::Other);
                 }
             }
         }
-        Ok(true)
+        Ok(Row {
+            count: CHAIN / 2 + 1,
+            behind,
+            follows: Follows::More,
+        })
     }
 
     /// Returns whether the bytes up to `end` are a record, although its header contains another
