@@ -112,7 +112,7 @@ fn after_short_help() -> String {
     let all = ConvertArgs::augment_args(clap::Command::new("convert"));
     let longs = all
         .get_arguments()
-        .filter(|arg| is_conversion(arg))
+        .filter(|arg| is_conversion(arg) && !arg.is_hide_short_help_set())
         .filter_map(Arg::get_long);
     let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
     format!("Conversions (perfconv convert -h): {}", longs.join(" "))
