@@ -62,7 +62,7 @@ struct Process<T> {
 ///         let space = Owner::of(CpuMode::of(record.misc), pid).and_then(|owner| spaces.space(owner));
 ///         hits += u64::from(space.and_then(|space| space.find(sample.ip()?)).is_some());
 ///     } else if let Some(change) = Change::of(&record.decode()?) {
-///         spaces.apply(change.with(|mapped| dsos.intern(&mapped)));
+///         spaces.apply(change.with(|mapped| dsos.intern(&mapped.dso)));
 ///     }
 /// }
 /// assert!(hits > 100);

@@ -55,7 +55,8 @@ const MERGING: &str = "Merging";
 /// Returns an argument of `convert` for `merge`, which has several inputs.
 pub fn of_merge(arg: Arg) -> Arg {
     if arg.get_id() == "to" {
-        return arg.help("Container of OUTPUT [default: a file; as INPUT if there is only one]");
+        let help = "Container of OUTPUT [default: a file; as INPUT if there is only one]";
+        return arg.help(help).long_help(help);
     }
     if !input::IDS.contains(&arg.get_id().as_str()) {
         return arg;

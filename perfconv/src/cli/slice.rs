@@ -35,8 +35,8 @@ pub struct SliceArgs {
     pub tid: Option<Ids>,
     /// Keep the samples of threads with these names (* and ? match)
     ///
-    /// The name that the thread has at the time of the sample. * stands for any letters, ? for any
-    /// one letter. file://PATH names a file with one name in each line.
+    /// The name that the thread has at the time of the sample. * matches any letters, ? any one
+    /// letter. file://PATH names a file with one name in each line.
     #[arg(long, alias = "comm", value_name = "COMM,…", help_heading = SLICE)]
     pub comms: Option<String>,
     /// Also keep the samples of what the selected threads fork

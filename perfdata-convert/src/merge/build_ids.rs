@@ -10,6 +10,7 @@ use super::changes::Changes;
 use super::checks::Part;
 use super::features::set_unless_equal;
 use crate::error::Result;
+use crate::inspect::show::text::escaped;
 
 /// What an entry is about: process (of a guest), CPU mode, and file.
 type Key = (Option<i32>, u16, Vec<u8>);
@@ -66,7 +67,7 @@ pub(super) fn unite(
     if !contradictory.is_empty() {
         let mut names: Vec<String> = contradictory
             .iter()
-            .map(|(.., name)| String::from_utf8_lossy(name).into_owned())
+            .map(|(.., name)| escaped(name))
             .collect();
         names.sort_unstable();
         let more = names.len().saturating_sub(3);

@@ -9,6 +9,7 @@ use super::kernel::hex;
 use super::survey::Survey;
 use super::{Align, Merge};
 use crate::error::{Error, Result, Step};
+use crate::inspect::show::text::escaped;
 
 /// One of the recordings.
 pub(super) struct Part<'a> {
@@ -26,7 +27,10 @@ pub(super) fn refused(what: impl Into<String>) -> Error {
 pub(super) fn differ(what: &str, a: (&str, &str), b: (&str, &str)) -> Error {
     refused(format!(
         "{what} differs: {} in {}, {} in {}",
-        a.1, a.0, b.1, b.0
+        escaped(a.1.as_bytes()),
+        a.0,
+        escaped(b.1.as_bytes()),
+        b.0
     ))
 }
 

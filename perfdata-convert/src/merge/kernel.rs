@@ -9,6 +9,7 @@ use super::checks::{Part, differ, is_of_kernel, refused};
 use super::survey::{KERNEL, KernelMap};
 use super::{Align, Merge, checks};
 use crate::error::{Result, Step};
+use crate::inspect::show::text::escaped;
 
 /// Returns the bytes as hexadecimal text.
 pub(super) fn hex(bytes: &[u8]) -> String {
@@ -134,7 +135,7 @@ fn moves_of(
                 moves.add_module(module.addr, module.end(), other.addr);
             }
             Some(other) => {
-                let name = String::from_utf8_lossy(&module.name);
+                let name = escaped(&module.name);
                 let shown = |map: &KernelMap| format!("{:#x}", map.len);
                 return Err(differ(
                     &format!("the length of the module {name}"),
@@ -148,10 +149,7 @@ fn moves_of(
                     .map(|(_, other)| other)
                     .filter(|other| module.addr < other.end());
                 if let Some(other) = taken {
-                    let (name, other_name) = (
-                        String::from_utf8_lossy(&module.name),
-                        String::from_utf8_lossy(&other.name),
-                    );
+                    let (name, other_name) = (escaped(&module.name), escaped(&other.name));
                     return Err(refused(format!(
                         "the module {name} of {} is only in this recording, at {:#x}, where {} has {other_name}",
                         part.name, module.addr, first.name

@@ -75,7 +75,7 @@ fn check_head(a: &str, known: &TracingData, b: &str, own: &TracingData) -> Resul
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim_end().to_owned()
+    String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned()
 }
 
 /// Adds the formats of a recording to those of earlier ones; returns whether there are new ones.

@@ -21,7 +21,7 @@ use crate::recording::Recording;
 ///
 /// Records are returned in file order. Records of `perf record -z` are inside COMPRESSED records:
 /// [`by_time`](RecordingReader::by_time) decompresses them and sorts all records by time; a
-/// [`Decompressor`] decompresses one COMPRESSED record after the other.
+/// [`Decompressor`](super::Decompressor) decompresses one COMPRESSED record after the other.
 #[derive(Debug)]
 pub struct RecordingReader<R = PathReader> {
     pub(super) recording: Recording,

@@ -170,7 +170,8 @@ fn manual_pages_explain_every_option() {
             let Some(at) = long.and_then(|long| page.find(&long)) else {
                 assert!(
                     option.get_long().is_none(),
-                    "{args:?} says nothing of {option}"
+                    "{args:?} says nothing of {}",
+                    option.get_id()
                 );
                 continue;
             };
@@ -183,7 +184,8 @@ fn manual_pages_explain_every_option() {
                 .next()
                 .unwrap_or_default()
                 .trim();
-            assert!(page[at..].contains(first), "{args:?}: {option}: {help}");
+            let id = option.get_id();
+            assert!(page[at..].contains(first), "{args:?}: {id}: {help}");
         }
     }
     assert_eq!(

@@ -82,7 +82,12 @@ fn script(perf: &Perf, path: &Path) -> (Vec<Line>, String) {
         .args(["script", "--no-inline", "--ns", "-F", fields, "-i"])
         .arg(path);
     let output = perf::run(command, TIMEOUT).expect("perf runs");
-    (script::lines(&output.stdout), output.stderr)
+    let mut lines = script::lines(&output.stdout);
+    // The width of columns depends on the names of all events.
+    for line in &mut lines {
+        line.rest = line.rest.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    (lines, output.stderr)
 }
 
 /// Compares what perf shows of the merged recording with what it shows of its inputs.

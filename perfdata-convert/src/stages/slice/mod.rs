@@ -64,7 +64,7 @@ use survey::Decisions;
 ///
 /// let mut select = Select::default();
 /// select.times = Some("10%/2".parse()?);
-/// let output = Output::create(&output, input, false)?;
+/// let output = Output::create(&output, input.as_ref(), false)?;
 /// Conversion::new(vec![Box::new(Slice::new(select))]).run(input.as_ref(), output)?;
 /// # Ok(())
 /// # }

@@ -11,6 +11,7 @@ use perfdata_core::record::{RawRecord, is_known_time};
 use super::lists::{Cpus, Ids, Patterns};
 use super::time_ranges::{TimeRange, TimeRanges};
 use crate::error::{Error, Result};
+use crate::inspect::show::text::escaped;
 use crate::suggest;
 
 /// Which samples a slice contains. A sample must meet all conditions; the default has none.
@@ -92,7 +93,7 @@ impl Select {
                 let name = names.get(recording, at).unwrap_or_default();
                 return Err(Error::Refused(format!(
                     "the samples of event {} do not contain their {what}",
-                    String::from_utf8_lossy(&name)
+                    escaped(&name)
                 )));
             }
         }
@@ -212,11 +213,8 @@ fn events_called(
         .collect();
     for pattern in patterns.list() {
         if !all.iter().any(|name| super::lists::matches(pattern, name)) {
-            let shown: Vec<_> = all
-                .iter()
-                .map(|name| String::from_utf8_lossy(name))
-                .collect();
-            let pattern = String::from_utf8_lossy(pattern);
+            let shown: Vec<_> = all.iter().map(|name| escaped(name)).collect();
+            let pattern = escaped(pattern);
             return Err(Error::Refused(format!(
                 "no event is called {pattern}{}: the events are {}",
                 suggest::hint(&pattern, shown.iter().map(|name| &**name)),
