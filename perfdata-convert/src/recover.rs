@@ -1,6 +1,6 @@
 //! Recovery: writes the intact data of a damaged recording as a valid recording.
 //!
-//! The reader does most of the work ([`Survey`](perfdata_core::read::salvage::Survey),
+//! The reader does most of the work ([`Survey`](perfdata_core::read::Survey),
 //! [`RecordingReader::salvaged`](perfdata_core::read::RecordingReader::salvaged)): it returns
 //! intact records, and a layout without the lost parts. The input is first surveyed, so that
 //! nothing is written if nothing is left, or if everything is required. An undamaged input is
