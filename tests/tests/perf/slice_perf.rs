@@ -106,7 +106,8 @@ fn script(perf: &Perf, words: &Words, path: &Path) -> Result<Output, String> {
     let path = path.canonicalize().map_err(|error| error.to_string())?;
     let mut command = perf.command();
     command
-        .args(["script", "--no-inline", "--ns", "-i"])
+        // Symbols depend on the machine that reads the recording.
+        .args(["script", "--no-inline", "--ns", "-F", "-symoff,-sym", "-i"])
         .arg(path);
     for (option, value) in words {
         command.args([*option, value]);
