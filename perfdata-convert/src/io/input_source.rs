@@ -2,8 +2,12 @@
 
 use std::io::{self, Read};
 
+use perfdata_core::Recording;
 use perfdata_core::header::FileSection;
-use perfdata_core::read::{Limits, Source, SourceReader, is_zero};
+use perfdata_core::read::{
+    Chunk, Decompressor, Limits, RecordSource, Source, SourceReader, is_zero,
+};
+use perfdata_core::record::RawRecord;
 
 use super::directory::Directory;
 use super::input::{BoxedSource, Input, Kind};
@@ -46,6 +50,45 @@ impl InputSource {
     /// decompresses its records or holds data of them in memory.
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Calls `see` with every record of the input, also those inside compressed records, and with
+    /// the recording at that place. `recording` contains the events if they are not at the start of
+    /// the stream. Returns false if the input cannot be read twice.
+    pub(crate) fn each_record(
+        &self,
+        recording: &Recording,
+        mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(mut reader) = self.reopen()? else {
+            return Ok(false);
+        };
+        let mut decompressor = None;
+        while let Some((chunk, now)) = reader.next_chunk()? {
+            let Chunk::Records(batch) = chunk else {
+                continue;
+            };
+            let now = if now.events.is_empty() {
+                recording
+            } else {
+                now
+            };
+            for raw in batch.iter() {
+                if !raw.kind.is_compressed() {
+                    see(&raw, now)?;
+                    continue;
+                }
+                let inner = match &mut decompressor {
+                    Some(inner) => inner,
+                    none => none.insert(Decompressor::of(now, self.limits)?),
+                };
+                inner.push(&raw)?;
+                while let Some(raw) = inner.next()? {
+                    see(&raw, now)?;
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the directory, if the input is one.

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use perfdata_core::describe::Style;
-use perfdata_core::record::{Body, CpuMode, RawRecord, Record, RecordHeader, RecordType};
+use perfdata_core::record::{
+    Body, CpuMode, RawRecord, Record, RecordHeader, RecordType, is_moment,
+};
 use perfdata_core::wire::Text;
 use perfdata_core::{Endian, Error, Events, Result};
 
-use super::survey::{KERNEL, is_moment};
+use super::survey::KERNEL;
 
 /// Addresses that move: mappings of the kernel and of its modules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,20 +2,11 @@
 
 use perfdata_core::read::{ByTime, Chunk, Decompressor, Limits, RecordSource};
 use perfdata_core::record::{
-    Body, CpuMode, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType, is_known_time,
+    Body, CpuMode, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType, is_known_time, is_moment,
 };
 use perfdata_core::{Events, Recording};
 
 use crate::error::{Error, Result};
-
-/// The times from here on are no moments: perf writes the samples of `--off-cpu` that it makes at
-/// its end with the time 0xffffffff00000000 (tools/perf/util/bpf_off_cpu.c).
-pub(super) const NO_MOMENT: u64 = 0xffff_ffff_0000_0000;
-
-/// Returns whether `time` is a moment on the recording's clock.
-pub(super) const fn is_moment(time: u64) -> bool {
-    is_known_time(time) && time < NO_MOMENT
-}
 
 /// The mapping of a kernel or a module.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use perfdata_core::{DecodeContext, Endian, Event, Recording};
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
-use chains::{Chains, each_record};
+use chains::Chains;
 
 /// Maximum size of a record in bytes: a 16-bit size that is a multiple of 8.
 const MAX_SIZE: usize = 65_528;
@@ -193,7 +193,7 @@ impl Stage for MergeDeferred {
             return Ok(());
         }
         let mut chains = Chains::new(source.limits());
-        if !each_record(source, recording, |raw, now| chains.see(raw, now))? {
+        if !source.each_record(recording, |raw, now| chains.see(raw, now))? {
             let what = "deferred callchains (CALLCHAIN_DEFERRED) cannot be merged in this stream: write it to a file first";
             return Err(Error::Refused(what.into()).with_step(Step::MergeDeferred));
         }

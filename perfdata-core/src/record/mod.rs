@@ -114,6 +114,15 @@ pub const fn is_known_time(time: u64) -> bool {
     time != 0 && time != u64::MAX
 }
 
+/// Returns whether something happened at `time`, that of a record in nanoseconds: it is known, and
+/// not the time that perf gives to samples that it makes itself at the end of a recording with
+/// `--off-cpu`, so that they come last (tools/perf/util/bpf_off_cpu.c, Linux 6.2).
+#[inline]
+pub const fn is_moment(time: u64) -> bool {
+    const OFF_CPU: u64 = 0xffff_ffff_0000_0000;
+    is_known_time(time) && time < OFF_CPU
+}
+
 /// One record of the input, not decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRecord<'a> {

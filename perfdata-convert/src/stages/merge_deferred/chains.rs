@@ -4,50 +4,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
-use perfdata_core::read::{Chunk, Decompressor, Limits};
+use perfdata_core::read::Limits;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
 
 use crate::error::Result;
-use crate::io::InputSource;
-
-/// Calls `see` with every record of `source`, also those inside compressed records, and with the
-/// recording at that place. `recording` contains the events if they are not at the start of the
-/// stream. Returns false if the input cannot be read twice.
-pub(crate) fn each_record(
-    source: &InputSource,
-    recording: &Recording,
-    mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
-) -> Result<bool> {
-    let Some(mut reader) = source.reopen()? else {
-        return Ok(false);
-    };
-    let mut decompressor = None;
-    while let Some((chunk, now)) = reader.next_chunk()? {
-        let Chunk::Records(batch) = chunk else {
-            continue;
-        };
-        let now = if now.events.is_empty() {
-            recording
-        } else {
-            now
-        };
-        for raw in batch.iter() {
-            if !raw.kind.is_compressed() {
-                see(&raw, now)?;
-                continue;
-            }
-            let inner = match &mut decompressor {
-                Some(inner) => inner,
-                none => none.insert(Decompressor::of(now, source.limits())?),
-            };
-            inner.push(&raw)?;
-            while let Some(raw) = inner.next()? {
-                see(&raw, now)?;
-            }
-        }
-    }
-    Ok(true)
-}
 
 /// The user parts of callchains by thread and cookie. Most of them occur more than once, and are
 /// stored once.

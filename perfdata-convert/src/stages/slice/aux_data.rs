@@ -1,7 +1,7 @@
 //! AUX data of a slice.
 //!
 //! AUX data is decoded by perf, so the samples in it are not known. Data of a CPU or of a thread
-//! that is not selected are left out. The rest is kept.
+//! that is not selected are left out. [`AuxCuts`](super::aux_cuts::AuxCuts) cuts the rest by time.
 
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{Body, Tid};

@@ -7,9 +7,10 @@ use foldhash::fast::RandomState;
 use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::names::EventNames;
-use perfdata_core::read::{ByTime, Chunk, Decompressor, Limits, RecordRef, RecordSource};
+use perfdata_core::read::{ByTime, Limits, RecordRef};
 use perfdata_core::record::{
     Body, CpuMode, RawRecord, Record, RecordType, Task, Tid, deferred_cookie, is_known_time,
+    is_moment,
 };
 use perfdata_session::Machine;
 
@@ -22,10 +23,6 @@ use super::tasks::Tasks;
 use super::time_ranges::TimeRange;
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, InputSource};
-
-/// The time of samples that perf itself writes at the end of a recording with `--off-cpu`
-/// (tools/perf/util/bpf_off_cpu.c, Linux 6.2). It is not a time.
-const OFF_CPU: u64 = 0xffff_ffff_0000_0000;
 
 /// What the slice contains.
 #[derive(Debug, Default)]
@@ -92,7 +89,7 @@ impl Decisions {
         let is_pipe_of_names =
             select.events.is_some() && !recording.features.contains_key(&FeatureId::EVENT_DESC);
         if is_pipe_of_names || select.needs_bounds() && bounds.is_none() {
-            let found = read_bounds(&mut open(source)?, &mut names)?;
+            let found = read_bounds(source, recording, &mut names)?;
             bounds = bounds.or(found);
         }
         select.check(recording, &names)?;
@@ -142,42 +139,28 @@ fn open(source: &InputSource) -> Result<BoxedSource> {
 }
 
 /// Returns the times of the first and the last sample, and reads the names of events.
-fn read_bounds(source: &mut BoxedSource, names: &mut EventNames) -> Result<Option<SampleTime>> {
+fn read_bounds(
+    source: &InputSource,
+    recording: &Recording,
+    names: &mut EventNames,
+) -> Result<Option<SampleTime>> {
     let mut bounds: Option<(u64, u64)> = None;
-    let limits = source.limits();
-    let mut zstd = None;
-    let mut see = |record: &RawRecord<'_>, recording: &Recording| {
-        if record.kind == RecordType::SAMPLE
-            && let Some(time) = recording.events.sample_time(record)
-            && is_known_time(time)
-            && time < OFF_CPU
+    source.each_record(recording, |record, now| {
+        if record.kind != RecordType::SAMPLE {
+            names.see(record);
+            if record.kind.is_metadata() || record.kind == RecordType::EVENT_UPDATE {
+                names.update(now);
+            }
+        } else if let Some(time) = now
+            .events
+            .sample_time(record)
+            .filter(|&time| is_moment(time))
         {
             let (first, last) = bounds.unwrap_or((time, time));
             bounds = Some((first.min(time), last.max(time)));
         }
-    };
-    while let Some((chunk, recording)) = source.next_chunk()? {
-        let Chunk::Records(batch) = chunk else {
-            continue;
-        };
-        for record in batch.iter() {
-            names.see(&record);
-            if record.kind.is_compressed() {
-                let mut inner = match zstd.take() {
-                    Some(inner) => inner,
-                    None => Decompressor::of(recording, limits)?,
-                };
-                inner.push(&record)?;
-                while let Some(record) = inner.next()? {
-                    see(&record, recording);
-                }
-                zstd = Some(inner);
-            } else {
-                see(&record, recording);
-            }
-        }
-    }
-    names.update(source.recording());
+        Ok(())
+    })?;
     Ok(bounds.map(|(first, last)| SampleTime { first, last }))
 }
 

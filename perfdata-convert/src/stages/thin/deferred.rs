@@ -14,7 +14,7 @@ use perfdata_core::record::{CallchainContext, CallchainDeferred, RawRecord, defe
 use super::sample::{Kept, kept};
 use crate::error::Result;
 use crate::io::InputSource;
-use crate::stages::merge_deferred::chains::{Chains, each_record};
+use crate::stages::merge_deferred::chains::Chains;
 
 /// Thread and cookie.
 type Key = (Option<u32>, u64);
@@ -43,7 +43,7 @@ impl Deferred {
             chains: Chains::new(source.limits()),
             shown: HashMap::default(),
         };
-        let is_read = each_record(source, recording, |raw, now| deferred.see(raw, now))?;
+        let is_read = source.each_record(recording, |raw, now| deferred.see(raw, now))?;
         Ok(is_read.then_some(deferred))
     }
 
