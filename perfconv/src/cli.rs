@@ -7,6 +7,7 @@ mod input;
 pub mod limits;
 mod merge;
 mod slice;
+mod split;
 mod thin;
 mod words;
 
@@ -16,6 +17,7 @@ pub use input::{InputArg, InputArgs};
 pub use limits::LimitArgs;
 pub use merge::MergeArgs;
 pub use slice::SliceArgs;
+pub use split::SplitArgs;
 pub use thin::ThinArgs;
 pub use words::nearest_command;
 
@@ -236,6 +238,7 @@ impl Cli {
             Some(Command::Verify(args)) => &args.input,
             Some(Command::ExtractAux(args)) => args.input.all(),
             Some(Command::Recover(args)) => args.convert.input.all(),
+            Some(Command::Split(args)) => args.convert.input.all(),
             Some(
                 Command::Merge(_) | Command::Diff(_) | Command::Man(_) | Command::Completions(_),
             ) => return None,
@@ -271,6 +274,12 @@ pub enum Command {
     /// objects and CPUs.
     #[command(after_long_help = examples::MERGE, mut_args(merge::of_merge))]
     Merge(MergeArgs),
+    /// Split a recording into several ones, by time, size, process …
+    ///
+    /// Each part contains some of the samples, and what perf needs to show them as in the whole
+    /// recording. Each sample is in one part.
+    #[command(after_long_help = examples::SPLIT, mut_args(split::of_split))]
+    Split(SplitArgs),
     /// Show what a recording contains
     ///
     /// Shows the command line and date, samples by event, CPU and comm, lost records, events with

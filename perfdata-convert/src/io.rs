@@ -5,6 +5,7 @@
 
 mod background_writer;
 mod directory;
+mod filtered;
 mod input;
 mod input_source;
 mod new_file;
@@ -16,6 +17,7 @@ mod spool;
 
 pub use background_writer::BackgroundWriter;
 pub use directory::Directory;
+pub use filtered::{Accepts, RecordFilter};
 pub use input::{BoxedSource, Input};
 pub use input_source::InputSource;
 pub use output::Output;

@@ -50,6 +50,7 @@ pub mod leftover;
 pub mod merge;
 pub mod pipeline;
 pub mod recover;
+pub mod split;
 // Shared with the command, not part of the interface.
 #[doc(hidden)]
 pub mod shell;

@@ -8,6 +8,7 @@ mod link;
 mod shared_bytes;
 mod stage;
 pub mod to_directory;
+pub(crate) mod to_parts;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{Chunk, Tail};
+use perfdata_core::read::{Chunk, Limits, Tail};
 use perfdata_core::record::RecordType;
 use perfdata_core::{Endian, Events, Recording};
 use perfdata_write::{FilePlan, FileWriter, PipePlan, PipeWriter, RecordSink};
@@ -28,7 +29,7 @@ use crate::leftover::Leftover;
 use crate::stages::compress::Compress;
 use crate::stages::{from_directory, sample_times, to_file, to_pipe};
 pub(crate) use chain::compression;
-use chain::{Step, Writer};
+use chain::{Sink, Step, Writer};
 pub use link::{CompressedRecords, Link};
 pub(crate) use stage::each_part;
 pub use stage::{ReadsAhead, Requirements, Stage};
@@ -168,47 +169,23 @@ impl Conversion {
             input = input.into_seekable()?;
         }
         let size = input.size();
-        let (reader, source) = input.reader()?;
-        let mut recording = reader.recording().clone();
-        let has_late_events = recording.events.is_empty()
-            && self
-                .stages
-                .iter()
-                .any(|stage| stage.requirements().events_first);
-        if has_late_events {
-            recording.events = late_events(&source).map_err(Error::of_records)?;
-        }
+        let mut stages = self.stages.iter();
+        let events_first = stages.any(|stage| stage.requirements().events_first);
+        let Opened {
+            reader,
+            source,
+            recording,
+            has_late_events,
+        } = Opened::new(input, events_first)?;
         if let Some(directory) = source.directory() {
             self.stages
                 .insert(0, Box::new(from_directory::FromDirectory::new(directory)));
         }
         let found = Form::of(reader.recording(), reader.container_layout()).container;
         let to = self.to.unwrap_or(found);
-        let mut ahead = self
-            .stages
-            .iter_mut()
-            .filter(|stage| stage.requirements().reads_ahead_for(to));
-        ahead
-            .try_for_each(|stage| stage.look_ahead(&source, &recording))
-            .map_err(Error::of_records)?;
+        look_ahead(&mut self.stages, &source, &recording, to).map_err(Error::of_records)?;
         sample_times::UpdateTimes::around(&mut self.stages, found, to);
-        let change: Option<Box<dyn Stage>> = match (found, to) {
-            (ContainerKind::Pipe, ContainerKind::File) => {
-                Some(Box::new(to_file::ToFile::default()))
-            }
-            (ContainerKind::File, ContainerKind::Pipe) => {
-                Some(Box::new(to_pipe::ToPipe::default()))
-            }
-            _ => None,
-        };
-        let at = self
-            .stages
-            .iter()
-            .position(|stage| stage.requirements().after_container)
-            .unwrap_or(self.stages.len());
-        let again = compresses_again(&self.stages)
-            .map(|kind| Box::new(Compress::again(kind)) as Box<dyn Stage>);
-        self.stages.splice(at..at, change.into_iter().chain(again));
+        add_container(&mut self.stages, found, to);
         Ok((
             Ready {
                 reader,
@@ -233,9 +210,7 @@ impl Conversion {
         let source = &source;
         let plan = match &container_layout {
             ContainerLayout::File(found) if is_copy => FilePlan::exact(found),
-            ContainerLayout::File(found) => FilePlan::apart(found),
-            ContainerLayout::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
-            ContainerLayout::Pipe(_) => FilePlan::standard(),
+            layout => file_plan(layout, &recording),
         };
         if let ContainerLayout::File(found) = &container_layout
             && !is_copy
@@ -247,7 +222,7 @@ impl Conversion {
             &mut reader,
             &mut steps,
             &mut recording,
-            &mut writer,
+            &mut writer as &mut dyn RecordSink,
             ContainerKind::File,
         )?;
         writer
@@ -274,15 +249,7 @@ impl Conversion {
         if let ContainerLayout::File(found) = &container_layout {
             shared_bytes::check_lost(found, &recording, &source)?;
         }
-        let plan = match &container_layout {
-            ContainerLayout::Pipe(found) => PipePlan::exact(found),
-            ContainerLayout::File(_) => {
-                let wanted = steps
-                    .iter()
-                    .find_map(|step| step.stage.requirements().end_of_features);
-                PipePlan::standard(&recording, wanted.unwrap_or(PipePlan::END))
-            }
-        };
+        let plan = pipe_plan(&container_layout, &recording, &steps);
         let mut counted = Counted { out, bytes: 0 };
         let mut writer =
             PipeWriter::begin(&mut counted, plan, &recording).map_err(to_pipe::with_way_out)?;
@@ -290,7 +257,7 @@ impl Conversion {
             &mut reader,
             &mut steps,
             &mut recording,
-            &mut writer,
+            &mut writer as &mut dyn RecordSink,
             ContainerKind::Pipe,
         )?;
         writer.finish()?;
@@ -320,13 +287,9 @@ impl Conversion {
             shared_bytes::check_parts(reader.container_layout())?;
         }
         let mut container_layout = reader.container_layout().clone();
-        let mut steps: Vec<Step> = Vec::with_capacity(self.stages.len());
-        for stage in self.stages.drain(..) {
-            let mut step = Step::new(stage, &recording, source.limits(), steps.last());
-            step.stage.begin(&mut recording, &mut container_layout)?;
-            step.began(&recording);
-            steps.push(step);
-        }
+        let stages = std::mem::take(&mut self.stages);
+        let limits = source.limits();
+        let steps = begin(stages, &mut recording, &mut container_layout, limits, &[])?;
         // Their attributes keep their position after the first record.
         if has_late_events {
             recording.events = Events::default();
@@ -341,22 +304,57 @@ impl Conversion {
     }
 }
 
+/// Passes the model to stages. They share it with `others`, the same steps of another output.
+fn begin(
+    stages: Vec<Box<dyn Stage>>,
+    recording: &mut Recording,
+    container_layout: &mut ContainerLayout,
+    limits: Limits,
+    others: &[Step],
+) -> Result<Vec<Step>> {
+    let mut steps: Vec<Step> = Vec::with_capacity(stages.len());
+    for (at, stage) in stages.into_iter().enumerate() {
+        let before = others.get(at).or(steps.last());
+        let mut step = Step::new(stage, recording, limits, before);
+        step.stage.begin(recording, container_layout)?;
+        step.began(recording);
+        steps.push(step);
+    }
+    Ok(steps)
+}
+
+/// Inserts the stages that change the container, and that compress the records of the output.
+fn add_container(stages: &mut Vec<Box<dyn Stage>>, from: ContainerKind, to: ContainerKind) {
+    let change: Option<Box<dyn Stage>> = match (from, to) {
+        (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
+        (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
+        _ => None,
+    };
+    let at = stages
+        .iter()
+        .position(|stage| stage.requirements().after_container)
+        .unwrap_or(stages.len());
+    let again =
+        compresses_again(stages).map(|kind| Box::new(Compress::again(kind)) as Box<dyn Stage>);
+    stages.splice(at..at, change.into_iter().chain(again));
+}
+
 /// Moves all records through the stages.
 fn pump(
     reader: &mut BoxedSource,
     steps: &mut [Step],
     recording: &mut Recording,
-    writer: &mut dyn RecordSink,
+    sink: impl Sink,
     container: ContainerKind,
 ) -> Result<Summary> {
-    pump_all(reader, steps, recording, writer, container).map_err(Error::of_records)
+    pump_all(reader, steps, recording, sink, container).map_err(Error::of_records)
 }
 
 fn pump_all(
     reader: &mut BoxedSource,
     steps: &mut [Step],
     recording: &mut Recording,
-    writer: &mut dyn RecordSink,
+    sink: impl Sink,
     container: ContainerKind,
 ) -> Result<Summary> {
     let from = Form::of(reader.recording(), reader.container_layout());
@@ -369,7 +367,7 @@ fn pump_all(
         counts.metadata = head.slots.len() as u64;
     }
     let mut unreadable = 0;
-    let mut writer = Writer::new(writer);
+    let mut writer = Writer::new(sink);
     while let Some((chunk, _)) = reader.next_chunk()? {
         match chunk {
             Chunk::Records(batch) => counts.add_batch(&batch),
@@ -389,15 +387,7 @@ fn pump_all(
             leftover.check_payload()?;
         }
     }
-    for at in 0..steps.len() {
-        writer
-            .chain(steps.get_mut(at..).unwrap_or_default())
-            .close()?;
-        if let Some((step, rest)) = steps.get_mut(at..).and_then(<[_]>::split_first_mut) {
-            step.finish(recording, &mut writer, rest)?;
-            step.update_ratio(recording)?;
-        }
-    }
+    writer.finish(steps, recording)?;
     Ok(Summary {
         from,
         to: Form {
@@ -416,6 +406,81 @@ fn pump_all(
             .flat_map(|step| step.note().into_iter().chain(step.stage.notes()))
             .collect(),
     })
+}
+
+/// Returns the layout of a file that is no copy.
+fn file_plan(container_layout: &ContainerLayout, recording: &Recording) -> FilePlan {
+    match container_layout {
+        ContainerLayout::File(found) => FilePlan::apart(found),
+        ContainerLayout::Pipe(_) if recording.events.is_empty() => FilePlan::events_last(),
+        ContainerLayout::Pipe(_) => FilePlan::standard(),
+    }
+}
+
+/// Returns the layout of a pipe.
+fn pipe_plan(
+    container_layout: &ContainerLayout,
+    recording: &Recording,
+    steps: &[Step],
+) -> PipePlan {
+    match container_layout {
+        ContainerLayout::Pipe(found) => PipePlan::exact(found),
+        ContainerLayout::File(_) => {
+            let wanted = steps
+                .iter()
+                .find_map(|step| step.stage.requirements().end_of_features);
+            PipePlan::standard(recording, wanted.unwrap_or(PipePlan::END))
+        }
+    }
+}
+
+/// An open input.
+struct Opened {
+    reader: BoxedSource,
+    source: InputSource,
+    /// The model before the first record, with the events that were read ahead.
+    recording: Recording,
+    /// Whether events were read ahead, because the attributes come after the first record.
+    has_late_events: bool,
+}
+
+impl Opened {
+    /// Opens an input. With `events_first`, all events are known.
+    fn new(input: Input, events_first: bool) -> Result<Self> {
+        let (reader, source) = input.reader()?;
+        let mut recording = reader.recording().clone();
+        let has_late_events = recording.events.is_empty() && events_first;
+        if has_late_events {
+            recording.events = late_events(&source).map_err(Error::of_records)?;
+        }
+        Ok(Opened {
+            reader,
+            source,
+            recording,
+            has_late_events,
+        })
+    }
+}
+
+/// Lets the stages read the input ahead, each without the records that earlier ones drop.
+fn look_ahead(
+    stages: &mut [Box<dyn Stage>],
+    source: &InputSource,
+    recording: &Recording,
+    to: ContainerKind,
+) -> Result<()> {
+    let mut filtered: Option<InputSource> = None;
+    for stage in stages {
+        let source = filtered.as_ref().unwrap_or(source);
+        if stage.requirements().reads_ahead_for(to) {
+            stage.look_ahead(source, recording)?;
+        }
+        if let Some(filter) = stage.filter() {
+            let source = source.filtered(filter);
+            filtered = Some(source);
+        }
+    }
+    Ok(())
 }
 
 /// An open input, and the container of the output.

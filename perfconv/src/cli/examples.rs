@@ -56,6 +56,14 @@ Examples:
     perf record -o - -- make | perfconv inject -b | perf report -i -
     perfconv inject --buildid-all -i perf.data -o with-ids.data";
 
+/// Examples of `perfconv split`.
+pub const SPLIT: &str = "\
+Examples:
+    perfconv split perf.data -o minutes --by time=1m
+    perfconv split perf.data -o programs --by comm
+    perfconv split --time 10,20 perf.data -o cpus --by cpu
+    perfconv split --compress perf.data -o parts --by size=100M";
+
 /// Examples of `perfconv merge`.
 pub const MERGE: &str = "\
 Examples:

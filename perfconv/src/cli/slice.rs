@@ -79,12 +79,40 @@ pub enum SidebandArg {
     All,
 }
 
+impl From<SidebandArg> for Sideband {
+    fn from(which: SidebandArg) -> Self {
+        match which {
+            SidebandArg::Used => Sideband::Used,
+            SidebandArg::All => Sideband::All,
+        }
+    }
+}
+
 impl SliceArgs {
     /// Returns the conditions; `None` if there are none.
     ///
     /// # Errors
     /// A file with names cannot be read, or an option needs another one.
     pub fn select(&self, limits: Limits) -> Result<Option<Select>> {
+        let (select, is_given) = self.conditions(limits)?;
+        let modifiers = [
+            ("--invert", self.invert),
+            ("--allow-empty", self.allow_empty),
+            ("--sideband all", self.sideband == SidebandArg::All),
+        ];
+        match modifiers.iter().find(|(_, given)| *given && !is_given) {
+            Some((option, _)) => Err(Error::Usage(format!(
+                "{option} requires an option that selects samples, such as --time"
+            ))),
+            None => Ok(is_given.then_some(select)),
+        }
+    }
+
+    /// Returns the conditions, and whether there are any.
+    ///
+    /// # Errors
+    /// As [`select`](Self::select).
+    pub fn conditions(&self, limits: Limits) -> Result<(Select, bool)> {
         let mut select = Select::default();
         select.times.clone_from(&self.time);
         select.relative = self.reltime;
@@ -100,10 +128,7 @@ impl SliceArgs {
         select.events = self.event.as_deref().map(Patterns::between_commas);
         (select.first, select.last, select.every) = (self.first, self.last, self.every);
         select.invert = self.invert;
-        select.sideband = match self.sideband {
-            SidebandArg::Used => Sideband::Used,
-            SidebandArg::All => Sideband::All,
-        };
+        select.sideband = self.sideband.into();
         select.allow_empty = self.allow_empty;
         let has_threads = self.pid.is_some() || self.tid.is_some() || self.comms.is_some();
         let is_given = has_threads
@@ -117,17 +142,7 @@ impl SliceArgs {
                 "--descendants requires --pid, --tid or --comms".into(),
             ));
         }
-        let modifiers = [
-            ("--invert", self.invert),
-            ("--allow-empty", self.allow_empty),
-            ("--sideband all", self.sideband == SidebandArg::All),
-        ];
-        match modifiers.iter().find(|(_, given)| *given && !is_given) {
-            Some((option, _)) => Err(Error::Usage(format!(
-                "{option} requires an option that selects samples, such as --time"
-            ))),
-            None => Ok(is_given.then_some(select)),
-        }
+        Ok((select, is_given))
     }
 }
 
@@ -139,6 +154,6 @@ fn comms(list: &str, limits: Limits) -> Result<Patterns> {
     })
 }
 
-fn parse<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
+pub(super) fn parse<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: Error| error.to_string())
 }

@@ -117,6 +117,13 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
     if let Some(select) = args.slice.select(limits)? {
         stages.push(Box::new(Slice::new(select)));
     }
+    stages.extend(stages_of_parts(args, limits)?);
+    Ok(stages)
+}
+
+/// Returns the stages for the options, except those that select samples.
+pub(super) fn stages_of_parts(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
     }

@@ -14,6 +14,7 @@ mod merge;
 pub mod pager;
 mod recover;
 pub mod signals;
+mod split;
 pub mod system;
 mod verify;
 
@@ -93,6 +94,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
         }
         Some(Command::Inject(args)) => inject::run(&args, limits, messages)?,
         Some(Command::Merge(args)) => merge::run(&args, limits, messages)?,
+        Some(Command::Split(args)) => split::run(&args, limits, messages)?,
         Some(Command::Info(args)) => {
             outcome = info::run(
                 &args,

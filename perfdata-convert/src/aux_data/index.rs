@@ -276,7 +276,7 @@ impl Index {
         self.json.object("");
         self.json.text("file", name.as_bytes());
         for (what, number) in [("idx", idx), ("cpu", cpu), ("tid", tid)] {
-            number_or_none(&mut self.json, what, number);
+            self.json.number_or_none(what, number);
         }
         self.json.list("pieces");
         let mut odd = Odd::default();
@@ -313,15 +313,6 @@ impl Index {
     }
 }
 
-/// Writes a number, or -1 if all its bits are set.
-fn number_or_none(json: &mut Json, name: &'static str, number: u32) {
-    json.leaf(
-        name,
-        size_of_val(&number),
-        Leaf::Uint(number.into(), Style::Optional),
-    );
-}
-
 fn json_of_piece(json: &mut Json, placed: &Placed) {
     let piece = &placed.piece;
     json.object("");
@@ -353,7 +344,7 @@ fn json_of_piece(json: &mut Json, placed: &Placed) {
             for (name, number) in numbers {
                 number
                     .into_iter()
-                    .for_each(|number| number_or_none(json, name, number));
+                    .for_each(|number| json.number_or_none(name, number));
             }
         }
     }

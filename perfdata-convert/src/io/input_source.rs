@@ -10,6 +10,7 @@ use perfdata_core::read::{
 use perfdata_core::record::RawRecord;
 
 use super::directory::Directory;
+use super::filtered::{Filtered, RecordFilter};
 use super::input::{BoxedSource, Input, Kind};
 use super::reader::Meter;
 use crate::error::{Error, Result};
@@ -20,6 +21,8 @@ pub struct InputSource {
     kind: Option<Kind>,
     limits: Limits,
     meter: Meter,
+    /// Readers return only the records that all of these accept, one after the other.
+    filters: Vec<RecordFilter>,
 }
 
 impl InputSource {
@@ -28,6 +31,18 @@ impl InputSource {
             kind,
             limits,
             meter,
+            filters: Vec::new(),
+        }
+    }
+
+    /// Returns the same input, whose readers return only the records that `filter` accepts. They
+    /// decompress it.
+    pub(crate) fn filtered(&self, filter: RecordFilter) -> InputSource {
+        InputSource {
+            kind: self.kind.as_ref().and_then(Kind::again),
+            limits: self.limits,
+            meter: self.meter.clone(),
+            filters: self.filters.iter().cloned().chain([filter]).collect(),
         }
     }
 
@@ -39,11 +54,10 @@ impl InputSource {
         let Some(kind) = self.kind.as_ref().and_then(Kind::again) else {
             return Ok(None);
         };
-        Ok(Some(
-            Input::metered(kind, self.meter.clone(), self.limits)
-                .reader()?
-                .0,
-        ))
+        let input = Input::metered(kind, self.meter.clone(), self.limits);
+        let (reader, _) = input.reader()?;
+        let filtered = |reader, filter| Box::new(Filtered::new(reader, filter)) as BoxedSource;
+        Ok(Some(self.filters.iter().fold(reader, filtered)))
     }
 
     /// Returns the limits on what the input may request from its readers: also from a stage that

@@ -95,18 +95,9 @@ impl Step {
         Ok(())
     }
 
-    /// Ends the stage. It may write more records, and change the model for the metadata that a file
-    /// has after them.
-    pub(super) fn finish(
-        &mut self,
-        recording: &mut Recording,
-        writer: &mut Writer<'_>,
-        rest: &mut [Step],
-    ) -> Result<()> {
-        self.stage.finish(
-            recording,
-            &mut Link::new(writer.chain(rest), &self.model, self.limits),
-        )
+    /// Returns the recording before the stage, as far as it is known.
+    pub(super) fn model(&self) -> &Recording {
+        &self.model
     }
 
     /// Returns a note about the data that were decompressed here.
@@ -121,7 +112,7 @@ impl Step {
     }
 
     /// Updates the ratio in the COMPRESSED feature, if it contains one.
-    pub(super) fn update_ratio(&self, recording: &mut Recording) -> Result<()> {
+    fn update_ratio(&self, recording: &mut Recording) -> Result<()> {
         let ratio = self
             .opened
             .as_ref()
@@ -158,7 +149,7 @@ fn is_same(one: &Recording, other: &Recording) -> bool {
 }
 
 /// The end of a chain.
-trait Sink {
+pub(super) trait Sink {
     fn record(&mut self, record: &RawRecord<'_>) -> Result<()>;
     fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()>;
     fn payload(&mut self, bytes: &[u8]) -> Result<()>;
@@ -166,17 +157,22 @@ trait Sink {
 }
 
 /// The writer of the output.
-pub(super) struct Writer<'a> {
-    sink: &'a mut dyn RecordSink,
+pub(super) struct Writer<S> {
+    sink: S,
     has_payload: bool,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(sink: &'a mut dyn RecordSink) -> Self {
+impl<S: Sink> Writer<S> {
+    pub(super) fn new(sink: S) -> Self {
         Writer {
             sink,
             has_payload: false,
         }
+    }
+
+    /// Returns the end of the chain.
+    pub(super) fn into_sink(self) -> S {
+        self.sink
     }
 
     /// Returns the chain of `steps` before the writer.
@@ -186,6 +182,21 @@ impl<'a> Writer<'a> {
             end: &mut self.sink,
             has_payload: &mut self.has_payload,
         }
+    }
+
+    /// Ends all `steps`, in order. Each may write more records, and change the model for the
+    /// metadata that a file has after them.
+    pub(super) fn finish(&mut self, steps: &mut [Step], recording: &mut Recording) -> Result<()> {
+        for at in 0..steps.len() {
+            self.chain(steps.get_mut(at..).unwrap_or_default())
+                .close()?;
+            if let Some((step, rest)) = steps.get_mut(at..).and_then(<[_]>::split_first_mut) {
+                let mut next = Link::new(self.chain(rest), &step.model, step.limits);
+                step.stage.finish(recording, &mut next)?;
+                step.update_ratio(recording)?;
+            }
+        }
+        Ok(())
     }
 }
 

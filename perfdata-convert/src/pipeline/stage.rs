@@ -9,7 +9,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 
 use super::link::{CompressedRecords, Link};
 use crate::error::Result;
-use crate::io::InputSource;
+use crate::io::{InputSource, RecordFilter};
 
 /// The requirements and guarantees of a stage. The default is safe for every stage. A stage with
 /// fewer requirements is faster, or supports more inputs.
@@ -133,6 +133,13 @@ pub trait Stage {
     /// The input cannot be read.
     fn look_ahead(&mut self, _source: &InputSource, _recording: &Recording) -> Result<()> {
         Ok(())
+    }
+
+    /// Returns a filter of the records that the stage forwards, known since
+    /// [`look_ahead`](Self::look_ahead), if it drops records: later stages that read ahead do not
+    /// see the others.
+    fn filter(&self) -> Option<RecordFilter> {
+        None
     }
 
     /// Receives the model before the first record, and the layout of the input. The stage may

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
-use perfdata_write::PipeWriter;
+use perfdata_write::{PipeWriter, RecordSink};
 
 use super::{Begun, Conversion, Ready, Stage, Summary, pump};
 use crate::error::{Error, Result};
@@ -197,7 +197,7 @@ impl Conversion {
                 &mut reader,
                 &mut steps,
                 &mut recording,
-                &mut writer,
+                &mut writer as &mut dyn RecordSink,
                 ContainerKind::File,
             )?;
             writer.finish()?;

@@ -99,19 +99,46 @@ impl UpdateTimes {
         let (Some(first), Some(last)) = (first, last) else {
             return;
         };
-        let new = |place| {
-            Box::new(UpdateTimes {
-                place,
-                times: SampleTimes::default(),
-                is_wanted: false,
-            })
-        };
-        if (from, to) != (ContainerKind::File, ContainerKind::File) {
-            return stages.insert(last.saturating_add(1), new(Position::Pipe));
-        }
         let before = Before::default();
-        stages.insert(last.saturating_add(1), new(Position::After(before.clone())));
-        stages.insert(first, new(Position::Before(before)));
+        let after = match (from, to) {
+            (ContainerKind::File, ContainerKind::File) => {
+                stages.insert(first, Self::new(Position::Before(before.clone())));
+                last.saturating_add(2)
+            }
+            _ => last.saturating_add(1),
+        };
+        stages.insert(after, Self::after(before, from, to));
+    }
+
+    /// Inserts such a stage after those of `stages` that may drop samples. Others were dropped
+    /// before all stages; `before` are the times of all samples of the input.
+    pub(crate) fn behind(
+        before: Option<SampleTime>,
+        stages: &mut Vec<Box<dyn Stage>>,
+        from: ContainerKind,
+        to: ContainerKind,
+    ) {
+        let last = stages
+            .iter()
+            .rposition(|stage| !stage.requirements().keeps_samples);
+        let after = last.map_or(0, |last| last.saturating_add(1));
+        let before = Rc::new(RefCell::new(before));
+        stages.insert(after, Self::after(before, from, to));
+    }
+
+    fn after(before: Before, from: ContainerKind, to: ContainerKind) -> Box<Self> {
+        Self::new(match (from, to) {
+            (ContainerKind::File, ContainerKind::File) => Position::After(before),
+            _ => Position::Pipe,
+        })
+    }
+
+    fn new(place: Position) -> Box<Self> {
+        Box::new(UpdateTimes {
+            place,
+            times: SampleTimes::default(),
+            is_wanted: false,
+        })
     }
 }
 

@@ -19,6 +19,7 @@ mod pager;
 mod pictures;
 mod reports;
 mod signals;
+mod split;
 mod stalled;
 mod system_calls;
 mod threads;

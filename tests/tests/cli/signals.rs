@@ -43,6 +43,7 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("inject -b -i - -o out", pipe()),
         ("recover - -o out", pipe()),
         ("extract-aux - -o out", synth::pipe::with_aux(false)),
+        ("split --by tid - -o out", pipe()),
         ("info - --html out", pipe()),
     ]
 }
@@ -138,7 +139,9 @@ fn the_second_signal_ends_the_command() {
     for (words, stream) in commands() {
         for (signal, number) in ASKING {
             let folder = tempfile::tempdir().expect("a temporary folder");
-            let is_directory = words.starts_with("--to dir") || words.starts_with("extract-aux");
+            let is_directory = ["--to dir", "extract-aux", "split"]
+                .iter()
+                .any(|start| words.starts_with(start));
             if !is_directory {
                 fs::write(folder.path().join("out"), "before").expect("a temporary file");
             }

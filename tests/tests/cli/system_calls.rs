@@ -45,6 +45,8 @@ const COMMANDS: &[&str] = &[
     "--to file in.dir -o out",
     "extract-aux in.aux -o out --sideband side",
     "extract-aux in.aux -o out --sideband side -f",
+    "split in.file -o out --by tid",
+    "split in.z -o out --by samples=100",
     "info in.file --html out",
     "info in.file --html out -f",
     "--set-raw HOSTNAME=raw in.file -o out",

@@ -21,6 +21,7 @@ mod shared_bytes;
 mod slice;
 mod sort;
 mod sources;
+mod split;
 mod stages;
 mod swap;
 mod thin;

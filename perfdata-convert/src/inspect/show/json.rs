@@ -152,6 +152,12 @@ impl Json {
         self.hex_bytes(bytes);
     }
 
+    /// Adds a number, or -1 if all its bits are set.
+    pub fn number_or_none(&mut self, name: &'static str, number: u32) {
+        let leaf = Leaf::Uint(number.into(), Style::Optional);
+        self.leaf(name, size_of_val(&number), leaf);
+    }
+
     /// Writes a Boolean.
     pub fn boolean(&mut self, name: &str, value: bool) {
         self.key(name);

@@ -61,7 +61,7 @@ pub(super) fn apply(record: &Auxtrace, cut: Cut) -> Auxtrace {
     }
 }
 
-/// The parts of all AUXTRACE records that are kept.
+/// The parts of all AUXTRACE records that ranges of time need.
 ///
 /// Only data of Intel PT that were recorded continuously and with times are cut. Those of other
 /// hardware, and snapshots, whose pieces may overlap, are kept whole.
@@ -87,6 +87,13 @@ struct Piece {
 #[derive(Debug, Default)]
 struct Queue {
     search: Search,
+    /// What each range needs.
+    needed: Vec<Needed>,
+}
+
+/// What a range needs of the data of a buffer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Needed {
     /// Offset of the last PSB packet at or before the start of the range; 0 if there is none.
     start: u64,
     /// Offset of the end of the first PSB packet, with its state, behind the end of the range.
@@ -100,7 +107,7 @@ struct Queue {
 const ALIGNMENT: u64 = 8;
 
 impl AuxCuts {
-    /// Reads `source` to its end, and determines what AUXTRACE records need for the range. Without
+    /// Reads `source` to its end, and determines what the ranges need of AUXTRACE records. Without
     /// AUX data that can be cut, all data are kept. `recording` is the model before the first
     /// record.
     ///
@@ -112,13 +119,13 @@ impl AuxCuts {
     pub(super) fn of(
         source: &InputSource,
         recording: &Recording,
-        range: TimeRange,
+        ranges: Vec<TimeRange>,
     ) -> Result<AuxCuts> {
         let Some(mut reader) = source.reopen()? else {
             let what = "the AUX data of a stream cannot be cut, because it can be read only once: write it to a file first";
             return Err(Error::Refused(what.into()));
         };
-        let mut pass = Pass::new(range, source.limits());
+        let mut pass = Pass::new(ranges, source.limits());
         while let Some((chunk, now)) = reader.next_chunk()? {
             match chunk {
                 Chunk::Records(batch) => pass.records(&batch)?,
@@ -135,24 +142,24 @@ impl AuxCuts {
         Ok(pass.cuts)
     }
 
-    /// Returns whether everything is kept.
-    pub(super) fn are_none(&self) -> bool {
-        (0..self.pieces.len() as u64).all(|number| self.get(number) == Cut::WHOLE)
+    /// Returns whether the range at index `range` needs everything.
+    pub(super) fn are_none(&self, range: usize) -> bool {
+        (0..self.pieces.len() as u64).all(|number| self.get(range, number) == Cut::WHOLE)
     }
 
-    /// Returns the part of an AUXTRACE record that is kept, by the number of the record among the
-    /// AUXTRACE records of the input, from 0.
-    pub(super) fn get(&self, number: u64) -> Cut {
-        let found = usize::try_from(number)
+    /// Returns the part of an AUXTRACE record that the range at index `range` needs, by the number
+    /// of the record among the AUXTRACE records of the input, from 0.
+    pub(super) fn get(&self, range: usize, number: u64) -> Cut {
+        let piece = usize::try_from(number)
             .ok()
-            .and_then(|number| self.pieces.get(number))
-            .and_then(|piece| Some((piece, self.queues.get(piece.queue)?)));
-        let Some((piece, queue)) = found else {
+            .and_then(|number| self.pieces.get(number));
+        let needed = piece.and_then(|piece| self.queues.get(piece.queue)?.needed.get(range));
+        let (Some(piece), Some(needed)) = (piece, needed) else {
             return Cut::WHOLE;
         };
         let in_piece = |offset: u64| offset.saturating_sub(piece.start).min(piece.len);
-        let start = in_piece(queue.start);
-        let end = in_piece(queue.end.unwrap_or(u64::MAX));
+        let start = in_piece(needed.start);
+        let end = in_piece(needed.end.unwrap_or(u64::MAX));
         let end = end
             .checked_next_multiple_of(ALIGNMENT)
             .unwrap_or(piece.len)
@@ -171,7 +178,7 @@ impl AuxCuts {
 
 /// Reading the AUX data.
 struct Pass {
-    range: TimeRange,
+    ranges: Vec<TimeRange>,
     limits: Limits,
     cuts: AuxCuts,
     /// Indexes of the queues by the number of their buffer.
@@ -184,9 +191,9 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(range: TimeRange, limits: Limits) -> Self {
+    fn new(ranges: Vec<TimeRange>, limits: Limits) -> Self {
         Pass {
-            range,
+            ranges,
             limits,
             cuts: AuxCuts::default(),
             by_idx: HashMap::default(),
@@ -234,8 +241,12 @@ impl Pass {
             return Ok(());
         };
         let AuxCuts { pieces, queues } = &mut self.cuts;
+        let count = self.ranges.len();
         let queue = *self.by_idx.entry(record.idx).or_insert_with(|| {
-            queues.push(Queue::default());
+            queues.push(Queue {
+                needed: vec![Needed::default(); count],
+                ..Queue::default()
+            });
             queues.len().saturating_sub(1)
         });
         let start = queues.get(queue).map_or(0, |queue| queue.search.at());
@@ -244,7 +255,13 @@ impl Pass {
         let held = pieces
             .len()
             .saturating_mul(size_of::<Piece>())
-            .saturating_add(queues.len().saturating_mul(size_of::<Queue>()));
+            .saturating_add(
+                queues.len().saturating_mul(
+                    count
+                        .saturating_mul(size_of::<Needed>())
+                        .saturating_add(size_of::<Queue>()),
+                ),
+            );
         self.limits.check_metadata("AUX data", held as u64)?;
         self.queue = Some((queue, record.reference));
         Ok(())
@@ -256,26 +273,29 @@ impl Pass {
         }) else {
             return;
         };
-        let Queue {
-            search,
-            start,
-            end,
-            is_inside,
-        } = queue;
-        let range = self.range;
+        let ranges = &self.ranges;
+        let Queue { search, needed } = queue;
         search.push(bytes, |point: SyncPoint| {
             let time = clock.time(point.tsc, reference);
-            // Times that go back are a reason to keep more.
-            let is_before = time <= range.start;
-            *is_inside |= !is_before;
-            if is_before && !*is_inside {
-                *start = point.start;
-            }
-            match range.end {
-                Some(last) if time > last => *end = end.or(Some(point.end)),
-                _ => *end = None,
+            for (needed, range) in needed.iter_mut().zip(ranges) {
+                needed.see(&point, time, range);
             }
         });
+    }
+}
+
+impl Needed {
+    fn see(&mut self, point: &SyncPoint, time: u64, range: &TimeRange) {
+        // Times that go back are a reason to keep more.
+        let is_before = time <= range.start;
+        self.is_inside |= !is_before;
+        if is_before && !self.is_inside {
+            self.start = point.start;
+        }
+        match range.end {
+            Some(last) if time > last => self.end = self.end.or(Some(point.end)),
+            _ => self.end = None,
+        }
     }
 }
 

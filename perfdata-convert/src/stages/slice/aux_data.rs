@@ -6,10 +6,12 @@
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{Body, Tid};
 
+use super::by::By;
 use super::numbers::Bits;
+use super::parts::{Key, Parts};
 use super::select::Select;
 use super::tasks::Tasks;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The AUXTRACE records so far.
 #[derive(Debug, Default)]
@@ -34,25 +36,66 @@ impl AuxData {
             .saturating_mul(size_of::<(u64, u32, u32)>())
     }
 
-    /// Adds the records that are not selected to `dropped`. Returns the number of the others. A
-    /// trace of a thread has the CPU -1.
-    pub(super) fn finish(self, select: &Select, tasks: &mut Tasks, dropped: &mut Bits) -> u64 {
-        let mut kept = 0u64;
+    /// Adds the records that are not selected to `dropped`, and the others to their `parts`. Returns
+    /// the number of the others. A trace of a thread has the CPU -1.
+    pub(super) fn finish(
+        self,
+        select: &Select,
+        tasks: &mut Tasks,
+        dropped: &mut Bits,
+        parts: Option<&mut Parts>,
+    ) -> Result<u64> {
+        let mut kept = Vec::new();
         for (number, tid, cpu) in self.records {
             let is_of_thread = cpu == u32::MAX && tid != u32::MAX;
+            let tid = Tid { pid: u32::MAX, tid };
             let is_selected = if is_of_thread {
                 let has_ids = select.pids.is_some() || select.tids.is_some();
-                let tid = Tid { pid: u32::MAX, tid };
                 (has_ids && select.comms.is_none()).then(|| tasks.matches(select, &tid))
             } else {
                 select.cpus.as_ref().map(|cpus| cpus.contains(cpu))
             };
             if is_selected.is_none_or(|is_selected| is_selected != select.invert) {
-                kept = kept.saturating_add(1);
+                kept.push((number, is_of_thread.then_some(tid), cpu));
             } else {
                 dropped.insert(number);
             }
         }
-        kept
+        let count = kept.len() as u64;
+        if let Some(parts) = parts {
+            divide(kept, tasks, parts)?;
+        }
+        Ok(count)
     }
+}
+
+/// Adds AUXTRACE records to parts, by their threads or CPUs.
+fn divide(
+    records: Vec<(u64, Option<Tid>, u32)>,
+    tasks: &mut Tasks,
+    parts: &mut Parts,
+) -> Result<()> {
+    for (number, tid, cpu) in records {
+        let key = match (parts.by(), tid) {
+            // All parts keep the record, and cut its data by time.
+            (By::Time(_), _) => continue,
+            (By::Pid, Some(tid)) => Key::Pid(tasks.pid_of(&tid)),
+            (By::Tid, Some(tid)) => Key::Tid(tid.tid),
+            (By::Cpu, None) => Key::Cpu(cpu),
+            (by, tid) => {
+                let (of, better) = match tid {
+                    Some(_) => ("threads", "time, pid or tid"),
+                    None => ("CPUs", "time or cpu"),
+                };
+                return Err(Error::Refused(format!(
+                    "the recording has AUX data of {of}, which cannot be divided by {}: choose \
+                     {better}",
+                    by.word()
+                )));
+            }
+        };
+        parts.part(key)?;
+        parts.belongs_to(number, Some(key));
+    }
+    Ok(())
 }

@@ -9,31 +9,37 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Events;
+use perfdata_core::attr::SampleType;
+use perfdata_core::read::RecordRef;
 use perfdata_core::record::{RawRecord, ReadValue, Sample};
+
+use super::decisions::PartNumber;
+use crate::count::number_of;
+use crate::error::{Error, Result};
 
 /// The counters so far.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    by_id: HashMap<Key, Counter, RandomState>,
+    /// The last values in the input.
+    last: HashMap<Key, u64, RandomState>,
+    /// The sums of the differences of all samples of a part.
+    sums: HashMap<(PartNumber, Key), u64, RandomState>,
     /// Number of samples with changed values.
-    pub(super) changed: u64,
+    changed: u64,
 }
 
 /// The event ID, and the thread if the event is inherited.
 type Key = (u64, Option<u32>);
 
-#[derive(Debug, Default)]
-struct Counter {
-    /// The last value in the input.
-    last: u64,
-    /// The sum of the differences of all kept samples.
-    sum: u64,
-}
-
 impl Counters {
-    /// Processes a sample. If it is kept, sets the values for the slice. Returns whether a value
-    /// changed.
-    pub(super) fn see(&mut self, sample: &mut Sample, is_inherited: bool, is_kept: bool) -> bool {
+    /// Processes a sample. If it belongs to a `part`, sets the values for this part. Returns whether
+    /// a value changed.
+    pub(super) fn see(
+        &mut self,
+        sample: &mut Sample,
+        is_inherited: bool,
+        part: Option<PartNumber>,
+    ) -> bool {
         let thread = sample.tid.map(|tid| tid.tid).filter(|_| is_inherited);
         let id = sample.identifier.or(sample.id);
         let Some(read) = &mut sample.read else {
@@ -41,22 +47,33 @@ impl Counters {
         };
         let mut is_changed = false;
         for (id, value) in values(read, id) {
-            let counter = self.by_id.entry((id, thread)).or_default();
-            let difference = value.wrapping_sub(counter.last);
-            counter.last = *value;
-            if is_kept {
-                counter.sum = counter.sum.wrapping_add(difference);
-                is_changed |= *value != counter.sum;
-                *value = counter.sum;
+            let key = (id, thread);
+            let last = self.last.entry(key).or_default();
+            let difference = value.wrapping_sub(*last);
+            *last = *value;
+            if let Some(part) = part {
+                let sum = self.sums.entry((part, key)).or_default();
+                *sum = sum.wrapping_add(difference);
+                is_changed |= *value != *sum;
+                *value = *sum;
             }
         }
         self.changed = self.changed.saturating_add(u64::from(is_changed));
         is_changed
     }
 
+    /// Returns a note for the user, if values changed.
+    pub(super) fn note(&self) -> Option<String> {
+        let samples = number_of(self.changed, "sample");
+        (self.changed > 0).then(|| {
+            format!("changed the counter values of {samples}: perf shows their differences")
+        })
+    }
+
     /// Returns the memory use in bytes.
     pub(super) fn held(&self) -> usize {
-        self.by_id.len().saturating_mul(64)
+        let counters = self.last.len().saturating_add(self.sums.len());
+        counters.saturating_mul(48)
     }
 }
 
@@ -78,6 +95,39 @@ pub(super) fn is_inherited(record: &RawRecord<'_>, events: &Events) -> bool {
         .of_record(record)
         .and_then(|at| events.get(at))
         .is_some_and(|event| event.attr.flags.inherit() == 1)
+}
+
+/// Checks that the samples with counter values are in the order of time for each event ID. Their
+/// differences are computed in the order of the file.
+#[derive(Debug, Default)]
+pub(super) struct CounterOrder {
+    times: HashMap<(u64, u32), u64, RandomState>,
+}
+
+impl CounterOrder {
+    pub(super) fn see(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        let events = &record.recording().events;
+        let Some((event, view)) = events.look(record) else {
+            return Ok(());
+        };
+        let has_counters = events
+            .get(event)
+            .is_some_and(|event| event.attr.sample_type.has(SampleType::READ));
+        let (true, Some(time), Some(id)) = (has_counters, view.time(), events.id_of(record)) else {
+            return Ok(());
+        };
+        let tid = view.tid().map_or(0, |tid| tid.tid);
+        let last = self.times.entry((id, tid)).or_default();
+        if time < *last {
+            return Err(Error::Refused(format!(
+                "the samples of event ID {id} contain counter values and are not in the order of \
+                 time: at {:#x}, {time} ns follows {last} ns: sort the recording first",
+                record.offset
+            )));
+        }
+        *last = time;
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -108,7 +158,7 @@ mod tests {
         let mut values = Vec::new();
         for &(tid, value, is_kept) in samples {
             let mut sample = sample(tid, value);
-            counters.see(&mut sample, is_inherited, is_kept);
+            counters.see(&mut sample, is_inherited, is_kept.then_some(0));
             if is_kept {
                 values.extend(sample.read.and_then(|read| read.value));
             }

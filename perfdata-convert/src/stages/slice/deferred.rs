@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::numbers::Bits;
+use super::decisions::PartNumber;
 
 /// Thread ID and cookie.
 type Key = (u32, u64);
@@ -23,10 +23,21 @@ pub(super) struct Deferred {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Whether a sample of the slice waits.
-    is_kept: bool,
+    /// The parts that contain samples which wait; none if these samples are dropped.
+    parts: Vec<PartNumber>,
     /// The records with the callchain, if samples are decided later.
     records: Vec<u64>,
+}
+
+/// Which parts contain a record with a callchain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Chain {
+    /// Those with its samples; none if these samples are dropped.
+    In(Vec<PartNumber>),
+    /// No sample waits for it.
+    Unknown,
+    /// This is decided at the end.
+    Later,
 }
 
 impl Deferred {
@@ -37,39 +48,38 @@ impl Deferred {
         }
     }
 
-    /// Adds a sample.
-    pub(super) fn sample(&mut self, key: Key, is_kept: bool) {
-        self.waiting.entry(key).or_default().is_kept |= is_kept;
+    /// Adds a sample, with its part if it is not dropped.
+    pub(super) fn sample(&mut self, key: Key, part: Option<PartNumber>) {
+        let parts = &mut self.waiting.entry(key).or_default().parts;
+        if let Some(part) = part.filter(|part| !parts.contains(part)) {
+            parts.push(part);
+        }
     }
 
-    /// Adds a record with a callchain. Returns whether it is known not to belong to the slice:
-    /// because no sample of the slice waits for it, or, if no sample does, because it `is_after`
-    /// the end.
-    pub(super) fn chain(&mut self, key: Key, number: u64, is_after: bool) -> bool {
+    /// Adds a record with a callchain.
+    pub(super) fn chain(&mut self, key: Key, number: u64) -> Chain {
         if self.is_late {
             self.waiting.entry(key).or_default().records.push(number);
-            return false;
+            return Chain::Later;
         }
         match self.waiting.remove(&key) {
-            Some(waiting) => !waiting.is_kept,
-            None => is_after,
+            Some(waiting) => Chain::In(waiting.parts),
+            None => Chain::Unknown,
         }
     }
 
-    /// Decides about the remaining records.
-    pub(super) fn finish(self, dropped: &mut Bits) {
-        let waiting = self
-            .waiting
-            .into_values()
-            .filter(|waiting| !waiting.is_kept);
-        waiting
-            .flat_map(|waiting| waiting.records)
-            .for_each(|number| dropped.insert(number));
+    /// Passes the remaining records and their parts to `decide`.
+    pub(super) fn finish(self, mut decide: impl FnMut(u64, &[PartNumber])) {
+        for waiting in self.waiting.into_values() {
+            for number in waiting.records {
+                decide(number, &waiting.parts);
+            }
+        }
     }
 
     /// Returns the memory use in bytes.
     pub(super) fn held(&self) -> usize {
-        self.waiting.len().saturating_mul(96)
+        self.waiting.len().saturating_mul(112)
     }
 }
 
@@ -78,26 +88,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_callchain_stays_with_its_sample() {
+    fn a_callchain_stays_with_its_samples() {
         let mut deferred = Deferred::new(false);
-        deferred.sample((1, 10), true);
-        deferred.sample((1, 10), false);
-        deferred.sample((2, 10), false);
-        assert!(!deferred.chain((1, 10), 5, true));
-        assert!(deferred.chain((2, 10), 6, false));
-        assert!(!deferred.chain((3, 10), 7, false));
-        assert!(deferred.chain((3, 10), 8, true));
+        deferred.sample((1, 10), Some(0));
+        deferred.sample((1, 10), None);
+        deferred.sample((1, 10), Some(2));
+        deferred.sample((1, 10), Some(0));
+        deferred.sample((2, 10), None);
+        assert_eq!(deferred.chain((1, 10), 5), Chain::In(vec![0, 2]));
+        assert_eq!(deferred.chain((2, 10), 6), Chain::In(vec![]));
+        assert_eq!(deferred.chain((3, 10), 7), Chain::Unknown);
     }
 
     #[test]
     fn samples_may_be_decided_after_their_callchains() {
         let mut deferred = Deferred::new(true);
-        assert!(!deferred.chain((1, 10), 5, false));
-        assert!(!deferred.chain((2, 10), 6, false));
-        deferred.sample((1, 10), true);
-        deferred.sample((2, 10), false);
-        let mut dropped = Bits::default();
-        deferred.finish(&mut dropped);
-        assert!(!dropped.contains(5) && dropped.contains(6));
+        assert_eq!(deferred.chain((1, 10), 5), Chain::Later);
+        assert_eq!(deferred.chain((2, 10), 6), Chain::Later);
+        deferred.sample((1, 10), Some(3));
+        deferred.sample((2, 10), None);
+        let mut decided = Vec::new();
+        deferred.finish(|number, parts| decided.push((number, parts.to_vec())));
+        decided.sort();
+        assert_eq!(decided, [(5, vec![3]), (6, vec![])]);
     }
 }

@@ -19,34 +19,43 @@
 #[doc(hidden)]
 mod aux_cuts;
 mod aux_data;
+mod by;
 mod counters;
+mod decisions;
 mod deferred;
 mod lists;
 mod numbers;
+mod parts;
 mod processes;
+mod router;
 mod select;
 mod survey;
 mod tasks;
 mod time_ranges;
 
+pub use by::By;
+pub(crate) use by::duration;
 pub use lists::{Cpus, Ids, Patterns};
 pub use select::{Select, Sideband};
 pub use time_ranges::{TimeRange, TimeRanges};
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use perfdata_core::Recording;
-use perfdata_core::attr::SampleType;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_core::read::RecordBatch;
-use perfdata_core::record::{Body, RawRecord, RecordType};
+use perfdata_core::read::{Limits, RecordBatch};
+use perfdata_core::record::{RawRecord, Record, RecordType};
 
 use crate::count::number_of;
 use crate::error::Result;
-use crate::io::InputSource;
+use crate::io::{InputSource, RecordFilter};
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
-use aux_cuts::{AuxCuts, Cut};
-use counters::Counters;
-use survey::Decisions;
+#[cfg(test)]
+pub(crate) use decisions::Part;
+pub(crate) use decisions::{Decisions, PartKey, PartNumber};
+pub(crate) use router::{Outlets, Router};
 
 /// Keeps the samples that meet conditions, and what perf needs to show them.
 ///
@@ -72,41 +81,23 @@ use survey::Decisions;
 #[derive(Debug)]
 pub struct Slice {
     select: Select,
-    decisions: Decisions,
-    /// Number of records so far.
-    number: u64,
-    /// Whether the recording has samples with counter values.
-    has_counters: bool,
-    counters: Counters,
-    /// Whether records were dropped since the last FINISHED_ROUND record, and whether others were
-    /// kept.
-    dropped_in_round: bool,
-    kept_in_round: bool,
-    cuts: AuxCuts,
+    decisions: Arc<Decisions>,
+    /// `None` before the first pass.
+    router: Option<Router>,
     is_whole: bool,
-    /// Number of AUXTRACE records so far.
-    traces: u64,
-    /// What is kept of the payload of the last one, and the offset of the next part of it.
-    cut: Cut,
-    cut_at: u64,
 }
+
+/// The number of the only part.
+const SLICE: PartNumber = 0;
 
 impl Slice {
     /// Returns a stage that keeps the samples that `select` describes.
     pub fn new(select: Select) -> Self {
         Slice {
             select,
-            decisions: Decisions::default(),
-            number: 0,
-            has_counters: false,
-            counters: Counters::default(),
-            dropped_in_round: false,
-            kept_in_round: true,
-            cuts: AuxCuts::default(),
+            decisions: Arc::default(),
+            router: None,
             is_whole: false,
-            traces: 0,
-            cut: Cut::WHOLE,
-            cut_at: 0,
         }
     }
 
@@ -114,123 +105,68 @@ impl Slice {
     fn is_everything(&self) -> bool {
         self.is_whole
     }
+}
 
-    /// Decides about the next record. Returns `None` if it must be seen alone.
-    #[inline]
-    fn next(&mut self, record: &RawRecord<'_>) -> Option<bool> {
-        let is_special = match record.kind {
-            RecordType::SAMPLE => self.has_counters,
-            RecordType::FINISHED_ROUND | RecordType::HEADER_BUILD_ID | RecordType::AUXTRACE => true,
-            _ => false,
-        };
-        if is_special {
-            return None;
-        }
-        let is_dropped = self.decisions.dropped.contains(self.number);
-        self.number = self.number.saturating_add(1);
-        match is_dropped {
-            true => self.dropped_in_round = true,
-            false => self.kept_in_round = true,
-        }
-        Some(!is_dropped)
+/// Removes the build IDs of objects that only processes map which `part` does not need.
+pub(crate) fn drop_build_ids(
+    decisions: &Decisions,
+    part: PartNumber,
+    recording: &mut Recording,
+) -> Result<()> {
+    let Some(section) = recording.feature(FeatureId::BUILD_ID) else {
+        return Ok(());
+    };
+    let Section {
+        value: Feature::BuildIds(mut ids),
+        ..
+    } = section?
+    else {
+        return Ok(());
+    };
+    let before = ids.0.len();
+    let is_left_out = |name: &[u8]| decisions.is_left_out(part, name);
+    ids.0
+        .retain(|entry| !is_left_out(entry.build_id.filename.text()));
+    if ids.0.len() < before {
+        recording.set_feature(FeatureId::BUILD_ID, Feature::BuildIds(ids))?;
+    }
+    Ok(())
+}
+
+/// The rest of the pipeline, as the destination of the only part.
+struct Only<'a, 'b>(&'a mut Link<'b>);
+
+impl Outlets for Only<'_, '_> {
+    fn parts(&self) -> Range<PartNumber> {
+        SLICE..SLICE.saturating_add(1)
     }
 
-    /// Processes a record whose content or position matters.
-    fn special(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        let is_kept = !self.decisions.dropped.contains(self.number);
-        self.number = self.number.saturating_add(1);
-        match record.kind {
-            RecordType::FINISHED_ROUND => {
-                // A round of which nothing is left only delays perf.
-                let is_empty = self.dropped_in_round && !self.kept_in_round;
-                (self.dropped_in_round, self.kept_in_round) = (false, false);
-                match is_empty {
-                    true => Ok(()),
-                    false => next.record(record),
-                }
-            }
-            RecordType::HEADER_BUILD_ID => {
-                let decoded = survey::decode(record, next.recording())?;
-                let is_left_out = match &decoded.body {
-                    Body::HeaderBuildId(entry) => self.is_left_out(entry.filename.text()),
-                    _ => false,
-                };
-                match is_left_out {
-                    true => Ok(()),
-                    false => next.record(record),
-                }
-            }
-            RecordType::AUXTRACE => self.trace(record, is_kept, next),
-            _ => self.sample(record, is_kept, next),
-        }
+    fn recording(&self) -> &Recording {
+        self.0.recording()
     }
 
-    /// Processes an AUXTRACE record.
-    fn trace(&mut self, record: &RawRecord<'_>, is_kept: bool, next: &mut Link<'_>) -> Result<()> {
-        self.cut = self.cuts.get(self.traces);
-        (self.traces, self.cut_at) = (self.traces.saturating_add(1), 0);
-        if !is_kept || self.cut.len == 0 {
-            return Ok(());
-        }
-        if self.cut == Cut::WHOLE {
-            return next.record(record);
-        }
-        let mut decoded = survey::decode(record, next.recording())?;
-        if let Body::Auxtrace(trace) = &mut decoded.body {
-            *trace = aux_cuts::apply(trace, self.cut);
-        }
-        next.write(&decoded)
+    fn limits(&self) -> Limits {
+        self.0.limits()
     }
 
-    /// Processes a sample of a recording with counter values.
-    fn sample(&mut self, record: &RawRecord<'_>, is_kept: bool, next: &mut Link<'_>) -> Result<()> {
-        match is_kept {
-            true => self.kept_in_round = true,
-            false => self.dropped_in_round = true,
-        }
-        let recording = next.recording();
-        if recording.events.of_record(record).is_some() {
-            let mut decoded = survey::decode(record, recording)?;
-            if let Body::Sample(sample) = &mut decoded.body {
-                let is_inherited = counters::is_inherited(record, &recording.events);
-                let is_changed = self.counters.see(sample, is_inherited, is_kept);
-                let held = self.counters.held() as u64;
-                next.limits().check_metadata("counters", held)?;
-                if is_changed {
-                    return next.write(&decoded);
-                }
-            }
-        }
-        match is_kept {
-            true => next.record(record),
-            false => Ok(()),
-        }
+    fn at(&mut self, offset: u64) {
+        self.0.at(offset);
     }
 
-    /// Returns whether only records that are not in the slice map an object.
-    fn is_left_out(&self, name: &[u8]) -> bool {
-        self.decisions.objects_left_out.contains(name)
+    fn records(&mut self, _: PartNumber, batch: &RecordBatch<'_>) -> Result<()> {
+        self.0.records(batch)
     }
 
-    /// Removes the build IDs of objects that only other processes mapped.
-    fn drop_build_ids(&self, recording: &mut Recording) -> Result<()> {
-        let Some(section) = recording.feature(FeatureId::BUILD_ID) else {
-            return Ok(());
-        };
-        let Section {
-            value: Feature::BuildIds(mut ids),
-            ..
-        } = section?
-        else {
-            return Ok(());
-        };
-        let before = ids.0.len();
-        ids.0
-            .retain(|entry| !self.is_left_out(entry.build_id.filename.text()));
-        if ids.0.len() < before {
-            recording.set_feature(FeatureId::BUILD_ID, Feature::BuildIds(ids))?;
-        }
-        Ok(())
+    fn record(&mut self, _: PartNumber, record: &RawRecord<'_>) -> Result<()> {
+        self.0.record(record)
+    }
+
+    fn write(&mut self, _: PartNumber, record: &Record) -> Result<()> {
+        self.0.write(record)
+    }
+
+    fn payload(&mut self, _: PartNumber, bytes: &[u8]) -> Result<()> {
+        self.0.payload(bytes)
     }
 }
 
@@ -240,7 +176,7 @@ impl Stage for Slice {
             reads_ahead: ReadsAhead::Always,
             keeps_samples: self.is_everything(),
             is_neutral: self.is_everything(),
-            may_refuse: self.has_counters,
+            may_refuse: self.router.as_ref().is_some_and(Router::has_counters),
             ..Requirements::default()
         }
     }
@@ -253,21 +189,21 @@ impl Stage for Slice {
     }
 
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
-        self.decisions = Decisions::of(&self.select, source, recording)?;
-        if self.decisions.has_aux_data
-            && let Some(span) = self.decisions.span
-        {
-            self.cuts = AuxCuts::of(source, recording, span)?;
-        }
-        self.is_whole = self.decisions.dropped.len() == 0 && self.cuts.are_none();
-        let has_counters = |sample_type: SampleType| sample_type.has(SampleType::READ);
-        let mut events = recording.events.iter();
-        self.has_counters = events.any(|event| has_counters(event.attr.sample_type));
+        let decisions = Decisions::of(&self.select, None, source, recording)?;
+        self.decisions = Arc::new(decisions);
+        let router = Router::new(self.decisions.clone(), source, recording)?;
+        self.is_whole = self.decisions.are_none_dropped() && router.has_all_aux_data(SLICE);
+        self.router = Some(router);
         Ok(())
     }
 
+    fn filter(&self) -> Option<RecordFilter> {
+        let is_some = !self.is_everything() && self.router.is_some();
+        is_some.then(|| Decisions::filter(self.decisions.clone(), SLICE))
+    }
+
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
-        self.drop_build_ids(recording)
+        drop_build_ids(&self.decisions, SLICE, recording)
     }
 
     fn wants(&self, _: RecordType) -> bool {
@@ -275,93 +211,49 @@ impl Stage for Slice {
     }
 
     fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
-        if self.is_everything() {
-            return next.records(batch);
+        match &mut self.router {
+            Some(router) if !self.is_whole => router.records(batch, &mut Only(next)),
+            _ => next.records(batch),
         }
-        let mut rest = *batch;
-        while !rest.is_empty() {
-            let mut stopped = None;
-            let kept = rest.take_while(|record| match self.next(record) {
-                Some(true) => true,
-                other => {
-                    stopped = Some(other);
-                    false
-                }
-            });
-            if !kept.is_empty() {
-                next.records(&kept)?;
-            }
-            let Some(stopped) = stopped else {
-                return Ok(());
-            };
-            let mut is_first = true;
-            let one = rest.take_while(|_| std::mem::take(&mut is_first));
-            if stopped.is_none() {
-                for record in one.iter() {
-                    next.at(record.offset);
-                    self.special(&record, next)?;
-                }
-            }
-        }
-        Ok(())
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
-        if self.is_everything() {
-            return next.record(record);
-        }
-        match self.next(record) {
-            Some(true) => next.record(record),
-            Some(false) => Ok(()),
-            None => self.special(record, next),
+        match &mut self.router {
+            Some(router) if !self.is_whole => router.record(record, &mut Only(next)),
+            _ => next.record(record),
         }
     }
 
     fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
-        let kept = self.cut.of(self.cut_at, bytes);
-        self.cut_at = self.cut_at.saturating_add(bytes.len() as u64);
-        next.payload(kept)
+        match &mut self.router {
+            Some(router) if !self.is_whole => router.payload(bytes, &mut Only(next)),
+            _ => next.payload(bytes),
+        }
     }
 
     fn finish(&mut self, recording: &mut Recording, _: &mut Link<'_>) -> Result<()> {
-        self.drop_build_ids(recording)
+        drop_build_ids(&self.decisions, SLICE, recording)
     }
 
     fn notes(&self) -> Vec<String> {
         let Decisions {
-            samples,
             other_samples,
-            left_out,
+            has_aux_data,
             ..
-        } = &self.decisions;
-        if self.is_everything() {
-            return vec![format!(
-                "all {} are selected",
-                number_of(*samples, "sample")
-            )];
-        }
-        let all = samples.saturating_add(*other_samples);
+        } = *self.decisions;
+        let samples = self.decisions.samples();
+        let Some(router) = self.router.as_ref().filter(|_| !self.is_whole) else {
+            return vec![format!("all {} are selected", number_of(samples, "sample"))];
+        };
+        let all = samples.saturating_add(other_samples);
         let mut notes = vec![format!(
             "selected {samples} of {}",
             number_of(all, "sample")
         )];
-        if *left_out > 0 {
-            let records = number_of(*left_out, "record");
-            notes.push(format!(
-                "left out {records} about tasks that no selected sample needs"
-            ));
-        }
-        if self.counters.changed > 0 {
-            let samples = number_of(self.counters.changed, "sample");
-            notes.push(format!(
-                "changed the counter values of {samples}: perf shows their differences"
-            ));
-        }
-        if self.decisions.has_lost_samples && *other_samples > 0 {
-            notes.push("the numbers of lost samples still apply to the whole recording".into());
-        }
-        if self.decisions.has_aux_data {
-            notes.push(match self.cuts.are_none() {
+        notes.extend(self.decisions.notes());
+        notes.extend(router.note());
+        if has_aux_data {
+            notes.push(match router.has_all_aux_data(SLICE) {
                 true => "AUX data is kept as it is: its samples are known only when it is decoded".into(),
                 false => "AUX data is kept from the last PSB packet before the slice to the first one after it".to_owned(),
             });

@@ -33,9 +33,58 @@ impl Bits {
             .is_some_and(|bits| bits & (1 << (number % 64)) != 0)
     }
 
+    /// Adds all elements of another set.
+    pub(super) fn extend(&mut self, other: &Bits) {
+        if self.words.len() < other.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        self.count = 0;
+        for (at, word) in self.words.iter_mut().enumerate() {
+            *word |= other.words.get(at).copied().unwrap_or(0);
+            self.count = self.count.saturating_add(u64::from(word.count_ones()));
+        }
+    }
+
     /// Returns the number of elements.
     pub(super) fn len(&self) -> u64 {
         self.count
+    }
+
+    /// Returns the memory use in bytes.
+    pub(super) fn held(&self) -> usize {
+        self.words.capacity().saturating_mul(8)
+    }
+}
+
+/// A set of record numbers in ascending order, each with its ordinal in the set.
+#[derive(Debug, Default)]
+pub(super) struct Ordinals {
+    bits: Bits,
+    /// Number of elements before each word.
+    before: Vec<u64>,
+}
+
+impl Ordinals {
+    /// Adds a number, which must be higher than all others.
+    pub(super) fn push(&mut self, number: u64) {
+        let count = self.bits.len();
+        self.bits.insert(number);
+        self.before.resize(self.bits.words.len(), count);
+    }
+
+    /// Returns the number of elements below `number`, which is its ordinal if it is in the set.
+    pub(super) fn of(&self, number: u64) -> u64 {
+        let word = usize::try_from(number / 64).unwrap_or(usize::MAX);
+        let (Some(before), Some(bits)) = (self.before.get(word), self.bits.words.get(word)) else {
+            return self.bits.len();
+        };
+        let lower = bits & (1u64 << (number % 64)).wrapping_sub(1);
+        before.saturating_add(u64::from(lower.count_ones()))
+    }
+
+    /// Returns the memory use in bytes.
+    pub(super) fn held(&self) -> usize {
+        self.bits.words.len().saturating_mul(16)
     }
 }
 
@@ -129,6 +178,19 @@ mod tests {
         }
         assert_eq!(numbers.iter().collect::<Vec<_>>(), list);
         assert_eq!(numbers.len(), list.len());
+    }
+
+    #[test]
+    fn ordinals_count_the_elements_before() {
+        let mut ordinals = Ordinals::default();
+        let numbers = [0, 3, 63, 64, 200, 1000];
+        for number in numbers {
+            ordinals.push(number);
+        }
+        for (ordinal, number) in numbers.into_iter().enumerate() {
+            assert_eq!(ordinals.of(number), ordinal as u64);
+        }
+        assert_eq!((ordinals.of(100), ordinals.of(5000)), (4, 6));
     }
 
     #[test]

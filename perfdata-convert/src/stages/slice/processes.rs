@@ -5,10 +5,11 @@
 //! only replace their addresses (tools/perf/util/machine.c, Linux 7.2). So the records of a process
 //! with samples are needed, and those of its ancestors up to the fork.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use perfdata_session::Machine;
 
+use super::decisions::PartNumber;
 use super::numbers::{Bits, Numbers};
 
 /// The processes of a recording so far, and the numbers of their records. Records must be passed in
@@ -20,6 +21,8 @@ pub(super) struct Processes {
     by_pid: HashMap<(Machine, u32), usize>,
     by_tid: HashMap<(Machine, u32), usize>,
     names: Names,
+    /// Size of all records of processes that have not ended, in bytes.
+    living: u64,
     /// Size of the lists of record numbers in bytes.
     held: usize,
 }
@@ -30,37 +33,39 @@ struct Process {
     /// The process that forked it, and the number of that process's records at this time.
     parent: Option<(usize, usize)>,
     records: Numbers,
+    /// Size of its records in bytes.
+    size: u64,
     /// Number of living threads with records.
     threads: usize,
     /// Time of the EXIT record of the last thread.
     end: Option<u64>,
-    has_samples: bool,
+    /// The parts that contain its samples, in ascending order.
+    parts: Vec<PartNumber>,
 }
 
 /// File names of mappings.
 #[derive(Debug, Default)]
-struct Names {
-    list: Vec<Box<[u8]>>,
+pub(super) struct Names {
     by_name: HashMap<Box<[u8]>, usize>,
     bytes: usize,
 }
 
-/// Which processes a slice needs.
+/// Which processes a part needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// Those that have samples in the slice.
+    /// Those that have samples in the part.
     Sampled,
     /// Those, and all that lived at this time or later.
     LivingFrom(u64),
 }
 
-/// The result for all processes.
+/// The records that a part does not need.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
-    /// Number of records that are not needed.
+    /// Their number.
     pub(super) records: u64,
-    /// Names that only such records map.
-    pub(super) names: HashSet<Box<[u8]>>,
+    /// The [names](Names::find) that other records map.
+    pub(super) mapped: Bits,
 }
 
 /// The task of a record.
@@ -76,6 +81,22 @@ impl Processes {
     pub(super) fn record(&mut self, of: Of, number: u64, name: Option<&[u8]>) {
         let at = self.thread(of);
         self.push(at, number, name);
+    }
+
+    /// Adds the size of a record of a task in bytes.
+    pub(super) fn weigh(&mut self, of: Of, size: u64) {
+        let at = self.process(of.machine, of.pid);
+        if let Some(process) = self.list.get_mut(at) {
+            process.size = process.size.saturating_add(size);
+            if process.end.is_none() {
+                self.living = self.living.saturating_add(size);
+            }
+        }
+    }
+
+    /// Returns the size of all records of processes that have not ended, in bytes.
+    pub(super) fn living(&self) -> u64 {
+        self.living
     }
 
     /// Adds a FORK record of a task.
@@ -114,8 +135,8 @@ impl Processes {
         self.by_tid.remove(&(of.machine, of.tid));
         if let Some(process) = self.list.get_mut(at) {
             process.threads = process.threads.saturating_sub(1);
-            if process.threads == 0 {
-                process.end = Some(time);
+            if process.threads == 0 && process.end.replace(time).is_none() {
+                self.living = self.living.saturating_sub(process.size);
             }
         }
         if let Some(number) = number {
@@ -123,11 +144,15 @@ impl Processes {
         }
     }
 
-    /// Notes that the slice contains a sample of a process.
-    pub(super) fn sample(&mut self, machine: Machine, pid: u32) {
+    /// Notes that `part` contains a sample of a process.
+    pub(super) fn sample(&mut self, machine: Machine, pid: u32, part: PartNumber) {
         let at = self.process(machine, pid);
-        if let Some(process) = self.list.get_mut(at) {
-            process.has_samples = true;
+        if let Some(Process { parts, .. }) = self.list.get_mut(at)
+            && parts.last() != Some(&part)
+            && let Err(place) = parts.binary_search(&part)
+        {
+            parts.insert(place, part);
+            self.held = self.held.saturating_add(size_of::<PartNumber>());
         }
     }
 
@@ -143,34 +168,49 @@ impl Processes {
             .saturating_add(self.held)
     }
 
-    /// Adds the numbers of all records that a slice does not need to `dropped`.
-    pub(super) fn leave_out(self, needed: Needed, dropped: &mut Bits) -> LeftOut {
-        let kept = self.kept(needed);
-        let mut is_mapped = vec![false; self.names.list.len()];
+    /// Passes the numbers of all records that `part` does not need to `drop`.
+    pub(super) fn leave_out(
+        &self,
+        part: PartNumber,
+        needed: Needed,
+        mut drop: impl FnMut(u64),
+    ) -> LeftOut {
+        let kept = self.kept(part, needed);
         let mut left_out = LeftOut::default();
         for (process, kept) in self.list.iter().zip(&kept) {
             for (at, (number, name)) in process.records.iter().enumerate() {
                 if at >= *kept {
-                    dropped.insert(number);
+                    drop(number);
                     left_out.records = left_out.records.saturating_add(1);
-                } else if let Some(is_mapped) = name.and_then(|name| is_mapped.get_mut(name)) {
-                    *is_mapped = true;
+                } else if let Some(name) = name {
+                    left_out.mapped.insert(name as u64);
                 }
             }
         }
-        let names = self.names.list.into_iter().zip(is_mapped);
-        left_out.names = names
-            .filter(|(_, is_mapped)| !is_mapped)
-            .map(|(name, _)| name)
-            .collect();
         left_out
     }
 
-    /// Returns how many records of each process are needed, counted from its first one.
-    fn kept(&self, needed: Needed) -> Vec<usize> {
+    /// Returns the names of all mappings.
+    pub(super) fn into_names(self) -> Names {
+        self.names
+    }
+
+    /// Replaces the numbers of all parts by the elements of `new` at these indexes.
+    pub(super) fn renumber(&mut self, new: &[PartNumber]) {
+        for Process { parts, .. } in &mut self.list {
+            for part in parts.iter_mut() {
+                *part = new.get(usize::from(*part)).copied().unwrap_or(*part);
+            }
+            parts.sort_unstable();
+            parts.dedup();
+        }
+    }
+
+    /// Returns how many records of each process `part` needs, counted from the first one.
+    fn kept(&self, part: PartNumber, needed: Needed) -> Vec<usize> {
         let mut kept: Vec<Option<usize>> = vec![None; self.list.len()];
         let is_needed = |process: &Process| {
-            process.has_samples
+            process.parts.binary_search(&part).is_ok()
                 || match needed {
                     Needed::Sampled => false,
                     Needed::LivingFrom(start) => process.end.is_none_or(|end| end >= start),
@@ -215,7 +255,9 @@ impl Processes {
             && let Some(process) = self.list.get_mut(at)
         {
             process.threads = process.threads.saturating_add(1);
-            process.end = None;
+            if process.end.take().is_some() {
+                self.living = self.living.saturating_add(process.size);
+            }
         }
         at
     }
@@ -234,15 +276,18 @@ impl Processes {
 }
 
 impl Names {
+    /// Returns the number of a name, if there is a mapping with it.
+    pub(super) fn find(&self, name: &[u8]) -> Option<u64> {
+        self.by_name.get(name).map(|&at| at as u64)
+    }
+
     fn intern(&mut self, name: &[u8]) -> usize {
         if let Some(&at) = self.by_name.get(name) {
             return at;
         }
-        let at = self.list.len();
-        self.list.push(name.into());
+        let at = self.by_name.len();
         self.by_name.insert(name.into(), at);
-        let entry = name.len().saturating_mul(2).saturating_add(96);
-        self.bytes = self.bytes.saturating_add(entry);
+        self.bytes = self.bytes.saturating_add(name.len()).saturating_add(64);
         at
     }
 }
@@ -250,6 +295,8 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PART: PartNumber = 3;
 
     fn of(pid: u32, tid: u32) -> Of {
         Of {
@@ -276,21 +323,28 @@ mod tests {
         processes
     }
 
-    fn dropped(processes: Processes, needed: Needed) -> (Vec<u64>, Vec<Vec<u8>>) {
-        let mut bits = Bits::default();
-        let left_out = processes.leave_out(needed, &mut bits);
-        let mut names: Vec<_> = left_out.names.iter().map(|name| name.to_vec()).collect();
-        names.sort();
-        let numbers: Vec<_> = (0..20).filter(|&number| bits.contains(number)).collect();
+    /// Returns the numbers of the records that a part does not need, and the names that only they
+    /// map.
+    fn dropped(processes: Processes, needed: Needed) -> (Vec<u64>, Vec<&'static str>) {
+        let mut numbers = Vec::new();
+        let left_out = processes.leave_out(PART, needed, |number| numbers.push(number));
+        numbers.sort_unstable();
         assert_eq!(left_out.records, numbers.len() as u64);
-        (numbers, names)
+        let names = processes.into_names();
+        let is_left_out = |name: &&str| {
+            let name = names.find(name.as_bytes());
+            name.is_some_and(|name| !left_out.mapped.contains(name))
+        };
+        let all = ["late", "other", "shell", "tool"].into_iter();
+        (numbers, all.filter(is_left_out).collect())
     }
 
     #[test]
     fn ancestors_are_kept_up_to_the_fork() {
         let mut sampled = processes();
-        sampled.sample(Machine::HOST, 20);
-        let expected = (vec![5, 6, 7, 8], vec![b"late".to_vec(), b"other".to_vec()]);
+        sampled.sample(Machine::HOST, 20, PART);
+        sampled.sample(Machine::HOST, 30, PART + 1);
+        let expected = (vec![5, 6, 7, 8], vec!["late", "other"]);
         assert_eq!(dropped(sampled, Needed::Sampled), expected);
     }
 
@@ -303,10 +357,22 @@ mod tests {
     }
 
     #[test]
+    fn living_processes_have_a_size() {
+        let mut processes = processes();
+        processes.weigh(of(10, 10), 100);
+        assert_eq!(processes.living(), 0);
+        processes.record(of(10, 11), 9, None);
+        processes.weigh(of(10, 11), 10);
+        assert_eq!(processes.living(), 110);
+        processes.exit(of(10, 11), 70, None);
+        assert_eq!(processes.living(), 0);
+    }
+
+    #[test]
     fn a_process_id_may_be_used_again() {
         let mut processes = processes();
         processes.fork(of(10, 10), 30, 9);
-        processes.sample(Machine::HOST, 10);
+        processes.sample(Machine::HOST, 10, PART);
         assert_eq!(dropped(processes, Needed::Sampled).0, [0, 1, 2, 3, 4, 7, 8]);
     }
 
@@ -316,7 +382,7 @@ mod tests {
         processes.fork(of(20, 20), 10, 0);
         processes.fork(of(10, 10), 1, 1);
         processes.record(of(10, 10), 2, None);
-        processes.sample(Machine::HOST, 20);
+        processes.sample(Machine::HOST, 20, PART);
         assert_eq!(dropped(processes, Needed::Sampled).0, [1, 2]);
     }
 }

@@ -8,6 +8,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::record::{RawRecord, is_known_time};
 
+use super::by::By;
 use super::lists::{Cpus, Ids, Patterns};
 use super::time_ranges::{TimeRange, TimeRanges};
 use crate::error::{Error, Result};
@@ -77,9 +78,15 @@ impl Select {
     }
 
     /// Returns whether the samples of all events contain what the conditions need.
-    pub(super) fn check(&self, recording: &Recording, names: &EventNames) -> Result<()> {
+    /// Samples are also divided `by` something.
+    pub(super) fn check(
+        &self,
+        by: Option<By>,
+        recording: &Recording,
+        names: &EventNames,
+    ) -> Result<()> {
         let is_counted = recording.features.contains_key(&FeatureId::STAT);
-        if self.times.is_some() && is_counted {
+        if (self.times.is_some() || by.is_some()) && is_counted {
             return Err(of_counters());
         }
         let conditions = [
@@ -87,8 +94,10 @@ impl Select {
             (self.has_threads(), SampleType::TID, "process and thread"),
             (self.cpus.is_some(), SampleType::CPU, "CPU"),
         ];
-        for (_, part, what) in conditions.iter().filter(|(is_given, ..)| *is_given) {
-            let lacks = |attr: &Attr| !attr.sample_type.has(*part) && !is_dummy(attr);
+        let conditions = conditions.into_iter().filter(|(is_given, ..)| *is_given);
+        let parts = conditions.map(|(_, part, what)| (part, what));
+        for (part, what) in parts.chain(by.and_then(By::needs)) {
+            let lacks = |attr: &Attr| !attr.sample_type.has(part) && !is_dummy(attr);
             if let Some(at) = recording.events.iter().position(|event| lacks(&event.attr)) {
                 let name = names.get(recording, at).unwrap_or_default();
                 return Err(Error::Refused(format!(
@@ -189,6 +198,15 @@ impl Conditions {
             .as_ref()
             .and_then(|ranges| ranges.first())
             .map_or(0, |range| range.start)
+    }
+
+    /// Returns the time from the first range to the last one.
+    pub(super) fn span(&self) -> Option<TimeRange> {
+        let ranges = self.ranges.as_ref()?;
+        Some(TimeRange {
+            start: ranges.first()?.start,
+            end: ranges.last()?.end,
+        })
     }
 
     /// Returns whether `time` is after the last range.

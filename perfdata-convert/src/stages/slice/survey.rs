@@ -1,53 +1,37 @@
 //! The first pass over a recording: decides for every record, in the order of time, whether it
 //! belongs to the slice.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod conclusion;
 
-use foldhash::fast::RandomState;
+use std::collections::VecDeque;
+
 use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::read::{ByTime, Limits, RecordRef};
 use perfdata_core::record::{
-    Body, CpuMode, RawRecord, Record, RecordType, Task, Tid, deferred_cookie, is_known_time,
-    is_moment,
+    Body, CpuMode, RawRecord, Record, RecordType, Tid, deferred_cookie, is_known_time, is_moment,
 };
 use perfdata_session::Machine;
 
 use super::aux_data::AuxData;
-use super::deferred::Deferred;
-use super::numbers::Bits;
-use super::processes::{Needed, Of, Processes};
-use super::select::{Conditions, Select, Sideband, of_counters};
+use super::by::By;
+use super::counters::CounterOrder;
+use super::decisions::{Decisions, Part, PartNumber};
+use super::deferred::{Chain, Deferred};
+use super::parts::{Facts, Key, Parts};
+use super::processes::{Of, Processes};
+use super::select::{Conditions, Select, of_counters};
 use super::tasks::Tasks;
-use super::time_ranges::TimeRange;
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, InputSource};
-
-/// What the slice contains.
-#[derive(Debug, Default)]
-pub(super) struct Decisions {
-    /// The numbers of the records that it does not contain.
-    pub(super) dropped: Bits,
-    /// Number of its samples, and of the others.
-    pub(super) samples: u64,
-    pub(super) other_samples: u64,
-    /// Number of records about tasks that it does not need.
-    pub(super) left_out: u64,
-    /// Names of objects that only such records map.
-    pub(super) objects_left_out: HashSet<Box<[u8]>>,
-    /// Whether there are LOST_SAMPLES records, AUX data, and counter values in samples.
-    pub(super) has_lost_samples: bool,
-    pub(super) has_aux_data: bool,
-    /// The time from the first range to the last one, if AUX data of other times is not needed.
-    pub(super) span: Option<TimeRange>,
-}
+use crate::stages::sample_times::SampleTimes;
 
 /// A sample that meets the conditions, while it is not known whether it is one of the last.
 #[derive(Debug)]
 struct Undecided {
     number: u64,
-    time: Option<u64>,
+    facts: Facts,
     task: Option<(Machine, u32)>,
     /// Thread and cookie of its deferred callchain.
     cookie: Option<(u32, u64)>,
@@ -63,20 +47,30 @@ struct Survey<'a> {
     processes: Processes,
     deferred: Deferred,
     aux: AuxData,
+    /// The parts into which the samples are divided.
+    parts: Option<Parts>,
+    event_names: Vec<Vec<u8>>,
+    /// The times of all samples.
+    times: SampleTimes,
     /// EXIT records change the number of running threads that perf derives from SWITCH records.
     has_switches: bool,
     /// Number of samples that meet the conditions, and of those that are left of each n-th.
     matched: u64,
     counted: u64,
     last: VecDeque<Undecided>,
-    /// Time of the first and the last sample of the slice so far.
-    first_time: Option<u64>,
-    last_time: Option<u64>,
+    /// The samples of all parts so far.
+    all: Part,
 }
 
 impl Decisions {
-    /// Reads `source` and decides.
-    pub(super) fn of(select: &Select, source: &InputSource, recording: &Recording) -> Result<Self> {
+    /// Reads `source` and decides. The samples that `select` describes are divided into parts `by`
+    /// something; without it, they are one part.
+    pub(crate) fn of(
+        select: &Select,
+        by: Option<By>,
+        source: &InputSource,
+        recording: &Recording,
+    ) -> Result<Self> {
         let mut names = EventNames::default();
         names.update(recording);
         let mut bounds = match recording.feature(FeatureId::SAMPLE_TIME) {
@@ -86,13 +80,14 @@ impl Decisions {
             })) if times.last != 0 => Some(times),
             _ => None,
         };
+        let has_names = select.events.is_some() || by == Some(By::Event);
         let is_pipe_of_names =
-            select.events.is_some() && !recording.features.contains_key(&FeatureId::EVENT_DESC);
+            has_names && !recording.features.contains_key(&FeatureId::EVENT_DESC);
         if is_pipe_of_names || select.needs_bounds() && bounds.is_none() {
             let found = read_bounds(source, recording, &mut names)?;
             bounds = bounds.or(found);
         }
-        select.check(recording, &names)?;
+        select.check(by, recording, &names)?;
         let ranges = match &select.times {
             None => None,
             Some(times) => {
@@ -119,12 +114,16 @@ impl Decisions {
             processes: Processes::default(),
             deferred: Deferred::new(select.last.is_some()),
             aux: AuxData::default(),
+            parts: by.map(Parts::new),
+            times: SampleTimes::default(),
+            event_names: (0..recording.events.len())
+                .map(|at| names.get(recording, at).unwrap_or_default().into_owned())
+                .collect(),
             has_switches,
             matched: 0,
             counted: 0,
             last: VecDeque::new(),
-            first_time: None,
-            last_time: None,
+            all: Part::default(),
         };
         survey.read(open(source)?)?;
         survey.finish()
@@ -175,15 +174,26 @@ impl Survey<'_> {
                 decisions,
                 deferred,
                 select,
+                limits,
+                parts,
+                times,
                 ..
             } = self;
             // Samples that the conditions exclude need not wait for their order.
             let wanted = |number: u64, record: &RecordRef<'_>| {
                 if record.kind != RecordType::SAMPLE {
+                    if let Some(parts) = parts {
+                        parts.count(number);
+                    }
                     return true;
                 }
                 if let Err(error) = order.see(record) {
                     failed.get_or_insert(error);
+                }
+                if parts.is_some()
+                    && let Err(error) = times.see(record, record.recording(), *limits)
+                {
+                    failed.get_or_insert(error.into());
                 }
                 let is_wanted = select.invert || conditions.are_met(record, record.recording());
                 if !is_wanted {
@@ -206,41 +216,29 @@ impl Survey<'_> {
     }
 
     fn see(&mut self, number: u64, record: &RecordRef<'_>) -> Result<()> {
+        if record.kind == RecordType::SAMPLE {
+            return self.sample(number, record);
+        }
         let time = record.time().filter(|&time| is_known_time(time));
+        if let Some(parts) = &mut self.parts {
+            // The tool's own records have no time.
+            let time = time.filter(|_| record.kind.is_kernel());
+            let size = record.bytes.len() as u64;
+            parts.record(number, time, size, is_of_task(record.kind));
+            self.check(record.offset)?;
+        }
         match record.kind {
-            RecordType::SAMPLE => return self.sample(number, record),
-            RecordType::COMM
-            | RecordType::FORK
-            | RecordType::EXIT
-            | RecordType::MMAP
-            | RecordType::MMAP2
-            | RecordType::NAMESPACES => return self.task(number, record, time),
-            RecordType::CALLCHAIN_DEFERRED => {
-                let decoded = record.decode()?;
-                let tid = decoded.sample_id.and_then(|id| id.tid);
-                if let (Body::CallchainDeferred(chain), Some(tid)) = (&decoded.body, tid) {
-                    let is_after = self.is_after(time);
-                    if self
-                        .deferred
-                        .chain((tid.tid, chain.cookie), number, is_after)
-                    {
-                        self.decisions.dropped.insert(number);
-                    }
-                }
-                return Ok(());
-            }
+            kind if is_of_task(kind) => return self.task(number, record, time),
+            RecordType::CALLCHAIN_DEFERRED => return self.deferred(number, record, time),
             RecordType::LOST | RecordType::THROTTLE | RecordType::UNTHROTTLE => {
                 if !self.select.invert && !self.conditions.has_time(time) {
                     self.decisions.dropped.insert(number);
+                } else if let Some(parts) = &mut self.parts {
+                    parts.belongs_to(number, None);
                 }
                 return Ok(());
             }
-            RecordType::READ => {
-                if !self.select.invert && !self.has_read(record, time)? {
-                    self.decisions.dropped.insert(number);
-                }
-                return Ok(());
-            }
+            RecordType::READ => return self.read_record(number, record, time),
             RecordType::LOST_SAMPLES => self.decisions.has_lost_samples = true,
             RecordType::STAT | RecordType::STAT_ROUND if self.select.times.is_some() => {
                 return Err(of_counters());
@@ -267,7 +265,7 @@ impl Survey<'_> {
         let is_full = self.select.last.is_none()
             && self.select.first.is_some_and(|first| self.counted >= first);
         let is_after_last = is_full
-            && match (time, self.last_time) {
+            && match (time, self.all.last) {
                 (Some(time), Some(last)) => time > last,
                 (time, None) => time.is_some(),
                 (None, _) => false,
@@ -275,56 +273,110 @@ impl Survey<'_> {
         is_after_last || self.conditions.is_after(time)
     }
 
-    /// Returns whether a READ record, which contains the counters of a task that ended, is selected.
-    fn has_read(&mut self, record: &RecordRef<'_>, time: Option<u64>) -> Result<bool> {
+    /// Processes a READ record, which contains the counters of a task that ended.
+    fn read_record(
+        &mut self,
+        number: u64,
+        record: &RecordRef<'_>,
+        time: Option<u64>,
+    ) -> Result<()> {
         let Body::Read(read) = record.decode()?.body else {
-            return Ok(true);
+            return Ok(());
         };
         let event = record.recording().events.of_record(record);
         let tid = Tid {
             pid: read.pid,
             tid: read.tid,
         };
-        Ok(self.conditions.has_time(time)
+        let is_selected = self.conditions.has_time(time)
             && event.is_none_or(|event| self.conditions.has_event(event))
-            && (!self.select.has_threads() || self.tasks.matches(self.select, &tid)))
+            && (!self.select.has_threads() || self.tasks.matches(self.select, &tid));
+        if !self.select.invert && !is_selected {
+            self.decisions.dropped.insert(number);
+            return Ok(());
+        }
+        // It does not contain a CPU.
+        let key = self.key(event, Some(tid), None);
+        if let Some(parts) = &mut self.parts {
+            parts.belongs_to(number, Some(key).filter(|&key| key != Key::Other));
+        }
+        Ok(())
+    }
+
+    /// Processes a deferred callchain.
+    fn deferred(&mut self, number: u64, record: &RecordRef<'_>, time: Option<u64>) -> Result<()> {
+        let decoded = record.decode()?;
+        let tid = decoded.sample_id.and_then(|id| id.tid);
+        let (Body::CallchainDeferred(chain), Some(tid)) = (&decoded.body, tid) else {
+            return Ok(());
+        };
+        match self.deferred.chain((tid.tid, chain.cookie), number) {
+            Chain::In(parts) => belongs_to(&mut self.decisions, &mut self.parts, number, &parts),
+            Chain::Unknown if self.is_after(time) => self.decisions.dropped.insert(number),
+            Chain::Unknown | Chain::Later => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the key of a sample of an event, a thread and a CPU.
+    fn key(&mut self, event: Option<usize>, tid: Option<Tid>, cpu: Option<u32>) -> Key {
+        let by = self.parts.as_ref().map(Parts::by);
+        let key = match by {
+            Some(By::Pid) => tid.map(|tid| Key::Pid(self.tasks.pid_of(&tid))),
+            Some(By::Tid) => tid.map(|tid| Key::Tid(tid.tid)),
+            Some(By::Comm) => tid.and_then(|tid| Some(Key::Comm(self.tasks.comm_of(&tid)?))),
+            Some(By::Cpu) => cpu.map(Key::Cpu),
+            Some(By::Event) => event.map(Key::Event),
+            _ => None,
+        };
+        key.unwrap_or(Key::Other)
     }
 
     fn sample(&mut self, number: u64, record: &RecordRef<'_>) -> Result<()> {
-        let Some(view) = record.sample_view() else {
+        let size = record.bytes.len() as u64;
+        let Some((event, view)) = record.recording().events.look(record) else {
             // The event is not known. perf does not read such a sample either.
-            self.decisions.samples = self.decisions.samples.saturating_add(1);
+            let facts = Facts {
+                time: None,
+                size,
+                key: Key::Other,
+            };
+            self.place(number, &facts)?;
             return Ok(());
         };
         let tid = view.tid();
         let is_matched = self.conditions.are_met(record, record.recording())
             && (!self.select.has_threads()
                 || tid.is_none_or(|tid| self.tasks.matches(self.select, &tid)));
-        let time = view.time().filter(|&time| is_known_time(time));
+        let facts = Facts {
+            time: view.time().filter(|&time| is_known_time(time)),
+            size,
+            key: self.key(Some(event), tid, view.cpu()),
+        };
         let sample = Undecided {
             number,
-            time,
+            facts,
             task: tid.map(|tid| (Machine::HOST, self.tasks.pid_of(&tid))),
             cookie: deferred_cookie(view.callchain())
                 .zip(tid)
                 .map(|(cookie, tid)| (tid.tid, cookie)),
         };
         if !is_matched || !self.is_nth() {
-            self.decide(sample, false);
+            self.decide(sample, false)?;
             return self.check(record.offset);
         }
         let at = self.counted;
         self.counted = self.counted.saturating_add(1);
         match (self.select.first, self.select.last) {
-            (None, None) => self.decide(sample, true),
-            (Some(first), _) if at < first => self.decide(sample, true),
-            (_, None) => self.decide(sample, false),
+            (None, None) => self.decide(sample, true)?,
+            (Some(first), _) if at < first => self.decide(sample, true)?,
+            (_, None) => self.decide(sample, false)?,
             (_, Some(last)) => {
                 self.last.push_back(sample);
                 if self.last.len() as u64 > last
                     && let Some(sample) = self.last.pop_front()
                 {
-                    self.decide(sample, false);
+                    self.decide(sample, false)?;
                 }
             }
         }
@@ -341,28 +393,38 @@ impl Survey<'_> {
     }
 
     /// Decides about a sample that is selected, or not, without inversion.
-    fn decide(&mut self, sample: Undecided, is_selected: bool) {
+    fn decide(&mut self, sample: Undecided, is_selected: bool) -> Result<()> {
         let is_kept = is_selected != self.select.invert;
-        let Decisions {
-            dropped,
-            samples,
-            other_samples,
-            ..
-        } = &mut self.decisions;
-        if let Some(key) = sample.cookie {
-            self.deferred.sample(key, is_kept);
-        }
         if !is_kept {
-            *other_samples = other_samples.saturating_add(1);
-            return dropped.insert(sample.number);
+            if let Some(key) = sample.cookie {
+                self.deferred.sample(key, None);
+            }
+            let others = &mut self.decisions.other_samples;
+            *others = others.saturating_add(1);
+            self.decisions.dropped.insert(sample.number);
+            return Ok(());
         }
-        *samples = samples.saturating_add(1);
-        if let Some(time) = sample.time {
-            self.first_time = Some(self.first_time.map_or(time, |first| first.min(time)));
-            self.last_time = self.last_time.max(Some(time));
+        let part = self.place(sample.number, &sample.facts)?;
+        if let Some(key) = sample.cookie {
+            self.deferred.sample(key, Some(part));
         }
         if let Some((machine, pid)) = sample.task {
-            self.processes.sample(machine, pid);
+            self.processes.sample(machine, pid, part);
+        }
+        Ok(())
+    }
+
+    /// Adds a sample to its part.
+    fn place(&mut self, number: u64, facts: &Facts) -> Result<PartNumber> {
+        let all = &mut self.all;
+        all.samples = all.samples.saturating_add(1);
+        if let Some(time) = facts.time {
+            all.first = Some(all.first.map_or(time, |first| first.min(time)));
+            all.last = all.last.max(Some(time));
+        }
+        match &mut self.parts {
+            Some(parts) => parts.sample(number, facts, self.processes.living()),
+            None => Ok(0),
         }
     }
 
@@ -374,34 +436,33 @@ impl Survey<'_> {
             self.decisions.dropped.insert(number);
             return Ok(());
         }
+        let number = match &self.parts {
+            Some(parts) => parts.ordinal(number),
+            None => number,
+        };
         let machine = Machine::of(CpuMode::of(decoded.misc));
         let of = |pid, tid| Of { machine, pid, tid };
+        let (task, name) = match &decoded.body {
+            Body::Comm(comm) => (of(comm.pid, comm.tid), None),
+            Body::Namespaces(task) => (of(task.pid, task.tid), None),
+            Body::Mmap(map) => (of(map.pid, map.tid), Some(map.filename.text())),
+            Body::Mmap2(map) => (of(map.pid, map.tid), Some(map.filename.text())),
+            Body::Fork(task) | Body::Exit(task) => (of(task.pid, task.tid), None),
+            _ => return Ok(()),
+        };
+        if is_permanent(task.pid) {
+            return Ok(());
+        }
         match &decoded.body {
-            Body::Comm(comm) => self.record_of(of(comm.pid, comm.tid), number, None),
-            Body::Namespaces(task) => self.record_of(of(task.pid, task.tid), number, None),
-            Body::Mmap(map) => {
-                self.record_of(of(map.pid, map.tid), number, Some(map.filename.text()));
-            }
-            Body::Mmap2(map) => {
-                self.record_of(of(map.pid, map.tid), number, Some(map.filename.text()));
-            }
-            Body::Fork(Task { pid, tid, ppid, .. }) if !is_permanent(*pid) => {
-                self.processes.fork(of(*pid, *tid), *ppid, number);
-            }
-            Body::Exit(Task { pid, tid, .. }) if !is_permanent(*pid) => {
+            Body::Fork(fork) => self.processes.fork(task, fork.ppid, number),
+            Body::Exit(_) => {
                 let number = (!self.has_switches).then_some(number);
-                self.processes
-                    .exit(of(*pid, *tid), time.unwrap_or(0), number);
+                self.processes.exit(task, time.unwrap_or(0), number);
             }
-            _ => {}
+            _ => self.processes.record(task, number, name),
         }
+        self.processes.weigh(task, record.bytes.len() as u64);
         self.check(record.offset)
-    }
-
-    fn record_of(&mut self, of: Of, number: u64, name: Option<&[u8]>) {
-        if !is_permanent(of.pid) {
-            self.processes.record(of, number, name);
-        }
     }
 
     fn check(&self, offset: u64) -> Result<()> {
@@ -411,60 +472,24 @@ impl Survey<'_> {
             .saturating_add(self.tasks.held())
             .saturating_add(self.deferred.held())
             .saturating_add(self.aux.held())
+            .saturating_add(self.parts.as_ref().map_or(0, Parts::held))
             .saturating_add(self.last.len().saturating_mul(size_of::<Undecided>()));
         let checked = self.limits.check_metadata("tasks and samples", held as u64);
         Ok(checked.map_err(|error| error.at(offset))?)
     }
+}
 
-    fn finish(mut self) -> Result<Decisions> {
-        while let Some(sample) = self.last.pop_front() {
-            self.decide(sample, true);
-        }
-        let Survey {
-            select,
-            conditions,
-            mut decisions,
-            mut tasks,
-            processes,
-            deferred,
-            aux,
-            first_time,
-            ..
-        } = self;
-        deferred.finish(&mut decisions.dropped);
-        let aux_kept = aux.finish(select, &mut tasks, &mut decisions.dropped);
-        if decisions.samples == 0 && aux_kept == 0 && !select.allow_empty {
-            let what = match decisions.other_samples {
-                0 => "the recording contains no samples",
-                _ => "no sample meets the conditions",
-            };
-            return Err(Error::Refused(what.into()));
-        }
-        // Samples that perf decodes from AUX data may be of any process.
-        if select.sideband == Sideband::Used && !decisions.has_aux_data {
-            let start = match (select.invert, select.first.or(select.last)) {
-                (true, _) => 0,
-                (false, Some(_)) => first_time.unwrap_or(0).max(conditions.start()),
-                (false, None) => conditions.start(),
-            };
-            let needed = match select.has_threads() {
-                true => Needed::Sampled,
-                false => Needed::LivingFrom(start),
-            };
-            let left_out = processes.leave_out(needed, &mut decisions.dropped);
-            decisions.left_out = left_out.records;
-            decisions.objects_left_out = left_out.names;
-        }
-        if !select.invert
-            && let Some(ranges) = &conditions.ranges
-            && let (Some(first), Some(last)) = (ranges.first(), ranges.last())
-        {
-            decisions.span = Some(TimeRange {
-                start: first.start,
-                end: last.end,
-            });
-        }
-        Ok(decisions)
+/// Makes a record part of only these parts. If there is none, it is dropped.
+fn belongs_to(
+    decisions: &mut Decisions,
+    parts: &mut Option<Parts>,
+    number: u64,
+    its: &[PartNumber],
+) {
+    if its.is_empty() {
+        decisions.dropped.insert(number);
+    } else if let Some(parts) = parts {
+        parts.belongs_to_parts(number, its);
     }
 }
 
@@ -473,50 +498,27 @@ fn note_deferred(deferred: &mut Deferred, record: &RecordRef<'_>) {
     if let Some(view) = record.sample_view()
         && let (Some(cookie), Some(tid)) = (deferred_cookie(view.callchain()), view.tid())
     {
-        deferred.sample((tid.tid, cookie), false);
+        deferred.sample((tid.tid, cookie), None);
     }
+}
+
+/// Returns whether records of this type are about a task or its mappings.
+fn is_of_task(kind: RecordType) -> bool {
+    matches!(
+        kind,
+        RecordType::COMM
+            | RecordType::FORK
+            | RecordType::EXIT
+            | RecordType::MMAP
+            | RecordType::MMAP2
+            | RecordType::NAMESPACES
+    )
 }
 
 /// Returns whether records with this process ID are always kept: those of the kernel and of idle
 /// threads.
 fn is_permanent(pid: u32) -> bool {
     pid == u32::MAX || pid == 0
-}
-
-/// Checks that the samples with counter values are in the order of time for each event ID. Their
-/// differences are computed in the order of the file.
-#[derive(Debug, Default)]
-struct CounterOrder {
-    times: HashMap<(u64, u32), u64, RandomState>,
-}
-
-impl CounterOrder {
-    fn see(&mut self, record: &RecordRef<'_>) -> Result<()> {
-        let events = &record.recording().events;
-        let Some((event, view)) = events.look(record) else {
-            return Ok(());
-        };
-        let has_counters = events.get(event).is_some_and(|event| {
-            event
-                .attr
-                .sample_type
-                .has(perfdata_core::attr::SampleType::READ)
-        });
-        let (true, Some(time), Some(id)) = (has_counters, view.time(), events.id_of(record)) else {
-            return Ok(());
-        };
-        let tid = view.tid().map_or(0, |tid| tid.tid);
-        let last = self.times.entry((id, tid)).or_default();
-        if time < *last {
-            return Err(Error::Refused(format!(
-                "the samples of event ID {id} contain counter values and are not in the order of \
-                 time: at {:#x}, {time} ns follows {last} ns: sort the recording first",
-                record.offset
-            )));
-        }
-        *last = time;
-        Ok(())
-    }
 }
 
 /// Returns the decoded record, for the second pass.

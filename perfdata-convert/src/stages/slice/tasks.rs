@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use perfdata_core::record::{Body, CpuMode, Record, Tid};
-use perfdata_session::{Machine, ThreadId, Threads};
+use perfdata_session::{CommId, Machine, ThreadId, Threads};
 
 use super::select::Select;
 
@@ -72,6 +72,17 @@ impl Tasks {
     pub(super) fn pid_of(&mut self, tid: &Tid) -> u32 {
         let id = self.threads.find_or_add(Machine::HOST, tid);
         self.threads.get(id).map_or(tid.pid, |thread| thread.pid)
+    }
+
+    /// Returns the name of a thread at this moment.
+    pub(super) fn comm_of(&mut self, tid: &Tid) -> Option<CommId> {
+        let id = self.threads.find_or_add(Machine::HOST, tid);
+        Some(self.threads.get(id)?.comm)
+    }
+
+    /// Returns the text of a name.
+    pub(super) fn name(&self, comm: CommId) -> &[u8] {
+        self.threads.comms().get(comm)
     }
 
     /// Returns the approximate memory use in bytes.

@@ -61,8 +61,8 @@ fn cuts(info: &IntelPt, pieces: &[(u32, &[u8])], range: TimeRange) -> Result<Vec
         bytes = writer.finish()?;
     }
     let (reader, source) = Input::from_source(bytes).reader()?;
-    let cuts = AuxCuts::of(&source, reader.recording(), range)?;
-    Ok((0..pieces.len() as u64).map(|at| cuts.get(at)).collect())
+    let cuts = AuxCuts::of(&source, reader.recording(), vec![range])?;
+    Ok((0..pieces.len() as u64).map(|at| cuts.get(0, at)).collect())
 }
 
 fn piece(idx: u32, size: u64) -> Auxtrace {
