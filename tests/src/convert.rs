@@ -2,16 +2,17 @@
 
 use std::{
     env, fs,
+    io::{self, Write},
     ops::ControlFlow,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use perfdata_convert::error;
 use perfdata_convert::inspect::diff;
-use perfdata_convert::io::Output;
+use perfdata_convert::io::{Input, Output};
 use perfdata_convert::pipeline::Conversion;
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::pipeline::Summary;
@@ -80,6 +81,38 @@ pub fn convert(
             Err(error)
         }
     }
+}
+
+/// A writer into memory that can be read afterwards.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        written.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Converts an input into memory.
+///
+/// # Errors
+/// The errors of the conversion.
+pub fn into_memory(
+    input: Input,
+    to: Option<ContainerKind>,
+    stages: Vec<Box<dyn Stage>>,
+) -> error::Result<Vec<u8>> {
+    let written = Shared::default();
+    Conversion::new(stages)
+        .to(to)
+        .run_on(input, Output::to_writer(written.clone()))?;
+    let mut written = written.0.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *written))
 }
 
 /// A reader of a recording in memory.

@@ -10,8 +10,8 @@ use std::time::SystemTime;
 
 use perfdata_core::header::{ContainerKind, FileSection, Magic};
 use perfdata_core::read::{
-    DataFile, Foreknown, Head, InputFile, Limits, Options, Order, RecordSource, RecordingReader,
-    Source, SourceReader, Survey,
+    DataFile, Foreknown, Head, InputFile, Limits, Options, RecordSource, RecordingReader, Source,
+    SourceReader, Survey,
 };
 
 use super::STANDARD;
@@ -53,8 +53,6 @@ pub(super) enum Kind {
     DamagedDirectory(Directory, Vec<Foreknown>),
     /// A file of a directory, and `data`, which contains the events of its records.
     Beside(Bytes, Bytes),
-    /// Several recordings, merged.
-    Several(Vec<Input>, Order),
     /// Several recordings, merged by a plan.
     Merged(Plan),
     /// A reader that the caller supplies.
@@ -73,10 +71,6 @@ impl Kind {
                 Kind::DamagedDirectory(directory.clone(), foreknown.clone())
             }
             Kind::Beside(file, data) => Kind::Beside(file.clone(), data.clone()),
-            Kind::Several(inputs, order) => Kind::Several(
-                inputs.iter().map(Input::again).collect::<Option<_>>()?,
-                *order,
-            ),
             Kind::Merged(plan) => Kind::Merged(plan.again()?),
         })
     }
@@ -102,9 +96,9 @@ impl Input {
         Kind::Records(Box::new(records)).into()
     }
 
-    /// Merges several recordings, as [`RecordingReader::merged`] does.
-    pub fn several(inputs: Vec<Input>, order: Order) -> Input {
-        Kind::Several(inputs, order).into()
+    /// Returns whether this is a reader that the caller opened.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.kind, Kind::Records(_))
     }
 
     /// Reads several recordings by a plan.
@@ -235,9 +229,6 @@ impl Input {
             Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => {
                 directory.len().ok()
             }
-            Kind::Several(inputs, _) => inputs.iter().try_fold(0_u64, |sum, input| {
-                Some(sum.saturating_add(input.size().known?))
-            }),
             Kind::Merged(plan) => plan.len(),
         };
         Size {
@@ -337,16 +328,6 @@ impl Input {
                 kind: spooled(&mut stream)?,
                 ..self
             }),
-            Kind::Several(inputs, order) => {
-                let inputs = inputs
-                    .into_iter()
-                    .map(Input::into_seekable)
-                    .collect::<Result<_>>()?;
-                Ok(Input {
-                    kind: Kind::Several(inputs, order),
-                    ..self
-                })
-            }
             Kind::Records(_) => Err(Error::Refused("this reader can be read only once".into())),
             _ => Ok(self),
         }
@@ -447,13 +428,9 @@ impl Input {
             Kind::DamagedDirectory(directory, foreknown) => Box::new(directory::salvaged_reader(
                 &directory, &foreknown, limits, meter,
             )?),
-            Kind::Several(inputs, order) => {
-                let readers = readers_of(inputs.into_iter().map(Ok), limits, &meter)?;
-                Box::new(RecordingReader::merged(readers, order)?)
-            }
             Kind::Merged(plan) => {
-                let inputs: Vec<Result<Input>> = plan.inputs().collect();
-                plan.reader(readers_of(inputs.into_iter(), limits, &meter)?, limits)?
+                let inputs = plan.inputs().collect::<Result<Vec<_>>>()?;
+                plan.reader(readers_of(inputs, limits, &meter)?, limits)?
             }
             Kind::Records(records) => records,
         };
@@ -462,13 +439,10 @@ impl Input {
 }
 
 /// Opens several inputs that are read at the same time, and share limits and watch.
-fn readers_of(
-    inputs: impl ExactSizeIterator<Item = Result<Input>>,
-    limits: Limits,
-    meter: &Meter,
-) -> Result<Vec<BoxedSource>> {
+fn readers_of(inputs: Vec<Input>, limits: Limits, meter: &Meter) -> Result<Vec<BoxedSource>> {
     let limits = limits.of_each(inputs.len());
     inputs
+        .into_iter()
         .map(|input| {
             let watch = meter
                 .watch
@@ -477,7 +451,7 @@ fn readers_of(
             let input = Input {
                 watch,
                 limits,
-                ..input?
+                ..input
             };
             Ok(input.reader()?.0)
         })

@@ -123,7 +123,7 @@ impl InputSource {
             Kind::Directory(directory) | Kind::DamagedDirectory(directory, _) => {
                 Some(&**directory.data())
             }
-            Kind::Stream(_) | Kind::Several(..) | Kind::Merged(_) | Kind::Records(_) => None,
+            Kind::Stream(_) | Kind::Merged(_) | Kind::Records(_) => None,
         }
     }
 

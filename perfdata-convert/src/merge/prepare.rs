@@ -1,7 +1,7 @@
 //! Brings the inputs to one form: files in one byte order that can be read twice.
 
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::Limits;
+use perfdata_core::read::{InputFile, Limits};
 use perfdata_core::{Endian, Recording};
 
 use super::survey::Survey;
@@ -40,7 +40,13 @@ pub(super) fn prepared(
     endian: Option<Endian>,
     unknown: Unknown,
 ) -> Result<(Input, Endian)> {
-    let input = input.into_seekable()?;
+    let input = if input.is_open() {
+        // A reader of the caller.
+        let limits = input.limits();
+        stored(input, Vec::new())?.limited_by(limits)
+    } else {
+        input.into_seekable()?
+    };
     let (container, own) = {
         let (reader, _) = again(&input)?.reader()?;
         (
@@ -56,11 +62,18 @@ pub(super) fn prepared(
     if own != wanted {
         stages.push(Box::new(Swap::new(Target::Order(wanted), unknown)));
     }
+    let limits = input.limits();
+    Ok((stored(input, stages)?.limited_by(limits), wanted))
+}
+
+/// Converts an input to a temporary file in file mode.
+fn stored(input: Input, stages: Vec<Box<dyn Stage>>) -> Result<Input> {
     let mut file = temporary_file()?;
     Conversion::new(stages)
         .to(ContainerKind::File)
-        .run_into(again(&input)?, &mut file)?;
-    Ok((input.in_file(&file)?, wanted))
+        .run_into(input, &mut file)?;
+    let file = InputFile::new(file).map_err(Error::io("temporary file"))?;
+    Ok(Input::from_source(file))
 }
 
 /// Returns a seekable input again.

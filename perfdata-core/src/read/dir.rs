@@ -9,7 +9,7 @@ use crate::error::{Error, Problem, Result};
 use crate::header::FileSection;
 use crate::read::decompress::Decompressor;
 use crate::read::limits::Limits;
-use crate::read::merged::{Lane, Merged, Order};
+use crate::read::merged::{Lane, Merged};
 use crate::read::options::Options;
 use crate::read::reader::RecordingReader;
 use crate::read::records::{RecordStream, StreamItem};
@@ -175,7 +175,7 @@ fn of_files<R: Read>(
         time: 0,
     };
     let streams: Vec<_> = parts.into_iter().map(stream).collect();
-    Merged::new(recording.clone(), streams, Order::Time)
+    Merged::new(recording.clone(), streams)
 }
 
 /// The records of one file of a directory. Compressed files, each with its own zstd stream, are

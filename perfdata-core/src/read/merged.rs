@@ -7,17 +7,6 @@ use std::io::{self, Read};
 use crate::error::{Error, Result};
 use crate::recording::Recording;
 
-/// The order of the records of several streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Order {
-    /// By time. Records without a time stay after the preceding record of their stream.
-    #[default]
-    Time,
-    /// One stream after the other.
-    Input,
-}
-
 /// A stream of records that is merged with others.
 pub trait Lane {
     /// Reads the next record; returns false at the end. `recording` is the model of the merged
@@ -30,19 +19,12 @@ pub trait Lane {
     /// Returns the record that was read last.
     fn record(&self) -> &[u8];
 
-    /// Returns the time by which this record is merged.
+    /// Returns the time by which this record is merged. A record without a time has that of the
+    /// preceding record of its stream.
     fn time(&self) -> u64;
-
-    /// Appends the next part of the payload of this record; returns false at its end.
-    ///
-    /// # Errors
-    /// The input cannot be read.
-    fn payload(&mut self, _out: &mut Vec<u8>) -> Result<bool> {
-        Ok(false)
-    }
 }
 
-/// The records of several streams as one; records of one stream keep their order.
+/// The records of several streams as one, by time; records of one stream keep their order.
 ///
 /// For a corrupt stream, the records before the corrupt part are returned; after the records of all
 /// streams, reading fails once for each such stream. Memory is bounded: a block of each stream, and
@@ -50,12 +32,9 @@ pub trait Lane {
 #[derive(Debug)]
 pub struct Merged<L> {
     lanes: Vec<L>,
-    order: Order,
     recording: Recording,
     /// The next record of each stream that has one: time and index.
     next: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The stream whose payload is read.
-    payload_of: Option<usize>,
     block: Vec<u8>,
     /// Number of bytes of the block that are already returned.
     taken: usize,
@@ -67,13 +46,11 @@ pub struct Merged<L> {
 const BLOCK: usize = 64 << 10;
 
 impl<L: Lane> Merged<L> {
-    pub(super) fn new(recording: Recording, lanes: Vec<L>, order: Order) -> Result<Self> {
+    pub(super) fn new(recording: Recording, lanes: Vec<L>) -> Result<Self> {
         let mut merged = Merged {
             next: BinaryHeap::with_capacity(lanes.len()),
             lanes,
-            order,
             recording,
-            payload_of: None,
             block: Vec::new(),
             taken: 0,
             damage: VecDeque::new(),
@@ -89,11 +66,7 @@ impl<L: Lane> Merged<L> {
         };
         match lane.advance(&self.recording) {
             Ok(true) => {
-                let time = if self.order == Order::Time {
-                    lane.time()
-                } else {
-                    0
-                };
+                let time = lane.time();
                 self.next.push(Reverse((time, at)));
             }
             Ok(false) => {}
@@ -108,20 +81,12 @@ impl<L: Lane> Merged<L> {
         self.block.clear();
         self.taken = 0;
         while self.block.len() < BLOCK {
-            if let Some(at) = self.payload_of {
-                let lane = self.lanes.get_mut(at);
-                if !lane.map_or(Ok(false), |lane| lane.payload(&mut self.block))? {
-                    self.payload_of = None;
-                    self.advance(at)?;
-                }
-                continue;
-            }
             let Some(Reverse((_, at))) = self.next.pop() else {
                 break;
             };
             self.block
                 .extend_from_slice(self.lanes.get(at).map(Lane::record).unwrap_or_default());
-            self.payload_of = Some(at);
+            self.advance(at)?;
         }
         Ok(())
     }

@@ -2,20 +2,18 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use perfdata_convert::error::Step;
 use perfdata_convert::inspect::verify::{Report, Severity};
-use perfdata_convert::io::{Input, Output};
+use perfdata_convert::io::Input;
 use perfdata_convert::merge::{Align, Merge, Merged};
-use perfdata_convert::pipeline::Conversion;
 use perfdata_core::Endian;
 use perfdata_core::attr::SampleType;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType};
-use perfdata_tests::convert::{Whole, convert};
+use perfdata_tests::convert::{Whole, convert, into_memory};
 use perfdata_tests::recordings::{fixture, fixtures, in_parallel};
 use perfdata_tests::synth::attr::{Attr, Stamp, sample_type::*};
 use perfdata_tests::synth::buf::Buf;
@@ -25,20 +23,6 @@ use perfdata_tests::synth::record::{Scribe, misc, stream};
 use perfdata_tests::synth::sample::Sample;
 use perfdata_tests::synth::{kernel, kind, user};
 
-/// A writer into memory that the test can read afterwards.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no thread failed").write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Merges into memory; also returns the notes.
 fn merge_noting(
     merge: Merge,
@@ -47,12 +31,7 @@ fn merge_noting(
 ) -> Result<(Vec<u8>, Vec<String>), perfdata_convert::Error> {
     let names = ('a'..).map(String::from);
     let Merged { input, notes, .. } = merge.open(names.zip(inputs).collect())?;
-    let written = Shared::default();
-    Conversion::new(Vec::new())
-        .to(to)
-        .run_on(input, Output::to_writer(written.clone()))?;
-    let bytes = std::mem::take(&mut *written.0.lock().expect("no thread failed"));
-    Ok((bytes, notes))
+    Ok((into_memory(input, to, Vec::new())?, notes))
 }
 
 fn merge_with(merge: Merge, inputs: &[&[u8]]) -> Result<Vec<u8>, String> {
@@ -272,11 +251,7 @@ fn every_fixture_can_be_merged_with_itself() {
         let plain = |bytes: Vec<u8>| {
             let decompress = perfdata_convert::stages::decompress::Decompress::default();
             let input = Input::from_source(bytes);
-            let written = Shared::default();
-            Conversion::new(vec![Box::new(decompress)])
-                .run_on(input, Output::to_writer(written.clone()))
-                .expect("it can be decompressed");
-            std::mem::take(&mut *written.0.lock().expect("no thread failed"))
+            into_memory(input, None, vec![Box::new(decompress)]).expect("it can be decompressed")
         };
         let (once, twice) = (plain(once), plain(twice));
         let mut expected: Vec<_> = samples(&once)
