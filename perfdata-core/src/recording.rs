@@ -330,15 +330,28 @@ impl Events {
 
     /// Returns the time of a kernel record in nanoseconds on the recording's clock, without
     /// decoding the rest.
+    #[inline]
     pub fn time(&self, record: &RawRecord<'_>) -> Option<u64> {
         if record.kind == RecordType::SAMPLE {
             return self.sample_time(record);
         }
+        record.word(self.place_in_trailer(record, SampleType::TIME)?)
+    }
+
+    /// Returns the process and the thread in the trailer of a kernel record other than a sample: the
+    /// thread that ran when the kernel wrote the record.
+    pub fn trailer_tid(&self, record: &RawRecord<'_>) -> Option<(u32, u32)> {
+        record.pair(self.place_in_trailer(record, SampleType::TID)?)
+    }
+
+    /// Returns the offset of a part of the trailer in bytes from the start of the record.
+    fn place_in_trailer(&self, record: &RawRecord<'_>, part: SampleType) -> Option<usize> {
         let layout = self.layout_of(record);
-        let from_end = SampleId::from_end(layout.sample_type, SampleType::TIME)?;
-        let timed = record.kind.is_kernel() && layout.sample_id_all;
-        if timed {
-            record.word(record.bytes.len().checked_sub(from_end)?)
+        let from_end = SampleId::from_end(layout.sample_type, part)?;
+        let has_trailer =
+            record.kind != RecordType::SAMPLE && record.kind.is_kernel() && layout.sample_id_all;
+        if has_trailer {
+            record.bytes.len().checked_sub(from_end)
         } else {
             None
         }

@@ -107,7 +107,7 @@ impl Changes {
 
     /// Returns the new time; a moment never becomes 0, which would mean "no time".
     pub(super) fn time_of(&self, time: u64) -> u64 {
-        if !is_moment(time) {
+        if self.time == 0 || !is_moment(time) {
             return time;
         }
         let moved = i128::from(time).saturating_add(self.time).max(1);

@@ -25,6 +25,7 @@ mod prepare;
 mod sideband;
 mod sorted;
 mod source;
+mod spans;
 mod survey;
 mod tracing;
 

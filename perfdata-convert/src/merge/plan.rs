@@ -1,5 +1,6 @@
 //! What is decided about all inputs before their records are merged.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use perfdata_core::feature::FeatureId;
@@ -286,7 +287,7 @@ impl Offsets {
 /// The times cannot be aligned in this way.
 fn shifts(merge: &Merge, parts: &[Part<'_>]) -> Result<Vec<i128>> {
     let range = |survey: &Survey| {
-        let (first, last) = survey.range?;
+        let (first, last) = survey.spans.range()?;
         Some((i128::from(first), i128::from(last)))
     };
     match merge.align {
@@ -371,10 +372,7 @@ fn lane_plans(
     let ranges: Vec<Option<(u64, u64)>> = parts
         .iter()
         .zip(changes)
-        .map(|(part, change)| {
-            let (first, last) = part.survey.range?;
-            Some((change.time_of(first), change.time_of(last)))
-        })
+        .map(|(part, change)| moved(change, part.survey.spans.range()))
         .collect();
     let end = ranges
         .iter()
@@ -396,28 +394,63 @@ fn lane_plans(
         .enumerate()
         .min_by_key(|(_, start)| **start)
         .map(|(at, _)| at);
-    let mut plans = Vec::with_capacity(parts.len());
-    for (at, (change, &start)) in changes.iter().zip(&starts).enumerate() {
-        let opening = (is_timed && Some(at) != earliest).then(|| start.saturating_sub(1).max(1));
-        // All that started before it ended before it.
-        let comes_after = opening.is_some_and(|opening| {
-            let mut others = starts.iter().zip(&ranges).enumerate();
-            others.all(|(other, (&other_start, range))| {
-                let is_before = (other_start, other) < (start, at);
-                other == at || !is_before || range.is_none_or(|(_, last)| last < opening)
-            })
-        });
-        plans.push((
-            start,
-            LanePlan {
+    let mut plans: Vec<(u64, LanePlan)> = changes
+        .iter()
+        .zip(&starts)
+        .zip(parts)
+        .enumerate()
+        .map(|(at, ((change, &start), part))| {
+            let openings = part.survey.spans.openings.iter();
+            let plan = LanePlan {
                 changes: change.clone(),
-                opening,
-                comes_after,
+                opening: (is_timed && Some(at) != earliest).then(|| start.saturating_sub(1).max(1)),
+                comes_after: false,
+                openings: openings.map(|&time| change.time_of(time)).collect(),
+                gaps: HashMap::new(),
                 keeps_maps: at == 0,
                 keeps_time_conv: time_conv == Some(at),
                 is_timed,
-            },
-        ));
+            };
+            (start, plan)
+        })
+        .collect();
+    if is_timed {
+        find_gaps(parts, &mut plans);
     }
     plans
+}
+
+/// Returns a range of moments in the result.
+fn moved(change: &Changes, range: Option<(u64, u64)>) -> Option<(u64, u64)> {
+    let (first, last) = range?;
+    Some((change.time_of(first), change.time_of(last)))
+}
+
+/// Finds the gaps: where all parts of recordings that started before have ended.
+fn find_gaps(parts: &[Part<'_>], plans: &mut [(u64, LanePlan)]) {
+    // Of each part of each recording: the start, the recording, the time of the gap before it, and
+    // the last moment.
+    let mut all = Vec::new();
+    for (at, (part, (start, plan))) in parts.iter().zip(&*plans).enumerate() {
+        for (gap, range) in part.survey.spans.iter() {
+            let gap = gap.map(|gap| plan.changes.time_of(gap));
+            let range = moved(&plan.changes, range);
+            let before = gap.unwrap_or(0);
+            let first = range.map_or(before.saturating_add(1), |(first, _)| first);
+            let first = gap.map_or(*start, |_| first);
+            let last = range.map_or(before, |(_, last)| last);
+            all.push((first, at, gap, last));
+        }
+    }
+    all.sort_unstable();
+    let mut end = 0;
+    for (_, at, gap, last) in all {
+        if let Some((_, plan)) = plans.get_mut(at) {
+            match gap {
+                Some(gap) => drop(plan.gaps.insert(gap, end < gap)),
+                None => plan.comes_after = plan.opening.is_some_and(|opening| end < opening),
+            }
+        }
+        end = end.max(last);
+    }
 }

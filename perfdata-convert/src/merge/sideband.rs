@@ -9,16 +9,23 @@ use perfdata_core::{Endian, Events, Result};
 
 /// The process and thread that a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Thread {
-    pid: u32,
-    tid: u32,
+pub(super) struct Thread {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+}
+
+impl Thread {
+    /// Returns whether this is the "process" of the kernel's mappings.
+    pub(super) fn is_kernel(self) -> bool {
+        self.pid == KERNEL
+    }
 }
 
 /// The "process" of the kernel's mappings.
 const KERNEL: u32 = u32::MAX;
 
 /// Returns the thread that a record about tasks or mappings is about.
-fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<Thread>> {
+pub(super) fn thread_of(raw: &RawRecord<'_>, events: &Events) -> Result<Option<Thread>> {
     if !matches!(
         raw.kind,
         RecordType::COMM
@@ -47,7 +54,8 @@ pub(super) struct Opening {
     records: Vec<Vec<u8>>,
     /// The thread of each.
     threads: Vec<Option<Thread>>,
-    /// What they say of each process, without trailers.
+    /// What they say of each process, without trailers and FORK records: those of threads that
+    /// other inputs know are left out.
     processes: HashMap<u32, Vec<u8>>,
 }
 
@@ -56,7 +64,9 @@ impl Opening {
     pub(super) fn push(&mut self, record: Vec<u8>, endian: Endian, events: &Events) -> Result<()> {
         let raw = RawRecord::first(&record, endian, 0)?;
         let thread = thread_of(&raw, events)?;
-        if let Some(thread) = thread.filter(|thread| thread.pid != KERNEL) {
+        if let Some(thread) = thread.filter(|thread| !thread.is_kernel())
+            && raw.kind != RecordType::FORK
+        {
             self.processes
                 .entry(thread.pid)
                 .or_default()
@@ -99,6 +109,8 @@ pub(super) struct Sideband {
     /// The process of each thread that lives.
     alive: HashMap<u32, u32>,
     limits: Limits,
+    /// Number of bytes of the openings that were added.
+    held: u64,
 }
 
 /// Bytes of memory for a thread.
@@ -142,7 +154,7 @@ impl Sideband {
             }
             return Ok(());
         };
-        if thread.pid == KERNEL {
+        if thread.is_kernel() {
             if has_time {
                 self.kernel.remove(&RecordType::MMAP);
                 self.kernel.remove(&RecordType::MMAP2);
@@ -160,6 +172,19 @@ impl Sideband {
             self.limits.check_metadata("threads", held)?;
         }
         Ok(())
+    }
+
+    /// Adds an opening that an earlier merge put between records, and returns its index.
+    ///
+    /// # Errors
+    /// The openings exceed the limit for metadata.
+    pub(super) fn add(&mut self, opening: Opening) -> Result<usize> {
+        let len: usize = opening.records.iter().map(Vec::len).sum();
+        self.held = self.held.saturating_add(len as u64);
+        let what = "records about what existed before the recordings";
+        self.limits.check_metadata(what, self.held)?;
+        self.openings.push(opening);
+        Ok(self.openings.len().saturating_sub(1))
     }
 
     /// Begins an input: returns the records of its opening that say something new. A FORK that perf
@@ -183,7 +208,7 @@ impl Sideband {
             let Ok(raw) = RawRecord::first(&record, endian, 0) else {
                 continue;
             };
-            let is_new = match thread.filter(|thread| thread.pid != KERNEL) {
+            let is_new = match thread.filter(|thread| !thread.is_kernel()) {
                 Some(thread) => {
                     let lives = self.alive.contains_key(&thread.tid);
                     is_known(thread.pid).is_none() && !(raw.kind == RecordType::FORK && lives)
@@ -202,7 +227,8 @@ impl Sideband {
         kept
     }
 
-    /// Returns an EXIT record for each living thread, at `time`, and forgets all processes.
+    /// Returns an EXIT record for each living thread, at `time`, and forgets all processes. If no
+    /// thread lives, returns one for the thread -1, so that a later merge finds the gap.
     ///
     /// # Errors
     /// A record cannot be encoded.
@@ -210,6 +236,9 @@ impl Sideband {
         let endian = self.endian.unwrap_or(Endian::NATIVE);
         self.described.clear();
         let mut all: Vec<(u32, u32)> = self.alive.drain().filter(|&(tid, _)| tid != 0).collect();
+        if all.is_empty() {
+            all.push((u32::MAX, u32::MAX));
+        }
         // Readers find the mappings of a thread by the first thread of its process.
         all.sort_by_key(|&(tid, pid)| (tid == pid, pid, tid));
         let parts = events

@@ -44,7 +44,7 @@ impl Sorted {
     #[inline]
     pub(super) fn advance(&mut self) -> perfdata_core::Result<bool> {
         match self {
-            Sorted::Rounds(records) => Ok(records.next()?.is_some()),
+            Sorted::Rounds(records) => records.advance(),
             Sorted::Runs(runs) => runs.advance(),
         }
     }
@@ -55,6 +55,15 @@ impl Sorted {
         match self {
             Sorted::Rounds(records) => records.current().map(|record| *record),
             Sorted::Runs(runs) => runs.current(),
+        }
+    }
+
+    /// Returns the time of this record, if it has a known one.
+    #[inline]
+    pub(super) fn time(&self) -> Option<u64> {
+        match self {
+            Sorted::Rounds(records) => records.time(),
+            Sorted::Runs(runs) => runs.runs.get(runs.current?)?.own,
         }
     }
 }
@@ -76,7 +85,8 @@ pub(super) struct Runs {
 struct Run {
     records: RecordStream<SourceReader<Arc<InputFile>>>,
     record: Vec<u8>,
-    /// The time of the last record that has one.
+    /// The time of the record, and of the last record that has one.
+    own: Option<u64>,
     time: u64,
 }
 
@@ -179,6 +189,7 @@ impl Runs {
                     place.offset,
                 ),
                 record: Vec::new(),
+                own: None,
                 time: 0,
             }
         });
@@ -200,7 +211,8 @@ impl Runs {
             return Ok(());
         };
         if let Some(StreamItem::Record(record)) = run.records.next()? {
-            run.time = time_of(&record, &self.recording).unwrap_or(run.time);
+            run.own = time_of(&record, &self.recording);
+            run.time = run.own.unwrap_or(run.time);
             run.record.clear();
             run.record.extend_from_slice(record.bytes);
             self.next.push(Reverse((run.time, at)));

@@ -1,17 +1,18 @@
 //! The merged records: the next one in time of all inputs, in blocks.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use perfdata_core::container_layout::{ContainerLayout, PipeLayout};
 use perfdata_core::read::{Chunk, Limits, RecordBatch, RecordSource, Tail};
-use perfdata_core::record::{RawRecord, RecordHeader, RecordType, is_known_time};
+use perfdata_core::record::{RawRecord, RecordHeader, RecordType};
 use perfdata_core::wire::Wire;
 use perfdata_core::{Error, Events, Recording, Result};
 
 use super::changes::Changes;
-use super::sideband::Sideband;
+use super::sideband::{Opening, Sideband};
 use super::sorted::Sorted;
+use super::spans::{is_gap, is_synthesized};
 use super::survey::is_state;
 use crate::io::BoxedSource;
 
@@ -35,10 +36,14 @@ pub(super) struct Lane {
     aux: Option<BoxedSource>,
     /// The time of the current record, or of the last record with a time, in the result.
     time: u64,
-    /// Whether there is a current record, and whether it has a time.
-    has_record: bool,
+    /// The type of the current record, if there is one, and whether the record has a time.
+    kind: Option<RecordType>,
     has_time: bool,
     begun: bool,
+    /// Whether records remain the same.
+    is_neutral: bool,
+    /// The time of the last gap.
+    gap: Option<u64>,
 }
 
 /// What is decided about an input before its records are read.
@@ -51,6 +56,10 @@ pub(super) struct LanePlan {
     pub(super) opening: Option<u64>,
     /// Whether the threads of earlier inputs end before it starts.
     pub(super) comes_after: bool,
+    /// If it was merged, the times at which its inputs begin.
+    pub(super) openings: BTreeSet<u64>,
+    /// If it was merged, the times of the gaps in it, and whether they are gaps in the result.
+    pub(super) gaps: HashMap<u64, bool>,
     /// Whether its THREAD_MAP and CPU_MAP are kept; readers accept only one of each.
     pub(super) keeps_maps: bool,
     /// Whether its TIME_CONV is kept.
@@ -73,35 +82,36 @@ impl Lane {
             events,
             aux,
             time: plan.opening.unwrap_or(0),
+            is_neutral: plan.changes.is_neutral(),
             plan,
-            has_record: false,
+            kind: None,
             has_time: false,
             begun: false,
+            gap: None,
         }
     }
 
     /// Reads the next record that belongs in the result.
+    #[inline]
     fn advance(&mut self) -> Result<()> {
-        self.has_record = false;
+        self.kind = None;
         while self
             .records
             .advance()
             .map_err(|error| error.inside(&self.name))?
         {
-            let Some(raw) = self.records.current() else {
+            let Some(kind) = self.records.current().map(|record| record.kind) else {
                 continue;
             };
-            let is_opening = raw.kind.is_kernel() && {
-                let time = self.events.time(&raw).filter(|&time| is_known_time(time));
+            if kind.is_kernel() {
+                let time = self.records.time();
                 self.has_time = time.is_some();
                 if let Some(time) = time {
                     self.time = self.plan.changes.time_of(time).max(self.time);
                 }
-                // They are at the start of the input.
-                self.plan.opening.is_some() && time.is_none() && is_state(raw.kind)
-            };
-            if !is_opening && self.plan.keeps(raw.kind) {
-                self.has_record = true;
+            }
+            if kind == RecordType::SAMPLE || self.plan.keeps(kind, self.has_time) {
+                self.kind = Some(kind);
                 return Ok(());
             }
         }
@@ -111,8 +121,10 @@ impl Lane {
 
 impl LanePlan {
     /// Returns whether records of this type belong in the result.
-    fn keeps(&self, kind: RecordType) -> bool {
+    fn keeps(&self, kind: RecordType, has_time: bool) -> bool {
         match kind {
+            // They are at the start of the input.
+            kind if is_state(kind) && !has_time && self.opening.is_some() => false,
             // Each is about the records of one input.
             RecordType::FINISHED_ROUND => false,
             RecordType::FINISHED_INIT => self.opening.is_none() && self.is_timed,
@@ -141,9 +153,17 @@ pub(super) struct MergedRecords {
     /// The input whose AUX data are read now, and whether a payload follows.
     aux_of: Option<usize>,
     has_payload: bool,
-    /// The records other than samples of the time `now`, with the index of their input.
+    /// The records other than samples of the time `now`, if several inputs have records then.
     now: u64,
-    same_time: VecDeque<(usize, Vec<u8>)>,
+    same_time: Vec<SameTime>,
+    /// The records so far about what existed before an input of an input: the input, and their time.
+    inner: Option<(usize, u64, Opening)>,
+}
+
+/// A record other than a sample, and the inputs that contain it.
+struct SameTime {
+    inputs: Vec<usize>,
+    record: Vec<u8>,
 }
 
 impl MergedRecords {
@@ -172,7 +192,8 @@ impl MergedRecords {
             aux_of: None,
             has_payload: false,
             now: 0,
-            same_time: VecDeque::new(),
+            same_time: Vec::new(),
+            inner: None,
         })
     }
 
@@ -180,6 +201,7 @@ impl MergedRecords {
     fn fill(&mut self) -> Result<()> {
         while self.block.len() < BLOCK && self.aux_of.is_none() {
             let Some(Reverse((_, at))) = self.next.pop() else {
+                self.begin_inner()?;
                 break;
             };
             self.run(at)?;
@@ -199,15 +221,15 @@ impl MergedRecords {
                 continue;
             }
             // AUX data come before all records with a time, but after the description of the trace.
-            if lane.aux.is_some() && (lane.has_time || !lane.has_record) {
+            if lane.aux.is_some() && (lane.has_time || lane.kind.is_none()) {
                 self.aux_of = Some(at);
                 self.next.push(Reverse((lane.time, at)));
                 return Ok(());
             }
-            if !lane.has_record {
+            let Some(kind) = lane.kind else {
                 return Ok(());
-            }
-            self.add(at)?;
+            };
+            self.add(at, kind)?;
             let Some(lane) = self.lanes.get_mut(at) else {
                 return Ok(());
             };
@@ -223,33 +245,57 @@ impl MergedRecords {
 
     /// Adds what comes before the records of an input.
     fn begin(&mut self, at: usize, plan: &LanePlan) -> Result<()> {
-        let events = &self.recording.events;
         let Some(time) = plan.opening else {
             if plan.is_timed {
-                self.sideband.begin(at, events);
+                self.sideband.begin(at, &self.recording.events);
             }
             return Ok(());
         };
-        let mut records = Vec::new();
+        self.begin_inner()?;
         if plan.comes_after {
-            records = self.sideband.end_all(time, events)?;
+            self.end_all(time)?;
         }
-        let opening = self.sideband.begin(at, events);
-        let endian = self.recording.endian;
-        for record in &opening {
-            self.sideband
-                .see(&RawRecord::first(record, endian, 0)?, events, false)?;
-        }
-        records.extend(opening);
-        records
+        self.open(at)
+    }
+
+    /// Adds the EXIT records of all threads.
+    fn end_all(&mut self, time: u64) -> Result<()> {
+        let exits = self.sideband.end_all(time, &self.recording.events)?;
+        exits
             .iter()
             .for_each(|record| self.block.extend_from_slice(record));
         Ok(())
     }
 
-    /// Adds the current record of an input to the block.
+    /// Adds the records of an opening.
+    fn open(&mut self, opening: usize) -> Result<()> {
+        let (events, endian) = (&self.recording.events, self.recording.endian);
+        for record in self.sideband.begin(opening, events) {
+            self.sideband
+                .see(&RawRecord::first(&record, endian, 0)?, events, false)?;
+            self.block.extend_from_slice(&record);
+        }
+        Ok(())
+    }
+
+    /// Adds the records about what existed before an input of an input.
+    fn begin_inner(&mut self) -> Result<()> {
+        match self.inner.take() {
+            Some((.., opening)) => {
+                let at = self.sideband.add(opening)?;
+                self.open(at)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the current record of an input, of type `kind`, to the block.
     #[inline]
-    fn add(&mut self, at: usize) -> Result<()> {
+    fn add(&mut self, at: usize, kind: RecordType) -> Result<()> {
+        let is_sample = kind == RecordType::SAMPLE;
+        if self.inner.is_some() && (is_sample || !self.is_of_inner(at)) {
+            self.begin_inner()?;
+        }
         let Some(lane) = self.lanes.get(at) else {
             return Ok(());
         };
@@ -257,7 +303,7 @@ impl MergedRecords {
             return Ok(());
         };
         let start = self.block.len();
-        if lane.plan.changes.is_neutral() {
+        if lane.is_neutral {
             self.block.extend_from_slice(raw.bytes);
         } else {
             lane.plan
@@ -265,16 +311,9 @@ impl MergedRecords {
                 .apply(&raw, &lane.events, None, &mut self.block)
                 .map_err(|error| error.inside(&lane.name))?;
         }
-        let (is_timed, has_time, time) = (lane.plan.is_timed, lane.has_time, lane.time);
-        let is_sideband = raw.kind != RecordType::SAMPLE && raw.kind.is_kernel();
-        if is_sideband && is_timed {
-            if has_time && self.is_repeated(at, start, time) {
-                self.block.truncate(start);
-                return Ok(());
-            }
-            let new = self.block.get(start..).unwrap_or_default();
-            let raw = RawRecord::first(new, self.recording.endian, self.offset)?;
-            self.sideband.see(&raw, &self.recording.events, has_time)?;
+        let is_timed = lane.plan.is_timed;
+        if !is_sample && kind.is_kernel() && is_timed && !self.is_new(at, start)? {
+            return Ok(());
         }
         self.since_round = self
             .since_round
@@ -291,6 +330,55 @@ impl MergedRecords {
         Ok(())
     }
 
+    /// Returns whether the current record of an input is one more of `inner`.
+    fn is_of_inner(&self, at: usize) -> bool {
+        let Some((lane, (of, time, _))) = self.lanes.get(at).zip(self.inner.as_ref()) else {
+            return false;
+        };
+        let raw = lane.records.current();
+        (*of, *time, true) == (at, lane.time, lane.has_time)
+            && raw.is_some_and(|raw| is_synthesized(&raw, &lane.events))
+    }
+
+    /// Looks at the record of an input at `start` in the block, one other than a sample. Returns
+    /// whether it stays there.
+    fn is_new(&mut self, at: usize, start: usize) -> Result<bool> {
+        let Some(lane) = self.lanes.get_mut(at) else {
+            return Ok(true);
+        };
+        let (has_time, time) = (lane.has_time, lane.time);
+        let (events, endian) = (&self.recording.events, self.recording.endian);
+        let new = self.block.get(start..).unwrap_or_default();
+        let raw = RawRecord::first(new, endian, self.offset)?;
+        if has_time {
+            if let Some(&is_gap_of_all) = lane.plan.gaps.get(&time)
+                && is_gap(&raw, events)?
+            {
+                self.block.truncate(start);
+                if lane.gap.replace(time) != Some(time) && is_gap_of_all {
+                    self.end_all(time)?;
+                }
+                return Ok(false);
+            }
+            if lane.plan.openings.contains(&time) && is_synthesized(&raw, events) {
+                let record = self.block.split_off(start);
+                let (.., inner) = self
+                    .inner
+                    .get_or_insert_with(|| (at, time, Opening::default()));
+                inner.push(record, endian, events)?;
+                return Ok(false);
+            }
+            if self.is_repeated(at, start, time) {
+                self.block.truncate(start);
+                return Ok(false);
+            }
+        }
+        let new = self.block.get(start..).unwrap_or_default();
+        let raw = RawRecord::first(new, endian, self.offset)?;
+        self.sideband.see(&raw, &self.recording.events, has_time)?;
+        Ok(true)
+    }
+
     /// Returns whether another input has the same record at the same time: parts of one recording
     /// share records.
     fn is_repeated(&mut self, at: usize, start: usize, time: u64) -> bool {
@@ -298,24 +386,29 @@ impl MergedRecords {
             self.same_time.clear();
             self.now = time;
         }
+        let next = self.next.peek();
+        let has_others = next.is_some_and(|Reverse((next, _))| *next == time);
+        if !has_others && self.same_time.is_empty() {
+            return false;
+        }
         let new = self.block.get(start..).unwrap_or_default();
         let same = self
             .same_time
-            .iter()
-            .position(|(other, record)| *other != at && record == new);
+            .iter_mut()
+            .find(|same| !same.inputs.contains(&at) && same.record == new);
         match same {
-            Some(same) => {
-                self.same_time.remove(same);
-                true
-            }
+            Some(same) => same.inputs.push(at),
             None => {
-                if self.same_time.len() >= SAME_TIME {
-                    self.same_time.pop_front();
+                if self.same_time.len() < SAME_TIME {
+                    self.same_time.push(SameTime {
+                        inputs: vec![at],
+                        record: new.to_vec(),
+                    });
                 }
-                self.same_time.push_back((at, new.to_vec()));
-                false
+                return false;
             }
         }
+        true
     }
 
     /// Replaces the block by the next records; returns true if it is a part of a payload.

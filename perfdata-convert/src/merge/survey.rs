@@ -6,6 +6,7 @@ use perfdata_core::record::{
 };
 use perfdata_core::{Events, Recording};
 
+use super::spans::{Spans, extend};
 use crate::error::{Error, Result};
 
 /// The mapping of a kernel or a module.
@@ -68,8 +69,8 @@ pub(super) const KERNEL: &[u8] = b"[kernel.kallsyms]";
 /// The records of a recording, in summary.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// The first and the last moment of all records.
-    pub(super) range: Option<(u64, u64)>,
+    /// The moments of all records.
+    pub(super) spans: Spans,
     /// The first and the last moment of the samples.
     pub(super) samples: Option<(u64, u64)>,
     /// The records about tasks, mappings and the kernel that have no time, in order: perf
@@ -170,7 +171,7 @@ impl Survey {
                 let time = events.time(record);
                 if let Some(map) = KernelMap::of(record, events)? {
                     if !map.is_kernel() {
-                        held.add(map.name.len())?;
+                        held.add(size_of::<KernelMap>().saturating_add(map.name.len()))?;
                         self.modules.push(map);
                     } else if self.kernel.is_none() {
                         self.kernel = Some(map);
@@ -178,17 +179,18 @@ impl Survey {
                 }
                 match time.filter(|&time| is_known_time(time)) {
                     None if is_state(kind) => {
-                        held.add(record.bytes.len())?;
+                        let overhead = size_of::<Vec<u8>>();
+                        held.add(record.bytes.len().saturating_add(overhead))?;
                         self.opening.push(record.bytes.to_vec());
                     }
                     None => {}
                     Some(time) => {
                         order.see(time);
-                        if is_moment(time) {
-                            extend(&mut self.range, time);
-                            if kind == RecordType::SAMPLE {
-                                extend(&mut self.samples, time);
-                            }
+                        if kind != RecordType::SAMPLE {
+                            held.add(self.spans.see(record, events, time)?)?;
+                        } else if is_moment(time) {
+                            extend(&mut self.samples, time);
+                            self.spans.extend(time);
                         }
                     }
                 }
@@ -206,13 +208,9 @@ struct Held {
 }
 
 impl Held {
-    /// Adds `len` bytes of a record.
+    /// Adds `len` bytes.
     fn add(&mut self, len: usize) -> Result<()> {
-        let overhead = size_of::<KernelMap>() as u64;
-        self.bytes = self
-            .bytes
-            .saturating_add(len as u64)
-            .saturating_add(overhead);
+        self.bytes = self.bytes.saturating_add(len as u64);
         let what = "records about what existed before the recording";
         self.limits.check_metadata(what, self.bytes)?;
         Ok(())
@@ -227,11 +225,6 @@ pub(super) const fn is_state(kind: RecordType) -> bool {
             kind,
             RecordType::SAMPLE | RecordType::LOST | RecordType::LOST_SAMPLES | RecordType::READ
         )
-}
-
-fn extend(range: &mut Option<(u64, u64)>, time: u64) {
-    let (first, last) = range.unwrap_or((time, time));
-    *range = Some((first.min(time), last.max(time)));
 }
 
 /// Predicts whether [`ByTime`] returns records in the order of time.

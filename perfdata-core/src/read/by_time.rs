@@ -86,22 +86,44 @@ impl<S: RecordSource> ByTime<S> {
         self.next_of(Some(&mut wanted))
     }
 
-    fn next_of(&mut self, mut wanted: Option<Wanted<'_>>) -> Result<Option<RecordRef<'_>>> {
+    fn next_of(&mut self, wanted: Option<Wanted<'_>>) -> Result<Option<RecordRef<'_>>> {
+        Ok(if self.advance_to(wanted)? {
+            self.current()
+        } else {
+            None
+        })
+    }
+
+    /// Reads the next record, which [`current`](Self::current) then returns; returns false at the
+    /// end.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        self.advance_to(None)
+    }
+
+    #[inline]
+    fn advance_to(&mut self, mut wanted: Option<Wanted<'_>>) -> Result<bool> {
         while !self.rounds.has_next() {
             if self.at_end {
-                return self.damage().map_or(Ok(None), Err);
+                return self.damage().map_or(Ok(false), Err);
             }
             self.fill(&mut wanted)?;
         }
-        let recording = self.source.recording();
-        let next = self
-            .rounds
-            .next()
-            .and_then(|(kept, at)| kept.get(at, recording.endian));
-        Ok(next.map(|record| RecordRef::new(record, recording)))
+        Ok(self.rounds.next().is_some())
+    }
+
+    /// Returns the time of the record that [`next`](Self::next) returned last in nanoseconds on the
+    /// recording's clock; `None` if it has none, or perf's "unknown" (0 or all ones).
+    #[inline]
+    pub fn time(&self) -> Option<u64> {
+        self.rounds.current_time().filter(|&time| time != 0)
     }
 
     /// Returns again the record that [`next`](Self::next) returned last.
+    #[inline]
     pub fn current(&self) -> Option<RecordRef<'_>> {
         let recording = self.source.recording();
         let record = self

@@ -139,6 +139,12 @@ impl<P: Waiting> OrderedEvents<P> {
         Some((part, at))
     }
 
+    /// Returns the time of the item that [`next`](Self::next) returned last.
+    #[inline]
+    pub fn current_time(&self) -> Option<u64> {
+        Some(self.order.get(self.next.checked_sub(1)?)?.0)
+    }
+
     /// Removes finished parts. If too many items wait, releases the older half. Must be called
     /// between parts.
     pub fn settle(&mut self) {
