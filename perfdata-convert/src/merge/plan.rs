@@ -134,7 +134,7 @@ impl Plan {
                 survey,
             } = prepared;
             let mut opening = Vec::new();
-            if plan.is_timed {
+            if plan.is_timed && !plan.is_empty {
                 for record in survey.opening {
                     let raw = RawRecord::first(&record, own.endian, 0)?;
                     let mut new = Vec::with_capacity(record.len().saturating_add(8));
@@ -385,7 +385,6 @@ fn lane_plans(
         .map(|range| match range {
             _ if !is_timed => 0,
             Some((first, _)) => *first,
-            // Nothing happened in it: it comes last.
             None => end.saturating_add(2),
         })
         .collect();
@@ -401,9 +400,11 @@ fn lane_plans(
         .enumerate()
         .map(|(at, ((change, &start), part))| {
             let openings = part.survey.spans.openings.iter();
+            let is_first = Some(at) == earliest;
             let plan = LanePlan {
                 changes: change.clone(),
-                opening: (is_timed && Some(at) != earliest).then(|| start.saturating_sub(1).max(1)),
+                opening: (is_timed && !is_first).then(|| start.saturating_sub(1).max(1)),
+                is_empty: is_timed && !is_first && part.survey.spans.range().is_none(),
                 comes_after: false,
                 openings: openings.map(|&time| change.time_of(time)).collect(),
                 gaps: HashMap::new(),
@@ -432,6 +433,9 @@ fn find_gaps(parts: &[Part<'_>], plans: &mut [(u64, LanePlan)]) {
     // the last moment.
     let mut all = Vec::new();
     for (at, (part, (start, plan))) in parts.iter().zip(&*plans).enumerate() {
+        if plan.is_empty {
+            continue;
+        }
         for (gap, range) in part.survey.spans.iter() {
             let gap = gap.map(|gap| plan.changes.time_of(gap));
             let range = moved(&plan.changes, range);

@@ -54,6 +54,8 @@ pub(super) struct LanePlan {
     /// The time for its records about what existed before it; `None` for the input that starts
     /// first, whose records have no time.
     pub(super) opening: Option<u64>,
+    /// Whether nothing happened in it, so that it does not matter what existed before.
+    pub(super) is_empty: bool,
     /// Whether the threads of earlier inputs end before it starts.
     pub(super) comes_after: bool,
     /// If it was merged, the times at which its inputs begin.
@@ -216,9 +218,11 @@ impl MergedRecords {
                 return Ok(());
             };
             if !std::mem::replace(&mut lane.begun, true) {
-                let plan = lane.plan.clone();
+                let (time, plan) = (lane.time, lane.plan.clone());
                 self.begin(at, &plan)?;
-                continue;
+                // Others may begin before its first record.
+                self.next.push(Reverse((time, at)));
+                return Ok(());
             }
             // AUX data come before all records with a time, but after the description of the trace.
             if lane.aux.is_some() && (lane.has_time || lane.kind.is_none()) {

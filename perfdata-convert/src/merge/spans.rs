@@ -38,11 +38,13 @@ impl Spans {
             return Ok(0);
         }
         if is_gap(record, events)? {
+            // An input begins after each gap.
+            self.openings.insert(time);
             self.others.entry(time).or_default();
-            return Ok(size_of::<(u64, Range)>());
+            return Ok(size_of::<(u64, u64, Range)>());
         }
         if is_synthesized(record, events) {
-            if self.openings.contains(&time) || self.others.contains_key(&time) {
+            if self.openings.contains(&time) {
                 return Ok(0);
             }
             // Records about the kernel may have such a trailer, too, if another process namespace
