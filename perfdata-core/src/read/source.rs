@@ -36,6 +36,10 @@ impl Source for File {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        // The system knows only offsets below 2^63, and reports an error for others.
+        if i64::try_from(offset).is_err() {
+            return Ok(0);
+        }
         #[cfg(unix)]
         return std::os::unix::fs::FileExt::read_at(self, buf, offset);
         #[cfg(not(unix))]

@@ -44,6 +44,15 @@ fn a_file_that_is_cut_is_an_error_from_then_on() {
     assert!(input.read_at(&mut bytes, 0).is_err());
 }
 
+/// The system refuses to read at such an offset.
+#[test]
+fn there_is_nothing_at_offsets_beyond_those_of_the_system() {
+    let input = InputFile::new(file(b"0123456789")).expect("a file");
+    for offset in [1 << 63, u64::MAX] {
+        assert_eq!(input.read_at(&mut [0; 6], offset).ok(), Some(0));
+    }
+}
+
 #[test]
 fn what_a_file_grows_by_is_not_read() {
     let other = file(b"0123456789");
