@@ -24,6 +24,7 @@ pub use output::Output;
 pub use output_directory::OutputDirectory;
 pub use reader::Watch;
 
+pub(crate) use input_source::each_record;
 pub(crate) use output::in_temporary;
 pub(crate) use reader::Size;
 pub(crate) use spool::{failed as temporary_file_failed, temporary_file};

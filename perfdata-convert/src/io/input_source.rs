@@ -7,13 +7,65 @@ use perfdata_core::header::FileSection;
 use perfdata_core::read::{
     Chunk, Decompressor, Limits, RecordSource, Source, SourceReader, is_zero,
 };
-use perfdata_core::record::RawRecord;
+use perfdata_core::record::{RawRecord, RecordType};
 
 use super::directory::Directory;
 use super::filtered::{Filtered, RecordFilter};
 use super::input::{BoxedSource, Input, Kind};
 use super::reader::Meter;
 use crate::error::{Error, Result};
+
+/// How reading all records of an input ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// Type of the first compressed record.
+    pub(crate) compressed: Option<RecordType>,
+    /// Number of bytes that are not records.
+    pub(crate) unreadable: u64,
+    /// Number of decompressed bytes that are not a complete record.
+    pub(crate) pending: u64,
+}
+
+/// Calls `see` with every record that `reader` has not yet returned, also those inside compressed
+/// records, and with the recording at that place.
+///
+/// # Errors
+/// Those of `see`; or the input cannot be read or decompressed. A corrupt end is no error.
+pub(crate) fn each_record(
+    reader: &mut dyn RecordSource,
+    mut see: impl FnMut(&RawRecord<'_>, &Recording) -> Result<()>,
+) -> Result<Ending> {
+    let limits = reader.limits();
+    let mut ending = Ending::default();
+    let mut decompressor: Option<Decompressor> = None;
+    while let Some((chunk, now)) = reader.next_chunk()? {
+        let batch = match chunk {
+            Chunk::Records(batch) => batch,
+            Chunk::Payload(_) => continue,
+            Chunk::Unreadable(bytes) => {
+                ending.unreadable = ending.unreadable.saturating_add(bytes.len() as u64);
+                continue;
+            }
+        };
+        for raw in batch.iter() {
+            if !raw.kind.is_compressed() {
+                see(&raw, now)?;
+                continue;
+            }
+            ending.compressed.get_or_insert(raw.kind);
+            let inner = match &mut decompressor {
+                Some(inner) => inner,
+                none => none.insert(Decompressor::of(now, limits)?),
+            };
+            inner.push(&raw)?;
+            while let Some(raw) = inner.next()? {
+                see(&raw, now)?;
+            }
+        }
+    }
+    ending.pending = decompressor.map_or(0, |inner| inner.pending() as u64);
+    Ok(ending)
+}
 
 /// The same input again, for data that the model does not contain.
 pub struct InputSource {
@@ -77,31 +129,16 @@ impl InputSource {
         let Some(mut reader) = self.reopen()? else {
             return Ok(false);
         };
-        let mut decompressor = None;
-        while let Some((chunk, now)) = reader.next_chunk()? {
-            let Chunk::Records(batch) = chunk else {
-                continue;
-            };
-            let now = if now.events.is_empty() {
-                recording
-            } else {
-                now
-            };
-            for raw in batch.iter() {
-                if !raw.kind.is_compressed() {
-                    see(&raw, now)?;
-                    continue;
-                }
-                let inner = match &mut decompressor {
-                    Some(inner) => inner,
-                    none => none.insert(Decompressor::of(now, self.limits)?),
-                };
-                inner.push(&raw)?;
-                while let Some(raw) = inner.next()? {
-                    see(&raw, now)?;
-                }
-            }
-        }
+        each_record(&mut *reader, |raw, now| {
+            see(
+                raw,
+                if now.events.is_empty() {
+                    recording
+                } else {
+                    now
+                },
+            )
+        })?;
         Ok(true)
     }
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use perfdata_core::Recording;
 use perfdata_core::header::FileSection;
 use perfdata_core::read::{
-    ByTime, Chunk, Decompressor, InputFile, RecordSource, RecordStream, SourceReader, StreamItem,
+    ByTime, InputFile, RecordSource, RecordStream, SourceReader, StreamItem,
 };
 use perfdata_core::record::{RawRecord, is_known_time};
 
 use crate::error::{Error, Result};
-use crate::io::{BoxedSource, temporary_file};
+use crate::io::{BoxedSource, each_record, temporary_file};
 
 /// The records of an input in the order of time, without payloads.
 pub(super) enum Sorted {
@@ -142,31 +142,15 @@ impl Runs {
         let mut file = temporary_file()?;
         let mut ends = Vec::new();
         let mut waiting = Waiting::default();
-        let mut zstd: Option<Decompressor> = None;
-        let limits = source.limits();
-        while let Some((chunk, recording)) = source.next_chunk()? {
-            let Chunk::Records(batch) = chunk else {
-                continue;
-            };
-            for record in batch.iter().filter(|record| !record.kind.has_payload()) {
-                if !record.kind.is_compressed() {
-                    waiting.add(&record, recording);
-                    continue;
-                }
-                let mut inner = match zstd.take() {
-                    Some(inner) => inner,
-                    None => Decompressor::of(recording, limits)?,
-                };
-                inner.push(&record)?;
-                while let Some(record) = inner.next()? {
-                    waiting.add(&record, recording);
-                }
-                zstd = Some(inner);
+        each_record(&mut *source, |record, recording| {
+            if !record.kind.has_payload() {
+                waiting.add(record, recording);
             }
             if waiting.bytes.len() >= RUN {
                 waiting.store(&mut file, &mut ends)?;
             }
-        }
+            Ok(())
+        })?;
         if let Some(damage) = source.take_damage() {
             return Err(damage.into());
         }

@@ -1,13 +1,14 @@
 //! What must be known of a recording before its records are merged: one pass over the input.
 
-use perfdata_core::read::{ByTime, Chunk, Decompressor, Limits, RecordSource};
+use perfdata_core::read::{ByTime, Limits, RecordSource};
 use perfdata_core::record::{
     Body, CpuMode, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType, is_known_time, is_moment,
 };
 use perfdata_core::{Events, Recording};
 
 use super::spans::{Spans, extend};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::io::each_record;
 
 /// The mapping of a kernel or a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,42 +103,18 @@ impl Survey {
             bytes: 0,
             limits: source.limits(),
         };
-        let mut zstd: Option<Decompressor> = None;
-        let limits = source.limits();
-        let mut unreadable = 0;
-        while let Some((chunk, recording)) = source.next_chunk().map_err(Error::from)? {
-            match chunk {
-                Chunk::Records(batch) => {
-                    for record in batch.iter() {
-                        if !record.kind.is_compressed() {
-                            survey.see(&record, recording, &mut order, &mut held)?;
-                            continue;
-                        }
-                        let mut inner = match zstd.take() {
-                            Some(inner) => inner,
-                            None => Decompressor::of(recording, limits)?,
-                        };
-                        inner.push(&record)?;
-                        while let Some(record) = inner.next()? {
-                            survey.see(&record, recording, &mut order, &mut held)?;
-                        }
-                        zstd = Some(inner);
-                    }
-                }
-                Chunk::Unreadable(bytes) => unreadable += bytes.len() as u64,
-                Chunk::Payload(_) => {}
-            }
-        }
+        let ending = each_record(source, |record, recording| {
+            survey.see(record, recording, &mut order, &mut held)
+        })?;
         if let Some(damage) = source.take_damage() {
             return Err(damage.into());
         }
-        let pending = zstd.map_or(0, |zstd| zstd.pending() as u64);
-        if pending > 0 || unreadable > 0 {
-            let (what, rest) = if pending > 0 {
-                ("compressed record stream", pending)
-            } else {
-                ("records", unreadable)
-            };
+        let (what, rest) = if ending.pending > 0 {
+            ("compressed record stream", ending.pending)
+        } else {
+            ("records", ending.unreadable)
+        };
+        if rest > 0 {
             return Err(perfdata_core::Error::truncated(what, rest.saturating_add(1), rest).into());
         }
         survey.is_orderly = order.is_sorted || !order.is_late;

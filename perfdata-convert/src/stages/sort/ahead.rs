@@ -1,12 +1,11 @@
 //! What is known about the order of all records before the first one is forwarded.
 
-use perfdata_core::read::{Chunk, Decompressor};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Events, Recording};
 
 use super::delivered::{Delivered, queued_time};
 use crate::error::{Error, Result};
-use crate::io::InputSource;
+use crate::io::{InputSource, each_record};
 
 /// The order of the records of an input that was read to its end.
 #[derive(Debug, Default)]
@@ -39,7 +38,6 @@ impl Ahead {
         let mut pass = Pass {
             ahead: Ahead {
                 is_sorted: true,
-                is_intact: true,
                 are_rounds_true: true,
                 ..Ahead::default()
             },
@@ -47,36 +45,20 @@ impl Ahead {
             last: 0,
         };
         let are_late = reader.recording().events.is_empty();
-        let mut decompressor = None;
-        while let Some((chunk, now)) = reader.next_chunk()? {
-            let batch = match chunk {
-                Chunk::Records(batch) => batch,
-                Chunk::Payload(_) => continue,
-                Chunk::Unreadable(_) => {
-                    pass.ahead.is_intact = false;
-                    continue;
-                }
-            };
-            let known = if are_late { recording } else { now };
-            let known = &known.events;
-            for raw in batch.iter() {
-                if !raw.kind.is_compressed() {
-                    pass.see(&raw, known);
-                    continue;
-                }
-                pass.ahead.compressed.get_or_insert(raw.kind);
-                let inner = match &mut decompressor {
-                    Some(inner) => inner,
-                    none => none.insert(Decompressor::of(now, source.limits())?),
-                };
-                inner.push(&raw)?;
-                while let Some(raw) = inner.next()? {
-                    pass.see(&raw, known);
-                }
-            }
-        }
+        let ending = each_record(&mut *reader, |raw, now| {
+            pass.see(
+                raw,
+                if are_late {
+                    &recording.events
+                } else {
+                    &now.events
+                },
+            );
+            Ok(())
+        })?;
         let mut ahead = pass.ahead;
-        ahead.is_intact &= decompressor.is_none_or(|inner| inner.pending() == 0);
+        ahead.is_intact = ending.unreadable == 0 && ending.pending == 0;
+        ahead.compressed = ending.compressed;
         ahead.blocks.close();
         Ok(ahead)
     }
