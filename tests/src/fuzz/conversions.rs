@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use perfdata_convert::Result;
 use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::{Input, Output};
+use perfdata_convert::merge::{Align, Merge};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::recover;
 use perfdata_convert::stages::build_ids::{
@@ -14,6 +15,7 @@ use perfdata_convert::stages::build_ids::{
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::stages::thin::{StackSize, Thin};
 use perfdata_core::attr::SampleType;
@@ -23,6 +25,8 @@ use perfdata_core::read::{Limits, Options, RecordingReader};
 use perfdata_core::record::RecordType;
 use perfdata_session::{Samples, Stacks};
 use tempfile::TempDir;
+
+use crate::convert::into_memory;
 
 /// An input in a separate folder.
 pub(super) struct Bench {
@@ -105,6 +109,10 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
     };
     let stages = match choice % 10 {
         _ if (240..250).contains(&choice) => vec![thin(SampleType::PERIOD), swap(Unknown::Keep)],
+        // With so little memory that records go to a temporary file.
+        _ if (220..230).contains(&choice) => {
+            vec![Box::new(Sort::with_memory(1 << 10)) as Box<dyn Stage>]
+        }
         _ if (230..240).contains(&choice) => vec![thin(SampleType::default())],
         0 => vec![],
         1 => vec![swap(Unknown::Keep)],
@@ -143,6 +151,50 @@ pub(super) fn convert(data: &[u8]) {
             .reader()
             .expect("the output of a conversion is a recording");
     }
+}
+
+/// Merges two recordings: `data` is both, then the length of the first in 4 bytes, and a byte that
+/// selects how. The result must be readable, and sound if both recordings are.
+pub(super) fn merge(data: &[u8]) {
+    let Some((rest, [a, b, c, d, how])) = data.split_last_chunk() else {
+        return;
+    };
+    let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+    let (one, other) = rest.split_at(len.min(rest.len()));
+    let input = |bytes: &[u8]| Input::from_source(bytes.to_vec());
+    let are_sound = [one, other]
+        .iter()
+        .all(|bytes| Report::of(input(bytes)).is_ok_and(|report| report.is_clean()));
+    let merge = Merge {
+        align: [Align::Boot, Align::After, Align::Wall][usize::from(how % 3)],
+        rebase_kernel: how & 8 != 0,
+        machines: how & 16 != 0,
+        unknown: Unknown::Keep,
+    };
+    let inputs = [("one", one), ("other", other)];
+    let inputs = inputs.map(|(name, bytes)| (name.to_owned(), input(bytes)));
+    let to = [ContainerKind::File, ContainerKind::Pipe][usize::from(how >> 7)];
+    let merged = merge
+        .open(inputs.into())
+        .and_then(|merged| into_memory(merged.input, Some(to), Vec::new()));
+    match merged {
+        Ok(bytes) => {
+            let report = Report::of(input(&bytes)).expect("what was merged is a recording");
+            assert!(!are_sound || report.is_clean(), "{}", report.text());
+        }
+        Err(error) => assert!(error.is_refusal(), "{error}"),
+    }
+}
+
+/// Returns pairs of recordings for [`merge`].
+pub(super) fn pairs() -> Vec<Vec<u8>> {
+    let all = super::recordings();
+    let pair = |(at, one): (usize, &Vec<u8>)| {
+        let other = all.get(at * 7 % all.len()).unwrap_or(one);
+        let len = (one.len() as u32).to_le_bytes();
+        [one, other.as_slice(), &len, &[(at * 37) as u8]].concat()
+    };
+    all.iter().enumerate().map(pair).collect()
 }
 
 /// Recovers `data`. The result must be intact, and must not change when it is recovered again.

@@ -37,6 +37,11 @@ pub const TARGETS: &[Target] = &[
         seeds: recordings,
     },
     Target {
+        name: "merge",
+        run: conversions::merge,
+        seeds: conversions::pairs,
+    },
+    Target {
         name: "fields",
         run: fields::fields,
         seeds: fields::seeds,

@@ -61,6 +61,7 @@ macro_rules! targets {
 targets! {
     copy 5000,
     convert 4000,
+    merge 2000,
     fields 2000,
     recover 4000,
     look 4000,
