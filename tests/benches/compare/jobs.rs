@@ -13,6 +13,8 @@ pub struct Inputs {
     pub file: PathBuf,
     pub pipe: PathBuf,
     pub small: PathBuf,
+    /// Two recordings of half the size.
+    pub halves: [PathBuf; 2],
     pub output: PathBuf,
 }
 
@@ -56,6 +58,8 @@ fn job(name: &str, program: fn() -> Command, words: &str, inputs: &Inputs) -> Jo
         ("IN", &inputs.file),
         ("PIPE", &inputs.pipe),
         ("SMALL", &inputs.small),
+        ("ONE", &inputs.halves[0]),
+        ("TWO", &inputs.halves[1]),
         ("OUT", &inputs.output),
     ];
     let place = |word: &str| {
@@ -141,6 +145,7 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
         own("verify", "verify IN").beside("cp", 1.5),
         own("info", "info IN").beside("cp", 0.7),
         own("recover", "recover -q IN -o OUT").beside("cp", None),
+        own("merge", "merge -q ONE TWO -o OUT").beside("cp", 1.5),
     ];
     if mix == Mix::Compressed {
         jobs.extend(compression(inputs)?);

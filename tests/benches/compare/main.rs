@@ -83,20 +83,26 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Generates the inputs of the jobs.
 fn inputs(mix: Mix, size: u64, folder: &Path) -> Result<Inputs, Box<dyn Error>> {
-    let make = |name: &str, size: u64, to: ContainerKind| -> Result<PathBuf, Box<dyn Error>> {
+    let seeded = |name: &str, size: u64, to: ContainerKind, seed: u64| {
         let path = folder.join(name);
-        let generator = Generator::new(mix, size);
+        let mut generator = Generator::new(mix, size);
+        generator.seed = seed;
         match to {
             ContainerKind::File => drop(generator.file(File::create(&path)?)?),
             ContainerKind::Pipe => drop(generator.pipe(File::create(&path)?)?),
         }
-        Ok(path)
+        Ok::<PathBuf, Box<dyn Error>>(path)
     };
+    let make = |name: &str, size: u64, to: ContainerKind| seeded(name, size, to, 1);
     Ok(Inputs {
         file: make("file.data", size, ContainerKind::File)?,
         pipe: make("pipe.data", size, ContainerKind::Pipe)?,
         // perf takes minutes for jobs that others do in seconds.
         small: make("small.data", size.min(50_000_000), ContainerKind::File)?,
+        halves: [
+            seeded("one.data", size / 2, ContainerKind::File, 1)?,
+            seeded("two.data", size / 2, ContainerKind::File, 2)?,
+        ],
         output: folder.join("output"),
     })
 }

@@ -15,6 +15,7 @@ use std::{
 
 use perfdata_tests::{
     convert::{Whole, perfconv},
+    generate::{Generator, Mix},
     measure::peak,
     recordings,
     synth::{self, Buf, feature_system, file::Magic, kind, pipe::Pipe, record, user, zstd},
@@ -122,6 +123,44 @@ fn memory_does_not_grow_with_the_stream() {
             peak(command)
         });
         report(name, "stdin", &target, &target, from_stream);
+    }
+}
+
+/// Recordings of several CPUs, which are sorted by rounds, with events that are the same and with
+/// others: their IDs change.
+#[test]
+fn memory_does_not_grow_with_merged_recordings() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name);
+    let make = |name: &str, mix: Mix, seed: u64, size: u64| {
+        let mut generator = Generator::new(mix, size);
+        generator.seed = seed;
+        let file = File::create(path(name)).expect("a temporary file");
+        generator.file(file).expect("a temporary file");
+    };
+    let half = length() / 2;
+    make("callchains", Mix::Callchains, 1, half);
+    make("other", Mix::Callchains, 2, half);
+    make("events", Mix::Events, 3, half);
+    make("compressed", Mix::Compressed, 4, half);
+    for inputs in [
+        ["callchains", "other"],
+        ["callchains", "events"],
+        ["compressed", "callchains"],
+    ] {
+        let mut command = perfconv();
+        let inputs = inputs.map(path);
+        command.args(["merge", "-q", "-f"]).args(&inputs);
+        command.arg("-o").arg(path("merged"));
+        let (status, peak, time) = peak(command);
+        let size = fs::metadata(path("merged")).expect("it is there").len();
+        eprintln!("{inputs:?}, {} MB: {peak} kB, {time:.1?}", size >> 20);
+        assert!(status.success(), "{inputs:?}: {status}");
+        assert!(size > length() - (length() >> 4), "{inputs:?}: {size}");
+        assert!(
+            peak > 0 && peak < LIMIT,
+            "{inputs:?}: {peak} kB, not less than {LIMIT}"
+        );
     }
 }
 
