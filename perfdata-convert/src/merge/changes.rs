@@ -85,6 +85,8 @@ pub(super) struct Changes {
     pub(super) time: i128,
     /// Addresses in the kernel.
     pub(super) moves: Moves,
+    /// Whether PMUs have other event types in the result.
+    pub(super) has_other_types: bool,
 }
 
 impl Changes {

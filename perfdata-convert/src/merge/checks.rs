@@ -5,6 +5,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{CpuMode, RecordType};
 use perfdata_core::{Events, Recording};
 
+use super::changes::{Changes, Moves};
 use super::kernel::hex;
 use super::survey::Survey;
 use super::{Align, Merge};
@@ -91,11 +92,11 @@ pub(super) fn check(merge: &Merge, parts: &[Part<'_>]) -> Result<()> {
             Some(clock(&part.recording.events))
         })?;
     }
-    check_aux(merge, parts)
+    check_aux_clock(merge, parts)
 }
 
 /// Checks that at most one recording has AUX data, whose decoders know only one machine and clock.
-fn check_aux(merge: &Merge, parts: &[Part<'_>]) -> Result<()> {
+fn check_aux_clock(merge: &Merge, parts: &[Part<'_>]) -> Result<()> {
     let mut with = parts.iter().filter(|part| part.survey.has_aux);
     let Some(first) = with.next() else {
         return Ok(());
@@ -117,6 +118,30 @@ fn check_aux(merge: &Merge, parts: &[Part<'_>]) -> Result<()> {
         "TIME_CONV, by which AUX data are placed in time,",
         |part| part.survey.time_conv.as_deref().map(hex),
     )
+}
+
+/// Checks that nothing changes that AUX data or their description contain: the addresses of the
+/// kernel, and the type of the event of the traces.
+pub(super) fn check_aux(parts: &[Part<'_>], changes: &[Changes], moves: &[Moves]) -> Result<()> {
+    for ((part, changes), moves) in parts.iter().zip(changes).zip(moves) {
+        if !part.survey.has_aux {
+            continue;
+        }
+        if *moves != Moves::default() {
+            return Err(refused(format!(
+                "{} has AUX data with addresses of the kernel, which cannot be moved: name it first",
+                part.name
+            )));
+        }
+        if changes.has_other_types {
+            return Err(refused(format!(
+                "{} has AUX data of a PMU that has another type in {}: name it first",
+                part.name,
+                parts.first().map_or("", |first| first.name)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether records have times.

@@ -166,6 +166,7 @@ pub(super) fn unite(
     let mut homes = Vec::with_capacity(models.len());
     for (&(name, model), change) in models.iter().zip(&mut changes) {
         let types = unite_pmus(&mut pmus, name, model, are_machines)?;
+        change.has_other_types = !types.is_empty();
         let own = units_of(model, size, &types)?;
         let mut added = units.len();
         let mut taken = Taken::default();

@@ -80,6 +80,7 @@ impl Plan {
             .collect();
         let mut united = events::unite(&models, are_apart, merge.machines)?;
         let mut changes = std::mem::take(&mut united.changes);
+        checks::check_aux(&parts, &changes, &moves)?;
         let mut hosts = Offsets::default();
         for (((part, change), moves), shift) in
             parts.iter().zip(&mut changes).zip(moves).zip(shifts)
@@ -296,12 +297,19 @@ fn shifts(merge: &Merge, parts: &[Part<'_>]) -> Result<Vec<i128>> {
                 .iter()
                 .find(|part| !checks::is_wall_clock(&part.recording.events));
             match other {
-                Some(part) if merge.machines => Err(refused(format!(
-                    "{}: the clock is {}, which is not the same on all machines",
-                    part.name,
-                    checks::clock(&part.recording.events)
-                ))
-                .with_step(Step::InOrder)),
+                Some(_) if merge.machines => {
+                    let clocks: Vec<String> = parts
+                        .iter()
+                        .map(|part| {
+                            format!("{} in {}", checks::clock(&part.recording.events), part.name)
+                        })
+                        .collect();
+                    Err(refused(format!(
+                        "the clocks of different machines do not agree: {}",
+                        clocks.join(", ")
+                    ))
+                    .with_step(Step::InOrder))
+                }
                 _ => Ok(vec![0; parts.len()]),
             }
         }

@@ -4,8 +4,30 @@ use super::bits::Bits;
 use super::buf::{Buf, count32, island};
 use super::feature::Features;
 
-const BPF_PROG_INFO: u32 = 25;
-const BPF_BTF: u32 = 26;
+/// Bit of the programs.
+pub const BPF_PROG_INFO: u32 = 25;
+/// Bit of the type information.
+pub const BPF_BTF: u32 = 26;
+
+/// Returns a section of programs with these IDs, each with the first `arrays` of its arrays.
+pub fn prog_info(b: Buf, programs: &[(u32, u32)]) -> Buf {
+    b.u32(count32(programs)).each(programs, |b, &(id, arrays)| {
+        Program {
+            id,
+            size: 232,
+            arrays: (1 << arrays) - 1,
+            step: 8,
+        }
+        .put(b)
+    })
+}
+
+/// Returns a section of type information: IDs and contents.
+pub fn btf(b: Buf, all: &[(u32, &[u8])]) -> Buf {
+    b.u32(count32(all)).each(all, |b, (id, data)| {
+        b.u32(*id).u32(count32(data)).bytes(data)
+    })
+}
 
 /// Adds every section, with every size of the kernel's struct.
 pub fn cases(f: &mut Features) {
@@ -59,13 +81,7 @@ pub fn plain(f: &mut Features) {
         // BTF indicates its own byte order with its magic; to the recording it is opaque.
         let mut data = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
         data.extend(island(21));
-        b.u32(2)
-            .u32(20)
-            .u32(count32(&data))
-            .bytes(&data)
-            .u32(21)
-            .u32(8)
-            .bytes(&data[..8])
+        btf(b, &[(20, &data), (21, &data[..8])])
     });
 }
 

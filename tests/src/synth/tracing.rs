@@ -36,9 +36,7 @@ const HEADER_EVENT: &str = "\
 \tdata max type_len  == 28
 ";
 
-const FORMAT: &str = "\
-name: demo
-ID: 314
+const FIELDS: &str = "\
 format:
 \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
 \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
@@ -50,8 +48,40 @@ format:
 print fmt: \"value=%d\", REC->value
 ";
 
+/// A tracepoint in tracing data.
+#[derive(Clone, Copy, Debug)]
+pub struct Tracepoint {
+    /// Its system.
+    pub system: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its number, the `config` of its events.
+    pub id: u16,
+    /// The type of its only field, of 4 bytes.
+    pub value: &'static str,
+}
+
+impl Tracepoint {
+    fn format(self) -> String {
+        let Tracepoint { name, id, .. } = self;
+        let fields = FIELDS.replace("int value", &format!("{} value", self.value));
+        format!("name: {name}\nID: {id}\n{fields}")
+    }
+}
+
 /// Returns tracing data in the given byte order.
 pub fn data(version: Version, big: bool) -> Vec<u8> {
+    let demo = Tracepoint {
+        system: "synth",
+        name: "demo",
+        id: EVENT_ID,
+        value: "int",
+    };
+    data_of(version, big, &[demo])
+}
+
+/// Returns tracing data with these tracepoints, each in a system of its own.
+pub fn data_of(version: Version, big: bool, tracepoints: &[Tracepoint]) -> Vec<u8> {
     let number = if version == Version::V0_5 {
         "0.5"
     } else {
@@ -71,10 +101,11 @@ pub fn data(version: Version, big: bool) -> Vec<u8> {
         .with(|b| string(b, "header_event"))
         .with(|b| file(b, HEADER_EVENT))
         .u32(0) // formats of ftrace itself
-        .u32(1) // systems
-        .with(|b| string(b, "synth"))
-        .u32(1)
-        .with(|b| file(b, FORMAT))
+        .u32(tracepoints.len() as u32) // systems
+        .each(tracepoints, |b, tracepoint| {
+            let b = string(b, tracepoint.system).u32(1);
+            file(b, &tracepoint.format())
+        })
         .u32(0) // kallsyms
         .u32(0) // printk_formats
         .with(|b| {

@@ -1,5 +1,7 @@
 //! Merging recordings: events, IDs, times and what existed before each.
 
+mod aux;
+mod features;
 mod order;
 
 use std::collections::HashMap;
@@ -517,7 +519,30 @@ fn machines_keep_their_processes_and_cpus() {
         ..Merge::default()
     };
     let error = merge_with(machines, &[&one, &two]).expect_err("two clocks");
-    assert!(error.contains("not the same on all machines"), "{error}");
+    assert_eq!(
+        error,
+        "the clocks of different machines do not agree: perf's own in a, perf's own in b"
+    );
+    // The time of day and TAI are the same everywhere; other clocks count from the boot.
+    for (clock, name) in [
+        (0, None),
+        (11, None),
+        (1, Some("monotonic")),
+        (7, Some("boottime")),
+    ] {
+        let mut small = Small::new(event(parts, 4000, &[7]), "one", &[100]);
+        small.events[0].attr.flags += " use_clockid";
+        small.events[0].attr.clockid = clock;
+        let one = with_cpus(&small, "red");
+        let both = merge_with(machines, &[&one, &with_cpus(&small, "blue")]);
+        match name {
+            None => drop(both.expect("it is the same clock")),
+            Some(name) => assert_eq!(
+                both.expect_err("not the same clock"),
+                format!("the clocks of different machines do not agree: {name} in a, {name} in b")
+            ),
+        }
+    }
     let machines = Merge {
         align: Align::After,
         ..machines
@@ -551,6 +576,21 @@ fn machines_keep_their_processes_and_cpus() {
     assert_eq!(whole.events[0].ids.len(), 3, "their IDs are apart");
 }
 
+/// Adds the build ID of the kernel to a recording.
+fn with_kernel(mut file: File, id: u8) -> Vec<u8> {
+    let name = b"[kernel.kallsyms]\0\0\0\0\0\0\0";
+    let entry = Buf::new(false)
+        .u32(0)
+        .u16(1 | 1 << 15)
+        .u16(8 + 28 + name.len() as u16)
+        .u32(u32::MAX)
+        .bytes(&[id; 20])
+        .bytes(&[20, 0, 0, 0])
+        .bytes(name);
+    file.set_feature(2, entry.bytes);
+    file.bytes()
+}
+
 /// The kernel has another address after a boot: perf knows only one.
 #[test]
 fn a_kernel_at_another_address_is_refused_or_moved() {
@@ -559,21 +599,7 @@ fn a_kernel_at_another_address_is_refused_or_moved() {
         kernel: 0xffff_ffff_9200_0000,
         ..Small::new(event(BASE | CALLCHAIN, 4000, &[7]), "two", &[200])
     };
-    let with_kernel = |small: &Small, id: u8| {
-        let mut file = small.file();
-        let name = b"[kernel.kallsyms]\0\0\0\0\0\0\0";
-        let entry = Buf::new(false)
-            .u32(0)
-            .u16(1 | 1 << 15)
-            .u16(8 + 28 + name.len() as u16)
-            .u32(u32::MAX)
-            .bytes(&[id; 20])
-            .bytes(&[20, 0, 0, 0])
-            .bytes(name);
-        file.set_feature(2, entry.bytes);
-        file.bytes()
-    };
-    let (a, b) = (with_kernel(&one, 1), with_kernel(&two, 1));
+    let (a, b) = (with_kernel(one.file(), 1), with_kernel(two.file(), 1));
     let inputs = || vec![Input::from_source(a.clone()), Input::from_source(b.clone())];
     let error = merge_noting(Merge::default(), inputs(), None).expect_err("two addresses");
     let text = error.to_string();
@@ -583,7 +609,7 @@ fn a_kernel_at_another_address_is_refused_or_moved() {
     );
     assert_eq!(error.step(), Some(&Step::RebaseKernel));
     let error =
-        merge_with(Merge::default(), &[&a, &with_kernel(&two, 2)]).expect_err("two kernels");
+        merge_with(Merge::default(), &[&a, &with_kernel(two.file(), 2)]).expect_err("two kernels");
     assert!(
         error.contains("the build ID of the kernel differs"),
         "{error}"
