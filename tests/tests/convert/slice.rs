@@ -6,10 +6,14 @@ use perfdata_convert::error::Error;
 use perfdata_convert::inspect::verify::Report;
 use perfdata_convert::io::Input;
 use perfdata_convert::pipeline::Stage;
+use perfdata_convert::stages::build_ids::{BuildIds, KnownBuildIds, Resolver, Storage, Sysroot};
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::slice::{Patterns, Select, Slice};
+use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RecordType, is_known_time};
 use perfdata_tests::convert::{Converted, convert};
@@ -356,4 +360,58 @@ fn an_empty_slice_may_be_wanted() {
     let sliced = slice(&path, select).expect("it is wanted");
     assert!(samples(&sliced.path()).is_empty());
     check_sound(&path, &sliced).expect("it is sound");
+}
+
+/// Stages that read ahead see the slice, not the whole recording: one pass does the same as two.
+#[test]
+fn later_conversions_see_only_the_slice() {
+    let fixture = |name| recordings::fixture(name).path;
+    let known = "0123456789abcdef0123456789abcdef01234567 /proc/self/exe";
+    let build_ids = |place| {
+        let known = KnownBuildIds::parse(known).expect("build IDs");
+        let resolver = Resolver::new(known, Sysroot::new(None), None);
+        Box::new(BuildIds::new(Default::default(), place, resolver)) as Box<dyn Stage>
+    };
+    let later: [(&str, &dyn Fn() -> Vec<Box<dyn Stage>>); 4] = [
+        ("build IDs", &|| vec![build_ids(Storage::Table)]),
+        ("build IDs in records", &|| vec![build_ids(Storage::Mmap2)]),
+        ("deferred", &|| vec![Box::new(MergeDeferred::new())]),
+        ("sort", &|| vec![Box::new(Sort::new())]),
+    ];
+    for path in [
+        fixture("7.2-x86_64-file-defer-a"),
+        fixture("6.1-x86_64-file-dwarf-u"),
+        fixture("6.12-x86_64-file-z-g"),
+    ] {
+        let all = samples(&path);
+        let range = middle(&all).expect("samples").0;
+        let slice = || {
+            let select = select(|select| select.times = range.parse().ok());
+            Box::new(Slice::new(select)) as Box<dyn Stage>
+        };
+        let sliced = convert(&path, None, vec![slice()]).expect("it can be sliced");
+        for (name, later) in later {
+            let mut stages = vec![slice()];
+            stages.extend(later());
+            let to = Some(ContainerKind::Pipe);
+            let once = convert(&path, to, stages).expect("one pass");
+            let twice = convert(&sliced.path(), to, later()).expect("the second pass");
+            // In one pass, SAMPLE_TIME of a pipe is unknown.
+            let ids = |converted: &Converted| {
+                let reader = perfdata_core::open(converted.path()).expect("a recording");
+                reader
+                    .recording()
+                    .features
+                    .get(&FeatureId::BUILD_ID)
+                    .cloned()
+            };
+            assert_eq!(ids(&once), ids(&twice), "{name} of {}", path.display());
+            assert_eq!(
+                samples(&once.path()),
+                samples(&twice.path()),
+                "{name} of {}",
+                path.display()
+            );
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod merge_perf;
 mod pipe2file_perf;
 mod session_perf;
 mod slice_perf;
+mod slice_reports_perf;
 mod sort_perf;
 mod swap_perf;
 mod synth_perf;
