@@ -394,8 +394,17 @@ fn later_conversions_see_only_the_slice() {
             let mut stages = vec![slice()];
             stages.extend(later());
             let to = Some(ContainerKind::Pipe);
-            let once = convert(&path, to, stages).expect("one pass");
-            let twice = convert(&sliced.path(), to, later()).expect("the second pass");
+            let twice = convert(&sliced.path(), to, later());
+            let once = convert(&path, to, stages);
+            let (once, twice) = match (once, twice) {
+                (Ok(once), Ok(twice)) => (once, twice),
+                // Build IDs cannot be added to compressed records.
+                (once, twice) => {
+                    let (once, twice) = (once.map(drop), twice.map(drop));
+                    assert_eq!(format!("{once:?}"), format!("{twice:?}"));
+                    continue;
+                }
+            };
             // In one pass, SAMPLE_TIME of a pipe is unknown.
             let ids = |converted: &Converted| {
                 let reader = perfdata_core::open(converted.path()).expect("a recording");
