@@ -216,7 +216,9 @@ impl Decisions {
                 "left out {records} about tasks that no selected sample needs"
             ));
         }
-        if self.has_lost_samples && (self.other_samples > 0 || self.is_divided()) {
+        if self.has_lost_samples && self.is_divided() {
+            notes.push("the numbers of lost samples of all parts are in the last one".into());
+        } else if self.has_lost_samples && self.other_samples > 0 {
             notes.push("the numbers of lost samples still apply to the whole recording".into());
         }
         notes

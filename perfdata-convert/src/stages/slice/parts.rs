@@ -66,8 +66,10 @@ pub(super) struct Parts {
     /// the ordinals of the records.
     keys: Vec<(u64, Key)>,
     only: Vec<(u64, Vec<PartNumber>)>,
-    /// Ordinals of the records that belong to a single part by their time.
+    /// Ordinals of the records that belong to a single part by their time, and of those of the last
+    /// part.
     single: Bits,
+    at_end: Vec<u64>,
     /// Size of the records so far that all further parts need, in bytes.
     lasting: u64,
     /// Size of the records of the last part that are not samples, in bytes.
@@ -93,6 +95,7 @@ impl Parts {
             keys: Vec::new(),
             only: Vec::new(),
             single: Bits::default(),
+            at_end: Vec::new(),
             lasting: 0,
             others: 0,
         }
@@ -139,6 +142,12 @@ impl Parts {
         } else if let Some(key) = key {
             self.keys.push((ordinal, key));
         }
+    }
+
+    /// Makes a record part of only the last part.
+    pub(super) fn belongs_to_last(&mut self, number: u64) {
+        let ordinal = self.ordinal(number);
+        self.at_end.push(ordinal);
     }
 
     /// Makes a record part of only these parts.
@@ -247,7 +256,8 @@ impl Parts {
 
     /// Returns the memory use in bytes, except two bytes for each record.
     pub(super) fn held(&self) -> usize {
-        let lists = self.keys.len().saturating_add(self.only.len());
+        let lists = [self.keys.len(), self.only.len(), self.at_end.len()];
+        let lists = lists.into_iter().fold(0, usize::saturating_add);
         self.ordinals
             .held()
             .saturating_add(self.times.len().saturating_mul(8))
@@ -268,6 +278,7 @@ impl Parts {
             keys,
             only,
             single,
+            at_end,
             ..
         } = self;
         let (list, new) = arrange(list, by.is_ordered());
@@ -291,6 +302,10 @@ impl Parts {
         for (ordinal, parts) in only {
             let parts = parts.into_iter().map(renumber).collect();
             divided.only.insert(ordinal, parts);
+        }
+        let last = PartNumber::try_from(list.len().saturating_sub(1)).unwrap_or(0);
+        for ordinal in at_end {
+            divided.only.insert(ordinal, vec![last]);
         }
         if by.is_ordered() {
             let ends = ends(&list, by, start.unwrap_or(0));

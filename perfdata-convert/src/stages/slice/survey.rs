@@ -239,7 +239,13 @@ impl Survey<'_> {
                 return Ok(());
             }
             RecordType::READ => return self.read_record(number, record, time),
-            RecordType::LOST_SAMPLES => self.decisions.has_lost_samples = true,
+            // It is about the whole recording, and has no time.
+            RecordType::LOST_SAMPLES => {
+                self.decisions.has_lost_samples = true;
+                if let Some(parts) = &mut self.parts {
+                    parts.belongs_to_last(number);
+                }
+            }
             RecordType::STAT | RecordType::STAT_ROUND if self.select.times.is_some() => {
                 return Err(of_counters());
             }
