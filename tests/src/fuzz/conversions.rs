@@ -5,16 +5,18 @@ use std::path::PathBuf;
 
 use perfdata_convert::Result;
 use perfdata_convert::inspect::verify::Report;
-use perfdata_convert::io::{Input, Output};
+use perfdata_convert::io::{Input, Output, OutputDirectory};
 use perfdata_convert::merge::{Align, Merge};
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::recover;
+use perfdata_convert::split::{By, Split, is_part};
 use perfdata_convert::stages::build_ids::{
     BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
 };
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
+use perfdata_convert::stages::slice;
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_convert::stages::thin::{StackSize, Thin};
@@ -107,7 +109,24 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
         let thin = Thin::new().max_stack(2).stack_size(StackSize::AtMost(64));
         Box::new(thin.omit(part)) as Box<dyn Stage>
     };
+    let slice = |set: &dyn Fn(&mut slice::Select)| {
+        let mut select = slice::Select::default();
+        set(&mut select);
+        select.allow_empty = true;
+        Box::new(slice::Slice::new(select)) as Box<dyn Stage>
+    };
     let stages = match choice % 10 {
+        _ if (190..200).contains(&choice) => {
+            vec![slice(&|select| select.times = "20%-60%".parse().ok())]
+        }
+        _ if (200..210).contains(&choice) => vec![
+            slice(&|select| (select.first, select.last) = (Some(2), Some(3))),
+            Box::new(Sort::new()),
+        ],
+        _ if (210..220).contains(&choice) => vec![slice(&|select| {
+            select.comms = Some(slice::Patterns::between_commas("*e*"));
+            (select.descendants, select.invert) = (true, choice % 2 == 0);
+        })],
         _ if (240..250).contains(&choice) => vec![thin(SampleType::PERIOD), swap(Unknown::Keep)],
         // With so little memory that records go to a temporary file.
         _ if (220..230).contains(&choice) => {
@@ -151,6 +170,52 @@ pub(super) fn convert(data: &[u8]) {
             .reader()
             .expect("the output of a conversion is a recording");
     }
+}
+
+/// Divides a recording; the last byte of `data` selects how. The parts must be readable, sound if
+/// the recording is, and have all of its samples.
+pub(super) fn split(data: &[u8]) {
+    let by = match data.last().copied().unwrap_or(0) % 8 {
+        0 => By::Time(10_000_000),
+        1 => By::Samples(5),
+        2 => By::Size(1 << 14),
+        3 => By::Pid,
+        4 => By::Tid,
+        5 => By::Comm,
+        6 => By::Cpu,
+        _ => By::Event,
+    };
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let target = folder.path().join("parts");
+    let directory = OutputDirectory::create(&target, "-".as_ref(), false, is_part);
+    let directory = directory.expect("a directory").synced(false);
+    let input = |bytes: &[u8]| Input::from_source(bytes.to_vec());
+    let report = match Split::new(by).run(input(data), directory, || Ok(Vec::new())) {
+        Ok(report) => report,
+        Err(error) => {
+            assert!(error.is_refusal(), "{error}");
+            assert!(!target.exists(), "there is an output in spite of: {error}");
+            return;
+        }
+    };
+    let count = |bytes: &[u8]| {
+        let mut count = 0u64;
+        let mut records = RecordingReader::open(bytes).expect("a recording").by_time();
+        while let Ok(Some(record)) = records.next() {
+            count += u64::from(record.kind == RecordType::SAMPLE);
+        }
+        count
+    };
+    let is_sound = Report::of(input(data)).is_ok_and(|report| report.is_clean());
+    let mut samples = 0;
+    for part in &report.parts {
+        let bytes = fs::read(target.join(&part.file)).expect("a part");
+        let verified = Report::of(input(&bytes)).expect("a part is a recording");
+        assert!(!is_sound || verified.is_clean(), "{}", verified.text());
+        assert_eq!(count(&bytes), part.samples);
+        samples += part.samples;
+    }
+    assert_eq!(count(data), samples);
 }
 
 /// Merges two recordings: `data` is both, then the length of the first in 4 bytes, and a byte that

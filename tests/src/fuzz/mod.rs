@@ -42,6 +42,11 @@ pub const TARGETS: &[Target] = &[
         seeds: conversions::pairs,
     },
     Target {
+        name: "split",
+        run: conversions::split,
+        seeds: recordings,
+    },
+    Target {
         name: "fields",
         run: fields::fields,
         seeds: fields::seeds,

@@ -62,6 +62,7 @@ targets! {
     copy 5000,
     convert 4000,
     merge 2000,
+    split 3000,
     fields 2000,
     recover 4000,
     look 4000,
