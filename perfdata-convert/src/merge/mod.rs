@@ -13,6 +13,7 @@
 //! The rules follow from how perf reads a recording: it delivers records without a time as they
 //! come, and sorts the others by FINISHED_ROUND (tools/perf/util/session.c, ordered-events.c).
 
+mod ahead;
 mod bpf;
 mod build_ids;
 mod changes;

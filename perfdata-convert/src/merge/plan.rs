@@ -195,7 +195,12 @@ impl Plan {
             let missing = || refused("a reader is missing");
             let records = readers.next().ok_or_else(missing)?;
             let aux = if source.has_aux { readers.next() } else { None };
-            let sorted = Sorted::new(records, source.is_orderly).map_err(named(&source.name))?;
+            let endian = records.recording().endian;
+            let mut sorted =
+                Sorted::new(records, source.is_orderly).map_err(named(&source.name))?;
+            if (2..=MOST_THREADS).contains(&sources.len()) {
+                sorted = sorted.ahead(endian);
+            }
             lanes.push(Lane::new(
                 source.name.clone(),
                 sorted,
@@ -236,6 +241,9 @@ impl Plan {
         })
     }
 }
+
+/// Maximum number of inputs that are read on threads of their own.
+const MOST_THREADS: usize = 8;
 
 impl Prepared {
     fn part(&self) -> Part<'_> {
