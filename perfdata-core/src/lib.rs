@@ -140,6 +140,7 @@ pub mod describe;
 pub mod error;
 pub mod feature;
 pub mod header;
+pub mod jitdump;
 pub mod names;
 pub mod read;
 pub mod record;

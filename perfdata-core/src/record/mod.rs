@@ -12,7 +12,7 @@
 mod auxtrace;
 mod auxtrace_info;
 mod checked;
-mod choice;
+pub(crate) mod choice;
 mod kernel;
 mod maps;
 mod numbers;

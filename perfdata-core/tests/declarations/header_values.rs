@@ -8,7 +8,7 @@ use perfdata_core::record::{RecordHeader, RecordType};
 use perfdata_core::wire::{Rest, Wire};
 use perfdata_core::{DecodeContext, Endian};
 
-fn hex(text: &str) -> Vec<u8> {
+pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     digits
         .chunks(2)
@@ -18,7 +18,7 @@ fn hex(text: &str) -> Vec<u8> {
 
 /// Checks that `value` is encoded as these bytes, and that they are decoded as `value`, in both
 /// byte orders.
-fn check<T: Wire + PartialEq + std::fmt::Debug>(value: &T, little: &str, big: &str) {
+pub fn check<T: Wire + PartialEq + std::fmt::Debug>(value: &T, little: &str, big: &str) {
     for (endian, text) in [(Endian::Little, little), (Endian::Big, big)] {
         let bytes = hex(text);
         assert_eq!(value.encode(endian).unwrap(), bytes, "{endian:?}");

@@ -4,6 +4,7 @@ mod feature_recordings;
 mod feature_values;
 mod from_values;
 mod header_values;
+mod jitdump;
 mod positions;
 mod records;
 mod sample_view;
