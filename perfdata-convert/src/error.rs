@@ -88,6 +88,9 @@ pub enum Step {
     Decompress,
     /// Merge deferred callchains: [`MergeDeferred`](crate::stages::merge_deferred::MergeDeferred).
     MergeDeferred,
+    /// Name the difference between the clocks of jitdumps and recording:
+    /// [`Jit::with_clock_offset`](crate::stages::jit::Jit::with_clock_offset).
+    JitClockOffset,
     /// Align the recordings by the time of day, or put one after the other:
     /// [`Align`](crate::merge::Align).
     InOrder,

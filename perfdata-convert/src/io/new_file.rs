@@ -108,6 +108,15 @@ pub(super) fn sync_folder(folder: &Path) -> Result<()> {
     }
 }
 
+/// Waits until all files in the file system of `folder` are on the disk, where this is possible.
+///
+/// # Errors
+/// The operating system reports an error.
+pub(crate) fn sync_file_system(folder: &Path) -> Result<()> {
+    let open = File::open(folder).map_err(Error::io(folder))?;
+    system::sync_all(&open).map_err(Error::io(folder))
+}
+
 fn publish_unnamed(mut file: File, target: &Path, replaces: bool) -> io::Result<()> {
     match system::link(&file, target) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && !replaces => return Err(error),
@@ -179,7 +188,9 @@ mod system {
     use std::os::fd::AsRawFd;
     use std::path::{Path, PathBuf};
 
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, open, renameat_with};
+    use rustix::fs::{
+        AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, open, renameat_with, syncfs,
+    };
 
     /// Returns the path under which this process finds an open file.
     fn own_name(file: &File) -> PathBuf {
@@ -205,6 +216,11 @@ mod system {
         )?)
     }
 
+    /// Waits until all files in a file system are on the disk.
+    pub fn sync_all(folder: &File) -> io::Result<()> {
+        Ok(syncfs(folder)?)
+    }
+
     /// Renames to a name that does not exist yet.
     pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
         Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
@@ -225,6 +241,10 @@ mod system {
 
     pub fn unnamed(_folder: &Path) -> Option<File> {
         None
+    }
+
+    pub fn sync_all(folder: &File) -> io::Result<()> {
+        folder.sync_all()
     }
 
     pub fn link(_file: &File, _name: &Path) -> io::Result<()> {

@@ -103,8 +103,8 @@ fn convert_into(
             .iter()
             .any(|stage| stage.requirements().all_records)
     {
-        let what = "build IDs, compression, sorting and merging callchains need all records in one stream, but this \
-                    directory has several data files: use --to file";
+        let what = "build IDs, generated code, compression, sorting and merging callchains need all records in one \
+                    stream, but this directory has several data files: use --to file";
         return Err(Error::Refused(what.into()));
     }
     let mut summary = main.run_on(input.data(&directory), place("data")?)?;

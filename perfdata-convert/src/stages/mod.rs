@@ -7,6 +7,7 @@ pub mod decompress;
 pub mod edit;
 pub(crate) mod from_directory;
 mod from_json;
+pub mod jit;
 pub mod merge_deferred;
 pub(crate) mod sample_times;
 pub mod slice;

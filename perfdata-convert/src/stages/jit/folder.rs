@@ -1,0 +1,182 @@
+//! The files with the images of functions.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::device::device;
+use super::image::Written;
+use crate::error::{Error, Result};
+use crate::interrupt::Temporary;
+use crate::io::{NewFile, sync_file_system};
+
+/// Where to write images.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Images {
+    /// In this folder. It is created if it does not exist, when the first image is written.
+    In(PathBuf),
+    /// In the folder of each dump, like those of perf.
+    BesideDump,
+}
+
+/// The identity of a file in a mapping record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// Device and inode.
+    Inode {
+        /// Major number of the device.
+        maj: u32,
+        /// Minor number of the device.
+        min: u32,
+        /// Inode number.
+        ino: u64,
+    },
+    /// Build ID.
+    BuildId([u8; super::image::BUILD_ID_SIZE]),
+}
+
+/// The folders that receive images.
+#[derive(Debug)]
+pub struct ImageFolders {
+    place: Images,
+    /// The folder that this conversion has created. It is removed again if the conversion fails.
+    created: Option<Created>,
+    /// The absolute path of each folder in use, with its name in the options or of the dump.
+    known: Vec<(PathBuf, PathBuf)>,
+    syncs: bool,
+}
+
+#[derive(Debug)]
+struct Created {
+    path: PathBuf,
+    guard: Temporary,
+}
+
+impl ImageFolders {
+    /// Returns folders without images.
+    pub fn new(place: Images, syncs: bool) -> Self {
+        ImageFolders {
+            place,
+            created: None,
+            known: Vec::new(),
+            syncs,
+        }
+    }
+
+    /// Returns the absolute path of the folder for the images of the dump at `dump`, and creates
+    /// it.
+    ///
+    /// # Errors
+    /// The operating system reports an error.
+    pub fn of_dump(&mut self, dump: &Path) -> Result<PathBuf> {
+        let folder = match &self.place {
+            Images::In(folder) => folder.clone(),
+            Images::BesideDump => match dump.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+                _ => PathBuf::from("."),
+            },
+        };
+        if let Some((_, path)) = self.known.iter().find(|(name, _)| *name == folder) {
+            return Ok(path.clone());
+        }
+        if matches!(self.place, Images::In(_)) {
+            self.create(&folder)?;
+        }
+        let path = fs::canonicalize(&folder).map_err(Error::io(&folder))?;
+        self.known.push((folder, path.clone()));
+        Ok(path)
+    }
+
+    fn create(&mut self, folder: &Path) -> Result<()> {
+        // Readers of the recording need the images, who need not be its owner.
+        let make = || {
+            fs::DirBuilder::new().mode(0o755).create(folder)?;
+            Ok::<_, io::Error>(folder.to_owned())
+        };
+        match Temporary::make(make, |made| made) {
+            Ok((path, guard)) => {
+                self.created = Some(Created { path, guard });
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+            Err(error) => Err(Error::io(folder)(error)),
+        }
+    }
+
+    /// Writes an image to the file `path`, which gets its name when it is complete. Replaces a file
+    /// or a link of this name, but never writes through a link.
+    ///
+    /// # Errors
+    /// The operating system reports an error.
+    pub fn write(&self, path: &Path, image: &Written, by_build_id: bool) -> Result<Identity> {
+        let mut new = NewFile::beside(path.to_owned())?;
+        let file = new.file();
+        let permissions = Permissions::from_mode(0o644);
+        let done = file
+            .write_all(&image.bytes)
+            .and_then(|()| file.set_permissions(permissions))
+            .and_then(|()| file.metadata());
+        let meta = done.map_err(Error::io(path))?;
+        new.publish(true).map_err(Error::io(path))?;
+        if by_build_id {
+            return Ok(Identity::BuildId(image.build_id));
+        }
+        // A system without unnamed files may have copied it.
+        let meta = fs::symlink_metadata(path).unwrap_or(meta);
+        let (maj, min) = device(meta.dev());
+        Ok(Identity::Inode {
+            maj,
+            min,
+            ino: meta.ino(),
+        })
+    }
+
+    /// Keeps the images: the conversion is complete.
+    ///
+    /// # Errors
+    /// The operating system reports an error while it writes them to the disk.
+    pub fn keep(&mut self) -> Result<()> {
+        if self.syncs {
+            for (_, path) in &self.known {
+                sync_file_system(path)?;
+            }
+        }
+        self.created = None;
+        Ok(())
+    }
+}
+
+impl Drop for ImageFolders {
+    /// Removes the new folder of a conversion that failed.
+    fn drop(&mut self) {
+        if let Some(Created { path, guard }) = self.created.take() {
+            // If it cannot be removed, there is nothing else to do.
+            let _ = fs::remove_dir_all(path);
+            drop(guard);
+        }
+    }
+}
+
+/// Returns the name of an image, like those of perf: `jitted-PID-INDEX.so`. `copy` is 0 for the
+/// first function of this index.
+pub fn image_name(pid: u32, index: u64, copy: u32) -> OsString {
+    match copy {
+        0 => format!("jitted-{pid}-{index}.so"),
+        _ => format!("jitted-{pid}-{index}-{copy}.so"),
+    }
+    .into()
+}
+
+/// Returns the alignment of the segment of the image at `path`: see
+/// [`Image::p_align`](super::image::Image::p_align).
+pub fn p_align(path: &Path) -> u64 {
+    if path.as_os_str().as_bytes().starts_with(b"/tmp/jitted-") {
+        8
+    } else {
+        0x1000
+    }
+}

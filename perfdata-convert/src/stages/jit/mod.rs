@@ -1,0 +1,602 @@
+//! Adds the code that just-in-time compilers generated: images of its functions, and their
+//! mappings, from the jitdumps that the recording names.
+//!
+//! A runtime maps its dump, so that the recording contains the name of the file. perf inject --jit
+//! writes all mappings of a dump where that record was, and leaves sorting to the reader. This
+//! stage writes each mapping before the first record of the stream that is not older. A reader
+//! that sorts the records of one round at a time, as perf does, then finds it in time: the mapping
+//! is not newer than a record of its own round, and everything after it in the stream that is older
+//! than a previous round was there before.
+
+mod clock;
+mod device;
+mod dump;
+mod find;
+mod folder;
+mod image;
+mod queue;
+mod ranges;
+mod target;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::read::Limits;
+use perfdata_core::record::{
+    Body, CpuMode, Inode, MISC_MMAP_BUILD_ID, MappedBuildId, Mmap2, RawRecord, Record, RecordType,
+    SampleId, is_known_time,
+};
+use perfdata_core::wire::Text;
+use perfdata_core::{DecodeContext, Events, Recording};
+use perfdata_session::{DsoKind, Mapped};
+
+use crate::count::number_of;
+use crate::error::{Error, Result, Step};
+use crate::io::InputSource;
+use crate::pipeline::{Link, ReadsAhead, Requirements, Stage};
+use crate::stages::build_ids::Sysroot;
+use clock::Clock;
+use dump::{Copies, Dump, Targets};
+use find::{Folders, Found, Marker, Missing};
+pub use folder::Images;
+use folder::{Identity, ImageFolders, image_name};
+use queue::{Mapping, Queue};
+use target::target_of;
+
+/// `PROT_READ | PROT_EXEC`, and `MAP_PRIVATE`.
+const PROT: u32 = 5;
+const FLAGS: u32 = 2;
+
+/// Maximum number of notes about dumps.
+const MOST_NOTES: usize = 100;
+
+/// Adds images and mappings of generated code.
+///
+/// ```
+/// use perfdata_convert::io::Output;
+/// use perfdata_convert::pipeline::Conversion;
+/// use perfdata_convert::stages::jit::{Images, Jit};
+/// # use std::path::Path;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let input = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-default.data");
+/// # let (input, output) = (Path::new(input), folder.path().join("perf.jit.data"));
+/// let jit = Jit::new(Images::In(output.with_extension("data.jit")))
+///     // Where to look for jit-PID.dump, if the recording comes from another machine.
+///     .with_dumps("dumps".into());
+/// let summary = Conversion::new(vec![Box::new(jit)])
+///     .run(input, Output::create(&output, input, false)?)?;
+/// summary.notes.iter().for_each(|note| println!("{note}"));
+/// # assert_eq!(summary.notes.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Jit {
+    folders: Folders,
+    images: ImageFolders,
+    place: Images,
+    clock: Clock,
+    /// Whether mapping records contain the build IDs of images in any case.
+    adds_build_ids: bool,
+    /// Whether they do because the recording does.
+    has_build_ids: bool,
+    /// Whether records have times.
+    is_timed: bool,
+    dumps: Vec<Dump>,
+    /// The dumps of each process.
+    by_pid: HashMap<u32, Vec<usize>>,
+    /// Processes and names of all dumps, also of those that could not be read.
+    known: HashSet<(u32, Vec<u8>)>,
+    /// The size of these names in bytes.
+    known_size: u64,
+    /// Dumps whose headers are not written yet.
+    waiting: Vec<(Marker, Option<SampleId>)>,
+    queue: Queue,
+    copies: Copies,
+    notes: Vec<String>,
+    more_notes: u64,
+    /// Numbers of markers that belong to another process, and of dropped mappings.
+    inherited: u64,
+    dropped: u64,
+}
+
+impl Jit {
+    /// Returns a stage that writes images to `images`.
+    pub fn new(images: Images) -> Self {
+        Jit {
+            folders: Folders::default(),
+            images: ImageFolders::new(images.clone(), true),
+            place: images,
+            clock: Clock::default(),
+            adds_build_ids: false,
+            has_build_ids: false,
+            is_timed: false,
+            dumps: Vec::new(),
+            by_pid: HashMap::new(),
+            known: HashSet::new(),
+            known_size: 0,
+            waiting: Vec::new(),
+            queue: Queue::default(),
+            copies: Copies::new(),
+            notes: Vec::new(),
+            more_notes: 0,
+            inherited: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Returns the stage, which looks for dumps in this file system first.
+    #[must_use]
+    pub fn with_sysroot(mut self, sysroot: Sysroot) -> Self {
+        self.folders.sysroot = sysroot;
+        self
+    }
+
+    /// Returns the stage, which also looks for dumps in this folder, by their names without the
+    /// recorded folder.
+    #[must_use]
+    pub fn with_dumps(mut self, folder: PathBuf) -> Self {
+        self.folders.dumps = Some(folder);
+        self
+    }
+
+    /// Returns the stage, which adds `offset` nanoseconds to the times of all dumps, and does not
+    /// check that they are of the clock of the recording.
+    #[must_use]
+    pub fn with_clock_offset(mut self, offset: i64) -> Self {
+        self.clock = Clock::new(Some(offset));
+        self
+    }
+
+    /// Returns the stage, which writes the build IDs of images to the mapping records instead of
+    /// inodes if `adds` is set. Otherwise, it does so if the recording contains such records.
+    #[must_use]
+    pub fn with_build_ids(mut self, adds: bool) -> Self {
+        self.adds_build_ids = adds;
+        self
+    }
+
+    /// Returns the stage with `syncs`, which determines whether images survive a crash of the
+    /// machine. The default is true.
+    #[must_use]
+    pub fn synced(mut self, syncs: bool) -> Self {
+        self.images = ImageFolders::new(self.place.clone(), syncs);
+        self
+    }
+
+    fn note(&mut self, note: String) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(note);
+        } else {
+            self.more_notes = self.more_notes.saturating_add(1);
+        }
+    }
+
+    /// Processes the mapping of a dump. Returns whether the dump was read.
+    fn announce(
+        &mut self,
+        marker: Marker,
+        trailer: Option<SampleId>,
+        next: &Link<'_>,
+    ) -> Result<bool> {
+        let key = (marker.pid, marker.name.clone());
+        if self.known.contains(&key) {
+            let mut dumps = self.by_pid.get(&marker.pid).into_iter().flatten();
+            return Ok(dumps.next().is_some());
+        }
+        self.known_size += marker.name.len() as u64 + 64;
+        next.limits()
+            .check_metadata("names of jitdumps", self.known_size)?;
+        self.known.insert(key);
+        self.open(marker, trailer, next.recording(), next.limits())
+    }
+
+    /// Opens the dump of `marker`, and reads what it contains. Returns whether it was read.
+    fn open(
+        &mut self,
+        marker: Marker,
+        trailer: Option<SampleId>,
+        recording: &Recording,
+        limits: Limits,
+    ) -> Result<bool> {
+        let found = match self.folders.find(&marker, limits) {
+            Ok(found) => found,
+            Err(Missing::Empty) => {
+                self.waiting.push((marker, trailer));
+                return Ok(false);
+            }
+            Err(Missing::Bad(why)) => {
+                let (name, pid) = (marker.shown(), marker.pid);
+                self.note(format!(
+                    "no generated code of process {pid}: {name} cannot be read: {why}"
+                ));
+                return Ok(false);
+            }
+        };
+        if self.is_of_another(&marker, &found) {
+            self.inherited += 1;
+            return Ok(false);
+        }
+        let times = match self.clock.times(found.reader.header()) {
+            Ok(times) => times,
+            Err(why) => {
+                let pid = marker.pid;
+                let path = found.path.display();
+                self.note(format!("no generated code of process {pid}: {path}: {why}"));
+                return Ok(false);
+            }
+        };
+        let folder = self.images.of_dump(&found.path)?;
+        let target = target_of(&found.reader, recording);
+        let by_build_id = self.adds_build_ids || self.has_build_ids;
+        let number = self.dumps.len();
+        let mut dump = Dump::new(
+            (number as u32, marker.pid),
+            (found.path, folder),
+            found.reader,
+            found.names_process,
+            target,
+            times,
+            trailer,
+            by_build_id,
+        );
+        if dump.may_be_shifted()
+            && let Ok(again) = self.folders.find(&marker, limits)
+        {
+            dump.check_shift(again.reader);
+        }
+        self.by_pid.entry(marker.pid).or_default().push(number);
+        self.dumps.push(dump);
+        self.read(limits)?;
+        Ok(true)
+    }
+
+    /// Returns whether a dump belongs to another process, from which the process of `marker`
+    /// inherited the mapping. A process in a PID namespace has another number there.
+    fn is_of_another(&self, marker: &Marker, found: &Found) -> bool {
+        let is_claimed = |dump: &Dump| {
+            dump.path == found.path
+                && dump.pid != marker.pid
+                && (dump.names_process || !found.is_same_file)
+        };
+        !found.names_process && self.dumps.iter().any(is_claimed)
+    }
+
+    /// Reads what has been added to the dumps.
+    fn read(&mut self, limits: Limits) -> Result<()> {
+        let Jit {
+            dumps,
+            images,
+            queue,
+            copies,
+            ..
+        } = self;
+        let mut to = Targets {
+            folders: images,
+            queue,
+            copies,
+            limits,
+        };
+        dumps.iter_mut().try_for_each(|dump| dump.read(&mut to))
+    }
+
+    /// Reads what has been added to the dumps, also to those that were empty.
+    fn read_all(&mut self, recording: &Recording, limits: Limits) -> Result<()> {
+        for (marker, trailer) in std::mem::take(&mut self.waiting) {
+            self.open(marker, trailer, recording, limits)?;
+        }
+        self.read(limits)
+    }
+
+    /// Writes the mappings that are not newer than `time`.
+    fn write(&mut self, time: u64, next: &mut Link<'_>) -> Result<()> {
+        while let Some((time, mapping)) = self.queue.pop(time) {
+            if let Some(record) = self.mapping_record(time, &mapping) {
+                next.write(&record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mapping_record(&self, time: u64, mapping: &Mapping) -> Option<Record> {
+        let dump = self.dumps.get(mapping.dump as usize)?;
+        let function = dump.functions.get(mapping.function as usize)?;
+        let name = image_name(dump.pid, function.index, function.copy);
+        let path = dump.folder.join(name);
+        let (misc, inode, build_id) = match function.identity {
+            Identity::Inode { maj, min, ino } => {
+                let inode = Inode {
+                    maj,
+                    min,
+                    ino,
+                    // As perf.
+                    ino_generation: 1,
+                };
+                (0, Some(inode), None)
+            }
+            Identity::BuildId(build_id) => {
+                let id = MappedBuildId {
+                    build_id_size: build_id.len() as u8,
+                    reserved_1: 0,
+                    reserved_2: 0,
+                    build_id,
+                };
+                (MISC_MMAP_BUILD_ID, None, Some(id))
+            }
+        };
+        let body = Body::Mmap2(Mmap2 {
+            pid: dump.pid,
+            tid: mapping.tid,
+            addr: mapping.start,
+            len: mapping.len,
+            pgoff: dump.target.text_offset(),
+            inode,
+            build_id,
+            prot: PROT,
+            flags: FLAGS,
+            filename: Text::padded(path.as_os_str().as_encoded_bytes(), 8),
+        });
+        let record = Record::new(body).with_misc(CpuMode::USER.0 | misc);
+        let Some(mut trailer) = dump.trailer.clone() else {
+            return Some(record);
+        };
+        if let Some(task) = &mut trailer.tid {
+            (task.pid, task.tid) = (dump.pid, mapping.tid);
+        }
+        if let Some(own) = &mut trailer.time {
+            *own = time;
+        }
+        Some(record.with_sample_id(trailer))
+    }
+
+    /// Returns whether a mapping hides generated code: memory of a process whose dump was read,
+    /// without a file, at the addresses of functions. The kernel writes it when a runtime changes
+    /// the protection of its memory, which contains the functions before and after.
+    fn hides_code(&self, map: &Map<'_>) -> bool {
+        map.is_memory
+            && self.by_pid.get(&map.marker_pid).is_some_and(|dumps| {
+                dumps
+                    .iter()
+                    .filter_map(|&dump| self.dumps.get(dump))
+                    .any(|dump| dump.ranges.overlaps(map.start, map.end))
+            })
+    }
+}
+
+/// What a mapping record says.
+struct Map<'a> {
+    marker_pid: u32,
+    start: u64,
+    end: u64,
+    /// Whether there is no regular file.
+    is_memory: bool,
+    /// Whether it is a mapping of the host's processes.
+    is_host: bool,
+    name: &'a [u8],
+    inode: Option<(u32, u32, u64)>,
+}
+
+impl<'a> Map<'a> {
+    fn of(record: &'a Record) -> Option<Self> {
+        let (pid, addr, len, name, inode, mapped) = match &record.body {
+            Body::Mmap(map) => {
+                let mapped = Mapped::of_mmap(map, record.misc);
+                (
+                    map.pid,
+                    map.addr,
+                    map.len,
+                    map.filename.text(),
+                    None,
+                    mapped,
+                )
+            }
+            Body::Mmap2(map) => {
+                let mapped = Mapped::of_mmap2(map, record.misc);
+                let inode = map.inode.as_ref();
+                let inode = inode.map(|inode| (inode.maj, inode.min, inode.ino));
+                (
+                    map.pid,
+                    map.addr,
+                    map.len,
+                    map.filename.text(),
+                    inode,
+                    mapped,
+                )
+            }
+            _ => return None,
+        };
+        let is_memory = mapped.dso.kind == DsoKind::Anonymous || name.starts_with(b"/dev/shm/");
+        Some(Map {
+            marker_pid: pid,
+            start: addr,
+            end: addr.saturating_add(len),
+            is_memory,
+            is_host: CpuMode::of(record.misc) == CpuMode::USER,
+            name,
+            inode,
+        })
+    }
+}
+
+impl Stage for Jit {
+    fn requirements(&self) -> Requirements {
+        Requirements {
+            events_first: true,
+            all_records: true,
+            reads_ahead: ReadsAhead::IfSeekable,
+            ..Requirements::none()
+        }
+    }
+
+    /// Refuses a recording of another clock before anything is written.
+    fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
+        self.clock.learn(&recording.events);
+        if self.clock.suits_nanoseconds() {
+            return Ok(());
+        }
+        let limits = source.limits();
+        let mut seen = HashSet::new();
+        let mut refused = None;
+        source.each_record(recording, |raw, now| {
+            match raw.kind {
+                RecordType::TIME_CONV => self.see_time_conv(raw),
+                RecordType::MMAP | RecordType::MMAP2 if refused.is_none() => {
+                    let record = Record::decode(raw, &now.events.layout_of(raw))?;
+                    let Some(map) = Map::of(&record) else {
+                        return Ok(());
+                    };
+                    if !map.is_host || !Marker::is_dump(map.name) {
+                        return Ok(());
+                    }
+                    let marker = map.marker();
+                    if seen.len() < MOST_NOTES
+                        && seen.insert(marker.clone())
+                        && let Ok(found) = self.folders.find(&marker, limits)
+                        && let Err(why) = self.clock.times(found.reader.header())
+                    {
+                        refused = Some(format!("{}: {why}", found.path.display()));
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        match refused {
+            Some(why) => Err(Error::Refused(why).with_step(Step::JitClockOffset)),
+            None => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
+        self.clock.learn(&recording.events);
+        self.has_build_ids = recording
+            .events
+            .iter()
+            .any(|event| event.attr.flags.build_id() == 1);
+        self.is_timed = has_times(&recording.events);
+        Ok(())
+    }
+
+    fn wants(&self, kind: RecordType) -> bool {
+        let is_read = [RecordType::MMAP, RecordType::MMAP2, RecordType::TIME_CONV].contains(&kind);
+        let reads = !self.dumps.is_empty() || !self.waiting.is_empty();
+        is_read
+            || kind == RecordType::FINISHED_ROUND && reads
+            || kind.is_kernel() && !self.queue.is_empty()
+    }
+
+    fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        let recording = next.recording();
+        if !self.queue.is_empty()
+            && let Some(time) = recording
+                .events
+                .time(raw)
+                .filter(|&time| is_known_time(time))
+        {
+            self.write(time, next)?;
+        }
+        match raw.kind {
+            // A runtime that still runs has added to its dump.
+            RecordType::FINISHED_ROUND => self.read_all(recording, next.limits())?,
+            RecordType::TIME_CONV => self.see_time_conv(raw),
+            RecordType::MMAP | RecordType::MMAP2 => {
+                self.has_build_ids |= raw.misc & MISC_MMAP_BUILD_ID != 0;
+                let record = Record::decode(raw, &recording.events.layout_of(raw))?;
+                let Some(map) = Map::of(&record).filter(|map| map.is_host) else {
+                    return next.record(raw);
+                };
+                if Marker::is_dump(map.name) {
+                    let marker = map.marker();
+                    if self.announce(marker, record.sample_id, next)? {
+                        // Without times, a reader processes records in the order of the stream.
+                        return if self.is_timed {
+                            Ok(())
+                        } else {
+                            self.write(u64::MAX, next)
+                        };
+                    }
+                } else if self.hides_code(&map) {
+                    self.dropped += 1;
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        next.record(raw)
+    }
+
+    fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
+        self.read_all(recording, next.limits())?;
+        self.write(u64::MAX, next)?;
+        for (marker, _) in std::mem::take(&mut self.waiting) {
+            let (name, pid) = (marker.shown(), marker.pid);
+            self.note(format!(
+                "no generated code of process {pid}: {name} ends inside its header"
+            ));
+        }
+        self.images.keep()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        let of_dumps: Vec<_> = self.dumps.iter().flat_map(Dump::notes).collect();
+        let more = self.more_notes + of_dumps.len().saturating_sub(MOST_NOTES) as u64;
+        notes.extend(of_dumps.into_iter().take(MOST_NOTES));
+        if more > 0 {
+            notes.push(format!(
+                "{} about jitdumps not shown",
+                number_of(more, "more note")
+            ));
+        }
+        if self.inherited > 0 {
+            notes.push(format!(
+                "{} of jitdumps not used: the process inherited the dump of another one",
+                number_of(self.inherited, "mapping")
+            ));
+        }
+        if self.dropped > 0 {
+            notes.push(format!(
+                "{} of memory dropped, which would hide generated code",
+                number_of(self.dropped, "mapping")
+            ));
+        }
+        if notes.is_empty() {
+            notes.push("the recording names no jitdump (jit-PID.dump): no code was added".into());
+        }
+        notes
+    }
+}
+
+impl Map<'_> {
+    fn marker(&self) -> Marker {
+        Marker {
+            pid: self.marker_pid,
+            name: self.name.to_vec(),
+            inode: self.inode,
+        }
+    }
+}
+
+impl Jit {
+    fn see_time_conv(&mut self, raw: &RawRecord<'_>) {
+        let layout = DecodeContext::default();
+        // A record that cannot be decoded is as good as none.
+        if let Ok(Record {
+            body: Body::TimeConv(conv),
+            ..
+        }) = Record::decode(raw, &layout)
+        {
+            self.clock.convert_with(conv);
+        }
+    }
+}
+
+/// Returns whether records have times, by which readers sort them.
+fn has_times(events: &Events) -> bool {
+    use perfdata_core::attr::SampleType;
+    let mut events = events.iter();
+    events.any(|event| event.attr.sample_type.has(SampleType::TIME))
+}
