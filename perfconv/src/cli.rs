@@ -4,6 +4,7 @@ mod choices;
 mod examples;
 mod inject;
 mod input;
+mod jit;
 pub mod limits;
 mod merge;
 mod slice;
@@ -14,6 +15,7 @@ mod words;
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
+pub use jit::{JitArgs, images_beside};
 pub use limits::LimitArgs;
 pub use merge::MergeArgs;
 pub use slice::SliceArgs;
@@ -261,10 +263,10 @@ pub enum Command {
     /// Convert a file to a pipe stream
     #[command(after_long_help = examples::FILE2PIPE, mut_arg("to", |arg| arg.hide(true)))]
     File2pipe(ConvertArgs),
-    /// Add build IDs; accepts perf inject's options
+    /// Add build IDs and generated code; accepts perf inject's options
     ///
     /// Reads standard input and writes standard output by default.
-    #[command(after_long_help = examples::INJECT)]
+    #[command(after_long_help = examples::INJECT, mut_args(inject::of_inject))]
     Inject(InjectArgs),
     /// Merge several recordings into one, by time
     ///
@@ -435,6 +437,9 @@ pub struct ConvertArgs {
     /// ID").
     #[arg(long, value_name = "VERSION", value_parser = release, help_heading = CONVERSIONS)]
     pub compat: Option<Version>,
+    /// Whether and how to add generated code.
+    #[command(flatten)]
+    pub jit: JitArgs,
     /// Which samples to keep.
     #[command(flatten)]
     pub slice: SliceArgs,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches};
 
-use super::InputArg;
+use super::{InputArg, JitArgs};
 
 /// Arguments of `inject`: the words of `perf inject`.
 #[derive(Debug, Args)]
@@ -27,6 +27,9 @@ pub struct InjectArgs {
     /// Store the build IDs of all mapped objects in their MMAP2 records
     #[arg(long)]
     pub mmap2_buildid_all: bool,
+    /// Whether and how to add generated code.
+    #[command(flatten)]
+    pub jit: JitArgs,
     /// Search this directory for objects and debug files instead of this machine (not in perf)
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
@@ -48,6 +51,16 @@ pub struct InjectArgs {
     pub elsewhere: OnlyInPerf,
 }
 
+/// Returns an argument of `convert` for `inject`: the default directory of images is that of perf.
+pub fn of_inject(arg: Arg) -> Arg {
+    let arg = arg.help_heading(None);
+    if arg.get_id() != "jit_images" {
+        return arg;
+    }
+    let help = "Write the images to this directory [default: that of each dump, as perf]";
+    arg.help(help).long_help(help)
+}
+
 /// The options of `perf inject` that perfconv refuses with an explanation, for scripts that use
 /// them.
 #[derive(Debug, Default)]
@@ -58,8 +71,7 @@ pub struct OnlyInPerf {
 
 impl OnlyInPerf {
     /// Long and short form, and the function in perf.
-    const OPTIONS: [(&str, Option<char>, &str); 12] = [
-        ("jit", Some('j'), "merging jitdump files"),
+    const OPTIONS: [(&str, Option<char>, &str); 11] = [
         (
             "sched-stat",
             Some('s'),

@@ -44,6 +44,8 @@ pub fn of_split(arg: Arg) -> Arg {
             let help = "Container of the parts: file or pipe [default: file]";
             arg.help(help).long_help(help)
         }
+        // Refused: the recording must contain the code before it is divided.
+        id if id.starts_with("jit") => arg.hide(true),
         _ => arg,
     }
 }

@@ -10,7 +10,7 @@ use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
 
 use super::{open, output_or_standard};
-use crate::cli::{ByteOrder, Container, ConvertArgs};
+use crate::cli::{ByteOrder, Container, ConvertArgs, images_beside};
 use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result, Step};
@@ -22,6 +22,7 @@ use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
+use perfdata_convert::stages::jit::Jit;
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::slice::Slice;
 use perfdata_convert::stages::sort::Sort;
@@ -114,18 +115,48 @@ fn form(form: Form) -> String {
 /// Returns the stages for the options, in the order in which they process a record.
 pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    let jit = jit(args)?;
     if let Some(select) = args.slice.select(limits)? {
+        if jit.is_some() {
+            // Which records the kept samples need is decided before the mappings are added.
+            return Err(Error::Usage(
+                "--jit cannot be combined with options that select samples: add the code first, and then select"
+                    .into(),
+            ));
+        }
         stages.push(Box::new(Slice::new(select)));
     }
-    stages.extend(stages_of_parts(args, limits)?);
+    stages.extend(stages_after_selection(args, jit, limits)?);
     Ok(stages)
 }
 
 /// Returns the stages for the options, except those that select samples.
 pub(super) fn stages_of_parts(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
+    if args.jit.jit {
+        return Err(Error::Usage(
+            "--jit does not apply to the parts of a recording: add the code first, and then split it"
+                .into(),
+        ));
+    }
+    stages_after_selection(args, None, limits)
+}
+
+fn stages_after_selection(
+    args: &ConvertArgs,
+    jit: Option<Jit>,
+    limits: Limits,
+) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if args.decompress || args.compress.is_some() {
         stages.push(Box::new(Decompress::default()));
+    }
+    // The records of a sorted stream remain sorted with the mappings.
+    let sorts_first = args.sort && jit.is_some();
+    if sorts_first {
+        stages.push(Box::new(Sort::new()));
+    }
+    if let Some(jit) = jit {
+        stages.push(Box::new(jit));
     }
     // perf before 6.19 discards deferred callchains.
     let is_old = |version: Version| {
@@ -144,7 +175,7 @@ pub(super) fn stages_of_parts(args: &ConvertArgs, limits: Limits) -> Result<Vec<
     if let Some(thin) = args.thin.stage() {
         stages.push(Box::new(thin));
     }
-    if args.sort {
+    if args.sort && !sorts_first {
         stages.push(Box::new(Sort::new()));
     }
     if let Some(version) = args.compat {
@@ -169,6 +200,17 @@ pub(super) fn stages_of_parts(args: &ConvertArgs, limits: Limits) -> Result<Vec<
         )));
     }
     Ok(stages)
+}
+
+/// Returns the stage that adds generated code, if it is requested.
+fn jit(args: &ConvertArgs) -> Result<Option<Jit>> {
+    let images = || {
+        let output = output_or_standard(args.output.as_deref(), &args.input)?;
+        images_beside(output, args.force)
+    };
+    let jit = args.jit.stage(args.sysroot.as_deref(), images)?;
+    let adds_build_ids = args.build_ids.is_some() || args.mmap2_build_ids;
+    Ok(jit.map(|jit| jit.with_build_ids(adds_build_ids).synced(!args.no_sync)))
 }
 
 /// Returns the newest type of compressed record that the release `compat` can read.
@@ -209,7 +251,7 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
     };
     if args.build_ids.is_none() && place == Storage::Table {
         let sources = [
-            ("--sysroot", args.sysroot.is_some()),
+            ("--sysroot", args.sysroot.is_some() && !args.jit.jit),
             ("--known-build-ids", args.known_build_ids.is_some()),
             ("--vmlinux", args.vmlinux.is_some()),
         ];

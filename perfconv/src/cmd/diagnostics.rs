@@ -224,6 +224,7 @@ fn solution(step: &Step) -> Option<String> {
         Step::Decide(_) => "use --unknown keep or --unknown drop".into(),
         Step::Decompress => format!("use {option}"),
         Step::RebaseKernel => format!("{option} moves it to one address"),
+        Step::JitClockOffset => "or name the difference with --jit-clock-offset".into(),
         Step::InOrder => "use --align wall or --align after".into(),
         _ => return None,
     })

@@ -1,4 +1,5 @@
-//! `perfconv inject`: the function of `perf inject` for build IDs, with the same options.
+//! `perfconv inject`: the function of `perf inject` for build IDs and generated code, with the same
+//! options.
 
 use std::path::Path;
 
@@ -12,9 +13,10 @@ use crate::messages::Messages;
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::build_ids::{BuildIds, Select, Storage};
+use perfdata_convert::stages::jit::Images;
 use perfdata_convert::{Error, Result};
 
-/// Copies the recording, with the build IDs that `args` select. Like perf, it writes a pipe to
+/// Copies the recording, with the build IDs and generated code that `args` select. Like perf, it writes a pipe to
 /// standard output, and otherwise a file.
 pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> {
     if let Some((option, what)) = args.elsewhere.given {
@@ -28,10 +30,17 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
         args.vmlinux.as_deref(),
     )?;
     let asked = asked(args).map(|(select, place)| BuildIds::new(select, place, resolver));
-    let stages = asked
-        .map(|stage| Box::new(stage) as Box<dyn Stage>)
-        .into_iter()
-        .collect();
+    let jit = args
+        .jit
+        .stage(args.sysroot.as_deref(), || Ok(Images::BesideDump))?;
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    if let Some(jit) = jit {
+        let jit = jit.with_build_ids(asked.is_some()).synced(!args.no_sync);
+        stages.push(Box::new(jit));
+    }
+    if let Some(asked) = asked {
+        stages.push(Box::new(asked));
+    }
     let to = if args.output == Path::new("-") {
         ContainerKind::Pipe
     } else {

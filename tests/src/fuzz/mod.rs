@@ -77,6 +77,11 @@ pub const TARGETS: &[Target] = &[
         seeds: small::elf_seeds,
     },
     Target {
+        name: "jitdump",
+        run: small::jitdump,
+        seeds: small::jitdump_seeds,
+    },
+    Target {
         name: "known",
         run: small::known,
         seeds: small::known_seeds,

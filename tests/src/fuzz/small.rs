@@ -1,4 +1,5 @@
-//! Small inputs: compressed data, ELF files, lists of build IDs, values of feature sections.
+//! Small inputs: compressed data, ELF files, jitdumps, lists of build IDs, values of feature
+//! sections.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,10 +9,13 @@ use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::build_ids::{KnownBuildIds, elf};
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_core::Endian;
+use perfdata_core::jitdump::{JitRecord, JitdumpReader};
 use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::wire::Wire;
 
 use crate::recordings;
+use crate::synth::jitdump::{Dump, Header};
 
 /// Maximum decompressed size of a record in this test: 1 MiB.
 const MOST: usize = 1 << 20;
@@ -86,6 +90,83 @@ pub(super) fn elf_seeds() -> Vec<Vec<u8>> {
     files
         .filter_map(|file| fs::read(file.ok()?.path()).ok())
         .collect()
+}
+
+/// Reads a jitdump, as a whole and in two parts. Every record is encoded as the bytes that it was
+/// decoded from.
+pub(super) fn jitdump(data: &[u8]) {
+    let limits = Limits::default().with_max_metadata(1 << 20);
+    let Ok(mut dump) = JitdumpReader::new(data, limits) else {
+        return;
+    };
+    let mut errors = 0;
+    let mut records: Vec<JitRecord> = Vec::new();
+    loop {
+        let at = dump.offset() as usize;
+        match dump.next() {
+            Ok(Some(record)) => {
+                let bytes = record.encode(dump.endian()).expect("it was decoded");
+                assert_eq!(data[at..][..bytes.len()], bytes, "at {at:#x}");
+                assert_eq!(dump.offset() as usize, at + bytes.len());
+                records.push(record);
+            }
+            Ok(None) => break,
+            Err(_) => errors += 1,
+        }
+        assert!(errors + records.len() <= data.len() / JitRecord::HEAD);
+    }
+    // A record that arrives later gives the same records.
+    let half = data.len() / 2;
+    let parts = std::cell::RefCell::new(vec![&data[half..], &data[..half]]);
+    let Ok(mut dump) = JitdumpReader::new(Parts(&parts), limits) else {
+        return;
+    };
+    let mut again = Vec::new();
+    let mut ends = 0;
+    while ends < 3 {
+        match dump.next() {
+            Ok(Some(record)) => again.push(record),
+            Ok(None) => ends += 1,
+            Err(_) => {}
+        }
+    }
+    assert_eq!(again, records);
+}
+
+/// A file that grows when its end is reached.
+struct Parts<'a, 'data>(&'a std::cell::RefCell<Vec<&'data [u8]>>);
+
+impl std::io::Read for Parts<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let mut parts = self.0.borrow_mut();
+        let Some(part) = parts.last_mut() else {
+            return Ok(0);
+        };
+        let got = std::io::Read::read(part, buf)?;
+        if got == 0 {
+            parts.pop();
+        }
+        Ok(got)
+    }
+}
+
+/// Returns dumps of both byte orders with all records.
+pub(super) fn jitdump_seeds() -> Vec<Vec<u8>> {
+    let dump = |big, size| {
+        let header = Header {
+            size,
+            ..Header::of(7)
+        };
+        Dump::new(big, header)
+            .load(1, 0x1000, 1, "first", b"\x90\xc3")
+            .lines(2, 0x2000, &[(0x2000, 10, b"a.js"), (0x2001, 11, b"\xff")])
+            .unwinding(3, &[1; 16], &[2; 20], 36)
+            .load(4, 0x2000, 2, "second", &[0x90; 16])
+            .moved(5, 0x1000, 0x3000, 2, 1)
+            .close(6)
+            .bytes()
+    };
+    vec![dump(false, 40), dump(true, 40), dump(false, 56)]
 }
 
 /// Parses a list of build IDs, separated by commas or on lines.

@@ -69,6 +69,7 @@ targets! {
     session 4000,
     zstd 5000,
     elf 5000,
+    jitdump 5000,
     known 500,
     set 500,
 }

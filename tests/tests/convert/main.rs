@@ -11,6 +11,7 @@ mod edits;
 mod extract_aux;
 mod file2pipe;
 mod fuzz;
+mod jit;
 mod merge;
 mod merge_deferred;
 mod overlaps;

@@ -97,8 +97,6 @@ fn inject_writes_files() {
 #[test]
 fn inject_refuses_by_name_what_it_does_not_do() {
     let words = [
-        "--jit",
-        "-j",
         "--itrace",
         "--itrace=i10us",
         "-s",

@@ -1,0 +1,95 @@
+//! The options for generated code.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::CONVERSIONS;
+use clap::{Args, ValueHint};
+use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::stages::build_ids::Sysroot;
+use perfdata_convert::stages::jit::{Images, Jit};
+
+/// Whether and how to add generated code.
+#[derive(Debug, Clone, Args)]
+pub struct JitArgs {
+    /// Add the functions that JIT compilers wrote to jit-PID.dump
+    ///
+    /// Writes an ELF image of each function, and adds the mappings of these images. Record with
+    /// `perf record -k mono`. The recording contains the paths of the dumps; with --sysroot, they
+    /// are first looked for in this directory.
+    #[arg(short = 'j', long, help_heading = CONVERSIONS)]
+    pub jit: bool,
+    /// Look for the dumps in this directory, by their names
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "jit")]
+    #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
+    pub jit_dir: Option<PathBuf>,
+    /// Write the images to this directory [default: OUTPUT.jit]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "jit")]
+    #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
+    pub jit_images: Option<PathBuf>,
+    /// Add NS nanoseconds to the times of the dumps, which may then be of another clock
+    #[arg(
+        long,
+        value_name = "NS",
+        requires = "jit",
+        allow_negative_numbers = true
+    )]
+    #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
+    pub jit_clock_offset: Option<i64>,
+}
+
+impl JitArgs {
+    /// Returns the stage, if it is requested; without a directory for the images, they are written
+    /// to `images`.
+    ///
+    /// # Errors
+    /// A named folder does not exist, or `images` fails.
+    pub fn stage(
+        &self,
+        sysroot: Option<&Path>,
+        images: impl FnOnce() -> Result<Images>,
+    ) -> Result<Option<Jit>> {
+        if !self.jit {
+            return Ok(None);
+        }
+        for folder in sysroot.into_iter().chain(self.jit_dir.as_deref()) {
+            fs::read_dir(folder).map_err(Error::io(folder))?;
+        }
+        let images = match &self.jit_images {
+            Some(folder) => Images::In(folder.clone()),
+            None => images()?,
+        };
+        let mut jit = Jit::new(images).with_sysroot(Sysroot::new(sysroot.map(Path::to_owned)));
+        if let Some(folder) = &self.jit_dir {
+            jit = jit.with_dumps(folder.clone());
+        }
+        if let Some(offset) = self.jit_clock_offset {
+            jit = jit.with_clock_offset(offset);
+        }
+        Ok(Some(jit))
+    }
+}
+
+/// Returns the directory for the images of a recording at `output`: beside it, with the same name
+/// and `.jit`.
+///
+/// # Errors
+/// The output is not a file or directory, or the directory exists and `force` is not given.
+pub fn images_beside(output: &Path, force: bool) -> Result<Images> {
+    let is_named = output != Path::new("-")
+        && fs::metadata(output).map_or(true, |meta| meta.is_file() || meta.is_dir());
+    if !is_named {
+        let what = "the images of generated code need a directory: name it with --jit-images";
+        return Err(Error::Usage(what.into()));
+    }
+    // The name of a directory may end with slashes.
+    let mut folder: OsString = output.components().collect::<PathBuf>().into();
+    folder.push(".jit");
+    let folder = PathBuf::from(folder);
+    if !force && folder.symlink_metadata().is_ok() {
+        let what = format!("{} exists", folder.display());
+        return Err(Error::Usage(what).with_step(Step::Overwrite));
+    }
+    Ok(Images::In(folder))
+}
