@@ -43,7 +43,8 @@ pub enum Identity {
 #[derive(Debug)]
 pub struct ImageFolders {
     place: Images,
-    /// The folder that this conversion has created. It is removed again if the conversion fails.
+    /// The folder that this conversion has created. It is removed again if the conversion fails
+    /// before the end of the recording.
     created: Option<Created>,
     /// The absolute path of each folder in use, with its name in the options or of the dump.
     known: Vec<(PathBuf, PathBuf)>,
@@ -135,7 +136,7 @@ impl ImageFolders {
         })
     }
 
-    /// Keeps the images: the conversion is complete.
+    /// Keeps the images: all records are converted.
     ///
     /// # Errors
     /// The operating system reports an error while it writes them to the disk.
