@@ -88,7 +88,11 @@ impl Ahead {
             (self.at, self.next) = (0, 0);
         }
         self.start = self.next;
-        let size = self.block.records.get(self.at).map_or(0, |place| place.size);
+        let size = self
+            .block
+            .records
+            .get(self.at)
+            .map_or(0, |place| place.size);
         self.next = self.next.saturating_add(size);
         Ok(true)
     }

@@ -125,7 +125,7 @@ pub(super) fn stages(choice: u8) -> (Vec<Box<dyn Stage>>, Option<ContainerKind>)
         ],
         _ if (210..220).contains(&choice) => vec![slice(&|select| {
             select.comms = Some(slice::Patterns::between_commas("*e*"));
-            (select.descendants, select.invert) = (true, choice % 2 == 0);
+            (select.descendants, select.invert) = (true, choice.is_multiple_of(2));
         })],
         _ if (240..250).contains(&choice) => vec![thin(SampleType::PERIOD), swap(Unknown::Keep)],
         // With so little memory that records go to a temporary file.

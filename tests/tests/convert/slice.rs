@@ -372,7 +372,8 @@ fn later_conversions_see_only_the_slice() {
         let resolver = Resolver::new(known, Sysroot::new(None), None);
         Box::new(BuildIds::new(Default::default(), place, resolver)) as Box<dyn Stage>
     };
-    let later: [(&str, &dyn Fn() -> Vec<Box<dyn Stage>>); 4] = [
+    type Stages<'a> = &'a dyn Fn() -> Vec<Box<dyn Stage>>;
+    let later: [(&str, Stages<'_>); 4] = [
         ("build IDs", &|| vec![build_ids(Storage::Table)]),
         ("build IDs in records", &|| vec![build_ids(Storage::Mmap2)]),
         ("deferred", &|| vec![Box::new(MergeDeferred::new())]),

@@ -488,7 +488,8 @@ fn the_form_of_a_recording_does_not_matter() {
             .map(|part| (part.file, part.samples))
             .collect::<Vec<_>>()
     };
-    let forms: [(Option<ContainerKind>, Vec<Box<dyn Stage>>); 4] = [
+    type Form = (Option<ContainerKind>, Vec<Box<dyn Stage>>);
+    let forms: [Form; 4] = [
         (Some(ContainerKind::Pipe), vec![]),
         (
             None,
