@@ -1,6 +1,6 @@
 //! Merging recordings: events, IDs, times and what existed before each.
 
-mod aux;
+mod aux_data;
 mod features;
 mod order;
 
