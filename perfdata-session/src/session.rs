@@ -139,6 +139,11 @@ impl Session {
         Ok(session)
     }
 
+    /// Returns the limits of the session.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Returns all threads so far. Entry 0 is the idle thread of the host.
     pub fn threads(&self) -> &[Thread] {
         self.threads.list()

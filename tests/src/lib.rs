@@ -36,6 +36,8 @@ mod documents {
     struct Core;
     #[doc = include_str!("../../perfdata-session/README.md")]
     struct Session;
+    #[doc = include_str!("../../perfdata-symbols/README.md")]
+    struct Symbols;
     #[doc = include_str!("../../perfdata-write/README.md")]
     struct Write;
     #[doc = include_str!("../../perfdata-convert/README.md")]

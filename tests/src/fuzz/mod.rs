@@ -82,6 +82,11 @@ pub const TARGETS: &[Target] = &[
         seeds: small::jitdump_seeds,
     },
     Target {
+        name: "symbols",
+        run: small::symbols,
+        seeds: small::symbols_seeds,
+    },
+    Target {
         name: "known",
         run: small::known,
         seeds: small::known_seeds,

@@ -169,6 +169,23 @@ pub(super) fn jitdump_seeds() -> Vec<Vec<u8>> {
     vec![dump(false, 40), dump(true, 40), dump(false, 56)]
 }
 
+/// Parses data as an ELF file with symbols, as a list of kernel symbols, as a perf map, and as
+/// mangled names.
+pub(super) fn symbols(data: &[u8]) {
+    perfdata_symbols::parse_everything(data);
+}
+
+/// Returns ELF files, and short lists and names.
+pub(super) fn symbols_seeds() -> Vec<Vec<u8>> {
+    let texts = [
+        "ffffffff81000000 T _text\nffffffffc0000000 t init\t[ext4]\n",
+        "1000 20 first name\n0x1020 10 second\n",
+        "_ZNSt6vectorIiSaIiEE9push_backERKi\n_ZN4core3fmt5write17h0123456789abcdefE\n_RNvCs1234_7mycrate3foo\n",
+    ];
+    let texts = texts.iter().map(|text| text.as_bytes().to_vec());
+    elf_seeds().into_iter().chain(texts).collect()
+}
+
 /// Parses a list of build IDs, separated by commas or on lines.
 pub(super) fn known(data: &[u8]) {
     let text = String::from_utf8_lossy(data);

@@ -86,6 +86,7 @@ fn windows_can_check_out_every_file() {
         "perfdata-convert",
         "perfdata-core",
         "perfdata-session",
+        "perfdata-symbols",
         "perfdata-write",
         "tests",
     ] {

@@ -11,5 +11,6 @@ mod slice_perf;
 mod slice_reports_perf;
 mod sort_perf;
 mod swap_perf;
+mod symbols_perf;
 mod synth_perf;
 mod thin_perf;

@@ -1,0 +1,111 @@
+//! The bytes of an object: a file, or memory into which a compressed file was decompressed.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Cursor, Read, Seek};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use perfdata_core::read::Source;
+
+/// Maximum decompressed size of an object in bytes. Modules have some megabytes.
+const MOST_UNPACKED: u64 = 1 << 28;
+
+/// Maximum memory for the window of an xz stream in KiB: `xz -9` uses 64 MiB.
+const MOST_WINDOW_KIB: u32 = 80 << 10;
+
+/// Magic numbers of compressed files. Many distributions compress kernel modules.
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+const XZ: &[u8] = b"\xfd7zXZ\0";
+const GZIP: &[u8] = b"\x1f\x8b";
+
+/// A reader at any position.
+pub(crate) trait ReadSeek: Read + Seek {}
+impl<T: Read + Seek> ReadSeek for T {}
+
+/// The bytes of an object.
+#[derive(Debug)]
+pub(crate) enum Bytes {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl Bytes {
+    /// Opens the object at `path`, and decompresses it if it is compressed. Refuses everything
+    /// except regular files before opening it: opening a FIFO would wait for a writer.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let mut file = File::open(path)?;
+        let mut start = [0; 6];
+        let len = Source::read_at(&file, &mut start, 0)?;
+        let start = start.get(..len).unwrap_or_default();
+        Ok(Bytes::Memory(if start.starts_with(ZSTD) {
+            all(zstd::Decoder::new(file)?)?
+        } else if start.starts_with(XZ) {
+            unpack_xz(file)?
+        } else if start.starts_with(GZIP) {
+            all(MultiGzDecoder::new(file))?
+        } else {
+            file.rewind()?;
+            return Ok(Bytes::File(file));
+        }))
+    }
+
+    /// Returns a reader of all bytes.
+    pub fn reader(&self) -> Box<dyn ReadSeek + '_> {
+        match self {
+            Bytes::File(file) => Box::new(BufReader::new(file)),
+            Bytes::Memory(bytes) => Box::new(Cursor::new(bytes)),
+        }
+    }
+
+    /// Returns `size` bytes at `offset`; an error if there are fewer, or more than `most`.
+    pub fn read(&self, offset: u64, size: u64, most: u64) -> io::Result<Vec<u8>> {
+        let (len, source): (u64, &dyn Source) = match self {
+            Bytes::File(file) => (Source::len(file)?, file),
+            Bytes::Memory(bytes) => (bytes.len() as u64, bytes),
+        };
+        let is_inside = offset.checked_add(size).is_some_and(|end| end <= len);
+        if !is_inside || size > most {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        let mut done = 0;
+        while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match source.read_at(rest, offset.saturating_add(done as u64))? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => done = done.saturating_add(read),
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// Decompresses xz data.
+pub(crate) fn unpack_xz(data: impl Read) -> io::Result<Vec<u8>> {
+    all(XzReader::new_mem_limit(data, true, MOST_WINDOW_KIB))
+}
+
+/// Returns the output of a decoder, up to [`MOST_UNPACKED`].
+fn all(decoder: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    decoder.take(MOST_UNPACKED).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the content of a file without a size, such as those in `/proc`, up to `most` bytes.
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(most.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("more than {most} bytes")));
+    }
+    Ok(bytes)
+}

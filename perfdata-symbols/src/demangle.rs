@@ -1,0 +1,196 @@
+//! Names of C++ and Rust functions as their source code spells them.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+use cpp_demangle::{DemangleOptions, Symbol};
+
+/// Maximum length of a demangled name in bytes. A few bytes of a mangled name can stand for
+/// gigabytes.
+const MOST: usize = 1 << 16;
+
+/// Maximum length of a mangled name in bytes. Parsing takes time and stack for each byte.
+const MOST_MANGLED: usize = 1 << 14;
+
+/// Returns the demangled form of a C++ or Rust symbol, with parameters and without the hash of a
+/// Rust symbol; other names unchanged.
+///
+/// ```
+/// use perfdata_symbols::demangled;
+/// assert_eq!(&*demangled(b"_ZNK4llvm5Value7getTypeEv"), b"llvm::Value::getType() const");
+/// assert_eq!(&*demangled(b"_ZN4core3fmt5write17h0123456789abcdefE"), b"core::fmt::write");
+/// assert_eq!(&*demangled(b"main"), b"main");
+/// ```
+pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
+    // On some platforms, names have one more underscore.
+    let is_mangled = name.starts_with(b"_Z") || name.starts_with(b"_R") || name.starts_with(b"__Z");
+    if !is_mangled || name.len() > MOST_MANGLED {
+        return Cow::Borrowed(name);
+    }
+    match rust(name).or_else(|| cpp(name)) {
+        Some(text) => Cow::Owned(text.into_bytes()),
+        None => Cow::Borrowed(name),
+    }
+}
+
+fn rust(name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?;
+    let parsed = rustc_demangle::try_demangle(name).ok()?;
+    let mut out = Limited(String::new());
+    // The alternate form has no hash.
+    write!(out, "{parsed:#}").ok()?;
+    Some(out.0)
+}
+
+fn cpp(name: &[u8]) -> Option<String> {
+    let mut out = Limited(String::new());
+    // A suffix of the compiler, such as `.cold`, is part of the parsed symbol.
+    let parsed = Symbol::new(name).ok()?;
+    parsed
+        .structured_demangle(&mut out, &DemangleOptions::new())
+        .ok()?;
+    Some(with_literals(out.0))
+}
+
+/// Returns numbers in the arguments of templates as other demanglers write them: `32u` instead of
+/// `(unsigned int)32`.
+fn with_literals(text: String) -> String {
+    const TYPES: [(&str, &str); 6] = [
+        ("(int)", ""),
+        ("(unsigned int)", "u"),
+        ("(long)", "l"),
+        ("(unsigned long)", "ul"),
+        ("(long long)", "ll"),
+        ("(unsigned long long)", "ull"),
+    ];
+    let mut out = String::new();
+    let mut rest = &*text;
+    while let Some(at) = rest.find('(') {
+        let (before, cast) = rest.split_at(at);
+        out.push_str(before);
+        let literal = TYPES.iter().find_map(|(kind, suffix)| {
+            let number = cast.strip_prefix(kind)?;
+            let digits = number.strip_prefix('-').unwrap_or(number);
+            let end = digits.find(|c: char| !c.is_ascii_digit())?;
+            let len = number
+                .len()
+                .saturating_sub(digits.len())
+                .saturating_add(end);
+            Some((number.split_at_checked(len).filter(|_| end > 0)?, suffix))
+        });
+        rest = match literal {
+            Some(((number, rest), suffix)) => {
+                out.push_str(number);
+                out.push_str(suffix);
+                rest
+            }
+            None => match cast {
+                _ if cast.starts_with("(bool)0") => {
+                    out.push_str("false");
+                    cast.get(7..).unwrap_or_default()
+                }
+                _ if cast.starts_with("(bool)1") => {
+                    out.push_str("true");
+                    cast.get(7..).unwrap_or_default()
+                }
+                _ => {
+                    out.push('(');
+                    cast.get(1..).unwrap_or_default()
+                }
+            },
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Text up to [`MOST`] bytes.
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len().saturating_add(text.len()) > MOST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str) -> String {
+        String::from_utf8(demangled(name.as_bytes()).into_owned()).unwrap()
+    }
+
+    #[test]
+    fn names_of_both_languages_are_demangled() {
+        assert_eq!(
+            of("_ZNSt6vectorIiSaIiEE9push_backERKi"),
+            "std::vector<int, std::allocator<int> >::push_back(int const&)"
+        );
+        assert_eq!(
+            of("_ZN12_GLOBAL__N_13fooEi"),
+            "(anonymous namespace)::foo(int)"
+        );
+        assert_eq!(of("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
+        assert_eq!(
+            of("_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE"),
+            "core::ptr::drop_in_place<alloc::string::String>"
+        );
+    }
+
+    #[test]
+    fn literals_are_short() {
+        assert_eq!(
+            of("_ZN11SmallVectorIiLj32EED2Ev"),
+            "SmallVector<int, 32u>::~SmallVector()"
+        );
+        assert_eq!(
+            of("_Z1fILin5ELb1ELb0ELm7EEvv"),
+            "void f<-5, true, false, 7ul>()"
+        );
+    }
+
+    #[test]
+    fn other_names_remain() {
+        for name in [
+            "",
+            "_Z",
+            "_ZN",
+            "_R",
+            "__libc_start_main",
+            "_ZZZZZZ",
+            "Java_call",
+        ] {
+            assert_eq!(of(name), name);
+        }
+        assert_eq!(&*demangled(b"_Z\xff\xfe"), b"_Z\xff\xfe");
+    }
+
+    #[test]
+    fn a_name_cannot_grow_without_bound() {
+        // Each template argument doubles the ones before it.
+        let mut bomb = String::from("_Z1fI1x");
+        for level in 0..60 {
+            let reference = match level {
+                0 => "S_".to_owned(),
+                n => format!(
+                    "S{}_",
+                    char::from_digit((n - 1) % 36, 36)
+                        .unwrap()
+                        .to_ascii_uppercase()
+                ),
+            };
+            bomb.push_str(&format!("1yI{reference}{reference}E"));
+        }
+        bomb.push_str("Evv");
+        assert!(demangled(bomb.as_bytes()).len() <= MOST.max(bomb.len()));
+        let nested = format!("_Z1f{}i", "P".repeat(100_000));
+        assert_eq!(of(&nested), nested);
+        let nested = format!("_Z1f{}i", "P".repeat(10_000));
+        assert!(!of(&nested).is_empty());
+    }
+}

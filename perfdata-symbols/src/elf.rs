@@ -1,0 +1,492 @@
+//! ELF files: headers, build ID, and the symbols that perf takes from them
+//! (tools/perf/util/symbol-elf.c, Linux 7.2).
+//!
+//! All offsets and sizes are compared with the file before they are used.
+
+use std::io;
+
+use object::elf::{
+    ELF_NOTE_GNU, EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_S390, EM_X86_64, FileHeader32,
+    FileHeader64, NT_GNU_BUILD_ID, PT_LOAD, SHF_ALLOC, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS,
+    SHT_SYMTAB, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, STV_HIDDEN,
+    STV_INTERNAL,
+};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
+use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
+use perfdata_session::BuildId;
+
+use crate::bytes::{Bytes, unpack_xz};
+use crate::table::{Builder, Properties};
+
+/// Maximum number of sections and segments that are considered.
+const MOST_SECTIONS: usize = 1 << 20;
+const MOST_SEGMENTS: usize = 1 << 16;
+
+/// Maximum size in bytes of a table of symbols, and of its names. The largest real ones have some
+/// hundred megabytes.
+const MOST_SYMBOLS: u64 = 1 << 29;
+
+/// Maximum size of notes, links and names of sections in bytes.
+const MOST_NOTES: u64 = 1 << 20;
+
+/// Maximum size of compressed mini debug information in bytes.
+const MOST_MINI: u64 = 1 << 26;
+
+/// What the addresses of a table of symbols are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Addresses {
+    /// Offsets in the file, as in mappings of processes.
+    Offsets,
+    /// Virtual addresses, as in a kernel.
+    Virtual,
+    /// Offsets in the section `.text`, as in a kernel module.
+    Text,
+}
+
+/// A loaded segment.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    address: u64,
+    size: u64,
+    offset: u64,
+}
+
+/// A section.
+#[derive(Debug, Clone)]
+pub(crate) struct Section {
+    pub name: Box<[u8]>,
+    is_symtab: bool,
+    is_dynsym: bool,
+    is_nobits: bool,
+    is_allocated: bool,
+    pub address: u64,
+    pub offset: u64,
+    pub size: u64,
+    link: usize,
+}
+
+/// An ELF file whose headers were read.
+#[derive(Debug)]
+pub(crate) struct Elf {
+    bytes: Bytes,
+    endian: Endianness,
+    is_64: bool,
+    machine: u16,
+    loads: Vec<Load>,
+    sections: Vec<Section>,
+    build_id: Option<BuildId>,
+}
+
+/// A symbol as it is in the file.
+#[derive(Debug, Clone, Copy)]
+struct Raw {
+    name: u32,
+    info: u8,
+    other: u8,
+    section: u16,
+    value: u64,
+    size: u64,
+}
+
+impl Elf {
+    /// Reads the headers.
+    ///
+    /// # Errors
+    /// The reason why it is not an ELF file, or its damage.
+    pub fn parse(bytes: Bytes) -> Result<Self, String> {
+        let damaged = |error| format!("damaged ELF file: {error}");
+        let headers = {
+            let cache = ReadCache::new(bytes.reader());
+            match FileKind::parse(&cache) {
+                Ok(FileKind::Elf32) => headers::<FileHeader32<Endianness>>(&cache, false),
+                Ok(FileKind::Elf64) => headers::<FileHeader64<Endianness>>(&cache, true),
+                _ => return Err("not an ELF file".into()),
+            }
+            .map_err(damaged)?
+        };
+        let mut elf = Elf { bytes, ..headers };
+        elf.build_id = elf.find_build_id();
+        Ok(elf)
+    }
+
+    /// Returns the build ID.
+    pub fn build_id(&self) -> Option<BuildId> {
+        self.build_id
+    }
+
+    fn find_build_id(&self) -> Option<BuildId> {
+        let is_named = |section: &&Section| {
+            matches!(&*section.name, b".note.gnu.build-id" | b".notes" | b".note")
+        };
+        let mut sections = self.sections.iter().filter(is_named);
+        sections
+            .find_map(|section| id_in_notes(&self.content(section, MOST_NOTES).ok()?, self.endian))
+    }
+
+    /// Returns a section.
+    pub fn section(&self, name: &[u8]) -> Option<&Section> {
+        self.sections.iter().find(|section| *section.name == *name)
+    }
+
+    fn content(&self, section: &Section, most: u64) -> io::Result<Vec<u8>> {
+        if section.is_nobits {
+            return Ok(Vec::new());
+        }
+        self.bytes.read(section.offset, section.size, most)
+    }
+
+    /// Returns the name of the file with debug information, without its folder.
+    pub fn debug_link(&self) -> Option<Vec<u8>> {
+        let section = self.section(b".gnu_debuglink")?;
+        let content = self.content(section, MOST_NOTES).ok()?;
+        let name = content.split(|&byte| byte == 0).next()?;
+        let is_name = !name.is_empty() && !name.contains(&b'/') && name != b"..";
+        is_name.then(|| name.to_vec())
+    }
+
+    /// Returns the ELF file inside of this one that contains the symbols of a stripped program.
+    pub fn mini_debug_info(&self) -> Option<Elf> {
+        let section = self.section(b".gnu_debugdata")?;
+        let packed = self.content(section, MOST_MINI).ok()?;
+        Elf::parse(Bytes::Memory(unpack_xz(packed.as_slice()).ok()?)).ok()
+    }
+
+    /// Returns whether there is a table of all symbols.
+    pub fn has_symtab(&self) -> bool {
+        let is_symtab = |section: &Section| section.is_symtab && *section.name == *b".symtab";
+        self.sections.iter().any(is_symtab)
+    }
+
+    /// Returns whether the content of the sections is present. A debug file has only their headers.
+    pub fn has_content(&self) -> bool {
+        let is_present = |section: &Section| section.is_allocated && !section.is_nobits;
+        self.section(b".text").map_or_else(
+            || self.sections.iter().any(is_present),
+            |text| !text.is_nobits,
+        )
+    }
+
+    /// Adds the symbols of this file to a table. `runtime` is the file that processes map: the
+    /// headers of a debug file do not contain the offsets in it.
+    ///
+    /// # Errors
+    /// A table of symbols is truncated or too large.
+    pub fn add_symbols(
+        &self,
+        runtime: &Elf,
+        addresses: Addresses,
+        builder: &mut Builder,
+    ) -> Result<(), String> {
+        for section in &self.sections {
+            if section.is_symtab || section.is_dynsym {
+                self.add_table(section, runtime, addresses, builder)
+                    .map_err(|error| format!("damaged symbols: {error}"))?;
+            }
+        }
+        if addresses == Addresses::Offsets {
+            runtime.add_plt(builder);
+        }
+        Ok(())
+    }
+
+    fn add_table(
+        &self,
+        table: &Section,
+        runtime: &Elf,
+        addresses: Addresses,
+        builder: &mut Builder,
+    ) -> io::Result<()> {
+        let Some(strings) = self.sections.get(table.link) else {
+            return Ok(());
+        };
+        let symbols = self.content(table, MOST_SYMBOLS)?;
+        if symbols.is_empty() {
+            return Ok(());
+        }
+        let names = self.content(strings, MOST_SYMBOLS)?;
+        let Some(base) = builder.add_names(&names) else {
+            return Err(io::Error::other("the names have 4 GiB"));
+        };
+        for raw in self.raw_symbols(&symbols) {
+            let name = base.saturating_add(raw.name);
+            let is_inside = usize::try_from(raw.name).is_ok_and(|at| at < names.len());
+            if is_inside
+                && let Some((start, properties)) =
+                    self.kept(&raw, builder.name(name), runtime, addresses)
+            {
+                builder.add(start, raw.size, name, properties);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the address of a symbol that perf keeps; `None` for other ones.
+    fn kept(
+        &self,
+        raw: &Raw,
+        name: &[u8],
+        runtime: &Elf,
+        addresses: Addresses,
+    ) -> Option<(u64, Properties)> {
+        let kind = raw.info & 0xf;
+        let binding = raw.info >> 4;
+        let visibility = raw.other & 0x3;
+        let is_named = raw.name != 0 && raw.section != SHN_UNDEF.0 && raw.section != SHN_ABS.0;
+        let is_label =
+            kind == STT_NOTYPE.0 && visibility != STV_HIDDEN.0 && visibility != STV_INTERNAL.0;
+        let is_code_or_data = [STT_FUNC.0, STT_GNU_IFUNC.0, STT_OBJECT.0].contains(&kind);
+        if !is_named || !(is_label || is_code_or_data) || self.is_mapping_symbol(name) {
+            return None;
+        }
+        let mut section = self.sections.get(usize::from(raw.section))?;
+        if !section.is_allocated {
+            return None;
+        }
+        // The offsets of sections without content are not those in the mapped file.
+        if section.is_nobits {
+            section = runtime.sections.get(usize::from(raw.section))?;
+        }
+        let contains = |part: &[u8]| {
+            section
+                .name
+                .windows(part.len())
+                .any(|window| window == part)
+        };
+        if is_label && !contains(b"text") && !contains(b"data") {
+            return None;
+        }
+        // The lowest bit of a Thumb function's address is a flag.
+        let is_thumb = self.machine == EM_ARM.0 && kind == STT_FUNC.0;
+        let value = if is_thumb { raw.value & !1 } else { raw.value };
+        let start = match addresses {
+            Addresses::Virtual => value,
+            Addresses::Text if *section.name == *b".text" => value.wrapping_sub(section.address),
+            Addresses::Text => return None,
+            Addresses::Offsets => runtime.offset_of(value).unwrap_or_else(|| {
+                value
+                    .wrapping_sub(section.address)
+                    .wrapping_add(section.offset)
+            }),
+        };
+        let properties = Properties {
+            is_untyped: kind == STT_NOTYPE.0,
+            is_weak: binding == STB_WEAK.0,
+            is_global: binding == STB_GLOBAL.0,
+        };
+        Some((start, properties))
+    }
+
+    /// Returns whether a symbol only tells code from data in a section.
+    fn is_mapping_symbol(&self, name: &[u8]) -> bool {
+        let kinds: &[u8] = match self.machine {
+            machine if machine == EM_ARM.0 || machine == EM_AARCH64.0 => b"adtx",
+            machine if machine == EM_RISCV.0 => b"dx",
+            _ => return false,
+        };
+        match name {
+            [b'$', kind] | [b'$', kind, b'.', ..] => kinds.contains(kind),
+            [b'$', kind, ..] => self.machine == EM_RISCV.0 && kinds.contains(kind),
+            _ => false,
+        }
+    }
+
+    /// Returns the offset in the file of a virtual address.
+    pub fn offset_of(&self, address: u64) -> Option<u64> {
+        let contains = |load: &&Load| {
+            address
+                .checked_sub(load.address)
+                .is_some_and(|at| at < load.size)
+        };
+        let load = self.loads.iter().find(contains)?;
+        Some(address.wrapping_sub(load.address).wrapping_add(load.offset))
+    }
+
+    /// Returns the symbols in the content of a table.
+    fn raw_symbols<'a>(&self, symbols: &'a [u8]) -> impl Iterator<Item = Raw> + use<'a> {
+        let (endian, is_64) = (self.endian, self.is_64);
+        let size = if is_64 { 24 } else { 16 };
+        symbols
+            .chunks_exact(size)
+            .filter_map(move |bytes| Raw::parse(bytes, endian, is_64))
+    }
+
+    /// Adds a symbol for each entry of the procedure linkage table: the name of the called function
+    /// and `@plt` (`dso__synthesize_plt_symbols`).
+    fn add_plt(&self, builder: &mut Builder) {
+        let _ = self.try_add_plt(builder);
+    }
+
+    fn try_add_plt(&self, builder: &mut Builder) -> Option<()> {
+        let relocations = self
+            .section(b".rela.plt")
+            .or_else(|| self.section(b".rel.plt"))?;
+        let (header, entry) = match self.machine {
+            machine if machine == EM_AARCH64.0 => (32, 16),
+            machine if machine == EM_ARM.0 => (20, 12),
+            machine if machine == EM_S390.0 => (32, 32),
+            machine if machine == EM_RISCV.0 => (32, 16),
+            machine if machine == EM_X86_64.0 => (16, 16),
+            machine if machine == EM_386.0 => (16, 16),
+            _ => return None,
+        };
+        let plt = self.section(b".plt")?;
+        let dynsym = self.sections.get(relocations.link)?;
+        let strings = self.sections.get(dynsym.link)?;
+        let symbols = self.content(dynsym, MOST_SYMBOLS).ok()?;
+        let symbols: Vec<Raw> = self.raw_symbols(&symbols).collect();
+        let names = self.content(strings, MOST_SYMBOLS).ok()?;
+        let content = self.content(relocations, MOST_SYMBOLS).ok()?;
+        let is_rela = relocations.name.starts_with(b".rela");
+        let size = match (self.is_64, is_rela) {
+            (true, true) => 24,
+            (true, false) => 16,
+            (false, true) => 12,
+            (false, false) => 8,
+        };
+        // With control-flow protection, calls go through a second table without a header.
+        let second = self.section(b".plt.sec");
+        let mut starts = None;
+        // The linker may list indirect functions last; the entries have the order of the addresses
+        // that the relocations change.
+        let slot = |relocation: &&[u8]| match self.is_64 {
+            true => relocation.first_chunk().map(|at| self.endian.read_u64(*at)),
+            false => relocation
+                .first_chunk()
+                .map(|at| self.endian.read_u32(*at).into()),
+        };
+        let mut relocations: Vec<&[u8]> = content.chunks_exact(size).collect();
+        relocations.sort_by_key(slot);
+        for (number, relocation) in relocations.into_iter().enumerate() {
+            let symbol = if self.is_64 {
+                let info = relocation.get(8..16)?.first_chunk()?;
+                self.endian.read_u64(*info) >> 32
+            } else {
+                let info = relocation.get(4..8)?.first_chunk()?;
+                u64::from(self.endian.read_u32(*info) >> 8)
+            };
+            let named = usize::try_from(symbol).ok().and_then(|at| symbols.get(at));
+            let called = named
+                .and_then(|raw| names.get(usize::try_from(raw.name).ok()?..))
+                .and_then(|rest| rest.split(|&byte| byte == 0).next())
+                .filter(|name| !name.is_empty());
+            // The relocation of an indirect function contains its address instead of a name.
+            let addend = relocation.get(16..24).and_then(<[u8]>::first_chunk);
+            let addend = addend.map(|at| self.endian.read_u64(*at));
+            let called = match (called, addend) {
+                (Some(called), _) => called.to_vec(),
+                (None, Some(at)) => {
+                    let starts = starts.get_or_insert_with(|| builder.starts());
+                    let start = self.offset_of(at).unwrap_or(at);
+                    match starts.get(&start) {
+                        Some(&name) => builder.name(name).to_vec(),
+                        None => format!("*ABS*+{at:#x}").into_bytes(),
+                    }
+                }
+                (None, None) => continue,
+            };
+            let at = builder.add_names(&[&called, &b"@plt\0"[..]].concat())?;
+            let skipped = (number as u64).saturating_mul(entry);
+            let first = skipped.saturating_add(header);
+            let properties = Properties {
+                is_global: true,
+                ..Properties::default()
+            };
+            for (table, within) in [(Some(plt), first), (second, skipped)] {
+                if let Some(table) = table.filter(|table| within < table.size) {
+                    let start = table.offset.saturating_add(within);
+                    builder.add(start, entry, at, properties);
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+impl Raw {
+    fn parse(bytes: &[u8], endian: Endianness, is_64: bool) -> Option<Raw> {
+        let byte = |at: usize| bytes.get(at).copied();
+        let u16_at = |at: usize| Some(endian.read_u16(*bytes.get(at..)?.first_chunk()?));
+        let u32_at = |at: usize| Some(endian.read_u32(*bytes.get(at..)?.first_chunk()?));
+        let u64_at = |at: usize| Some(endian.read_u64(*bytes.get(at..)?.first_chunk()?));
+        Some(if is_64 {
+            Raw {
+                name: u32_at(0)?,
+                info: byte(4)?,
+                other: byte(5)?,
+                section: u16_at(6)?,
+                value: u64_at(8)?,
+                size: u64_at(16)?,
+            }
+        } else {
+            Raw {
+                name: u32_at(0)?,
+                value: u32_at(4)?.into(),
+                size: u32_at(8)?.into(),
+                info: byte(12)?,
+                other: byte(13)?,
+                section: u16_at(14)?,
+            }
+        })
+    }
+}
+
+/// Reads the headers of a file.
+fn headers<'data, H: FileHeader<Endian = Endianness>>(
+    data: impl ReadRef<'data>,
+    is_64: bool,
+) -> object::read::Result<Elf> {
+    let header = H::parse(data)?;
+    let endian = header.endian()?;
+    let mut loads = Vec::new();
+    for segment in header
+        .program_headers(endian, data)?
+        .iter()
+        .take(MOST_SEGMENTS)
+    {
+        if segment.p_type(endian) == PT_LOAD {
+            loads.push(Load {
+                address: segment.p_vaddr(endian).into(),
+                size: segment.p_memsz(endian).into(),
+                offset: segment.p_offset(endian).into(),
+            });
+        }
+    }
+    let table = header.sections(endian, data)?;
+    let mut sections = Vec::new();
+    for section in table.iter().take(MOST_SECTIONS) {
+        let kind = section.sh_type(endian);
+        let name = table.section_name(endian, section).unwrap_or_default();
+        let flags = section.sh_flags(endian);
+        sections.push(Section {
+            name: name.get(..64).unwrap_or(name).into(),
+            is_symtab: kind == SHT_SYMTAB,
+            is_dynsym: kind == SHT_DYNSYM,
+            is_nobits: kind == SHT_NOBITS,
+            is_allocated: flags.0 & SHF_ALLOC.0 != 0,
+            address: section.sh_addr(endian).into(),
+            offset: section.sh_offset(endian).into(),
+            size: section.sh_size(endian).into(),
+            link: usize::try_from(section.sh_link(endian)).unwrap_or(usize::MAX),
+        });
+    }
+    Ok(Elf {
+        bytes: Bytes::Memory(Vec::new()),
+        endian,
+        is_64,
+        machine: header.e_machine(endian).0,
+        loads,
+        sections,
+        build_id: None,
+    })
+}
+
+/// Returns the build ID in notes.
+pub(crate) fn id_in_notes(notes: &[u8], endian: Endianness) -> Option<BuildId> {
+    let mut notes = NoteIterator::<FileHeader64<Endianness>>::new(endian, 4, notes).ok()?;
+    while let Ok(Some(note)) = notes.next() {
+        if note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID {
+            return BuildId::new(note.desc());
+        }
+    }
+    None
+}

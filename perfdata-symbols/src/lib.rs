@@ -1,0 +1,88 @@
+//! Names of functions in Linux `perf.data` recordings.
+//!
+//! [`Symbolizer`] finds the symbol at each frame of a sample of
+//! [`perfdata_session`]:
+//!
+//! - **the same symbol as perf**: which tables of an ELF file are read, which of several symbols at
+//!   an address is shown, entries of the procedure linkage table, the ends of symbols without a
+//!   size (tools/perf/util/symbol.c and symbol-elf.c, Linux 7.2);
+//! - **at the same places as perf**: the object itself, debug links, build ID caches (`~/.debug`),
+//!   `/usr/lib/debug` and its `.build-id` folder, mini debug information, the cache of debuginfod,
+//!   `/proc/kallsyms`, images and modules of the kernel, the vDSO, and perf maps of JIT compilers;
+//! - **but only of the recorded objects**: the build ID of a file must be the recorded one. perf
+//!   shows the symbols of the running kernel even for the recording of another one. Objects without
+//!   a recorded build ID are used if the recording was made on this machine, by its host name and
+//!   kernel, and the file is still the same; or with [`Sources::unverified`].
+//!
+//! [`Symbolizer::unresolved`] returns for each object how many addresses have no name, and why.
+//!
+//! Names are demangled by [`demangled`], with parameters. Files of either byte order and class are
+//! read.
+//!
+//! # Guarantees
+//!
+//! Recordings and objects are not trusted: nothing panics, sizes are compared with the file before
+//! memory is allocated, and the memory of all tables is limited.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod bytes;
+mod demangle;
+mod elf;
+mod kallsyms;
+mod object;
+mod perf_map;
+mod reason;
+mod sources;
+mod symbolizer;
+mod table;
+
+/// Parses data as every kind of file that contains symbols, for tests with arbitrary data.
+#[doc(hidden)]
+pub fn parse_everything(data: &[u8]) {
+    use std::borrow::Cow;
+
+    if let Ok(elf) = elf::Elf::parse(bytes::Bytes::Memory(data.to_vec())) {
+        let _ = (
+            elf.build_id(),
+            elf.debug_link(),
+            elf.has_symtab(),
+            elf.has_content(),
+        );
+        for addresses in [
+            elf::Addresses::Offsets,
+            elf::Addresses::Virtual,
+            elf::Addresses::Text,
+        ] {
+            let mut builder = table::Builder::default();
+            let _ = elf.add_symbols(&elf, addresses, &mut builder);
+            let table = builder.build(demangled);
+            let _ = (
+                table.find(0),
+                table.find(u64::MAX),
+                table.address_of(b"main"),
+            );
+        }
+        let _ = elf.mini_debug_info();
+    }
+    let _ = kallsyms::Kallsyms::parse(data);
+    let _ = perf_map::parse(data).find(0x1000);
+    for name in data.split(|&byte| byte == b'\n' || byte == 0).take(64) {
+        let _: Cow<'_, [u8]> = demangled(name);
+    }
+}
+
+pub use demangle::demangled;
+pub use reason::{Reason, Unresolved};
+pub use sources::{Locate, Sources};
+pub use symbolizer::{Symbol, Symbolizer};

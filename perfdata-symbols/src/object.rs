@@ -1,0 +1,453 @@
+//! The symbols of one object: searched in all sources, and verified by build ID.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use object::Endianness;
+use perfdata_session::{BuildId, Dso, DsoKind, FileId};
+
+use crate::bytes::{Bytes, read_text};
+use crate::demangle::demangled;
+use crate::elf::{Addresses, Elf, id_in_notes};
+use crate::kallsyms::Kallsyms;
+use crate::perf_map;
+use crate::reason::Reason;
+use crate::sources::Sources;
+use crate::table::{Builder, Table};
+
+/// Maximum size of a list of symbols of a kernel, and of a perf map, in bytes.
+const MOST_KALLSYMS: u64 = 1 << 28;
+const MOST_PERF_MAP: u64 = 1 << 28;
+
+/// Maximum size of a list of modules in bytes.
+const MOST_MODULES: u64 = 1 << 26;
+
+/// Maximum size of a vDSO in bytes.
+const MOST_VDSO: u64 = 1 << 20;
+
+/// How an address is looked up in the table of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// By [`Frame::offset`](perfdata_session::Frame::offset).
+    Offset,
+    /// By the address itself.
+    Address,
+    /// By the offset from the relocation symbol, which has this address in the table.
+    Relocated(u64),
+}
+
+/// The symbols of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Symbols {
+    pub table: Arc<Table>,
+    pub lookup: Lookup,
+    pub is_mangled: bool,
+}
+
+/// What is known about the recorded machine.
+#[derive(Debug, Default)]
+pub(crate) struct Host {
+    /// The release of its kernel.
+    pub release: Option<String>,
+    /// The build ID of its kernel.
+    pub kernel: Option<BuildId>,
+    /// The address of the kernel's relocation symbol, and its name.
+    pub relocation: Option<(u64, Box<[u8]>)>,
+    /// Whether it is this machine, by its host name and release.
+    pub is_this: bool,
+    /// The symbols of this machine's kernel, read at the first use.
+    pub kallsyms: Option<Arc<Kallsyms>>,
+}
+
+/// An object whose symbols are searched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub dso: &'a Dso,
+    pub build_id: Option<BuildId>,
+    /// The process that maps it, for memory with generated code.
+    pub pid: u32,
+}
+
+/// Returns whether build IDs are equal. Old versions of perf pad them with zeros.
+pub(crate) fn is_same(a: &BuildId, b: &BuildId) -> bool {
+    a.padded().0 == b.padded().0
+}
+
+/// Returns the symbols of an object.
+pub(crate) fn load(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &mut Host,
+) -> Result<Symbols, Reason> {
+    if wanted.dso.machine.is_guest() {
+        return Err(Reason::Guest);
+    }
+    match wanted.dso.kind {
+        DsoKind::Kernel => kernel(wanted, sources, host),
+        DsoKind::Module => module(wanted, sources, host),
+        DsoKind::Vdso | DsoKind::Vdso32 => vdso(wanted, sources),
+        DsoKind::Anonymous => jitted(wanted.pid, sources, host),
+        _ => file(wanted, sources, host),
+    }
+}
+
+fn of_elf(elf: &Elf, runtime: &Elf, addresses: Addresses) -> Result<Table, Reason> {
+    let mut builder = Builder::default();
+    elf.add_symbols(runtime, addresses, &mut builder)
+        .map_err(Reason::Unreadable)?;
+    let table = builder.build(demangled);
+    if table.is_empty() {
+        return Err(Reason::Stripped);
+    }
+    Ok(table)
+}
+
+/// Opens the first of `paths` that is an ELF file with the build ID and fulfils `is_fit`.
+fn first_with(
+    paths: impl IntoIterator<Item = PathBuf>,
+    id: Option<&BuildId>,
+    is_fit: impl Fn(&Elf) -> bool,
+) -> Option<Elf> {
+    paths.into_iter().find_map(|path| {
+        let elf = Elf::parse(Bytes::open(&path).ok()?).ok()?;
+        let has_id = elf
+            .build_id()
+            .is_some_and(|own| id.is_some_and(|id| is_same(&own, id)));
+        (has_id && is_fit(&elf)).then_some(elf)
+    })
+}
+
+/// Returns the symbols of a file that processes map.
+fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
+    let recorded = wanted.dso.path();
+    let path = sources.locate(Path::new(OsStr::from_bytes(recorded)));
+    let mut reason = Reason::NotFound;
+    let own = match Bytes::open(&path) {
+        Err(_) => None,
+        Ok(bytes) => match (Elf::parse(bytes), wanted.build_id) {
+            (Err(error), _) => {
+                reason = Reason::Unreadable(error);
+                None
+            }
+            (Ok(elf), Some(id)) => match elf.build_id() {
+                Some(own) if is_same(&own, &id) => Some(elf),
+                Some(own) => {
+                    reason = Reason::OtherBuildId(own);
+                    None
+                }
+                None => None,
+            },
+            (Ok(elf), None) => {
+                let is_the_same = host.is_this
+                    && sources.is_own()
+                    && !wanted.dso.is_deleted()
+                    && wanted.dso.file.is_none_or(|file| is_file(&path, &file));
+                (is_the_same || sources.unverified).then_some(elf)
+            }
+        },
+    };
+    let id = wanted
+        .build_id
+        .or_else(|| own.as_ref().and_then(Elf::build_id));
+    if id.is_none() && own.is_none() {
+        return Err(match reason {
+            Reason::NotFound => Reason::NoBuildId,
+            reason => reason,
+        });
+    }
+    let mut debug: Vec<PathBuf> = Vec::new();
+    if let Some(link) = own.as_ref().and_then(Elf::debug_link) {
+        debug.extend(sources.of_link(recorded, &link));
+    }
+    if let Some(id) = &id {
+        debug.extend(sources.in_caches(id, &["elf", "debug"]));
+    }
+    debug.extend(sources.debug_files(recorded, id.as_ref()));
+    let full = match own.as_ref().is_some_and(Elf::has_symtab) {
+        // The link of a file with symbols leads to the same symbols.
+        true => None,
+        false => first_with(debug, id.as_ref(), Elf::has_symtab),
+    };
+    let runtime = own.or_else(|| {
+        let cached = sources.in_caches(id.as_ref()?, &["elf"]);
+        first_with(cached, id.as_ref(), Elf::has_content)
+    });
+    let mini = match (&full, &runtime) {
+        (None, Some(runtime)) if !runtime.has_symtab() => runtime.mini_debug_info(),
+        _ => None,
+    };
+    let runtime_or_full = runtime.as_ref().or(full.as_ref()).ok_or(reason)?;
+    let mut builder = Builder::default();
+    let mut add = |elf: &Elf| {
+        elf.add_symbols(runtime_or_full, Addresses::Offsets, &mut builder)
+            .map_err(Reason::Unreadable)
+    };
+    match (&full, &mini) {
+        (Some(full), _) => add(full)?,
+        (None, Some(mini)) => {
+            add(mini)?;
+            add(runtime_or_full)?;
+        }
+        (None, None) => add(runtime_or_full)?,
+    }
+    let table = builder.build(demangled);
+    if table.is_empty() {
+        return Err(Reason::Stripped);
+    }
+    Ok(Symbols {
+        table: Arc::new(table),
+        lookup: Lookup::Offset,
+        is_mangled: true,
+    })
+}
+
+/// Returns whether the file at `path` is the recorded one.
+fn is_file(path: &Path, file: &FileId) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.ino() == file.inode)
+}
+
+/// Returns the build ID of the running kernel.
+fn running_kernel() -> Option<BuildId> {
+    let notes = fs::read("/sys/kernel/notes").ok()?;
+    id_in_notes(&notes, Endianness::default())
+}
+
+/// Returns whether the recorded kernel is the running one.
+fn is_running(sources: &Sources, host: &Host) -> bool {
+    match (&host.kernel, running_kernel()) {
+        (Some(recorded), Some(own)) => sources.is_own() && is_same(recorded, &own),
+        _ => sources.is_own() && sources.unverified && host.is_this,
+    }
+}
+
+fn read_kallsyms(path: &Path) -> Result<Kallsyms, Reason> {
+    let text = read_text(path, MOST_KALLSYMS)
+        .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
+    let symbols = Kallsyms::parse(&text);
+    if symbols.are_hidden {
+        return Err(Reason::HiddenAddresses);
+    }
+    if symbols.image.is_empty() && symbols.modules.is_empty() {
+        return Err(Reason::Unreadable(format!(
+            "{}: no symbols",
+            path.display()
+        )));
+    }
+    Ok(symbols)
+}
+
+/// Returns the lists of symbols of the kernel at the time of the recording.
+fn kallsyms(sources: &Sources, host: &mut Host) -> Result<Arc<Kallsyms>, Reason> {
+    if let Some(known) = &host.kallsyms {
+        return Ok(known.clone());
+    }
+    let mut paths: Vec<PathBuf> = Vec::new();
+    if let Some(path) = &sources.kallsyms {
+        paths.push(path.clone());
+    } else {
+        if is_running(sources, host) {
+            paths.push("/proc/kallsyms".into());
+        }
+        if let Some(id) = &host.kernel {
+            paths.extend(sources.in_caches(id, &["kallsyms"]));
+        }
+    }
+    let mut reason = Reason::OtherKernel;
+    for path in paths {
+        match read_kallsyms(&path) {
+            Ok(symbols) => return Ok(host.kallsyms.insert(Arc::new(symbols)).clone()),
+            Err(Reason::HiddenAddresses) => reason = Reason::HiddenAddresses,
+            Err(other) if sources.kallsyms.is_some() => reason = other,
+            Err(_) => {}
+        }
+    }
+    Err(reason)
+}
+
+/// Returns how kernel addresses are looked up in a table.
+fn relocated(table: &Table, host: &Host) -> Lookup {
+    let symbol = host.relocation.as_ref().filter(|(at, _)| *at != 0);
+    match symbol.and_then(|(_, name)| table.address_of(name)) {
+        Some(at) => Lookup::Relocated(at),
+        None => Lookup::Address,
+    }
+}
+
+/// Returns the symbols of the kernel's image.
+fn kernel(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Symbols, Reason> {
+    let of_table = |table: Arc<Table>, host: &Host| Symbols {
+        lookup: relocated(&table, host),
+        table,
+        is_mangled: false,
+    };
+    let of_image = |elf: &Elf| of_elf(elf, elf, Addresses::Virtual);
+    if let Some(path) = sources
+        .vmlinux
+        .as_ref()
+        .filter(|_| sources.kallsyms.is_none())
+    {
+        let elf = Bytes::open(path)
+            .map_err(|error| error.to_string())
+            .and_then(Elf::parse)
+            .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
+        return match (wanted.build_id, elf.build_id()) {
+            (Some(id), Some(own)) if !is_same(&id, &own) => Err(Reason::OtherBuildId(own)),
+            _ => of_image(&elf).map(|table| of_table(Arc::new(table), host)),
+        };
+    }
+    let reason = match kallsyms(sources, host) {
+        Ok(symbols) => {
+            let lookup = relocated(&symbols.image, host);
+            return Ok(Symbols {
+                table: symbols.image.clone(),
+                lookup,
+                is_mangled: false,
+            });
+        }
+        Err(reason) if sources.kallsyms.is_some() => return Err(reason),
+        Err(reason) => reason,
+    };
+    let Some(id) = wanted.build_id else {
+        return Err(Reason::NoBuildId);
+    };
+    let mut images = sources.in_caches(&id, &["vmlinux", "elf"]);
+    images.extend(sources.kernel_images(host.release.as_deref()));
+    images.extend(sources.debug_files(b"vmlinux", Some(&id)));
+    let image = first_with(images, Some(&id), Elf::has_symtab).ok_or(reason)?;
+    of_image(&image).map(|table| of_table(Arc::new(table), host))
+}
+
+/// Returns the symbols of a kernel module.
+fn module(wanted: &Wanted<'_>, sources: &Sources, host: &mut Host) -> Result<Symbols, Reason> {
+    let name = module_name(wanted.dso.path());
+    // The addresses in the list of the running kernel are those of this boot.
+    let mut reason = Reason::NotFound;
+    match kallsyms(sources, host) {
+        Ok(symbols) => {
+            let is_this_boot = host.relocation.as_ref().is_none_or(|(at, symbol)| {
+                symbols
+                    .image
+                    .address_of(symbol)
+                    .is_none_or(|own| own == *at)
+            });
+            if let Some(table) = symbols.modules.get(&*name).filter(|_| is_this_boot) {
+                return Ok(Symbols {
+                    table: table.clone(),
+                    lookup: Lookup::Address,
+                    is_mangled: false,
+                });
+            }
+        }
+        Err(Reason::HiddenAddresses) => reason = Reason::HiddenAddresses,
+        Err(_) => {}
+    }
+    let Some(id) = wanted.build_id else {
+        return Err(Reason::NoBuildId);
+    };
+    let mut paths = sources.in_caches(&id, &["elf", "debug"]);
+    if wanted.dso.path().starts_with(b"/") {
+        let path = Path::new(OsStr::from_bytes(wanted.dso.path()));
+        paths.push(sources.locate(path));
+        paths.extend(sources.debug_files(wanted.dso.path(), Some(&id)));
+    } else if let Some(release) = &host.release {
+        paths.extend(installed_module(sources, release, &name));
+    }
+    let elf = first_with(paths, Some(&id), Elf::has_symtab).ok_or(reason)?;
+    let table = of_elf(&elf, &elf, Addresses::Text)?;
+    Ok(Symbols {
+        table: Arc::new(table),
+        lookup: Lookup::Offset,
+        is_mangled: false,
+    })
+}
+
+/// Returns the name of a module as the kernel lists it: `/lib/…/snd-hda.ko.xz` is `snd_hda`.
+fn module_name(path: &[u8]) -> Vec<u8> {
+    let inner = path
+        .strip_prefix(b"[")
+        .and_then(|name| name.strip_suffix(b"]"));
+    let name =
+        inner.unwrap_or_else(|| path.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
+    let end = name.windows(3).position(|window| window == b".ko");
+    let name = name.get(..end.unwrap_or(name.len())).unwrap_or(name);
+    let name = name
+        .iter()
+        .map(|&byte| if byte == b'-' { b'_' } else { byte });
+    name.collect()
+}
+
+/// Returns the file of a module of an installed kernel.
+fn installed_module(sources: &Sources, release: &str, name: &[u8]) -> Option<PathBuf> {
+    let folder = sources.modules(release)?;
+    let list = sources.locate(&folder.join("modules.dep"));
+    let list = read_text(&list, MOST_MODULES).ok()?;
+    let mut paths = list
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| line.split(|&byte| byte == b':').next());
+    let path = paths.find(|path| module_name(path) == name)?;
+    Some(sources.locate(&folder.join(Path::new(OsStr::from_bytes(path)))))
+}
+
+/// Returns the symbols of a vDSO: from the build ID cache, or from the memory of this process.
+fn vdso(wanted: &Wanted<'_>, sources: &Sources) -> Result<Symbols, Reason> {
+    let Some(id) = wanted.build_id else {
+        return Err(Reason::NoBuildId);
+    };
+    let own = || {
+        let elf = Elf::parse(Bytes::Memory(own_vdso()?)).ok()?;
+        let is_it = elf.build_id().is_some_and(|own| is_same(&own, &id));
+        is_it.then_some(elf)
+    };
+    let cached = sources.in_caches(&id, &["vdso", "elf", "debug"]);
+    let elf = first_with(cached, Some(&id), |_| true).or_else(own);
+    let elf = elf.ok_or(Reason::NotFound)?;
+    let table = of_elf(&elf, &elf, Addresses::Offsets)?;
+    Ok(Symbols {
+        table: Arc::new(table),
+        lookup: Lookup::Offset,
+        is_mangled: false,
+    })
+}
+
+/// Returns the vDSO of this process.
+fn own_vdso() -> Option<Vec<u8>> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let size = u64::from_str_radix(end, 16).ok()?.checked_sub(start)?;
+    let size = usize::try_from(size.min(MOST_VDSO)).ok()?;
+    let mut bytes = vec![0; size];
+    let memory = fs::File::open("/proc/self/mem").ok()?;
+    memory.read_exact_at(&mut bytes, start).ok()?;
+    Some(bytes)
+}
+
+/// Returns the symbols of generated code: those that the process listed itself.
+fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
+    // Another process of another machine has the same number.
+    let is_own = host.is_this && sources.is_own();
+    if !is_own && !sources.unverified {
+        return Err(Reason::NoPerfMap);
+    }
+    let path = sources.locate(Path::new(&format!("/tmp/perf-{pid}.map")));
+    let owner = fs::metadata(&path).map_err(|_| Reason::NoPerfMap)?.uid();
+    // As perf, trusts only the files of root and of the user.
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(Reason::Unreadable(format!(
+            "{} belongs to another user",
+            path.display()
+        )));
+    }
+    let text = read_text(&path, MOST_PERF_MAP)
+        .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
+    Ok(Symbols {
+        table: Arc::new(perf_map::parse(&text)),
+        lookup: Lookup::Address,
+        is_mangled: true,
+    })
+}

@@ -1,0 +1,66 @@
+//! Why addresses have no names.
+
+use std::fmt;
+
+use perfdata_session::BuildId;
+
+/// Why the symbols of an object are not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// No file with the object's build ID was found.
+    NotFound,
+    /// A file with the object's name exists, but its build ID is another one.
+    OtherBuildId(BuildId),
+    /// The recording contains no build ID of the object, so that no file can be verified.
+    NoBuildId,
+    /// The object belongs to another kernel than the running one, and no image of it was found.
+    OtherKernel,
+    /// The kernel hides the addresses of its symbols (`kernel.kptr_restrict`).
+    HiddenAddresses,
+    /// The object has no symbols.
+    Stripped,
+    /// There is no `/tmp/perf-PID.map` of the process, or it may be one of another process.
+    NoPerfMap,
+    /// The object belongs to a guest.
+    Guest,
+    /// The object cannot be read, or is damaged.
+    Unreadable(String),
+    /// The symbols are known, but none of them contains the address.
+    NoSymbol,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::NotFound => f.write_str("no file with its build ID was found"),
+            Reason::OtherBuildId(id) => write!(f, "the file on this machine has the build ID {id}"),
+            Reason::NoBuildId => f.write_str("the recording does not contain its build ID"),
+            Reason::OtherKernel => {
+                f.write_str("it is not the running kernel, and no image of it was found")
+            }
+            Reason::HiddenAddresses => {
+                f.write_str("the kernel hides its addresses (kernel.kptr_restrict)")
+            }
+            Reason::Stripped => f.write_str("it has no symbols"),
+            Reason::NoPerfMap => f.write_str("there is no perf map of the process"),
+            Reason::Guest => f.write_str("it belongs to a guest"),
+            Reason::Unreadable(error) => f.write_str(error),
+            Reason::NoSymbol => f.write_str("no symbol contains the address"),
+        }
+    }
+}
+
+/// An object with addresses that have no names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unresolved {
+    /// The name of the object in the recording.
+    pub name: Box<[u8]>,
+    /// Its build ID, if the recording contains it.
+    pub build_id: Option<BuildId>,
+    /// Number of lookups without a name.
+    pub lookups: u64,
+    /// The reason.
+    pub reason: Reason,
+}

@@ -1,0 +1,218 @@
+//! Where objects and their debug information are found (tools/perf/util/dso.c,
+//! `dso__read_binary_type_filename`, Linux 7.2).
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use perfdata_session::BuildId;
+
+/// Folder for the debug files of a distribution. Each has the path of its object there.
+const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
+
+/// Paths of a kernel with symbols; the release replaces the star (tools/perf/util/symbol.c,
+/// `vmlinux_path__init`).
+const VMLINUX: [&str; 5] = [
+    "/boot/vmlinux-*",
+    "/usr/lib/debug/boot/vmlinux-*",
+    "/lib/modules/*/build/vmlinux",
+    "/usr/lib/debug/lib/modules/*/vmlinux",
+    "/usr/lib/debug/boot/vmlinux-*.debug",
+];
+
+/// Returns the file that contains what a recording calls `path`.
+pub type Locate = Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>;
+
+/// Where to search for objects and their debug information.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Sources {
+    /// Finds the files of another machine, for instance in a folder with a copy of its root. `None`
+    /// for the files of this machine.
+    pub root: Option<Locate>,
+    /// Folders in the form of `/usr/lib/debug`, which are searched before it.
+    pub debug_dirs: Vec<PathBuf>,
+    /// Build ID caches: folders in the form of `~/.debug`, as perf and `perf archive` write them.
+    pub caches: Vec<PathBuf>,
+    /// The image of the recorded kernel.
+    pub vmlinux: Option<PathBuf>,
+    /// The symbols of the recorded kernel and its modules at the time of the recording: a copy of
+    /// its `/proc/kallsyms`. It contains no build ID that could be verified.
+    pub kallsyms: Option<PathBuf>,
+    /// Whether to use the files of this machine, or of [`root`](Self::root), for objects whose
+    /// build IDs the recording does not contain, although they may differ from the recorded ones.
+    pub unverified: bool,
+}
+
+impl Default for Sources {
+    /// Returns the places that perf searches on this machine.
+    fn default() -> Self {
+        let home = env::var_os("HOME").map(PathBuf::from);
+        Sources {
+            root: None,
+            debug_dirs: Vec::new(),
+            caches: home.map(|home| home.join(".debug")).into_iter().collect(),
+            vmlinux: None,
+            kallsyms: None,
+            unverified: false,
+        }
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("has_root", &self.root.is_some())
+            .field("debug_dirs", &self.debug_dirs)
+            .field("caches", &self.caches)
+            .field("vmlinux", &self.vmlinux)
+            .field("kallsyms", &self.kallsyms)
+            .field("unverified", &self.unverified)
+            .finish()
+    }
+}
+
+impl Sources {
+    /// Returns the same sources with [`root`](Self::root).
+    #[must_use]
+    pub fn with_root(self, root: Option<Locate>) -> Self {
+        Sources { root, ..self }
+    }
+
+    /// Returns the same sources with [`debug_dirs`](Self::debug_dirs).
+    #[must_use]
+    pub fn with_debug_dirs(self, debug_dirs: Vec<PathBuf>) -> Self {
+        Sources { debug_dirs, ..self }
+    }
+
+    /// Returns the same sources with [`caches`](Self::caches).
+    #[must_use]
+    pub fn with_caches(self, caches: Vec<PathBuf>) -> Self {
+        Sources { caches, ..self }
+    }
+
+    /// Returns the same sources with [`vmlinux`](Self::vmlinux).
+    #[must_use]
+    pub fn with_vmlinux(self, vmlinux: Option<PathBuf>) -> Self {
+        Sources { vmlinux, ..self }
+    }
+
+    /// Returns the same sources with [`kallsyms`](Self::kallsyms).
+    #[must_use]
+    pub fn with_kallsyms(self, kallsyms: Option<PathBuf>) -> Self {
+        Sources { kallsyms, ..self }
+    }
+
+    /// Returns the same sources with [`unverified`](Self::unverified).
+    #[must_use]
+    pub fn with_unverified(self, unverified: bool) -> Self {
+        Sources { unverified, ..self }
+    }
+
+    /// Returns whether the files are those of this machine.
+    pub(crate) fn is_own(&self) -> bool {
+        self.root.is_none()
+    }
+
+    /// Returns the file that the recording calls `path`.
+    pub(crate) fn locate(&self, path: &Path) -> PathBuf {
+        match &self.root {
+            Some(locate) => locate(path),
+            None => path.to_owned(),
+        }
+    }
+
+    /// Returns the folders with debug files: those of the user, and the one of the recorded
+    /// machine.
+    fn debug_folders(&self) -> impl Iterator<Item = PathBuf> {
+        let own = self.locate(Path::new(DEBUG_DIRECTORY));
+        self.debug_dirs.iter().cloned().chain([own])
+    }
+
+    /// Returns the files that the debug link of the object at `path` may name.
+    pub(crate) fn of_link(&self, path: &[u8], link: &[u8]) -> Vec<PathBuf> {
+        let link = Path::new(OsStr::from_bytes(link));
+        let path = Path::new(OsStr::from_bytes(path));
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let mut found = vec![
+            self.locate(&folder.join(link)),
+            self.locate(&folder.join(".debug").join(link)),
+        ];
+        let below = folder.strip_prefix("/").unwrap_or(folder);
+        found.extend(
+            self.debug_folders()
+                .map(|debug| debug.join(below).join(link)),
+        );
+        found
+    }
+
+    /// Returns the files of an object in the build ID caches, and in debuginfod's cache.
+    pub(crate) fn in_caches(&self, id: &BuildId, names: &[&str]) -> Vec<PathBuf> {
+        let digits = id.to_string();
+        let (first, rest) = digits.split_at_checked(2).unwrap_or((&digits, ""));
+        let mut found = Vec::new();
+        for cache in &self.caches {
+            let entry = cache.join(".build-id").join(first).join(rest);
+            found.extend(names.iter().map(|name| entry.join(name)));
+            // Before 4.12, the entry was the file itself.
+            found.push(entry);
+        }
+        if let Some(cache) = debuginfod_cache() {
+            let folder = cache.join(&digits);
+            found.extend([folder.join("debuginfo"), folder.join("executable")]);
+        }
+        found
+    }
+
+    /// Returns the debug files of an object at `path`.
+    pub(crate) fn debug_files(&self, path: &[u8], id: Option<&BuildId>) -> Vec<PathBuf> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let below = path.strip_prefix("/").unwrap_or(path);
+        let mut found = Vec::new();
+        for folder in self.debug_folders() {
+            let place = folder.join(below);
+            let mut with_ending = place.clone().into_os_string();
+            with_ending.push(".debug");
+            found.extend([with_ending.into(), place]);
+            if let Some(digits) = id.map(BuildId::to_string)
+                && let Some((first, rest)) = digits.split_at_checked(2)
+            {
+                let name = format!("{rest}.debug");
+                found.push(folder.join(".build-id").join(first).join(name));
+            }
+        }
+        found
+    }
+
+    /// Returns the places of the image of a kernel.
+    pub(crate) fn kernel_images(&self, release: Option<&str>) -> Vec<PathBuf> {
+        let release = release.filter(|release| !release.contains('/'));
+        let named = VMLINUX
+            .iter()
+            .filter_map(|path| Some(path.replace('*', release?)));
+        ["/boot/vmlinux".to_owned()]
+            .into_iter()
+            .chain(named)
+            .map(|path| self.locate(Path::new(&path)))
+            .collect()
+    }
+
+    /// Returns the folder with the modules of a kernel.
+    pub(crate) fn modules(&self, release: &str) -> Option<PathBuf> {
+        let path = Path::new("/lib/modules").join(release);
+        (!release.contains('/')).then_some(path)
+    }
+}
+
+/// Returns the folder in which debuginfod's client stores what it downloaded.
+fn debuginfod_cache() -> Option<PathBuf> {
+    if let Some(path) = env::var_os("DEBUGINFOD_CACHE_PATH") {
+        return Some(path.into());
+    }
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("debuginfod_client"))
+}

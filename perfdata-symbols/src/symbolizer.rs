@@ -1,0 +1,311 @@
+//! The symbols of a recording: one table for each object, read at its first use.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::Recording;
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Machine, Sample, Session};
+
+use crate::demangle::demangled;
+use crate::object::{Host, Lookup, Symbols, Wanted, load};
+use crate::reason::{Reason, Unresolved};
+use crate::sources::Sources;
+
+/// Default maximum of the memory for all tables in bytes.
+const MOST_MEMORY: usize = 1 << 30;
+
+/// Identifies the symbols of an object: of a DSO, or of the generated code of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Dso(DsoId),
+    Process(DsoId, u32),
+}
+
+/// The state of an object's symbols.
+#[derive(Debug)]
+enum State {
+    /// Not read yet, or dropped to make room for others.
+    Unread,
+    Known(Symbols),
+    Missing(Reason),
+}
+
+#[derive(Debug)]
+struct Object {
+    name: Box<[u8]>,
+    build_id: Option<BuildId>,
+    state: State,
+    /// The time of the last use.
+    used: u64,
+    /// Number of lookups without a symbol.
+    missed: u64,
+}
+
+/// A symbol that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Symbol<'a> {
+    /// The number of the object that contains it. The numbers of a [`Symbolizer`] count from 0.
+    pub object: u32,
+    /// The number of the symbol in its object.
+    pub index: u32,
+    /// Offset of the address in the symbol, in bytes.
+    pub offset: u64,
+    /// The name as it is in the object: any bytes except NUL.
+    pub name: &'a [u8],
+    /// Whether the name may be mangled. Names of kernel symbols are not.
+    pub is_mangled: bool,
+}
+
+impl<'a> Symbol<'a> {
+    /// Returns the name, demangled if it is a mangled one.
+    pub fn demangled(&self) -> Cow<'a, [u8]> {
+        if self.is_mangled {
+            demangled(self.name)
+        } else {
+            Cow::Borrowed(self.name)
+        }
+    }
+}
+
+/// Finds the names of functions.
+///
+/// The symbols of an object are read when the first of its addresses is looked up. If all tables
+/// together exceed the memory limit, those that were not used for the longest time are dropped, and
+/// read again when they are needed.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// use perfdata_symbols::{Sources, Symbolizer};
+///
+/// let mut symbols = Symbolizer::new(Sources::default());
+/// let mut samples = perfdata_session::open(path)?;
+/// while let Some(sample) = samples.next()? {
+///     for frame in sample.frames() {
+///         match symbols.resolve(&sample, &frame) {
+///             Some(symbol) => println!("{}", String::from_utf8_lossy(&symbol.demangled())),
+///             None => println!("{:#x}", frame.address),
+///         }
+///     }
+/// }
+/// for object in symbols.unresolved() {
+///     println!("{}: {}", String::from_utf8_lossy(&object.name), object.reason);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Symbolizer {
+    sources: Sources,
+    host: Option<Host>,
+    objects: Vec<Object>,
+    numbers: HashMap<Key, u32, RandomState>,
+    most_memory: usize,
+    held: usize,
+    now: u64,
+    unmapped: u64,
+}
+
+impl Symbolizer {
+    /// Returns a symbolizer that searches `sources`, with 1 GiB of memory at most.
+    pub fn new(sources: Sources) -> Self {
+        Symbolizer {
+            sources,
+            host: None,
+            objects: Vec::new(),
+            numbers: HashMap::default(),
+            most_memory: MOST_MEMORY,
+            held: 0,
+            now: 0,
+            unmapped: 0,
+        }
+    }
+
+    /// Returns the symbolizer with a maximum of the memory for all tables in bytes. The table in
+    /// use is kept even if it exceeds the maximum.
+    #[must_use]
+    pub fn with_memory(self, most_memory: usize) -> Self {
+        Symbolizer {
+            most_memory,
+            ..self
+        }
+    }
+
+    /// Returns the symbol at the address of a frame, as perf chooses it; `None` if it is not known.
+    pub fn resolve(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> Option<Symbol<'_>> {
+        let Some((id, dso)) = frame.dso_id().zip(frame.dso()) else {
+            self.unmapped = self.unmapped.saturating_add(1);
+            return None;
+        };
+        let pid = sample.thread().map_or(u32::MAX, |thread| thread.pid);
+        let key = match dso.kind {
+            DsoKind::Anonymous => Key::Process(id, pid),
+            _ => Key::Dso(id),
+        };
+        let number = match self.numbers.get(&key) {
+            Some(&number) => number,
+            None => {
+                let number = u32::try_from(self.objects.len()).ok()?;
+                self.numbers.insert(key, number);
+                self.objects.push(Object {
+                    name: dso.name.clone(),
+                    build_id: frame.build_id(),
+                    state: State::Unread,
+                    used: 0,
+                    missed: 0,
+                });
+                number
+            }
+        };
+        let at = usize::try_from(number).ok()?;
+        if dso.kind == DsoKind::KernelSymbol {
+            // The name of the object is that of its only symbol.
+            return Some(Symbol {
+                object: number,
+                index: 0,
+                offset: frame.offset()?,
+                name: &self.objects.get(at)?.name,
+                is_mangled: false,
+            });
+        }
+        self.now = self.now.saturating_add(1);
+        if matches!(self.objects.get(at)?.state, State::Unread) {
+            let wanted = Wanted {
+                dso,
+                build_id: frame.build_id(),
+                pid,
+            };
+            self.read(at, &wanted, sample);
+        }
+        let now = self.now;
+        let object = self.objects.get_mut(at)?;
+        object.used = now;
+        let State::Known(symbols) = &object.state else {
+            object.missed = object.missed.saturating_add(1);
+            return None;
+        };
+        let address = match symbols.lookup {
+            Lookup::Offset => frame.offset()?,
+            Lookup::Address => frame.address,
+            Lookup::Relocated(at) => frame.offset()?.wrapping_add(at),
+        };
+        let Some(found) = symbols.table.find(address) else {
+            object.missed = object.missed.saturating_add(1);
+            return None;
+        };
+        Some(Symbol {
+            object: number,
+            index: found.index,
+            offset: address.wrapping_sub(found.start),
+            name: symbols.table.name(found.index),
+            is_mangled: symbols.is_mangled,
+        })
+    }
+
+    /// Reads the symbols of an object.
+    #[cold]
+    fn read(&mut self, at: usize, wanted: &Wanted<'_>, sample: &Sample<'_>) {
+        let host = self
+            .host
+            .get_or_insert_with(|| host_of(sample.session(), sample.recording()));
+        // The build ID and the relocation symbol may be later in the recording than other samples.
+        if host.kernel.is_none() {
+            (host.kernel, host.relocation) = kernel_of(sample.session());
+        }
+        let state = match load(wanted, &self.sources, host) {
+            Ok(symbols) => State::Known(symbols),
+            Err(reason) => State::Missing(reason),
+        };
+        if let State::Known(symbols) = &state {
+            self.held = self.held.saturating_add(symbols.table.held());
+        }
+        if let Some(object) = self.objects.get_mut(at) {
+            object.state = state;
+        }
+        while self.held > self.most_memory && self.drop_oldest(at) {}
+    }
+
+    /// Drops the table that was not used for the longest time. Returns false if only the table of
+    /// the object `kept` is left.
+    fn drop_oldest(&mut self, kept: usize) -> bool {
+        let known = self.objects.iter_mut().enumerate();
+        let known =
+            known.filter(|(at, object)| *at != kept && matches!(object.state, State::Known(_)));
+        let Some((_, oldest)) = known.min_by_key(|(_, object)| object.used) else {
+            return false;
+        };
+        if let State::Known(symbols) = std::mem::replace(&mut oldest.state, State::Unread) {
+            self.held = self.held.saturating_sub(symbols.table.held());
+        }
+        true
+    }
+
+    /// Returns the number of lookups of addresses at which nothing was mapped.
+    pub fn unmapped(&self) -> u64 {
+        self.unmapped
+    }
+
+    /// Returns the objects with addresses that have no names, those with the most lookups first.
+    pub fn unresolved(&self) -> Vec<Unresolved> {
+        let missed = self.objects.iter().filter(|object| object.missed > 0);
+        let mut list: Vec<Unresolved> = missed
+            .map(|object| Unresolved {
+                name: object.name.clone(),
+                build_id: object.build_id,
+                lookups: object.missed,
+                reason: match &object.state {
+                    State::Missing(reason) => reason.clone(),
+                    _ => Reason::NoSymbol,
+                },
+            })
+            .collect();
+        list.sort_by(|a, b| (b.lookups, &a.name).cmp(&(a.lookups, &b.name)));
+        list
+    }
+}
+
+/// Returns what the recording says about its machine.
+fn host_of(session: &Session, recording: &Recording) -> Host {
+    let text = |id| match recording.feature(id) {
+        Some(Ok(Section {
+            value: Feature::OsRelease(text) | Feature::Hostname(text),
+            ..
+        })) => String::from_utf8(text.text().to_vec()).ok(),
+        _ => None,
+    };
+    let is_own = |text: &Option<String>, name: &str| {
+        let own = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+        own.is_ok_and(|own| text.as_deref() == Some(own.trim_end()))
+    };
+    let (release, hostname) = (text(FeatureId::OSRELEASE), text(FeatureId::HOSTNAME));
+    let (kernel, relocation) = kernel_of(session);
+    Host {
+        is_this: is_own(&release, "osrelease") && is_own(&hostname, "hostname"),
+        release,
+        kernel,
+        relocation,
+        kallsyms: None,
+    }
+}
+
+/// The build ID of a kernel, and the address and name of its relocation symbol.
+type Kernel = (Option<BuildId>, Option<(u64, Box<[u8]>)>);
+
+/// Returns the kernel of the recorded machine.
+fn kernel_of(session: &Session) -> Kernel {
+    let is_kernel = |id: &DsoId| {
+        session
+            .dso(*id)
+            .is_some_and(|dso| dso.kind == DsoKind::Kernel && dso.machine == Machine::HOST)
+    };
+    let mut mappings = session.mappings().into_iter();
+    let Some(mapping) = mappings.find(|mapping| is_kernel(&mapping.dso)) else {
+        return (None, None);
+    };
+    let symbol = session.relocation_symbol(mapping.dso);
+    let relocation = symbol.map(|name| (mapping.pgoff, name.into()));
+    (session.build_id(mapping.dso), relocation)
+}

@@ -1,0 +1,368 @@
+//! A table of symbols, and perf's choice between symbols at the same address
+//! (tools/perf/util/symbol.c, Linux 7.2).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+/// The size of a page, up to which the last symbol of a table without sizes extends.
+const PAGE: u64 = 4096;
+
+/// The number of symbols before an address that may contain it. Symbols are rarely nested.
+const MOST_NESTED: usize = 8;
+
+/// The properties of a symbol on which the choice between symbols at the same address depends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Properties {
+    /// Whether the symbol has no type: `STT_NOTYPE`.
+    pub is_untyped: bool,
+    /// Whether its binding is `STB_WEAK`.
+    pub is_weak: bool,
+    /// Whether its binding is `STB_GLOBAL`.
+    pub is_global: bool,
+}
+
+/// A symbol while a table is built.
+#[derive(Debug, Clone, Copy)]
+struct New {
+    start: u64,
+    end: u64,
+    name: u32,
+    properties: Properties,
+}
+
+/// A symbol of a table.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u64,
+    /// The address after the last one.
+    end: u64,
+    /// Offset in the names.
+    name: u32,
+}
+
+/// Builds a [`Table`].
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    list: Vec<New>,
+    names: Vec<u8>,
+}
+
+impl Builder {
+    /// Adds names that each end with NUL. Returns the offset of the first one; `None` if the names
+    /// have 4 GiB.
+    pub fn add_names(&mut self, names: &[u8]) -> Option<u32> {
+        let at = u32::try_from(self.names.len()).ok()?;
+        let len = self.names.len().checked_add(names.len())?;
+        u32::try_from(len).ok()?;
+        self.names.extend_from_slice(names);
+        // A truncated list of names must not continue in the next one.
+        if names.last().is_some_and(|&last| last != 0) {
+            self.names.push(0);
+        }
+        Some(at)
+    }
+
+    /// Returns the name at an offset.
+    pub fn name(&self, at: u32) -> &[u8] {
+        name_in(&self.names, at)
+    }
+
+    /// Returns the name of the last symbol at each address.
+    pub fn starts(&self) -> HashMap<u64, u32, RandomState> {
+        self.list.iter().map(|new| (new.start, new.name)).collect()
+    }
+
+    /// Adds a symbol. A symbol of unknown size has size 0.
+    pub fn add(&mut self, start: u64, size: u64, name: u32, properties: Properties) {
+        self.list.push(New {
+            start,
+            end: start.saturating_add(size),
+            name,
+            properties,
+        });
+    }
+
+    /// Returns the number of symbols.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns the table: one symbol for each address, each with an end. `demangled` returns the
+    /// shown form of a name, on which the choice depends.
+    pub fn build(self, demangled: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Table {
+        let Builder {
+            mut list,
+            mut names,
+        } = self;
+        // The order of insertion decides between symbols that are equal otherwise.
+        list.sort_by_key(|new| new.start);
+        // perf sets the ends first: of several symbols without a size at an address, the last one
+        // receives one, and is preferred for it.
+        let mut next = None;
+        for new in list.iter_mut().rev() {
+            if new.end == new.start {
+                new.end = next.unwrap_or_else(|| {
+                    let page = new.start.checked_next_multiple_of(PAGE);
+                    page.unwrap_or(u64::MAX).saturating_add(PAGE)
+                });
+            }
+            next = Some(new.start);
+        }
+        let mut kept: Vec<New> = Vec::with_capacity(list.len());
+        for new in list {
+            match kept.last_mut() {
+                Some(last) if last.start == new.start => {
+                    if is_second_better(last, &new, &names, &demangled) {
+                        *last = new;
+                    }
+                }
+                _ => kept.push(new),
+            }
+        }
+        let list = kept.into_iter().map(|new| Entry {
+            start: new.start,
+            end: new.end,
+            name: new.name,
+        });
+        let list = list.collect();
+        names.shrink_to_fit();
+        Table { list, names }
+    }
+}
+
+/// Returns whether perf prefers the second one of two symbols with the same start
+/// (`choose_best_symbol`).
+fn is_second_better(
+    first: &New,
+    second: &New,
+    names: &[u8],
+    demangled: &impl Fn(&[u8]) -> Cow<'_, [u8]>,
+) -> bool {
+    let has_size = |new: &New| new.end > new.start;
+    let (a, b) = (first.properties, second.properties);
+    if has_size(first) != has_size(second) {
+        return has_size(second);
+    }
+    if a.is_untyped != b.is_untyped {
+        return a.is_untyped;
+    }
+    if a.is_weak != b.is_weak {
+        return a.is_weak;
+    }
+    if a.is_global != b.is_global {
+        return b.is_global;
+    }
+    let (a, b) = (
+        demangled(name_in(names, first.name)),
+        demangled(name_in(names, second.name)),
+    );
+    let underscores = |name: &[u8]| name.iter().take_while(|&&byte| byte == b'_').count();
+    if underscores(&a) != underscores(&b) {
+        return underscores(&b) < underscores(&a);
+    }
+    if a.len() != b.len() {
+        return b.len() > a.len();
+    }
+    // Aliases of system calls in old kernels.
+    a.starts_with(b"SyS") || a.starts_with(b"compat_SyS")
+}
+
+fn name_in(names: &[u8], at: u32) -> &[u8] {
+    let rest = usize::try_from(at)
+        .ok()
+        .and_then(|at| names.get(at..))
+        .unwrap_or_default();
+    rest.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// The symbols of an object, by address.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    list: Vec<Entry>,
+    names: Vec<u8>,
+}
+
+/// A symbol that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its number in the table.
+    pub index: u32,
+    /// Its first address.
+    pub start: u64,
+}
+
+impl Table {
+    /// Returns the symbol that contains `address`.
+    pub fn find(&self, address: u64) -> Option<Found> {
+        let after = self.list.partition_point(|entry| entry.start <= address);
+        let before = self.list.get(..after)?;
+        let nested = before.iter().enumerate().rev().take(MOST_NESTED);
+        for (index, entry) in nested {
+            if address < entry.end {
+                return Some(Found {
+                    index: u32::try_from(index).ok()?,
+                    start: entry.start,
+                });
+            }
+        }
+        None
+    }
+
+    /// Returns the name of a symbol, as it is in the object.
+    pub fn name(&self, index: u32) -> &[u8] {
+        let entry = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.list.get(index));
+        entry
+            .map(|entry| name_in(&self.names, entry.name))
+            .unwrap_or_default()
+    }
+
+    /// Returns the address of the symbol called `name`.
+    pub fn address_of(&self, name: &[u8]) -> Option<u64> {
+        let is_called = |entry: &&Entry| name_in(&self.names, entry.name) == name;
+        self.list.iter().find(is_called).map(|entry| entry.start)
+    }
+
+    /// Returns whether there are no symbols.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Returns the approximate size of the table in bytes.
+    pub fn held(&self) -> usize {
+        self.list
+            .len()
+            .saturating_mul(size_of::<Entry>())
+            .saturating_add(self.names.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TYPED: Properties = Properties {
+        is_untyped: false,
+        is_weak: false,
+        is_global: false,
+    };
+    const GLOBAL: Properties = Properties {
+        is_global: true,
+        ..TYPED
+    };
+    const WEAK: Properties = Properties {
+        is_weak: true,
+        ..TYPED
+    };
+    const LABEL: Properties = Properties {
+        is_untyped: true,
+        ..TYPED
+    };
+
+    fn table(symbols: &[(u64, u64, &str, Properties)]) -> Table {
+        let mut builder = Builder::default();
+        for &(start, size, name, properties) in symbols {
+            let at = builder.add_names(format!("{name}\0").as_bytes()).unwrap();
+            builder.add(start, size, at, properties);
+        }
+        builder.build(|name| Cow::Borrowed(name))
+    }
+
+    fn at(table: &Table, address: u64) -> Option<&str> {
+        let found = table.find(address)?;
+        Some(std::str::from_utf8(table.name(found.index)).unwrap())
+    }
+
+    #[test]
+    fn the_best_of_several_symbols_at_an_address_remains() {
+        let winner = |a: (u64, &'static str, Properties), b: (u64, &'static str, Properties)| {
+            let of = |one: (u64, &'static str, Properties),
+                      other: (u64, &'static str, Properties)| {
+                let table = table(&[(16, one.0, one.1, one.2), (16, other.0, other.1, other.2)]);
+                at(&table, 16).unwrap().to_owned()
+            };
+            // The order must not matter, except between equals.
+            assert_eq!(of(a, b), of(b, a));
+            of(a, b)
+        };
+        assert_eq!(winner((4, "label", LABEL), (4, "a", WEAK)), "a");
+        assert_eq!(winner((4, "weakest", WEAK), (4, "a", TYPED)), "a");
+        assert_eq!(winner((4, "longer", TYPED), (4, "a", GLOBAL)), "a");
+        assert_eq!(winner((4, "__longer", GLOBAL), (4, "a", GLOBAL)), "a");
+        assert_eq!(winner((4, "ab", GLOBAL), (4, "a", GLOBAL)), "ab");
+        assert_eq!(
+            winner((4, "SyS_abc", GLOBAL), (4, "sys_abc", GLOBAL)),
+            "sys_abc"
+        );
+    }
+
+    #[test]
+    fn the_last_symbol_without_size_remains() {
+        let table = table(&[
+            (16, 0, "longer", GLOBAL),
+            (16, 0, "b", WEAK),
+            (32, 4, "sized", TYPED),
+            (32, 0, "unsized", LABEL),
+            (64, 0, "end", TYPED),
+        ]);
+        assert_eq!(at(&table, 16), Some("b"));
+        assert_eq!(at(&table, 31), Some("b"));
+        assert_eq!(at(&table, 32), Some("sized"));
+        assert_eq!(at(&table, 40), None);
+    }
+
+    #[test]
+    fn the_first_of_equal_symbols_remains() {
+        let table = table(&[(16, 4, "bb", GLOBAL), (16, 4, "aa", GLOBAL)]);
+        assert_eq!(at(&table, 16), Some("bb"));
+    }
+
+    #[test]
+    fn the_shown_name_decides() {
+        let mut builder = Builder::default();
+        for name in ["_Zlong\0", "ab\0"] {
+            let at = builder.add_names(name.as_bytes()).unwrap();
+            builder.add(0, 1, at, GLOBAL);
+        }
+        fn shown(name: &[u8]) -> Cow<'_, [u8]> {
+            match name {
+                b"_Zlong" => Cow::Borrowed(b"demangled"),
+                name => Cow::Borrowed(name),
+            }
+        }
+        assert_eq!(at(&builder.build(shown), 0), Some("_Zlong"));
+    }
+
+    #[test]
+    fn symbols_without_size_end_at_the_next_one() {
+        let table = table(&[
+            (0x1000, 0, "first", TYPED),
+            (0x1010, 8, "second", TYPED),
+            (0x1100, 0, "last", TYPED),
+        ]);
+        assert_eq!(at(&table, 0xfff), None);
+        assert_eq!(at(&table, 0x100f), Some("first"));
+        assert_eq!(at(&table, 0x1017), Some("second"));
+        assert_eq!(at(&table, 0x1018), None);
+        assert_eq!(at(&table, 0x2fff), Some("last"));
+        assert_eq!(at(&table, 0x3000), None);
+    }
+
+    #[test]
+    fn a_symbol_may_contain_others() {
+        let table = table(&[(0, 100, "outer", TYPED), (10, 10, "inner", TYPED)]);
+        assert_eq!(at(&table, 15), Some("inner"));
+        assert_eq!(at(&table, 50), Some("outer"));
+        assert_eq!(at(&table, 100), None);
+    }
+
+    #[test]
+    fn the_last_addresses_are_usable() {
+        let table = table(&[(u64::MAX - 1, 0, "end", TYPED)]);
+        assert_eq!(at(&table, u64::MAX - 1), Some("end"));
+        assert_eq!(table.find(0), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! The names of functions compared with perf: every frame of a recording of programs on this
+//! machine.
+
+use std::collections::HashSet;
+use std::process::Command;
+use std::time::Duration;
+
+use perfdata_session::{Frame, Samples};
+use perfdata_symbols::{Sources, Symbolizer, demangled};
+use perfdata_tests::perf::{self, Perf};
+use perfdata_tests::recordings::PerfVersion;
+use perfdata_tests::skipped;
+
+/// Programs of several languages, stripped or not, and the kernel.
+const PROGRAMS: &str = "for n in 1 2 3; do ls -lR /usr/share /etc; done | sort | gzip -9 > /dev/null; \
+    find /usr -name '*.so*' | sort | head -n 20 | xargs cat | gzip -c | gzip -d | cksum; \
+    perl -e 'my %h; $h{$_ % 1000} .= $_ for 1..300000; print scalar(%h)'; cargo --version; rustc -vV";
+
+/// A frame with a symbol: its name, and the offset in it.
+type Named = Option<(String, u64)>;
+
+/// Returns the name without the list of arguments, as far as the versions of perf differ in it.
+fn cut(name: &str) -> &str {
+    let mut depth = 0_u32;
+    for (at, c) in name.char_indices() {
+        match c {
+            '<' | '{' | '[' => depth += 1,
+            '>' | '}' | ']' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 && !name[at..].starts_with("(anonymous namespace)") => {
+                return &name[..at];
+            }
+            _ => {}
+        }
+    }
+    name
+}
+
+/// Returns whether perf's name of a function is ours. perf 6.1 omits the types of results and
+/// arguments, and takes the entries of procedure linkage tables in the order of the relocations.
+fn is_same(ours: &str, perfs: &str, version: PerfVersion) -> bool {
+    let is_old = (version.major, version.minor) < (6, 3);
+    let is_plt = is_old && perfs.ends_with("@plt") && ours.ends_with("@plt");
+    // perf 6.12 shows the names of newer Rust compilers as they are.
+    let is_mangled = perfs.starts_with("_R") && *demangled(perfs.as_bytes()) == *ours.as_bytes();
+    // It shows others with their hash.
+    let hash = perfs.rsplit_once("::h").map(|(_, hash)| hash);
+    let has_hash =
+        hash.is_some_and(|hash| hash.len() == 16 && u64::from_str_radix(hash, 16).is_ok());
+    ours == perfs
+        || is_mangled
+        || has_hash
+        || is_plt
+        || cut(ours) == cut(perfs)
+        || cut(ours).ends_with(&format!(" {}", cut(perfs)))
+}
+
+/// Returns the address and the symbol in a line of `perf script`.
+fn frame(line: &str) -> Option<(u64, Named)> {
+    let (address, rest) = line.trim().split_once(' ')?;
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let (symbol, _dso) = rest.trim().rsplit_once(" (")?;
+    let named = symbol
+        .rsplit_once("+0x")
+        .and_then(|(name, offset)| Some((name.to_owned(), u64::from_str_radix(offset, 16).ok()?)));
+    Some((address, named))
+}
+
+/// Compares all frames of a recording. Returns the numbers of frames and of names, and the
+/// differences.
+fn compare(perf: &Perf, path: &std::path::Path) -> (usize, usize, Vec<String>) {
+    let mut command = perf.command();
+    command
+        .args([
+            "script",
+            "--no-inline",
+            "--ns",
+            "-F",
+            "comm,tid,time,ip,sym,symoff,dso",
+        ])
+        .args(["--max-stack", "1024", "-i"])
+        .arg(path);
+    let output = perf::run(command, Duration::from_secs(300)).expect("perf runs");
+    let mut paragraphs = output.stdout.split("\n\n");
+    let mut symbols = Symbolizer::new(Sources::default().with_caches(vec![]));
+    let mut samples = Samples::open(path).expect("a recording");
+    let (mut frames, mut names) = (0, 0);
+    let mut wrong = Vec::new();
+    let mut looked_up = HashSet::new();
+    while let Some(sample) = samples.next().expect("intact") {
+        let paragraph = paragraphs.next().expect("as many samples");
+        let expected: Vec<(u64, Named)> = paragraph.lines().skip(1).filter_map(frame).collect();
+        let ours: Vec<Frame<'_>> = sample.frames().collect();
+        assert_eq!(ours.len(), expected.len(), "{paragraph}");
+        for ((address, expected), ours) in expected.into_iter().zip(&ours) {
+            // perf finds what was mapped before exec.
+            if ours.before_exec.is_some() {
+                continue;
+            }
+            assert!(
+                [Some(ours.address), ours.offset()].contains(&Some(address)),
+                "{address:#x}, but here {:#x}",
+                ours.address
+            );
+            frames += 1;
+            let found = symbols.resolve(&sample, ours);
+            let found = found.map(|symbol| {
+                let name = String::from_utf8_lossy(&symbol.demangled()).into_owned();
+                (name, symbol.offset)
+            });
+            // perf finds nothing with the first lookup in some large objects.
+            let is_first = looked_up.insert(ours.dso_id());
+            let is_equal = match (&found, &expected) {
+                (Some((name, at)), Some((other, other_at))) => {
+                    is_same(name, other, perf.version) && at == other_at
+                }
+                (None, None) => true,
+                (Some(_), None) if is_first => true,
+                _ => false,
+            };
+            names += usize::from(expected.is_some());
+            if !is_equal {
+                let dso = ours
+                    .dso()
+                    .map(|dso| String::from_utf8_lossy(&dso.name).into_owned());
+                wrong.push(format!(
+                    "{dso:?} {address:#x}: {found:?}, perf {expected:?}"
+                ));
+            }
+        }
+    }
+    for object in symbols.unresolved() {
+        let name = String::from_utf8_lossy(&object.name).into_owned();
+        eprintln!("{name}: {} lookups: {}", object.lookups, object.reason);
+    }
+    (frames, names, wrong)
+}
+
+#[test]
+fn perf_finds_the_same_functions() {
+    let Some(recorder) = perf::all().iter().find(|perf| perf.name == "perf") else {
+        return skipped::note("perf");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("programs.data");
+    let mut command: Command = recorder.command();
+    command
+        .args(["record", "-e", "cpu-clock", "-F", "1999", "-g", "-o"])
+        .arg(&path)
+        .args(["--", "sh", "-c", PROGRAMS]);
+    if let Some(home) = std::env::var_os("HOME") {
+        command.env("HOME", home);
+    }
+    let output = perf::run(command, Duration::from_secs(120)).expect("perf runs");
+    if !output.success() || !path.exists() {
+        return skipped::note("the permission to record");
+    }
+    let judges = perf::all()
+        .iter()
+        .filter(|perf| perf.version >= recorder.version && perf.endian == recorder.endian);
+    for perf in judges {
+        let (frames, names, mut wrong) = compare(perf, &path);
+        let count = wrong.len();
+        wrong.sort();
+        wrong.dedup();
+        wrong.truncate(20);
+        eprintln!("{perf}: {frames} frames compared, {names} with names, {count} differences");
+        assert!(
+            frames > 1000 && names > 500,
+            "{frames} frames, {names} names"
+        );
+        assert!(
+            wrong.is_empty(),
+            "{perf}: {count} of {frames} frames:\n{}",
+            wrong.join("\n")
+        );
+    }
+}
