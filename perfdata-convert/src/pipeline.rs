@@ -4,6 +4,7 @@
 //! stages, and the container to write. This module contains the only loop over the records.
 
 mod chain;
+mod converted;
 mod link;
 mod shared_bytes;
 mod stage;
@@ -30,6 +31,7 @@ use crate::stages::compress::Compress;
 use crate::stages::{from_directory, sample_times, to_file, to_pipe};
 pub(crate) use chain::compression;
 use chain::{Sink, Step, Writer};
+pub use converted::{Converted, Ending};
 pub use link::{CompressedRecords, Link};
 pub(crate) use stage::each_part;
 pub use stage::{ReadsAhead, Requirements, Stage};

@@ -175,6 +175,16 @@ impl<S: Sink> Writer<S> {
         self.sink
     }
 
+    /// Returns the end of the chain.
+    pub(super) fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Returns the end of the chain.
+    pub(super) fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
     /// Returns the chain of `steps` before the writer.
     pub(super) fn chain<'b>(&'b mut self, steps: &'b mut [Step]) -> Chain<'b> {
         Chain {

@@ -1,0 +1,291 @@
+//! The recording that a conversion makes, to be read instead of written.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::read::{Chunk, Collector, Limits, RecordBatch, RecordSource, StreamItem, Tail};
+use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::{Endian, Recording};
+
+use super::chain::{Sink, Step, Writer};
+use super::{Begun, Conversion, Form};
+use crate::error::{Error, Result};
+use crate::io::{BoxedSource, Input};
+use crate::leftover::Leftover;
+
+/// The records of an input after the stages of a conversion.
+///
+/// A reader that stops at an error of a stage sees the end of the recording:
+/// [`Ending::check`] returns the error.
+pub struct Converted {
+    reader: BoxedSource,
+    limits: Limits,
+    writer: Writer<Queue>,
+    steps: Vec<Step>,
+    /// The model after all stages.
+    recording: Recording,
+    container_layout: ContainerLayout,
+    collector: Collector,
+    expects_tracing_data: bool,
+    is_finished: bool,
+    unreadable: u64,
+    ending: Rc<RefCell<Ended>>,
+}
+
+/// How reading a [`Converted`] recording ended.
+#[derive(Debug, Clone)]
+pub struct Ending(Rc<RefCell<Ended>>);
+
+#[derive(Debug, Default)]
+struct Ended {
+    error: Option<Error>,
+    notes: Vec<String>,
+    unreadable: Option<Leftover>,
+}
+
+/// What the stages forwarded of a chunk of the input.
+#[derive(Debug, Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    parts: VecDeque<Part>,
+}
+
+/// A part of the bytes.
+#[derive(Debug)]
+struct Part {
+    kind: Kind,
+    range: Range<usize>,
+    /// Offset in the input.
+    offset: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Records,
+    /// A record of its own, because it changes the model or has a payload.
+    Alone(RecordType),
+    Payload,
+    Unreadable,
+}
+
+impl Queue {
+    fn push(&mut self, kind: Kind, bytes: &[u8], offset: u64) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let end = self.bytes.len();
+        match self.parts.back_mut() {
+            Some(last) if kind == Kind::Records && last.kind == kind => last.range.end = end,
+            _ => self.parts.push_back(Part {
+                kind,
+                range: start..end,
+                offset,
+            }),
+        }
+    }
+}
+
+impl Sink for Queue {
+    fn record(&mut self, record: &RawRecord<'_>) -> Result<()> {
+        let is_alone = record.kind.is_metadata() || record.kind.has_payload();
+        let kind = match is_alone {
+            true => Kind::Alone(record.kind),
+            false => Kind::Records,
+        };
+        self.push(kind, record.bytes, record.offset);
+        Ok(())
+    }
+
+    fn records(&mut self, batch: &RecordBatch<'_>) -> Result<()> {
+        match batch.iter().next() {
+            Some(record) if batch.len() == 1 => self.record(&record),
+            _ => {
+                self.push(Kind::Records, batch.bytes(), batch.offset());
+                Ok(())
+            }
+        }
+    }
+
+    fn payload(&mut self, bytes: &[u8]) -> Result<()> {
+        self.push(Kind::Payload, bytes, 0);
+        Ok(())
+    }
+
+    fn unreadable(&mut self, bytes: &[u8]) -> Result<()> {
+        self.push(Kind::Unreadable, bytes, 0);
+        Ok(())
+    }
+}
+
+impl Conversion {
+    /// Returns the recording that the stages make of `input`, and how reading it will have ended.
+    /// The container remains that of the input.
+    ///
+    /// # Errors
+    /// The input cannot be read or converted.
+    pub fn read(mut self, input: Input) -> Result<(Converted, Ending)> {
+        let (ready, _) = self.prepare(input)?;
+        let limits = ready.source.limits();
+        let to = Form::of(ready.reader.recording(), ready.reader.container_layout()).container;
+        let Begun {
+            reader,
+            recording,
+            container_layout,
+            steps,
+            ..
+        } = self.begin(ready, to)?;
+        let ending = Rc::new(RefCell::default());
+        let converted = Converted {
+            reader,
+            limits,
+            writer: Writer::new(Queue::default()),
+            steps,
+            recording,
+            container_layout,
+            collector: Collector::behind_head(limits),
+            expects_tracing_data: false,
+            is_finished: false,
+            unreadable: 0,
+            ending: Rc::clone(&ending),
+        };
+        Ok((converted, Ending(ending)))
+    }
+}
+
+impl Ending {
+    /// Checks that the stages processed all records. Returns their notes, and the bytes at the end
+    /// of the input that are not a complete record.
+    ///
+    /// # Errors
+    /// The error of a stage, which ended the recording; or there are corrupt bytes before the end.
+    pub fn check(self) -> Result<(Vec<String>, Option<Leftover>)> {
+        let ended = self.0.take();
+        if let Some(error) = ended.error {
+            return Err(error);
+        }
+        if let Some(leftover) = &ended.unreadable {
+            leftover.check()?;
+        }
+        Ok((ended.notes, ended.unreadable))
+    }
+}
+
+impl Converted {
+    /// Passes the next chunk of the input through the stages. Returns false at its end.
+    fn advance(&mut self) -> Result<bool> {
+        let Converted {
+            reader,
+            writer,
+            steps,
+            recording,
+            unreadable,
+            ending,
+            ..
+        } = self;
+        if let Some((chunk, _)) = reader.next_chunk()? {
+            if let Chunk::Unreadable(bytes) = &chunk {
+                *unreadable = unreadable.saturating_add(bytes.len() as u64);
+            }
+            writer.chain(steps).chunk(&chunk)?;
+            return Ok(true);
+        }
+        writer.finish(steps, recording)?;
+        let notes = steps
+            .iter()
+            .flat_map(|step| step.note().into_iter().chain(step.stage.notes()));
+        let mut ended = ending.borrow_mut();
+        ended.notes = notes.collect();
+        ended.unreadable = Leftover::of(reader, *unreadable);
+        Ok(false)
+    }
+
+    /// Adds the metadata in a part to the model.
+    fn collect(&mut self, part: &Part) -> perfdata_core::Result<()> {
+        let bytes = self.writer.sink().bytes.get(part.range.clone());
+        let bytes = bytes.unwrap_or_default();
+        let endian: Endian = self.recording.endian;
+        let raw;
+        let item = match part.kind {
+            Kind::Alone(kind) => {
+                raw = RawRecord::first(bytes, endian, part.offset)?;
+                self.expects_tracing_data = kind == RecordType::HEADER_TRACING_DATA;
+                if !kind.is_metadata() {
+                    return Ok(());
+                }
+                StreamItem::Record(raw)
+            }
+            Kind::Payload if self.expects_tracing_data => StreamItem::Payload(bytes),
+            _ => return Ok(()),
+        };
+        self.collector.item(&mut self.recording, &item)?;
+        Ok(())
+    }
+}
+
+impl RecordSource for Converted {
+    fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn container_layout(&self) -> &ContainerLayout {
+        &self.container_layout
+    }
+
+    fn next_chunk(&mut self) -> perfdata_core::Result<Option<(Chunk<'_>, &Recording)>> {
+        let part = loop {
+            if let Some(part) = self.writer.sink_mut().parts.pop_front() {
+                break part;
+            }
+            if self.is_finished {
+                return Ok(None);
+            }
+            self.writer.sink_mut().bytes.clear();
+            match self.advance() {
+                Ok(has_more) => self.is_finished = !has_more,
+                Err(error) => {
+                    self.is_finished = true;
+                    self.writer.sink_mut().parts.clear();
+                    self.ending.borrow_mut().error = Some(error);
+                }
+            }
+        };
+        self.collect(&part)?;
+        let bytes = self.writer.sink().bytes.get(part.range.clone());
+        let bytes = bytes.unwrap_or_default();
+        let chunk = match part.kind {
+            Kind::Records | Kind::Alone(_) => Chunk::Records(RecordBatch::first(
+                bytes,
+                self.recording.endian,
+                part.offset,
+            )),
+            Kind::Payload => Chunk::Payload(bytes),
+            Kind::Unreadable => Chunk::Unreadable(bytes),
+        };
+        Ok(Some((chunk, &self.recording)))
+    }
+
+    fn damage(&self) -> Option<&perfdata_core::Error> {
+        self.reader.damage()
+    }
+
+    fn take_damage(&mut self) -> Option<perfdata_core::Error> {
+        self.reader.take_damage()
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.reader.tail()
+    }
+}
+
+impl fmt::Debug for Converted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Converted").finish_non_exhaustive()
+    }
+}
