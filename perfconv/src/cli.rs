@@ -2,6 +2,7 @@
 
 mod choices;
 mod examples;
+mod export;
 mod inject;
 mod input;
 mod jit;
@@ -13,6 +14,7 @@ mod thin;
 mod words;
 
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
+pub use export::{Counted, ExportArgs, Format, LabelArg, Mark, RootFrame};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
 pub use jit::{JitArgs, images_beside};
@@ -239,6 +241,7 @@ impl Cli {
             Some(Command::Dump(args)) => args.input.all(),
             Some(Command::Verify(args)) => &args.input,
             Some(Command::ExtractAux(args)) => args.input.all(),
+            Some(Command::Export(args)) => args.input.all(),
             Some(Command::Recover(args)) => args.convert.input.all(),
             Some(Command::Split(args)) => args.convert.input.all(),
             Some(
@@ -282,6 +285,12 @@ pub enum Command {
     /// recording. Each sample is in one part.
     #[command(after_long_help = examples::SPLIT, mut_args(split::of_split))]
     Split(SplitArgs),
+    /// Export the samples for other profilers, with the names of functions
+    ///
+    /// Names are those that perf finds, but only of the recorded objects, by their build IDs.
+    /// Deferred callchains are joined with their samples.
+    #[command(after_long_help = examples::EXPORT, mut_args(export::of_export))]
+    Export(ExportArgs),
     /// Show what a recording contains
     ///
     /// Shows the command line and date, samples by event, CPU and comm, lost records, events with

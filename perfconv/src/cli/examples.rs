@@ -75,6 +75,18 @@ Examples:
 
 Exit status: 0 success; 1 invalid input or recordings that contradict each other, nothing written; 2 usage or I/O error.";
 
+/// Examples of `perfconv export`.
+pub const EXPORT: &str = "\
+Examples:
+    perfconv export perf.data -o perf.folded
+    perfconv export perf.data --to folded -o - | inferno-flamegraph > perf.svg
+    perfconv export perf.data -o perf.pb.gz
+    perfconv export perf.data -o perf.speedscope.json
+    perfconv export --comms nginx --time 10%-20% --mark kernel perf.data -o nginx.folded
+    perfconv export --sysroot /mnt/target other-machine.data -o target.folded
+
+Exit status: 0 success; 1 invalid input or refused, nothing written; 2 usage or I/O error.";
+
 /// Examples of `perfconv info`.
 pub const INFO: &str = "\
 Examples:

@@ -6,6 +6,7 @@ mod convert;
 pub mod diagnostics;
 mod diff;
 mod dump;
+mod export;
 mod extract_aux;
 mod info;
 mod inject;
@@ -95,6 +96,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
         Some(Command::Inject(args)) => inject::run(&args, limits, messages)?,
         Some(Command::Merge(args)) => merge::run(&args, limits, messages)?,
         Some(Command::Split(args)) => split::run(&args, limits, messages)?,
+        Some(Command::Export(args)) => export::run(&args, limits, messages)?,
         Some(Command::Info(args)) => {
             outcome = info::run(
                 &args,

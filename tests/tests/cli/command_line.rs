@@ -18,7 +18,7 @@ const SCREEN: usize = 50;
 /// Maximum number of lines of the short help of commands with all groups of conversions.
 const CONVERSIONS: usize = 66;
 /// Maximum number of lines of the command's own short help.
-const SHORT: usize = 34;
+const SHORT: usize = 35;
 
 /// Returns the exit status and the output of perfconv without a terminal.
 fn perfconv(args: &[&str]) -> (Option<i32>, String, String) {

@@ -7,6 +7,7 @@ mod diff;
 mod dump;
 mod endings;
 mod errors;
+mod export;
 mod info;
 mod inputs;
 mod json_doc;

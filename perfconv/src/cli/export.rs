@@ -1,0 +1,154 @@
+//! The options of `perfconv export`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Args, ValueEnum, ValueHint};
+
+use super::{InputArg, SliceArgs};
+
+/// A format of other profilers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Folded stacks, for flame graphs: one line for each stack
+    Folded,
+    /// A compressed profile for pprof
+    Pprof,
+    /// A JSON file for speedscope.app
+    Speedscope,
+}
+
+impl Format {
+    /// Returns the format of files with this name.
+    pub fn of(path: &Path) -> Option<Format> {
+        let name = path.file_name()?.to_str()?;
+        let endings: [(&[&str], Format); 3] = [
+            (&[".folded", ".collapsed"], Format::Folded),
+            (&[".pb.gz", ".pprof"], Format::Pprof),
+            (&[".speedscope.json"], Format::Speedscope),
+        ];
+        let has = |ending: &&str| name.ends_with(*ending);
+        let found = endings
+            .into_iter()
+            .find(|(endings, _)| endings.iter().any(&has));
+        found.map(|(_, format)| format)
+    }
+}
+
+/// What the values in an output mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Counted {
+    /// The periods of the samples, in units of the event
+    #[default]
+    Period,
+    /// The samples
+    Samples,
+}
+
+/// What the first frame of each stack names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum RootFrame {
+    /// The comm of the thread
+    #[default]
+    Comm,
+    /// The comm and the process
+    Pid,
+    /// The comm, the process and the thread
+    Tid,
+}
+
+/// A mark of functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mark {
+    /// `_[k]` after functions of the kernel
+    Kernel,
+    /// `_[j]` after functions that a JIT compiler generated
+    Jit,
+}
+
+/// A label of the samples in a profile for pprof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LabelArg {
+    /// The process ID
+    Pid,
+    /// The thread ID
+    Tid,
+    /// The name of the thread
+    Comm,
+    /// The CPU
+    Cpu,
+}
+
+/// Hides the options of slices that make no difference in an export.
+pub fn of_export(arg: Arg) -> Arg {
+    match arg.get_id() == "sideband" {
+        true => arg.hide(true),
+        false => arg,
+    }
+}
+
+/// Heading of the options for pprof.
+const PPROF: &str = "Profiles for pprof";
+/// Heading of the options for names.
+const NAMES: &str = "Names of functions";
+/// Heading of the options of folded stacks.
+const FOLDED: &str = "Folded stacks";
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Recording to read.
+    #[command(flatten)]
+    pub input: InputArg,
+    /// File to write [default: standard output, unless that is a terminal]
+    #[arg(short, long, value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Overwrite OUTPUT if it exists
+    #[arg(short, long)]
+    pub force: bool,
+    /// Do not wait until the output is on the disk; a system crash may lose it
+    #[arg(long, hide_short_help = true)]
+    pub no_sync: bool,
+    /// Format of OUTPUT [default: by the ending of its name]
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<Format>,
+    /// What is counted
+    #[arg(long, value_name = "WHAT", default_value = "period", help_heading = FOLDED)]
+    pub count: Counted,
+    /// What the first frame of each stack names
+    #[arg(long, value_name = "WHAT", default_value = "comm", help_heading = FOLDED)]
+    pub root: RootFrame,
+    /// Mark these functions: kernel, jit
+    #[arg(long, value_name = "WHICH,…", value_delimiter = ',', help_heading = FOLDED)]
+    pub mark: Vec<Mark>,
+    /// Label the samples with these: pid, tid, comm, cpu
+    #[arg(long, value_name = "WHICH,…", value_delimiter = ',', help_heading = PPROF)]
+    pub label: Vec<LabelArg>,
+    /// Do not search the names of functions
+    #[arg(long, help_heading = NAMES)]
+    pub no_symbols: bool,
+    /// Search this directory for objects and debug files instead of this machine
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "no_symbols")]
+    #[arg(help_heading = NAMES)]
+    pub sysroot: Option<PathBuf>,
+    /// Also search this directory for debug files, as /usr/lib/debug (repeatable)
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "no_symbols")]
+    #[arg(hide_short_help = true, help_heading = NAMES)]
+    pub debug_dir: Vec<PathBuf>,
+    /// The kernel image of the recording
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "no_symbols")]
+    #[arg(hide_short_help = true, help_heading = NAMES)]
+    pub vmlinux: Option<PathBuf>,
+    /// A copy of /proc/kallsyms of the recorded machine, made before it booted again
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "no_symbols")]
+    #[arg(hide_short_help = true, help_heading = NAMES)]
+    pub kallsyms: Option<PathBuf>,
+    /// Also use objects whose build IDs the recording does not contain
+    ///
+    /// They may be other versions than the recorded ones, and then all names are wrong. Without
+    /// this option, such objects are used only if the recording was made on this machine.
+    #[arg(long, conflicts_with = "no_symbols", hide_short_help = true, help_heading = NAMES)]
+    pub unverified: bool,
+    /// Which samples to export.
+    #[command(flatten)]
+    pub slice: SliceArgs,
+}

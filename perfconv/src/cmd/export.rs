@@ -1,0 +1,247 @@
+//! `perfconv export`: the samples of a recording for other profilers.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use perfdata_core::read::Limits;
+use perfdata_export::{
+    Count, Folded, Label, Pprof, Report, ResolvedSample, Root, Sink, Sources, Speedscope,
+    Symbolizer, Tables, Unresolved, export,
+};
+use perfdata_session::Samples;
+
+use super::{open, output_or_standard};
+use crate::cli::{Counted, ExportArgs, Format, LabelArg, Mark, RootFrame};
+use crate::messages::Messages;
+use crate::suggestions;
+use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::io::Output;
+use perfdata_convert::leftover::Leftover;
+use perfdata_convert::pipeline::{Conversion, Ending, Stage};
+use perfdata_convert::stages::build_ids::Sysroot;
+use perfdata_convert::stages::slice::Slice;
+
+/// Maximum number of objects without names that are listed.
+const MOST_LISTED: usize = 5;
+
+/// Exports according to `args`.
+pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> {
+    let path = output_or_standard(args.output.as_deref(), &args.input)?;
+    let Some(format) = args.to.or_else(|| Format::of(path)) else {
+        let what = format!("the format is not known by the name {}", path.display());
+        return Err(Error::Usage(what).with_step(Step::Other("--to folded".into())));
+    };
+    let symbols = match args.no_symbols {
+        true => None,
+        false => Some(Symbolizer::new(sources(args)?)),
+    };
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    if let Some(select) = args.slice.select(limits)? {
+        stages.push(Box::new(Slice::new(select)));
+    }
+    let output = Output::create(path, &args.input, args.force)?.synced(!args.no_sync);
+    let input = open(&args.input, limits, messages)?;
+    let (converted, ending) = Conversion::new(stages).read(input)?;
+    let mut samples = Samples::new(converted)?;
+    let exported = output.write_stream(|out| {
+        let out = BufWriter::new(out);
+        match format {
+            Format::Folded => {
+                let mut sink = folded(args, out);
+                let mut exported = checked(&mut samples, symbols, &mut sink, ending, path)?;
+                if sink.others() > 0 {
+                    let event = sink.event().unwrap_or_default();
+                    exported.notes.push(format!(
+                        "only the samples of {} are counted, not {} of other events: --event selects one",
+                        String::from_utf8_lossy(event),
+                        suggestions::count(sink.others(), "sample")
+                    ));
+                }
+                Ok(exported)
+            }
+            Format::Pprof => {
+                let labels = args.label.iter().map(|label| match label {
+                    LabelArg::Pid => Label::Pid,
+                    LabelArg::Tid => Label::Tid,
+                    LabelArg::Comm => Label::Comm,
+                    LabelArg::Cpu => Label::Cpu,
+                });
+                let mut sink = Pprof::new(out).with_labels(labels.collect());
+                checked(&mut samples, symbols, &mut sink, ending, path)
+            }
+            Format::Speedscope => {
+                let name = args.input.file_name().unwrap_or_default();
+                let mut sink = Speedscope::new(out, name.as_bytes());
+                checked(&mut samples, symbols, &mut sink, ending, path)
+            }
+        }
+    })?;
+    tell(&exported, messages);
+    Ok(())
+}
+
+/// Returns the sink for folded stacks.
+fn folded<W: Write>(args: &ExportArgs, out: W) -> Folded<W> {
+    let marks = |mark| args.mark.contains(&mark);
+    Folded::new(out)
+        .with_count(match args.count {
+            Counted::Period => Count::Period,
+            Counted::Samples => Count::Samples,
+        })
+        .with_root(match args.root {
+            RootFrame::Comm => Root::Comm,
+            RootFrame::Pid => Root::Pid,
+            RootFrame::Tid => Root::Tid,
+        })
+        .with_marks(marks(Mark::Kernel), marks(Mark::Jit))
+}
+
+/// Returns where symbols are searched. A named file or folder must exist: if its name is wrong, no
+/// names would be found.
+fn sources(args: &ExportArgs) -> Result<Sources> {
+    for folder in args.sysroot.iter().chain(&args.debug_dir) {
+        fs::read_dir(folder).map_err(Error::io(folder))?;
+    }
+    for file in args.vmlinux.iter().chain(&args.kallsyms) {
+        File::open(file).map_err(Error::io(file))?;
+    }
+    let root = args.sysroot.clone().map(|folder| {
+        let sysroot = Sysroot::new(Some(folder));
+        Arc::new(move |path: &Path| sysroot.locate(path))
+            as Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>
+    });
+    Ok(Sources::default()
+        .with_root(root)
+        .with_debug_dirs(args.debug_dir.clone())
+        .with_vmlinux(args.vmlinux.clone())
+        .with_kallsyms(args.kallsyms.clone())
+        .with_unverified(args.unverified))
+}
+
+/// What was exported.
+struct Exported {
+    report: Report,
+    notes: Vec<String>,
+    leftover: Option<Leftover>,
+}
+
+/// A sink that ends its output only if the recording was read completely.
+struct Checked<'a> {
+    sink: &'a mut dyn Sink,
+    ending: Option<Ending>,
+    result: Option<Result<(Vec<String>, Option<Leftover>)>>,
+}
+
+impl Sink for Checked<'_> {
+    fn sample(&mut self, sample: &ResolvedSample<'_>) -> perfdata_export::Result<()> {
+        self.sink.sample(sample)
+    }
+
+    fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {
+        let result = self.ending.take().map(Ending::check);
+        let is_complete = matches!(result, Some(Ok(_)));
+        self.result = result;
+        if !is_complete {
+            return Err(perfdata_export::Error::Output(io::Error::other(
+                "incomplete",
+            )));
+        }
+        self.sink.finish(tables)
+    }
+}
+
+/// Exports all samples to `sink`.
+fn checked<S: perfdata_core::read::RecordSource>(
+    samples: &mut Samples<S>,
+    symbols: Option<Symbolizer>,
+    sink: &mut dyn Sink,
+    ending: Ending,
+    path: &Path,
+) -> Result<Exported> {
+    let mut checked = Checked {
+        sink,
+        ending: Some(ending),
+        result: None,
+    };
+    let exported = export(samples, symbols, &mut checked);
+    let (notes, leftover) = checked.result.transpose()?.unwrap_or_default();
+    let report = exported.map_err(|error| match error {
+        perfdata_export::Error::Recording(error) => Error::Read(error),
+        perfdata_export::Error::Output(error) => Error::io(path)(error),
+        perfdata_export::Error::Temporary(error) => Error::io("a temporary file")(error),
+        other => Error::Refused(other.to_string()),
+    })?;
+    Ok(Exported {
+        report,
+        notes,
+        leftover,
+    })
+}
+
+/// Reports what was exported, and which names are missing.
+fn tell(exported: &Exported, messages: Messages) {
+    let Exported {
+        report,
+        notes,
+        leftover,
+    } = exported;
+    if let Some(leftover) = leftover {
+        messages.warning(format_args!("{leftover}; the output does not contain them"));
+    }
+    notes.iter().for_each(|note| messages.note(note));
+    for object in report.unresolved.iter().take(MOST_LISTED) {
+        messages.note(without_names(object));
+    }
+    for object in report.unresolved.iter().skip(MOST_LISTED) {
+        messages.detail(without_names(object));
+    }
+    if let Some(others) = report.unresolved.len().checked_sub(MOST_LISTED)
+        && others > 0
+    {
+        messages.note(format_args!(
+            "{others} more {} addresses without names; -v lists them",
+            if others == 1 {
+                "object has"
+            } else {
+                "objects have"
+            }
+        ));
+    }
+    messages.summary(format_args!(
+        "{}, {}, {} without a name",
+        suggestions::count(report.samples, "sample"),
+        suggestions::count(report.frames, "frame"),
+        report.unnamed
+    ));
+}
+
+/// Returns which names of an object are missing, and why.
+fn without_names(object: &Unresolved) -> String {
+    format!(
+        "{}: {} {} without a name: {}{}",
+        String::from_utf8_lossy(&object.name),
+        object.lookups,
+        if object.lookups == 1 {
+            "address"
+        } else {
+            "addresses"
+        },
+        object.reason,
+        help(object)
+    )
+}
+
+/// Returns the option that could find the names of an object.
+fn help(object: &Unresolved) -> &'static str {
+    use perfdata_export::Reason;
+    match object.reason {
+        Reason::NoBuildId => " (--unverified uses this machine's files nevertheless)",
+        Reason::OtherKernel => " (--vmlinux or --kallsyms names it)",
+        Reason::NotFound | Reason::OtherBuildId(_) => " (--sysroot and --debug-dir name folders)",
+        Reason::HiddenAddresses => " (run as root, or use --vmlinux)",
+        _ => "",
+    }
+}

@@ -1,0 +1,227 @@
+//! Counts of stacks in a bounded memory: sorted parts in temporary files, merged at the end.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
+
+use foldhash::fast::RandomState;
+
+use crate::error::{Error, Result};
+
+/// Default size of the counts in memory in bytes.
+const MOST_MEMORY: usize = 64 << 20;
+
+/// Maximum number of temporary files.
+const MOST_FILES: usize = 64;
+
+/// Approximate size of an entry in bytes, without the numbers of its stack.
+const ENTRY: usize = 64;
+
+/// The number of samples with a stack, and the sum of their weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Sums {
+    pub samples: u64,
+    pub weight: u64,
+}
+
+impl Sums {
+    fn add(&mut self, other: Sums) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.weight = self.weight.saturating_add(other.weight);
+    }
+}
+
+/// Receives a line and its sums.
+type Put<'a> = &'a mut dyn FnMut(&[u8], Sums) -> Result<()>;
+
+/// The sums of each stack, which is a list of numbers.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    known: HashMap<Box<[u32]>, Sums, RandomState>,
+    held: usize,
+    most_memory: usize,
+    parts: Vec<File>,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts {
+            known: HashMap::default(),
+            held: 0,
+            most_memory: MOST_MEMORY,
+            parts: Vec::new(),
+        }
+    }
+}
+
+/// A line of a sorted part.
+type Line = (Vec<u8>, Sums);
+
+impl Counts {
+    /// Adds a sample with a weight to its stack. `text` returns the line of a stack.
+    pub fn add(
+        &mut self,
+        stack: &[u32],
+        weight: u64,
+        text: impl Fn(&[u32]) -> Vec<u8>,
+    ) -> Result<()> {
+        let sums = Sums { samples: 1, weight };
+        if let Some(known) = self.known.get_mut(stack) {
+            known.add(sums);
+            return Ok(());
+        }
+        let size = size_of_val(stack).saturating_add(ENTRY);
+        self.held = self.held.saturating_add(size);
+        self.known.insert(stack.into(), sums);
+        if self.held > self.most_memory {
+            self.spill(&text)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the lines of all stacks in memory, sorted, and forgets the stacks.
+    fn take_sorted(&mut self, text: &impl Fn(&[u32]) -> Vec<u8>) -> Vec<Line> {
+        self.held = 0;
+        let known = std::mem::take(&mut self.known);
+        let mut lines: Vec<Line> = known
+            .into_iter()
+            .map(|(stack, count)| (text(&stack), count))
+            .collect();
+        lines.sort_unstable();
+        // Different stacks may have the same line.
+        lines.dedup_by(|later, first| {
+            let is_same = later.0 == first.0;
+            if is_same {
+                first.1.add(later.1);
+            }
+            is_same
+        });
+        lines
+    }
+
+    /// Moves the stacks in memory to a temporary file.
+    fn spill(&mut self, text: &impl Fn(&[u32]) -> Vec<u8>) -> Result<()> {
+        let lines = self.take_sorted(text);
+        let part = write_part(|put| lines.iter().try_for_each(|(line, count)| put(line, *count)))?;
+        self.parts.push(part);
+        if self.parts.len() >= MOST_FILES {
+            let parts = std::mem::take(&mut self.parts);
+            let merged = write_part(|put| merge(parts, Vec::new(), put))?;
+            self.parts.push(merged);
+        }
+        Ok(())
+    }
+
+    /// Passes the lines of all stacks with their sums to `put`, sorted by bytes.
+    pub fn finish(mut self, text: impl Fn(&[u32]) -> Vec<u8>, put: Put<'_>) -> Result<()> {
+        let rest = self.take_sorted(&text);
+        merge(self.parts, rest, put)
+    }
+}
+
+/// Writes a sorted part: for each line its sums, its length and its bytes.
+fn write_part(lines: impl FnOnce(Put<'_>) -> Result<()>) -> Result<File> {
+    let mut out = BufWriter::new(tempfile::tempfile().map_err(Error::Temporary)?);
+    lines(&mut |line, sums| {
+        let numbers = [sums.samples, sums.weight, line.len() as u64];
+        let [samples, weight, len] = numbers.map(u64::to_le_bytes);
+        let parts = [&samples[..], &weight, &len, line];
+        let mut parts = parts.into_iter();
+        parts.try_for_each(|part| out.write_all(part).map_err(Error::Temporary))
+    })?;
+    let mut file = out
+        .into_inner()
+        .map_err(|error| Error::Temporary(error.into_error()))?;
+    file.rewind().map_err(Error::Temporary)?;
+    Ok(file)
+}
+
+/// Reads the next line of a part.
+fn read_line(part: &mut BufReader<File>) -> Result<Option<Line>> {
+    if part.fill_buf().map_err(Error::Temporary)?.is_empty() {
+        return Ok(None);
+    }
+    let mut number = || {
+        let mut bytes = [0; 8];
+        part.read_exact(&mut bytes).map_err(Error::Temporary)?;
+        Ok::<u64, Error>(u64::from_le_bytes(bytes))
+    };
+    let sums = Sums {
+        samples: number()?,
+        weight: number()?,
+    };
+    let len = number()?;
+    let mut line = Vec::new();
+    let read = part.take(len).read_to_end(&mut line);
+    read.map_err(Error::Temporary)?;
+    Ok(Some((line, sums)))
+}
+
+/// Merges sorted parts and sorted lines in memory.
+fn merge(parts: Vec<File>, rest: Vec<Line>, put: Put<'_>) -> Result<()> {
+    let mut parts: Vec<BufReader<File>> = parts.into_iter().map(BufReader::new).collect();
+    let mut rest = rest.into_iter();
+    let in_memory = parts.len();
+    let mut next = |number: usize| match parts.get_mut(number) {
+        Some(part) => read_line(part),
+        None => Ok(rest.next()),
+    };
+    let mut heads = BinaryHeap::new();
+    for number in 0..=in_memory {
+        if let Some((line, count)) = next(number)? {
+            heads.push(Reverse((line, number, count)));
+        }
+    }
+    let mut current: Option<Line> = None;
+    while let Some(Reverse((line, number, count))) = heads.pop() {
+        if let Some((line, count)) = next(number)? {
+            heads.push(Reverse((line, number, count)));
+        }
+        match &mut current {
+            Some((same, sum)) if *same == line => sum.add(count),
+            _ => {
+                if let Some((line, sum)) = current.replace((line, count)) {
+                    put(&line, sum)?;
+                }
+            }
+        }
+    }
+    current.map_or(Ok(()), |(line, sum)| put(&line, sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sums_do_not_depend_on_the_memory() {
+        let text = |stack: &[u32]| {
+            let words: Vec<String> = stack.iter().map(u32::to_string).collect();
+            words.join(";").into_bytes()
+        };
+        let with_memory = |most_memory| {
+            let mut counts = Counts {
+                most_memory,
+                ..Counts::default()
+            };
+            for number in 0..20_000_u32 {
+                counts.add(&[number % 7, number % 301], 2, text).unwrap();
+            }
+            let mut lines = Vec::new();
+            counts
+                .finish(text, &mut |line, sum| {
+                    lines.push((line.to_vec(), sum));
+                    Ok(())
+                })
+                .unwrap();
+            lines
+        };
+        let all = with_memory(usize::MAX);
+        assert_eq!(all.len(), 301);
+        assert_eq!(all.iter().map(|line| line.1.weight).sum::<u64>(), 40_000);
+        assert!(all.is_sorted());
+        assert_eq!(with_memory(1), all);
+        assert_eq!(with_memory(10_000), all);
+    }
+}

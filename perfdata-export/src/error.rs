@@ -1,0 +1,21 @@
+//! Errors of exports.
+
+use std::io;
+
+/// Why a recording could not be exported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] perfdata_core::Error),
+    /// The output cannot be written.
+    #[error("the output cannot be written: {0}")]
+    Output(#[source] io::Error),
+    /// A temporary file cannot be created, written or read.
+    #[error("a temporary file: {0}")]
+    Temporary(#[source] io::Error),
+}
+
+/// The result of an operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,381 @@
+//! Folded stacks: a line `COMM;OUTERMOST;…;INNERMOST COUNT` for each different stack, sorted by
+//! bytes, as `stackcollapse-perf.pl` (FlameGraph) and `inferno-collapse-perf` make of the text of
+//! `perf script`.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use foldhash::fast::RandomState;
+use perfdata_core::record::CpuMode;
+use perfdata_session::{CommId, DsoKind};
+
+use crate::counts::Counts;
+use crate::error::{Error, Result};
+use crate::events::is_dummy;
+use crate::resolve::{ResolvedFrame, ResolvedSample, Sink};
+use crate::tables::{FunctionId, ModuleId, Tables};
+use crate::text::push_text;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Count {
+    /// The weights of the samples in units of the event: their periods.
+    #[default]
+    Period,
+    /// The samples.
+    Samples,
+}
+
+/// What the first frame of each stack names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Root {
+    /// The thread: `COMM`.
+    #[default]
+    Comm,
+    /// The process: `COMM-PID`.
+    Pid,
+    /// The process and thread: `COMM-PID/TID`.
+    Tid,
+}
+
+/// A frame as text: its function, its module, and whether it belongs to a Java program.
+type Key = (Option<FunctionId>, Option<ModuleId>, bool, bool);
+
+/// Counts folded stacks.
+///
+/// Only the samples of one event are counted, because the sum of different events means nothing:
+/// the event of the first sample, except the dummy event of `perf record`.
+///
+/// Names follow the rules of `inferno-collapse-perf`: blanks in the name of a thread become `_`,
+/// semicolons become `:`, lists of arguments are removed, frames without a name are `[MODULE]`, or
+/// `[unknown]` without a mapping. A sample without frames is counted for its thread, as
+/// `stackcollapse-perf.pl` does. Control characters and bytes that are not UTF-8 become U+FFFD and
+/// two hexadecimal digits.
+///
+/// Stacks need up to 64 MiB of memory; further ones are stored in temporary files.
+#[derive(Debug)]
+pub struct Folded<W> {
+    out: W,
+    count: Count,
+    root: Root,
+    marks_kernel: bool,
+    marks_jit: bool,
+    counts: Counts,
+    texts: Texts,
+    roots: HashMap<(CommId, i64, i64), u32, RandomState>,
+    keys: HashMap<Key, u32, RandomState>,
+    event: Option<Box<[u8]>>,
+    others: u64,
+    stack: Vec<u32>,
+}
+
+/// The texts of frames, without duplicates.
+#[derive(Debug, Default)]
+struct Texts {
+    list: Vec<Box<str>>,
+    known: HashMap<Box<str>, u32, RandomState>,
+}
+
+impl Texts {
+    fn intern(&mut self, text: &str) -> u32 {
+        if let Some(&number) = self.known.get(text) {
+            return number;
+        }
+        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(text.into());
+        self.known.insert(text.into(), number);
+        number
+    }
+
+    /// Returns the line of a stack.
+    fn line(&self, stack: &[u32]) -> Vec<u8> {
+        let mut line = Vec::new();
+        for (at, &number) in stack.iter().enumerate() {
+            if at > 0 {
+                line.push(b';');
+            }
+            let text = usize::try_from(number)
+                .ok()
+                .and_then(|at| self.list.get(at));
+            line.extend_from_slice(text.map(|text| text.as_bytes()).unwrap_or_default());
+        }
+        line
+    }
+}
+
+impl<W: Write> Folded<W> {
+    /// Returns a sink that writes to `out` at the end.
+    pub fn new(out: W) -> Self {
+        Folded {
+            out,
+            count: Count::default(),
+            root: Root::default(),
+            marks_kernel: false,
+            marks_jit: false,
+            counts: Counts::default(),
+            texts: Texts::default(),
+            roots: HashMap::default(),
+            keys: HashMap::default(),
+            event: None,
+            others: 0,
+            stack: Vec::new(),
+        }
+    }
+
+    /// Returns the sink with what is counted. The default is the period.
+    #[must_use]
+    pub fn with_count(self, count: Count) -> Self {
+        Folded { count, ..self }
+    }
+
+    /// Returns the sink with what the first frame names. The default is the thread's name.
+    #[must_use]
+    pub fn with_root(self, root: Root) -> Self {
+        Folded { root, ..self }
+    }
+
+    /// Returns the sink with marks: whether `_[k]` follows the functions of the kernel, and `_[j]`
+    /// those of generated code. By default, neither does.
+    #[must_use]
+    pub fn with_marks(self, kernel: bool, jit: bool) -> Self {
+        Folded {
+            marks_kernel: kernel,
+            marks_jit: jit,
+            ..self
+        }
+    }
+
+    /// Returns the name of the event that is counted, if there was a sample.
+    pub fn event(&self) -> Option<&[u8]> {
+        self.event.as_deref()
+    }
+
+    /// Returns the number of samples of other events, which were not counted.
+    pub fn others(&self) -> u64 {
+        self.others
+    }
+
+    /// Returns the text of the first frame.
+    fn root_of(&mut self, sample: &ResolvedSample<'_>) -> u32 {
+        let sample = &sample.sample;
+        let id = |id: u32| i64::from(id.cast_signed());
+        let (pid, tid) = sample
+            .tid()
+            .map_or((-1, -1), |tid| (id(tid.pid), id(tid.tid)));
+        let key = match self.root {
+            Root::Comm => (sample.comm_id(), 0, 0),
+            Root::Pid => (sample.comm_id(), pid, 0),
+            Root::Tid => (sample.comm_id(), pid, tid),
+        };
+        if let Some(&known) = self.roots.get(&key) {
+            return known;
+        }
+        let mut text = String::new();
+        push_name(&mut text, sample.comm());
+        let mut text = text.replace(' ', "_");
+        match self.root {
+            Root::Comm => {}
+            Root::Pid => text.push_str(&format!("-{pid}")),
+            Root::Tid => text.push_str(&format!("-{pid}/{tid}")),
+        }
+        let number = self.texts.intern(&text);
+        self.roots.insert(key, number);
+        number
+    }
+
+    /// Returns the text of a frame. The inlined functions in a name of Java become frames of their
+    /// own.
+    fn frame(&mut self, frame: &ResolvedFrame, is_java: bool, tables: &Tables) -> u32 {
+        let is_kernel = matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
+        let key = (frame.function, frame.module, is_java, is_kernel);
+        if let Some(&known) = self.keys.get(&key) {
+            return known;
+        }
+        let module = frame.module.and_then(|id| tables.module(id));
+        let module_name = module.map(|module| &*module.name);
+        let mut text = String::new();
+        match (tables.name(frame), module_name) {
+            (Some(name), _) => {
+                let is_generated = module.is_some_and(|module| module.kind == DsoKind::Anonymous);
+                let mut whole = String::new();
+                push_name(&mut whole, name);
+                let mut rest = Some(&*whole);
+                while let Some(part) = rest {
+                    let (function, inner) = match part.split_once("->").filter(|_| is_generated) {
+                        Some((function, inner)) => (function, Some(inner)),
+                        None => (part, None),
+                    };
+                    let is_inlined = !text.is_empty();
+                    if is_inlined {
+                        text.push(';');
+                    }
+                    text.push_str(tidy(function, is_java));
+                    match is_inlined {
+                        true => text.push_str("_[i]"),
+                        false => self.mark(&mut text, module_name, is_kernel),
+                    }
+                    rest = inner;
+                }
+            }
+            (None, Some(module)) => {
+                text.push('[');
+                push_name(
+                    &mut text,
+                    module.rsplit(|&byte| byte == b'/').next().unwrap_or(module),
+                );
+                text.push(']');
+                self.mark(&mut text, Some(module), is_kernel);
+            }
+            (None, None) => text.push_str("[unknown]"),
+        }
+        let number = self.texts.intern(&text);
+        self.keys.insert(key, number);
+        number
+    }
+
+    fn mark(&self, text: &mut String, module: Option<&[u8]>, is_kernel: bool) {
+        let Some(module) = module else { return };
+        if self.marks_kernel && (is_kernel || is_kernel_name(module)) {
+            text.push_str("_[k]");
+        } else if self.marks_jit && is_jit_name(module) && !text.ends_with("_[j]") {
+            text.push_str("_[j]");
+        }
+    }
+}
+
+impl<W: Write> Sink for Folded<W> {
+    fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()> {
+        if is_dummy(sample.sample.attr()) {
+            return Ok(());
+        }
+        let name = sample.sample.event_name();
+        if **self.event.get_or_insert_with(|| name.into()) != *name {
+            self.others = self.others.saturating_add(1);
+            return Ok(());
+        }
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.clear();
+        stack.push(self.root_of(sample));
+        let is_java = sample.sample.comm().starts_with(b"java");
+        for frame in sample.frames.iter().rev() {
+            stack.push(self.frame(frame, is_java, sample.tables));
+        }
+        let texts = &self.texts;
+        let weight = sample.sample.weight();
+        self.counts.add(&stack, weight, |stack| texts.line(stack))?;
+        self.stack = stack;
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Tables) -> Result<()> {
+        let counts = std::mem::take(&mut self.counts);
+        let (texts, out) = (&self.texts, &mut self.out);
+        let is_period = self.count == Count::Period;
+        counts.finish(|stack| texts.line(stack), &mut |line, sums| {
+            let sum = if is_period { sums.weight } else { sums.samples };
+            out.write_all(line)
+                .and_then(|()| writeln!(out, " {sum}"))
+                .map_err(Error::Output)
+        })?;
+        self.out.flush().map_err(Error::Output)
+    }
+}
+
+/// Appends a name. Semicolons separate frames.
+fn push_name(text: &mut String, name: &[u8]) {
+    let start = text.len();
+    push_text(text, name);
+    if let Some(new) = text.get(start..).filter(|new| new.contains(';')) {
+        let new = new.replace(';', ":");
+        text.truncate(start);
+        text.push_str(&new);
+    }
+}
+
+/// Returns a function's name without its list of arguments, but with the parentheses of Go's
+/// methods (`net/http.(*Client).Do`), of anonymous namespaces and in templates. The names of Java
+/// classes start with `L`.
+fn tidy(name: &str, is_java: bool) -> &str {
+    let mut depth = 0_i64;
+    let mut after_dot = None;
+    let mut end = name.len();
+    for (at, c) in name.char_indices() {
+        match c {
+            '<' | '{' | '[' => depth = depth.saturating_add(1),
+            '>' | '}' | ']' | ')' => depth = depth.saturating_sub(1),
+            '(' => {
+                let rest = name.get(at..).unwrap_or_default();
+                let is_kept = after_dot == Some(at) || rest.starts_with("(anonymous namespace)");
+                if depth == 0 && !is_kept {
+                    end = at;
+                    break;
+                }
+                depth = depth.saturating_add(1);
+            }
+            '.' => after_dot = Some(at.saturating_add(1)),
+            _ => {}
+        }
+    }
+    let name = name.get(..end).unwrap_or(name);
+    match name.strip_prefix('L') {
+        Some(class) if is_java && class.contains('/') => class,
+        _ => name,
+    }
+}
+
+/// Returns whether the name of a module is that of kernel code.
+fn is_kernel_name(module: &[u8]) -> bool {
+    let file = module.rsplit(|&byte| byte == b'/').next().unwrap_or(module);
+    module.starts_with(b"[") || module.ends_with(b".ko") || file.starts_with(b"vmlinux")
+}
+
+/// Returns whether the name of a module is that of generated code: a list of its symbols, or an
+/// object that `perf inject --jit` wrote.
+fn is_jit_name(module: &[u8]) -> bool {
+    let is_map = module.starts_with(b"/tmp/perf-") && module.ends_with(b".map");
+    let file = module.rsplit(|&byte| byte == b'/').next().unwrap_or(module);
+    is_map || file.starts_with(b"jitted-") && file.ends_with(b".so")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_arguments_are_removed() {
+        for (name, expected) in [
+            ("main", "main"),
+            ("llvm::Value::getType() const", "llvm::Value::getType"),
+            (
+                "(anonymous namespace)::run(int)",
+                "(anonymous namespace)::run",
+            ),
+            (
+                "a::(anonymous namespace)::run(int)",
+                "a::(anonymous namespace)::run",
+            ),
+            ("net/http.(*Client).Do", "net/http.(*Client).Do"),
+            ("f<void (*)(int)>::g(char)", "f<void (*)(int)>::g"),
+            (
+                "{lambda(int)#1}::operator()(int)",
+                "{lambda(int)#1}::operator",
+            ),
+            ("<T as Fn(i32) -> u8>::call", "<T as Fn(i32) -> u8>::call"),
+        ] {
+            assert_eq!(tidy(name, false), expected);
+        }
+        assert_eq!(
+            tidy("Lorg/mozilla/Box:.call(Lx/Y:)V", true),
+            "org/mozilla/Box:.call"
+        );
+        assert_eq!(tidy("Lock", true), "Lock");
+    }
+
+    #[test]
+    fn names_of_modules_tell_marks() {
+        assert!(is_kernel_name(b"[kernel.kallsyms]") && is_kernel_name(b"/boot/vmlinux-6.1"));
+        assert!(is_kernel_name(b"/lib/modules/6.1/ext4.ko") && !is_kernel_name(b"/bin/true"));
+        assert!(is_jit_name(b"/tmp/perf-12.map") && is_jit_name(b"/home/a/jitted-12-3.so"));
+        assert!(!is_jit_name(b"/tmp/perf-12.data"));
+    }
+}

@@ -1,0 +1,74 @@
+//! Samples of Linux `perf.data` recordings with the names of functions, in the formats of other
+//! profilers.
+//!
+//! [`export`] reads the samples of a recording once, in time order, resolves each frame to a
+//! function and a module, and passes the result to a [`Sink`]. Each format is a sink:
+//!
+//! - [`Folded`]: folded stacks, for flame graphs;
+//! - [`Pprof`]: compressed profiles for pprof;
+//! - [`Speedscope`]: JSON for speedscope.
+//!
+//! A custom format implements [`Sink`]:
+//!
+//! ```
+//! use perfdata_export::{ResolvedSample, Result, Sink, Sources, Symbolizer, export};
+//!
+//! /// Counts the samples of each function that was running.
+//! #[derive(Default)]
+//! struct Top(std::collections::BTreeMap<Vec<u8>, u64>);
+//!
+//! impl Sink for Top {
+//!     fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()> {
+//!         let name = sample.frames.first().and_then(|frame| sample.tables.name(frame));
+//!         *self.0.entry(name.unwrap_or(b"[unknown]").to_vec()).or_default() += 1;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+//! let mut top = Top::default();
+//! let mut samples = perfdata_session::open(path)?;
+//! let report = export(&mut samples, Some(Symbolizer::new(Sources::default())), &mut top)?;
+//! assert_eq!(report.samples, top.0.values().sum::<u64>());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Memory
+//!
+//! Samples are not kept. The names of functions and modules are, within the limits of the
+//! recording; a sink says what else it keeps.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+mod counts;
+mod error;
+mod events;
+mod folded;
+mod json;
+mod message;
+mod pprof;
+mod resolve;
+mod speedscope;
+mod spool;
+mod tables;
+mod text;
+
+pub use error::{Error, Result};
+pub use folded::{Count, Folded, Root};
+pub use perfdata_symbols::{Reason, Sources, Symbolizer, Unresolved};
+pub use pprof::{Label, Pprof};
+pub use resolve::{Report, ResolvedFrame, ResolvedSample, Sink, export};
+pub use speedscope::Speedscope;
+pub use tables::{Function, FunctionId, Module, ModuleId, Tables};

@@ -1,0 +1,87 @@
+//! Messages in the encoding of Protocol Buffers.
+
+/// A message.
+#[derive(Debug, Default)]
+pub(crate) struct Message(Vec<u8>);
+
+/// Types of fields.
+const VARINT: u64 = 0;
+const BYTES: u64 = 2;
+
+/// Appends a number with 7 bits in each byte.
+pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let low = (value & 0x7f) as u8;
+        value >>= 7;
+        if value == 0 {
+            out.push(low);
+            return;
+        }
+        out.push(low | 0x80);
+    }
+}
+
+impl Message {
+    /// Returns the encoded message.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn key(&mut self, field: u32, kind: u64) {
+        varint(&mut self.0, u64::from(field) << 3 | kind);
+    }
+
+    /// Appends a number. 0 is the default of all fields and is left out.
+    pub fn number(&mut self, field: u32, value: u64) {
+        if value != 0 {
+            self.key(field, VARINT);
+            varint(&mut self.0, value);
+        }
+    }
+
+    fn content(&mut self, field: u32, content: &[u8]) {
+        self.key(field, BYTES);
+        varint(&mut self.0, content.len() as u64);
+        self.0.extend_from_slice(content);
+    }
+
+    /// Appends text, also if it is empty.
+    pub fn text(&mut self, field: u32, text: &str) {
+        self.content(field, text.as_bytes());
+    }
+
+    /// Appends a message.
+    pub fn message(&mut self, field: u32, message: &Message) {
+        self.content(field, &message.0);
+    }
+
+    /// Appends a list of encoded numbers.
+    pub fn packed(&mut self, field: u32, numbers: &[u8]) {
+        if !numbers.is_empty() {
+            self.content(field, numbers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_encoded() {
+        let mut inner = Message::default();
+        inner.number(1, 150);
+        inner.number(2, 0);
+        let mut outer = Message::default();
+        outer.message(3, &inner);
+        outer.text(6, "ab");
+        outer.packed(1, &[]);
+        assert_eq!(
+            outer.bytes(),
+            [0x1a, 3, 0x08, 0x96, 0x01, 0x32, 2, b'a', b'b']
+        );
+        let mut most = Vec::new();
+        varint(&mut most, u64::MAX);
+        assert_eq!(most.len(), 10);
+    }
+}

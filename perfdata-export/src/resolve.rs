@@ -1,0 +1,201 @@
+//! The pass over the samples, and the interface of all formats.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::read::RecordSource;
+use perfdata_core::record::CpuMode;
+use perfdata_session::{Dso, DsoKind, Frame, Mapping, MappingId, Sample, Samples};
+use perfdata_symbols::{Symbolizer, Unresolved};
+
+use crate::error::Result;
+use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
+
+/// Maximum number of addresses whose functions are remembered.
+const MOST_ADDRESSES: usize = 1 << 19;
+
+/// `PROT_EXEC` on all architectures.
+const PROT_EXEC: u32 = 4;
+
+/// A frame of a sample with its function and module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResolvedFrame {
+    /// The address. For a caller, this is the return address: the call is before it.
+    pub address: u64,
+    /// The CPU mode.
+    pub mode: CpuMode,
+    /// Whether the address is a return address.
+    pub is_return: bool,
+    /// The mapping at the address; `None` if the recording contains none.
+    pub mapping: Option<MappingId>,
+    /// The mapped object.
+    pub module: Option<ModuleId>,
+    /// The function, if its name is known.
+    pub function: Option<FunctionId>,
+}
+
+/// A sample with its resolved frames.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct ResolvedSample<'a> {
+    /// The sample: its event, time, thread and weight.
+    pub sample: Sample<'a>,
+    /// The frames, from the sampled function to its outermost caller.
+    pub frames: &'a [ResolvedFrame],
+    /// The functions and modules of the frames.
+    pub tables: &'a Tables,
+}
+
+/// A format.
+pub trait Sink {
+    /// Receives the next sample.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()>;
+
+    /// Receives the functions and modules of all samples, after the last one.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    fn finish(&mut self, _tables: &Tables) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What was exported.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of frames.
+    pub frames: u64,
+    /// Number of frames without a function.
+    pub unnamed: u64,
+    /// Objects with addresses that have no names.
+    pub unresolved: Vec<Unresolved>,
+}
+
+/// Passes all samples to `sink`. Without `symbols`, no functions are searched.
+///
+/// # Errors
+/// The recording cannot be read, or exceeds its limits; and the errors of the sink.
+pub fn export<S: RecordSource>(
+    samples: &mut Samples<S>,
+    symbols: Option<Symbolizer>,
+    sink: &mut dyn Sink,
+) -> Result<Report> {
+    let limits = samples.session().limits();
+    let mut resolver = Resolver {
+        symbols,
+        tables: Tables::default(),
+        known: HashMap::default(),
+    };
+    let mut report = Report::default();
+    let mut frames = Vec::new();
+    while let Some(sample) = samples.next()? {
+        frames.clear();
+        for frame in sample.frames() {
+            let resolved = resolver.resolve(&sample, &frame);
+            report.unnamed = report
+                .unnamed
+                .saturating_add(resolved.function.is_none().into());
+            frames.push(resolved);
+        }
+        report.samples = report.samples.saturating_add(1);
+        report.frames = report.frames.saturating_add(frames.len() as u64);
+        resolver.tables.check(&limits)?;
+        sink.sample(&ResolvedSample {
+            sample,
+            frames: &frames,
+            tables: &resolver.tables,
+        })?;
+    }
+    sink.finish(&resolver.tables)?;
+    report.unresolved = resolver
+        .symbols
+        .map(|symbols| symbols.unresolved())
+        .unwrap_or_default();
+    Ok(report)
+}
+
+/// An address in a mapping, and for generated code its process.
+type Place = (MappingId, u64, Option<u32>);
+
+/// Resolves frames, and remembers the results.
+struct Resolver {
+    symbols: Option<Symbolizer>,
+    tables: Tables,
+    known: HashMap<Place, (ModuleId, Option<FunctionId>), RandomState>,
+}
+
+impl Resolver {
+    fn resolve(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> ResolvedFrame {
+        let mut resolved = ResolvedFrame {
+            address: frame.address,
+            mode: frame.mode,
+            is_return: frame.is_return,
+            mapping: frame.mapping,
+            module: None,
+            function: None,
+        };
+        let (Some(id), Some(mapping), Some(dso)) = (frame.mapping, frame.mapping(), frame.dso())
+        else {
+            return resolved;
+        };
+        let pid = sample.thread().map(|thread| thread.pid);
+        let pid = pid.filter(|_| dso.kind == DsoKind::Anonymous);
+        let place = (id, frame.address, pid);
+        if let Some(&(module, function)) = self.known.get(&place) {
+            (resolved.module, resolved.function) = (Some(module), function);
+            return resolved;
+        }
+        let module = self.tables.module_of((mapping.dso, pid), || Module {
+            name: shown_name(dso, &mapping, pid),
+            kind: dso.kind,
+            build_id: frame.build_id(),
+        });
+        let symbol = self
+            .symbols
+            .as_mut()
+            .and_then(|symbols| symbols.resolve(sample, frame));
+        let function = symbol.map(|symbol| {
+            self.tables
+                .function_of((symbol.object, symbol.index), || Function {
+                    name: symbol.demangled().as_ref().into(),
+                    system_name: symbol.name.into(),
+                })
+        });
+        if self.known.len() >= MOST_ADDRESSES {
+            self.known.clear();
+        }
+        self.known.insert(place, (module, function));
+        (resolved.module, resolved.function) = (Some(module), function);
+        resolved
+    }
+}
+
+/// Returns perf's name for a DSO. Executable memory that is not a file has the name of the list of
+/// its symbols (tools/perf/util/map.c, `map__new`).
+fn shown_name(dso: &Dso, mapping: &Mapping, pid: Option<u32>) -> Box<[u8]> {
+    const NO_FILES: [&[u8]; 6] = [
+        b"//anon",
+        b"/dev/zero",
+        b"/anon_hugepage",
+        b"[stack",
+        b"/SYSV",
+        b"[heap]",
+    ];
+    let is_executable = match mapping.prot {
+        Some(prot) => prot & PROT_EXEC != 0,
+        None => mapping.is_executable,
+    };
+    let is_listed = NO_FILES.iter().any(|start| dso.name.starts_with(start));
+    let is_file = !dso.name.starts_with(b"[") && !dso.name.starts_with(b"/memfd:");
+    match pid.filter(|_| is_executable && (is_listed || is_file)) {
+        Some(pid) => format!("/tmp/perf-{pid}.map").into_bytes().into(),
+        None => dso.name.clone(),
+    }
+}

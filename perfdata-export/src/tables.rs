@@ -1,0 +1,128 @@
+//! The functions and modules in an export.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::read::Limits;
+use perfdata_session::{BuildId, DsoId, DsoKind};
+
+use crate::error::Result;
+use crate::resolve::ResolvedFrame;
+
+/// The number of a function. The numbers count from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(pub u32);
+
+/// The number of a module. The numbers count from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// A function with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Function {
+    /// The demangled name: any bytes except NUL.
+    pub name: Box<[u8]>,
+    /// The name as it is in the object.
+    pub system_name: Box<[u8]>,
+}
+
+/// An object that contains code: a file, a kernel, or the generated code of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Module {
+    /// The name as perf shows it: a path, a name in brackets, or `/tmp/perf-PID.map` for generated
+    /// code.
+    pub name: Box<[u8]>,
+    /// The kind of the object.
+    pub kind: DsoKind,
+    /// The build ID, if the recording contains it.
+    pub build_id: Option<BuildId>,
+}
+
+/// All functions and modules so far.
+#[derive(Debug, Default)]
+pub struct Tables {
+    functions: Vec<Function>,
+    modules: Vec<Module>,
+    function_ids: HashMap<(u32, u32), FunctionId, RandomState>,
+    module_ids: HashMap<(DsoId, Option<u32>), ModuleId, RandomState>,
+    held: usize,
+}
+
+/// Approximate size of an entry in bytes, without its names.
+const ENTRY: usize = 96;
+
+impl Tables {
+    /// Returns all functions, indexed by their numbers.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Returns all modules, indexed by their numbers.
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// Returns a function.
+    pub fn function(&self, id: FunctionId) -> Option<&Function> {
+        self.functions.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// Returns a module.
+    pub fn module(&self, id: ModuleId) -> Option<&Module> {
+        self.modules.get(usize::try_from(id.0).ok()?)
+    }
+
+    /// Returns the demangled name of a frame's function, if it is known.
+    pub fn name(&self, frame: &ResolvedFrame) -> Option<&[u8]> {
+        Some(&self.function(frame.function?)?.name)
+    }
+
+    /// Returns the number of a symbol's function, which `make` creates if it is new.
+    pub(crate) fn function_of(
+        &mut self,
+        symbol: (u32, u32),
+        make: impl FnOnce() -> Function,
+    ) -> FunctionId {
+        if let Some(&id) = self.function_ids.get(&symbol) {
+            return id;
+        }
+        let function = make();
+        let names = function
+            .name
+            .len()
+            .saturating_add(function.system_name.len());
+        self.held = self.held.saturating_add(names).saturating_add(ENTRY);
+        let id = FunctionId(u32::try_from(self.functions.len()).unwrap_or(u32::MAX));
+        self.functions.push(function);
+        self.function_ids.insert(symbol, id);
+        id
+    }
+
+    /// Returns the number of a module, which `make` creates if it is new. Generated code belongs to
+    /// a process.
+    pub(crate) fn module_of(
+        &mut self,
+        key: (DsoId, Option<u32>),
+        make: impl FnOnce() -> Module,
+    ) -> ModuleId {
+        if let Some(&id) = self.module_ids.get(&key) {
+            return id;
+        }
+        let module = make();
+        self.held = self
+            .held
+            .saturating_add(module.name.len())
+            .saturating_add(ENTRY);
+        let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
+        self.modules.push(module);
+        self.module_ids.insert(key, id);
+        id
+    }
+
+    /// Checks the size of the tables.
+    pub(crate) fn check(&self, limits: &Limits) -> Result<()> {
+        Ok(limits.check_metadata("names of functions", self.held as u64)?)
+    }
+}

@@ -1,0 +1,135 @@
+//! `perfconv export` on the command line.
+
+use std::fs;
+use std::path::Path;
+
+use perfdata_tests::convert::in_shell;
+use perfdata_tests::{perf, recordings};
+
+/// Runs commands in a folder with the recording in.data, which another machine made.
+fn run(folder: &Path, commands: &str) -> perf::Output {
+    let input = folder.join("in.data");
+    if !input.exists() {
+        let fixture = recordings::fixture("6.1-x86_64-file-g").path;
+        fs::copy(fixture, &input).expect("a fixture");
+    }
+    in_shell(folder, commands)
+}
+
+fn status(output: &perf::Output) -> Option<i32> {
+    output.status.and_then(|status| status.code())
+}
+
+fn sum(text: &str) -> u64 {
+    let counts = text.lines().map(|line| {
+        let (_, count) = line.rsplit_once(' ').expect("a count");
+        count.parse::<u64>().expect("a number")
+    });
+    counts.sum()
+}
+
+#[test]
+fn the_name_of_the_output_tells_the_format() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, start) in [
+        ("a.folded", &b""[..]),
+        ("a.speedscope.json", b"{\"$schema\":"),
+        ("a.pb.gz", b"\x1f\x8b"),
+    ] {
+        let output = run(
+            folder.path(),
+            &format!("perfconv export -q in.data -o {name}"),
+        );
+        assert!(output.success(), "{}", output.stderr);
+        let bytes = fs::read(folder.path().join(name)).expect("an output");
+        assert!(bytes.starts_with(start) && bytes.len() > 100, "{name}");
+    }
+    let unknown = run(folder.path(), "perfconv export in.data -o a.txt");
+    assert_eq!(status(&unknown), Some(2));
+    assert!(unknown.stderr.contains("--to folded"), "{}", unknown.stderr);
+    assert!(!folder.path().join("a.txt").exists());
+    // An existing file remains.
+    let again = run(folder.path(), "perfconv export in.data -o a.folded");
+    assert_eq!(status(&again), Some(2));
+    assert!(again.stderr.contains("exists"), "{}", again.stderr);
+}
+
+#[test]
+fn selections_and_counts_are_those_of_conversions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = |words: &str| {
+        let command = format!("perfconv export -q --no-symbols --to folded in.data -o - {words}");
+        let output = run(folder.path(), &command);
+        assert!(output.success(), "{}", output.stderr);
+        output.stdout
+    };
+    let all = sum(&export("--count samples"));
+    let first = sum(&export("--count samples --time 0%-50%"));
+    let rest = sum(&export("--count samples --time 0%-50% --invert"));
+    assert!(first > 0 && rest > 0);
+    assert_eq!(first + rest, all);
+    assert_eq!(sum(&export("--count samples --first 3")), 3);
+    assert!(sum(&export("")) > all, "periods are larger than 1");
+    // The same samples by way of a recording.
+    let slice = "perfconv -q in.data --time 0%-50% -o half.data && \
+                 perfconv export -q --no-symbols half.data --to folded -o -";
+    let slice = run(folder.path(), slice);
+    assert_eq!(slice.stdout, export("--time 0%-50%"));
+    // A pipe and compressed records contain the same samples.
+    let pipe = "perfconv -q file2pipe --compress in.data -o - | perfconv export -q --no-symbols --to folded -o -";
+    assert_eq!(run(folder.path(), pipe).stdout, export(""));
+    let roots = export("--root tid");
+    let root = roots.lines().next().and_then(|line| line.split(';').next());
+    let (_, ids) = root.and_then(|root| root.rsplit_once('-')).expect("IDs");
+    assert!(ids.split('/').all(|id| id.parse::<u32>().is_ok()), "{ids}");
+    assert!(export("--mark kernel").contains("_[k]"));
+}
+
+/// perf shows the symbols of the running kernel for any recording. This machine may have the
+/// recorded libraries, but not the recorded kernel.
+#[test]
+fn names_of_another_kernel_are_not_invented() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = "perfconv export in.data --mark kernel --to folded -o -";
+    let output = run(folder.path(), command);
+    assert!(output.success(), "{}", output.stderr);
+    let frames = output.stdout.lines().flat_map(|line| {
+        let (stack, _) = line.rsplit_once(' ').expect("a count");
+        stack.split(';').skip(1)
+    });
+    let is_kernel = |frame: &&str| frame.ends_with("_[k]") && !frame.contains("[vdso]");
+    let kernel: Vec<&str> = frames.filter(is_kernel).collect();
+    assert!(!kernel.is_empty(), "{}", output.stdout);
+    for frame in kernel {
+        assert_eq!(frame, "[[kernel.kallsyms]]_[k]");
+    }
+    assert!(
+        output.stderr.contains("[kernel.kallsyms]: ")
+            && output.stderr.contains("--vmlinux or --kallsyms"),
+        "{}",
+        output.stderr
+    );
+    // The user's own list of the recorded kernel names its addresses.
+    let list = "ffffffff80000000 T whole_kernel\nffffffffffff0000 T end\n";
+    fs::write(folder.path().join("kallsyms"), list).expect("it can be written");
+    let output = run(
+        folder.path(),
+        "perfconv export -q --kallsyms kallsyms in.data --to folded -o -",
+    );
+    assert!(output.success(), "{}", output.stderr);
+    assert!(output.stdout.contains(";whole_kernel"), "{}", output.stdout);
+    let missing = run(
+        folder.path(),
+        "perfconv export -q --kallsyms none in.data --to folded -o -",
+    );
+    assert_eq!(status(&missing), Some(2));
+}
+
+#[test]
+fn damaged_recordings_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cut = "head -c 3000 in.data > cut.data && perfconv export cut.data -o cut.folded";
+    let output = run(folder.path(), cut);
+    assert_ne!(status(&output), Some(0), "{}", output.stderr);
+    assert!(!folder.path().join("cut.folded").exists());
+}

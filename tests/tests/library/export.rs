@@ -1,0 +1,242 @@
+//! Exports of every recording, decoded independently of what wrote them.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use perfdata_core::attr::{EventType, SoftwareEvent};
+use perfdata_export::{Folded, Label, Pprof, Sink, Speedscope, export};
+use perfdata_session::Samples;
+use perfdata_tests::recordings::{self, Recording};
+use serde_json::Value;
+
+/// The number of samples and the sum of their weights, by event, without dummy events; and the name
+/// of the first event.
+type Totals = (BTreeMap<Vec<u8>, (u64, u64)>, Option<Vec<u8>>);
+
+fn totals(recording: &Recording) -> Option<Totals> {
+    let mut samples = Samples::open(&recording.path).ok()?;
+    let mut totals: Totals = Default::default();
+    while let Some(sample) = samples.next().ok()? {
+        let is_dummy = sample.attr().is_some_and(|attr| {
+            attr.kind == EventType::SOFTWARE && attr.config == SoftwareEvent::DUMMY.0
+        });
+        if !is_dummy {
+            let name = sample.event_name().to_vec();
+            totals.1.get_or_insert_with(|| name.clone());
+            let sums = totals.0.entry(name).or_default();
+            sums.0 += 1;
+            sums.1 += sample.weight();
+        }
+    }
+    Some(totals)
+}
+
+fn run(recording: &Recording, sink: &mut dyn Sink) {
+    let mut samples = Samples::open(&recording.path).expect("it was opened before");
+    export(&mut samples, None, sink).expect("it was read before");
+}
+
+fn check_folded(recording: &Recording, totals: &Totals) -> Result<(), String> {
+    let mut out = Vec::new();
+    run(recording, &mut Folded::new(&mut out));
+    let text = String::from_utf8(out).map_err(|error| error.to_string())?;
+    let lines: Vec<&str> = text.lines().collect();
+    let mut sum = 0;
+    for line in &lines {
+        let (stack, count) = line.rsplit_once(' ').ok_or("a line without a count")?;
+        sum += count.parse::<u64>().map_err(|error| error.to_string())?;
+        // Only the first word, the name of the thread, may be empty.
+        let has_empty = stack.split(';').skip(1).any(str::is_empty);
+        if has_empty || stack.contains(char::is_control) {
+            return Err(format!("{line:?}"));
+        }
+    }
+    let first = totals.1.as_ref().and_then(|name| totals.0.get(name));
+    let expected = first.map_or(0, |sums| sums.1);
+    match sum == expected && lines.is_sorted() {
+        true => Ok(()),
+        false => Err(format!("folded: {sum}, expected {expected}")),
+    }
+}
+
+fn check_speedscope(recording: &Recording, totals: &Totals) -> Result<(), String> {
+    let mut out = Vec::new();
+    run(recording, &mut Speedscope::new(&mut out, b"a \"name\"\n"));
+    let file: Value = serde_json::from_slice(&out).map_err(|error| error.to_string())?;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let frames = list(&file["shared"]["frames"]);
+    if frames.iter().any(|frame| !frame["name"].is_string()) || !file["$schema"].is_string() {
+        return Err("a frame without a name".into());
+    }
+    let mut all = BTreeMap::new();
+    let mut threads: BTreeMap<String, u64> = BTreeMap::new();
+    for profile in list(&file["profiles"]) {
+        let (samples, weights) = (list(&profile["samples"]), list(&profile["weights"]));
+        let sum: u64 = weights.iter().filter_map(Value::as_u64).sum();
+        let is_inside = |number: &Value| number.as_u64().is_some_and(|at| at < frames.len() as u64);
+        let are_inside = samples
+            .iter()
+            .all(|stack| list(stack).iter().all(is_inside));
+        let is_whole = profile["type"] == "sampled"
+            && samples.len() == weights.len()
+            && profile["startValue"] == 0
+            && profile["endValue"] == sum;
+        if !is_whole || !are_inside {
+            return Err(format!("profile {}", profile["name"]));
+        }
+        let name = profile["name"].as_str().unwrap_or_default();
+        match name.strip_suffix(": all threads") {
+            Some(event) => drop(all.insert(event.to_owned(), (samples.len() as u64, sum))),
+            None => *threads.entry(profile["unit"].to_string()).or_default() += sum,
+        }
+    }
+    let sums: u64 = threads.values().sum();
+    let is_equal = all.len() == totals.0.len()
+        && all.values().map(|sums| sums.0).sum::<u64>()
+            == totals.0.values().map(|sums| sums.0).sum::<u64>()
+        && all.values().map(|sums| sums.1).sum::<u64>() == sums;
+    match is_equal {
+        true => Ok(()),
+        false => Err(format!(
+            "speedscope: {all:?}, threads {sums}, expected {:?}",
+            totals.0
+        )),
+    }
+}
+
+/// A field of a message: its number, and its value or bytes.
+type Field = (u64, u64, Vec<u8>);
+
+/// Decodes a message.
+fn fields(mut bytes: &[u8]) -> Vec<Field> {
+    let mut list = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        match key & 7 {
+            0 => list.push((key >> 3, varint(&mut bytes), vec![])),
+            2 => {
+                let len = usize::try_from(varint(&mut bytes)).expect("a length");
+                let (content, rest) = bytes.split_at(len);
+                list.push((key >> 3, 0, content.to_vec()));
+                bytes = rest;
+            }
+            kind => panic!("type {kind}"),
+        }
+    }
+    list
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let mut value = 0;
+    for shift in (0..70).step_by(7) {
+        let (&byte, rest) = bytes.split_first().expect("a byte");
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            break;
+        }
+    }
+    value
+}
+
+fn packed(mut bytes: &[u8]) -> Vec<u64> {
+    let mut list = Vec::new();
+    while !bytes.is_empty() {
+        list.push(varint(&mut bytes));
+    }
+    list
+}
+
+fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
+    let mut out = Vec::new();
+    run(
+        recording,
+        &mut Pprof::new(&mut out).with_labels(Label::ALL.to_vec()),
+    );
+    let mut profile = Vec::new();
+    GzDecoder::new(&*out)
+        .read_to_end(&mut profile)
+        .map_err(|error| error.to_string())?;
+    let profile = fields(&profile);
+    let of = |number: u64| profile.iter().filter(move |field| field.0 == number);
+    let number_in = |message: &[u8], number: u64| {
+        let fields = fields(message);
+        fields
+            .iter()
+            .find(|field| field.0 == number)
+            .map_or(0, |field| field.1)
+    };
+    let strings: Vec<String> = of(6)
+        .map(|field| String::from_utf8(field.2.clone()).expect("UTF-8"))
+        .collect();
+    let string = |at: u64| strings[usize::try_from(at).expect("small")].clone();
+    let types: Vec<String> = of(1).map(|field| string(number_in(&field.2, 1))).collect();
+    let (mappings, locations) = (of(3).count() as u64, of(4).count() as u64);
+    // Numbers count from 1 without gaps, and refer to entries that exist.
+    let are_numbered = |number: u64| {
+        (1..)
+            .zip(of(number))
+            .all(|(at, field)| number_in(&field.2, 1) == at)
+    };
+    let are_mapped = of(4).all(|field| number_in(&field.2, 2) <= mappings);
+    if ![3, 4, 5].into_iter().all(are_numbered) || !are_mapped || strings[0] != *"" {
+        return Err("pprof: wrong numbers".into());
+    }
+    for field in of(3) {
+        let _ = (
+            string(number_in(&field.2, 5)),
+            string(number_in(&field.2, 6)),
+        );
+    }
+    let mut sums = vec![0_u64; types.len()];
+    for sample in of(2) {
+        for (number, _, content) in fields(&sample.2) {
+            let numbers = packed(&content);
+            match number {
+                1 if numbers.iter().any(|&at| at == 0 || at > locations) => {
+                    return Err("pprof: no such location".into());
+                }
+                2 if numbers.len() != types.len() => return Err("pprof: values".into()),
+                2 => sums
+                    .iter_mut()
+                    .zip(&numbers)
+                    .for_each(|(sum, value)| *sum += value),
+                3 => {
+                    let key = string(number_in(&content, 1));
+                    assert!(["pid", "tid", "comm", "cpu"].contains(&&*key), "{key}");
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut expected: Vec<u64> = totals
+        .0
+        .values()
+        .flat_map(|sums| [sums.0, sums.1])
+        .collect();
+    expected.sort_unstable();
+    sums.sort_unstable();
+    if sums != expected {
+        return Err(format!("pprof: {sums:?}, expected {expected:?}"));
+    }
+    let default = of(14).next().map(|field| string(field.1));
+    match totals.1.is_none() || default.is_some_and(|name| types.contains(&name)) {
+        true => Ok(()),
+        false => Err("pprof: the default type".into()),
+    }
+}
+
+#[test]
+fn every_format_contains_all_samples() {
+    let check = |recording: &Recording| {
+        let Some(totals) = totals(recording) else {
+            return Ok(());
+        };
+        check_folded(recording, &totals)?;
+        check_speedscope(recording, &totals)?;
+        check_pprof(recording, &totals)
+    };
+    recordings::check_all(&recordings::fixtures(), check);
+    recordings::check_all(&recordings::shared(), check);
+}
