@@ -3,13 +3,14 @@
 //!
 //! All offsets and sizes are compared with the file before they are used.
 
+mod plt;
+
 use std::io;
 
 use object::elf::{
-    ELF_NOTE_GNU, EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_S390, EM_X86_64, FileHeader32,
-    FileHeader64, NT_GNU_BUILD_ID, PT_LOAD, SHF_ALLOC, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS,
-    SHT_SYMTAB, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, STV_HIDDEN,
-    STV_INTERNAL,
+    ELF_NOTE_GNU, EM_AARCH64, EM_ARM, EM_RISCV, FileHeader32, FileHeader64, NT_GNU_BUILD_ID,
+    PT_LOAD, SHF_ALLOC, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STB_GLOBAL,
+    STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, STV_HIDDEN, STV_INTERNAL,
 };
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
@@ -62,6 +63,8 @@ pub(crate) struct Section {
     pub address: u64,
     pub offset: u64,
     pub size: u64,
+    entry_size: u64,
+    alignment: u64,
     link: usize,
 }
 
@@ -309,97 +312,6 @@ impl Elf {
             .chunks_exact(size)
             .filter_map(move |bytes| Raw::parse(bytes, endian, is_64))
     }
-
-    /// Adds a symbol for each entry of the procedure linkage table: the name of the called function
-    /// and `@plt` (`dso__synthesize_plt_symbols`).
-    fn add_plt(&self, builder: &mut Builder) {
-        let _ = self.try_add_plt(builder);
-    }
-
-    fn try_add_plt(&self, builder: &mut Builder) -> Option<()> {
-        let relocations = self
-            .section(b".rela.plt")
-            .or_else(|| self.section(b".rel.plt"))?;
-        let (header, entry) = match self.machine {
-            machine if machine == EM_AARCH64.0 => (32, 16),
-            machine if machine == EM_ARM.0 => (20, 12),
-            machine if machine == EM_S390.0 => (32, 32),
-            machine if machine == EM_RISCV.0 => (32, 16),
-            machine if machine == EM_X86_64.0 => (16, 16),
-            machine if machine == EM_386.0 => (16, 16),
-            _ => return None,
-        };
-        let plt = self.section(b".plt")?;
-        let dynsym = self.sections.get(relocations.link)?;
-        let strings = self.sections.get(dynsym.link)?;
-        let symbols = self.content(dynsym, MOST_SYMBOLS).ok()?;
-        let symbols: Vec<Raw> = self.raw_symbols(&symbols).collect();
-        let names = self.content(strings, MOST_SYMBOLS).ok()?;
-        let content = self.content(relocations, MOST_SYMBOLS).ok()?;
-        let is_rela = relocations.name.starts_with(b".rela");
-        let size = match (self.is_64, is_rela) {
-            (true, true) => 24,
-            (true, false) => 16,
-            (false, true) => 12,
-            (false, false) => 8,
-        };
-        // With control-flow protection, calls go through a second table without a header.
-        let second = self.section(b".plt.sec");
-        let mut starts = None;
-        // The linker may list indirect functions last; the entries have the order of the addresses
-        // that the relocations change.
-        let slot = |relocation: &&[u8]| match self.is_64 {
-            true => relocation.first_chunk().map(|at| self.endian.read_u64(*at)),
-            false => relocation
-                .first_chunk()
-                .map(|at| self.endian.read_u32(*at).into()),
-        };
-        let mut relocations: Vec<&[u8]> = content.chunks_exact(size).collect();
-        relocations.sort_by_key(slot);
-        for (number, relocation) in relocations.into_iter().enumerate() {
-            let symbol = if self.is_64 {
-                let info = relocation.get(8..16)?.first_chunk()?;
-                self.endian.read_u64(*info) >> 32
-            } else {
-                let info = relocation.get(4..8)?.first_chunk()?;
-                u64::from(self.endian.read_u32(*info) >> 8)
-            };
-            let named = usize::try_from(symbol).ok().and_then(|at| symbols.get(at));
-            let called = named
-                .and_then(|raw| names.get(usize::try_from(raw.name).ok()?..))
-                .and_then(|rest| rest.split(|&byte| byte == 0).next())
-                .filter(|name| !name.is_empty());
-            // The relocation of an indirect function contains its address instead of a name.
-            let addend = relocation.get(16..24).and_then(<[u8]>::first_chunk);
-            let addend = addend.map(|at| self.endian.read_u64(*at));
-            let called = match (called, addend) {
-                (Some(called), _) => called.to_vec(),
-                (None, Some(at)) => {
-                    let starts = starts.get_or_insert_with(|| builder.starts());
-                    let start = self.offset_of(at).unwrap_or(at);
-                    match starts.get(&start) {
-                        Some(&name) => builder.name(name).to_vec(),
-                        None => format!("*ABS*+{at:#x}").into_bytes(),
-                    }
-                }
-                (None, None) => continue,
-            };
-            let at = builder.add_names(&[&called, &b"@plt\0"[..]].concat())?;
-            let skipped = (number as u64).saturating_mul(entry);
-            let first = skipped.saturating_add(header);
-            let properties = Properties {
-                is_global: true,
-                ..Properties::default()
-            };
-            for (table, within) in [(Some(plt), first), (second, skipped)] {
-                if let Some(table) = table.filter(|table| within < table.size) {
-                    let start = table.offset.saturating_add(within);
-                    builder.add(start, entry, at, properties);
-                }
-            }
-        }
-        Some(())
-    }
 }
 
 impl Raw {
@@ -462,6 +374,8 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
             is_symtab: kind == SHT_SYMTAB,
             is_dynsym: kind == SHT_DYNSYM,
             is_nobits: kind == SHT_NOBITS,
+            entry_size: section.sh_entsize(endian).into(),
+            alignment: section.sh_addralign(endian).into(),
             is_allocated: flags.0 & SHF_ALLOC.0 != 0,
             address: section.sh_addr(endian).into(),
             offset: section.sh_offset(endian).into(),

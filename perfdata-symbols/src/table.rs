@@ -69,9 +69,13 @@ impl Builder {
         name_in(&self.names, at)
     }
 
-    /// Returns the name of the last symbol at each address.
-    pub fn starts(&self) -> HashMap<u64, u32, RandomState> {
-        self.list.iter().map(|new| (new.start, new.name)).collect()
+    /// Returns the name of the symbol at each address, of those that were added so far.
+    pub fn starts(
+        &self,
+        demangled: impl Fn(&[u8]) -> Cow<'_, [u8]>,
+    ) -> HashMap<u64, u32, RandomState> {
+        let chosen = chosen(self.list.clone(), &self.names, demangled);
+        chosen.iter().map(|new| (new.start, new.name)).collect()
     }
 
     /// Adds a symbol. A symbol of unknown size has size 0.
@@ -92,35 +96,8 @@ impl Builder {
     /// Returns the table: one symbol for each address, each with an end. `demangled` returns the
     /// shown form of a name, on which the choice depends.
     pub fn build(self, demangled: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Table {
-        let Builder {
-            mut list,
-            mut names,
-        } = self;
-        // The order of insertion decides between symbols that are equal otherwise.
-        list.sort_by_key(|new| new.start);
-        // perf sets the ends first: of several symbols without a size at an address, the last one
-        // receives one, and is preferred for it.
-        let mut next = None;
-        for new in list.iter_mut().rev() {
-            if new.end == new.start {
-                new.end = next.unwrap_or_else(|| {
-                    let page = new.start.checked_next_multiple_of(PAGE);
-                    page.unwrap_or(u64::MAX).saturating_add(PAGE)
-                });
-            }
-            next = Some(new.start);
-        }
-        let mut kept: Vec<New> = Vec::with_capacity(list.len());
-        for new in list {
-            match kept.last_mut() {
-                Some(last) if last.start == new.start => {
-                    if is_second_better(last, &new, &names, &demangled) {
-                        *last = new;
-                    }
-                }
-                _ => kept.push(new),
-            }
-        }
+        let Builder { list, mut names } = self;
+        let kept = chosen(list, &names, demangled);
         let list = kept.into_iter().map(|new| Entry {
             start: new.start,
             end: new.end,
@@ -130,6 +107,40 @@ impl Builder {
         names.shrink_to_fit();
         Table { list, names }
     }
+}
+
+/// Returns one symbol for each address, in the order of the addresses, each with an end.
+fn chosen(
+    mut list: Vec<New>,
+    names: &[u8],
+    demangled: impl Fn(&[u8]) -> Cow<'_, [u8]>,
+) -> Vec<New> {
+    // The order of insertion decides between symbols that are equal otherwise.
+    list.sort_by_key(|new| new.start);
+    // perf sets the ends first: of several symbols without a size at an address, the last one
+    // receives one, and is preferred for it.
+    let mut next = None;
+    for new in list.iter_mut().rev() {
+        if new.end == new.start {
+            new.end = next.unwrap_or_else(|| {
+                let page = new.start.checked_next_multiple_of(PAGE);
+                page.unwrap_or(u64::MAX).saturating_add(PAGE)
+            });
+        }
+        next = Some(new.start);
+    }
+    let mut kept: Vec<New> = Vec::with_capacity(list.len());
+    for new in list {
+        match kept.last_mut() {
+            Some(last) if last.start == new.start => {
+                if is_second_better(last, &new, names, &demangled) {
+                    *last = new;
+                }
+            }
+            _ => kept.push(new),
+        }
+    }
+    kept
 }
 
 /// Returns whether perf prefers the second one of two symbols with the same start

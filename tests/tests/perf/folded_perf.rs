@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use super::symbols_perf::has_hash;
 use perfdata_export::{Folded, Root, Sources, Symbolizer, export};
 use perfdata_session::Samples;
 use perfdata_symbols::demangled;
@@ -102,6 +103,7 @@ fn is_close(ours: &str, perfs: &str) -> bool {
                 || perfs.starts_with('[')
                 || *ours == "[unknown]"
                 || mangled == ours.as_bytes()
+                || has_hash(perfs)
                 || ours.ends_with("@plt") && perfs.ends_with("@plt")
                 || ours.ends_with(&format!(" {perfs}"))
         })

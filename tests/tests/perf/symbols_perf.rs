@@ -35,22 +35,39 @@ fn cut(name: &str) -> &str {
     name
 }
 
+/// Returns whether a version of perf knows only a part of the procedure linkage tables.
+fn is_old(version: PerfVersion) -> bool {
+    (version.major, version.minor) < (6, 3)
+}
+
+/// Returns whether a name is that of an entry of a procedure linkage table, or of what is before
+/// the entries.
+fn is_plt(name: &str) -> bool {
+    name.ends_with("@plt") || name == ".plt"
+}
+
+/// Returns whether a name has the hash of a Rust symbol. perf 6.12 shows these names as a C++
+/// compiler would have made them.
+pub fn has_hash(name: &str) -> bool {
+    let hash = name.rsplit_once("::h").map(|(_, hash)| hash);
+    hash.is_some_and(|hash| hash.len() == 16 && u64::from_str_radix(hash, 16).is_ok())
+}
+
 /// Returns whether perf's name of a function is ours. perf 6.1 omits the types of results and
-/// arguments, and takes the entries of procedure linkage tables in the order of the relocations.
+/// arguments and what LLVM appends to names, and takes the entries of procedure linkage tables in the order of the relocations.
 fn is_same(ours: &str, perfs: &str, version: PerfVersion) -> bool {
-    let is_old = (version.major, version.minor) < (6, 3);
-    let is_plt = is_old && perfs.ends_with("@plt") && ours.ends_with("@plt");
+    let is_plt = is_old(version) && is_plt(perfs) && is_plt(ours);
     // perf 6.12 shows the names of newer Rust compilers as they are.
     let is_mangled = perfs.starts_with("_R") && *demangled(perfs.as_bytes()) == *ours.as_bytes();
-    // It shows others with their hash.
-    let hash = perfs.rsplit_once("::h").map(|(_, hash)| hash);
-    let has_hash =
-        hash.is_some_and(|hash| hash.len() == 16 && u64::from_str_radix(hash, 16).is_ok());
     ours == perfs
         || is_mangled
-        || has_hash
+        || has_hash(perfs)
         || is_plt
         || cut(ours) == cut(perfs)
+        || is_old(version)
+            && ours
+                .split_once(".llvm.")
+                .is_some_and(|(name, _)| name == perfs)
         || cut(ours).ends_with(&format!(" {}", cut(perfs)))
 }
 
@@ -115,6 +132,7 @@ fn compare(perf: &Perf, path: &std::path::Path) -> (usize, usize, Vec<String>) {
                 }
                 (None, None) => true,
                 (Some(_), None) if is_first => true,
+                (Some((name, _)), None) if is_old(perf.version) => is_plt(name),
                 _ => false,
             };
             names += usize::from(expected.is_some());
