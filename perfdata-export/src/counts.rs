@@ -26,7 +26,8 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, other: Sums) {
+    /// Adds other sums.
+    pub fn add(&mut self, other: Sums) {
         self.samples = self.samples.saturating_add(other.samples);
         self.weight = self.weight.saturating_add(other.weight);
     }

@@ -331,7 +331,7 @@ fn is_kernel_name(module: &[u8]) -> bool {
 
 /// Returns whether the name of a module is that of generated code: a list of its symbols, or an
 /// object that `perf inject --jit` wrote.
-fn is_jit_name(module: &[u8]) -> bool {
+pub(crate) fn is_jit_name(module: &[u8]) -> bool {
     let is_map = module.starts_with(b"/tmp/perf-") && module.ends_with(b".map");
     let file = module.rsplit(|&byte| byte == b'/').next().unwrap_or(module);
     is_map || file.starts_with(b"jitted-") && file.ends_with(b".so")

@@ -4,7 +4,8 @@
 //! [`export`] reads the samples of a recording once, in time order, resolves each frame to a
 //! function and a module, and passes the result to a [`Sink`]. Each format is a sink:
 //!
-//! - [`Folded`]: folded stacks, for flame graphs;
+//! - [`Folded`]: folded stacks, for other tools that draw flame graphs;
+//! - [`FlameGraph`]: flame graphs, also of the differences between two recordings;
 //! - [`Pprof`]: compressed profiles for pprof;
 //! - [`Speedscope`]: JSON for speedscope.
 //!
@@ -55,6 +56,7 @@
 mod counts;
 mod error;
 mod events;
+mod flame_graph;
 mod folded;
 mod json;
 mod message;
@@ -66,6 +68,7 @@ mod tables;
 mod text;
 
 pub use error::{Error, Result};
+pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
 pub use perfdata_symbols::{Reason, Sources, Symbolizer, Unresolved};
 pub use pprof::{Label, Pprof};

@@ -167,10 +167,7 @@ impl<W: Write> Speedscope<W> {
             let function = function.and_then(|id| tables.function(id));
             let name = match (function, module) {
                 (Some(function), _) => function.name.to_vec(),
-                (None, Some(module)) => {
-                    let file = module.name.rsplit(|&byte| byte == b'/').next();
-                    [b"[", file.unwrap_or(&module.name), b"]"].concat()
-                }
+                (None, Some(module)) => module.label(),
                 (None, None) => b"[unknown]".to_vec(),
             };
             let comma = if at == 0 { "" } else { "," };

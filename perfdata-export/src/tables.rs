@@ -40,6 +40,17 @@ pub struct Module {
     pub build_id: Option<BuildId>,
 }
 
+impl Module {
+    /// Returns what represents a function without a name: the file name in brackets.
+    pub fn label(&self) -> Vec<u8> {
+        if self.name.starts_with(b"[") {
+            return self.name.to_vec();
+        }
+        let file = self.name.rsplit(|&byte| byte == b'/').next();
+        [b"[", file.unwrap_or(&self.name), b"]"].concat()
+    }
+}
+
 /// All functions and modules so far.
 #[derive(Debug, Default)]
 pub struct Tables {

@@ -78,6 +78,8 @@ Exit status: 0 success; 1 invalid input or recordings that contradict each other
 /// Examples of `perfconv export`.
 pub const EXPORT: &str = "\
 Examples:
+    perfconv export perf.data -o perf.html
+    perfconv export new.data --diff old.data -o diff.html
     perfconv export perf.data -o perf.folded
     perfconv export perf.data --to folded -o - | inferno-flamegraph > perf.svg
     perfconv export perf.data -o perf.pb.gz

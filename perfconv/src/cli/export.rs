@@ -9,8 +9,12 @@ use super::{InputArg, SliceArgs};
 /// A format of other profilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Folded stacks, for flame graphs: one line for each stack
+    /// Folded stacks, for other tools: one line for each stack
     Folded,
+    /// A flame graph as a web page
+    Flamegraph,
+    /// A flame graph as a picture
+    Svg,
     /// A compressed profile for pprof
     Pprof,
     /// A JSON file for speedscope.app
@@ -21,8 +25,10 @@ impl Format {
     /// Returns the format of files with this name.
     pub fn of(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?;
-        let endings: [(&[&str], Format); 3] = [
+        let endings: [(&[&str], Format); 5] = [
             (&[".folded", ".collapsed"], Format::Folded),
+            (&[".html", ".htm"], Format::Flamegraph),
+            (&[".svg"], Format::Svg),
             (&[".pb.gz", ".pprof"], Format::Pprof),
             (&[".speedscope.json"], Format::Speedscope),
         ];
@@ -92,6 +98,8 @@ const PPROF: &str = "Profiles for pprof";
 const NAMES: &str = "Names of functions";
 /// Heading of the options of folded stacks.
 const FOLDED: &str = "Folded stacks";
+/// Heading of the options of flame graphs.
+const FLAME: &str = "Flame graphs";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -111,6 +119,9 @@ pub struct ExportArgs {
     /// Format of OUTPUT [default: by the ending of its name]
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<Format>,
+    /// Show the differences between INPUT and this recording, such as an older one
+    #[arg(long, value_name = "OTHER", value_hint = ValueHint::FilePath, help_heading = FLAME)]
+    pub diff: Option<PathBuf>,
     /// What is counted
     #[arg(long, value_name = "WHAT", default_value = "period", help_heading = FOLDED)]
     pub count: Counted,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use perfdata_core::read::Limits;
 use perfdata_export::{
-    Count, Folded, Label, Pprof, Report, ResolvedSample, Root, Sink, Sources, Speedscope,
-    Symbolizer, Tables, Unresolved, export,
+    Count, FlameGraph, FlameGraphForm, Folded, Label, Pprof, Report, ResolvedSample, Root, Sink,
+    Sources, Speedscope, Symbolizer, Tables, Unresolved, export,
 };
 use perfdata_session::Samples;
 
@@ -34,24 +34,24 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
         let what = format!("the format is not known by the name {}", path.display());
         return Err(Error::Usage(what).with_step(Step::Other("--to folded".into())));
     };
-    let symbols = match args.no_symbols {
-        true => None,
-        false => Some(Symbolizer::new(sources(args)?)),
-    };
-    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    if let Some(select) = args.slice.select(limits)? {
-        stages.push(Box::new(Slice::new(select)));
+    let is_graph = matches!(format, Format::Flamegraph | Format::Svg);
+    if args.diff.is_some() && !is_graph {
+        let what = "--diff needs a flame graph";
+        return Err(Error::Usage(what.into()).with_step(Step::Other("--to flamegraph".into())));
     }
-    let output = Output::create(path, &args.input, args.force)?.synced(!args.no_sync);
-    let input = open(&args.input, limits, messages)?;
-    let (converted, ending) = Conversion::new(stages).read(input)?;
-    let mut samples = Samples::new(converted)?;
+    let inputs: Vec<&Path> = [&*args.input]
+        .into_iter()
+        .chain(args.diff.as_deref())
+        .collect();
+    let output = Output::create_beside(path, &inputs, args.force)?.synced(!args.no_sync);
+    let read = |input: &Path, sink: &mut dyn Sink| pass(args, input, limits, messages, sink, path);
+    let name = args.input.file_name().unwrap_or_default().as_bytes();
     let exported = output.write_stream(|out| {
         let out = BufWriter::new(out);
-        match format {
+        let exported = match format {
             Format::Folded => {
                 let mut sink = folded(args, out);
-                let mut exported = checked(&mut samples, symbols, &mut sink, ending, path)?;
+                let mut exported = read(&args.input, &mut sink)?;
                 if sink.others() > 0 {
                     let event = sink.event().unwrap_or_default();
                     exported.notes.push(format!(
@@ -60,7 +60,22 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
                         suggestions::count(sink.others(), "sample")
                     ));
                 }
-                Ok(exported)
+                exported
+            }
+            Format::Flamegraph | Format::Svg => {
+                let form = match format {
+                    Format::Svg => FlameGraphForm::Picture,
+                    _ => FlameGraphForm::Page,
+                };
+                let mut sink = FlameGraph::new(out, form, name);
+                let Some(other) = &args.diff else {
+                    return Ok(vec![read(&args.input, &mut sink)?]);
+                };
+                sink = sink.with_other(other.as_os_str().as_bytes());
+                return Ok(vec![
+                    read(&args.input, &mut sink)?,
+                    read(other, &mut sink)?,
+                ]);
             }
             Format::Pprof => {
                 let labels = args.label.iter().map(|label| match label {
@@ -70,17 +85,39 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
                     LabelArg::Cpu => Label::Cpu,
                 });
                 let mut sink = Pprof::new(out).with_labels(labels.collect());
-                checked(&mut samples, symbols, &mut sink, ending, path)
+                read(&args.input, &mut sink)?
             }
-            Format::Speedscope => {
-                let name = args.input.file_name().unwrap_or_default();
-                let mut sink = Speedscope::new(out, name.as_bytes());
-                checked(&mut samples, symbols, &mut sink, ending, path)
-            }
-        }
+            Format::Speedscope => read(&args.input, &mut Speedscope::new(out, name))?,
+        };
+        Ok(vec![exported])
     })?;
-    tell(&exported, messages);
+    for exported in &exported {
+        tell(exported, messages);
+    }
     Ok(())
+}
+
+/// Passes the selected samples of `input` to `sink`, which writes to `path`.
+fn pass(
+    args: &ExportArgs,
+    input: &Path,
+    limits: Limits,
+    messages: Messages,
+    sink: &mut dyn Sink,
+    path: &Path,
+) -> Result<Exported> {
+    let symbols = match args.no_symbols {
+        true => None,
+        false => Some(Symbolizer::new(sources(args)?)),
+    };
+    let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    if let Some(select) = args.slice.select(limits)? {
+        stages.push(Box::new(Slice::new(select)));
+    }
+    let input = open(input, limits, messages)?;
+    let (converted, ending) = Conversion::new(stages).read(input)?;
+    let mut samples = Samples::new(converted)?;
+    checked(&mut samples, symbols, sink, ending, path)
 }
 
 /// Returns the sink for folded stacks.

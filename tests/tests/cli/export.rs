@@ -35,6 +35,8 @@ fn the_name_of_the_output_tells_the_format() {
         ("a.folded", &b""[..]),
         ("a.speedscope.json", b"{\"$schema\":"),
         ("a.pb.gz", b"\x1f\x8b"),
+        ("a.html", b"<!doctype html>"),
+        ("a.svg", b"<?xml"),
     ] {
         let output = run(
             folder.path(),
@@ -132,4 +134,30 @@ fn damaged_recordings_are_refused() {
     let output = run(folder.path(), cut);
     assert_ne!(status(&output), Some(0), "{}", output.stderr);
     assert!(!folder.path().join("cut.folded").exists());
+}
+
+#[test]
+fn only_flame_graphs_show_differences() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = "perfconv export in.data --diff in.data -o a.folded";
+    let output = run(folder.path(), command);
+    assert_eq!(status(&output), Some(2));
+    assert!(
+        output.stderr.contains("--to flamegraph"),
+        "{}",
+        output.stderr
+    );
+    let command = "perfconv export in.data --diff in.data --first 10 -o a.svg";
+    let output = run(folder.path(), command);
+    assert!(output.success(), "{}", output.stderr);
+    assert_eq!(output.stderr.matches("10 samples").count(), 2);
+    let picture = fs::read_to_string(folder.path().join("a.svg")).expect("a picture");
+    assert!(picture.contains("100.00%, +0.00%)"), "{picture}");
+    // The output must not be an input.
+    let command = "perfconv export -f in.data --diff other.html -o other.html";
+    let output = run(
+        folder.path(),
+        &format!("cp in.data other.html && {command}"),
+    );
+    assert_eq!(status(&output), Some(2), "{}", output.stderr);
 }

@@ -8,6 +8,7 @@ mod dump;
 mod endings;
 mod errors;
 mod export;
+mod flame_graph;
 mod info;
 mod inputs;
 mod json_doc;

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use perfdata_core::attr::{EventType, SoftwareEvent};
-use perfdata_export::{Folded, Label, Pprof, Sink, Speedscope, export};
+use perfdata_export::{FlameGraph, FlameGraphForm, Folded, Label, Pprof, Sink, Speedscope, export};
 use perfdata_session::Samples;
 use perfdata_tests::recordings::{self, Recording};
 use serde_json::Value;
@@ -102,6 +102,90 @@ fn check_speedscope(recording: &Recording, totals: &Totals) -> Result<(), String
             "speedscope: {all:?}, threads {sums}, expected {:?}",
             totals.0
         )),
+    }
+}
+
+/// Returns the data in the page of a flame graph.
+fn page_data(page: &str) -> Value {
+    let (_, data) = page
+        .split_once("<script type=\"application/json\" id=\"data\">")
+        .expect("the data");
+    let (data, _) = data.split_once("</script>").expect("the end of the data");
+    serde_json::from_str(data).expect("JSON")
+}
+
+fn column(data: &Value, name: &str) -> Vec<i128> {
+    let list = data[name].as_array().expect("a column").iter();
+    let numbers = list.map(|value| {
+        let number = value.as_i64().map(i128::from);
+        number.or_else(|| value.as_u64().map(i128::from))
+    });
+    numbers.collect::<Option<_>>().expect("numbers")
+}
+
+fn check_flame_graph(recording: &Recording, totals: &Totals) -> Result<(), String> {
+    let mut out = Vec::new();
+    let name = b"<b>&\"name\"\n</script>";
+    run(
+        recording,
+        &mut FlameGraph::new(&mut out, FlameGraphForm::Page, name),
+    );
+    let page = String::from_utf8(out).map_err(|error| error.to_string())?;
+    let data = page_data(&page);
+    let len = |name: &str| data[name].as_array().map_or(0, Vec::len) as i128;
+    let parents = column(&data, "parents");
+    let nodes = parents.len() as i128 + 1;
+    // Each node has a parent before it.
+    let are_before = (1..)
+        .zip(&parents)
+        .all(|(at, &back)| 0 < back && back <= at);
+    let is_in = |name: &str, least: i128, most: i128| {
+        column(&data, name)
+            .iter()
+            .all(|&number| least <= number && number < most)
+    };
+    let are_inside = is_in("functions", 0, len("frames"))
+        && is_in("node", 0, nodes)
+        && is_in("thread", 0, len("threads"))
+        && is_in("event", 0, len("events"))
+        && is_in("side", 0, 1)
+        && is_in("part", -1, 512);
+    if !are_before || !are_inside || len("functions") + 1 != nodes {
+        return Err("flame graph: wrong numbers".into());
+    }
+    let mut sums: BTreeMap<Vec<u8>, (u64, u64)> = BTreeMap::new();
+    let rows = column(&data, "event").into_iter();
+    let values = column(&data, "samples")
+        .into_iter()
+        .zip(column(&data, "weight"));
+    for (event, (samples, weight)) in rows.zip(values) {
+        let name = data["events"][event as usize][0].as_str().expect("a name");
+        let sum = sums.entry(name.into()).or_default();
+        sum.0 += samples as u64;
+        sum.1 += weight as u64;
+    }
+    let of = |totals: &BTreeMap<Vec<u8>, (u64, u64)>| {
+        let mut values: Vec<(u64, u64)> = totals.values().copied().collect();
+        values.sort_unstable();
+        values
+    };
+    if of(&sums) != of(&totals.0) {
+        return Err(format!("flame graph: {sums:?}, expected {:?}", totals.0));
+    }
+    let mut out = Vec::new();
+    run(
+        recording,
+        &mut FlameGraph::new(&mut out, FlameGraphForm::Picture, name),
+    );
+    let picture = String::from_utf8(out).map_err(|error| error.to_string())?;
+    let (opened, closed) = (
+        picture.matches("<g>").count(),
+        picture.matches("</g>").count(),
+    );
+    let has_controls = picture.contains(|c: char| c.is_control() && c != '\n');
+    match opened == closed && opened > 0 && !has_controls && !picture.contains("<b>") {
+        true => Ok(()),
+        false => Err("flame graph: the picture".into()),
     }
 }
 
@@ -235,8 +319,31 @@ fn every_format_contains_all_samples() {
         };
         check_folded(recording, &totals)?;
         check_speedscope(recording, &totals)?;
+        check_flame_graph(recording, &totals)?;
         check_pprof(recording, &totals)
     };
     recordings::check_all(&recordings::fixtures(), check);
     recordings::check_all(&recordings::shared(), check);
+}
+
+#[test]
+fn a_flame_graph_compares_two_recordings() {
+    let recording = recordings::fixture("6.1-x86_64-file-g");
+    let mut out = Vec::new();
+    let mut sink = FlameGraph::new(&mut out, FlameGraphForm::Page, b"new").with_other(b"old");
+    run(&recording, &mut sink);
+    run(&recording, &mut sink);
+    let data = page_data(std::str::from_utf8(&out).expect("UTF-8"));
+    assert_eq!(data["recordings"][0][0], "new");
+    assert_eq!(data["recordings"][1][0], "old");
+    // Both have the same rows, and the same frames although their numbers are not the same.
+    let half = column(&data, "side")
+        .iter()
+        .filter(|&&side| side == 0)
+        .count();
+    for name in ["node", "thread", "cpu", "part", "samples", "weight"] {
+        let values = column(&data, name);
+        assert_eq!(values[..half], values[half..], "{name}");
+        assert!(!values.is_empty());
+    }
 }

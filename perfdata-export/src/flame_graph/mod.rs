@@ -1,0 +1,322 @@
+//! Flame graphs: a web page to explore, or a picture.
+
+mod page;
+mod picture;
+mod rows;
+mod tree;
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use foldhash::fast::RandomState;
+use perfdata_core::record::CpuMode;
+use perfdata_session::{CommId, DsoKind, ThreadId};
+
+use crate::error::Result;
+use crate::events::Events;
+use crate::folded::is_jit_name;
+use crate::resolve::{ResolvedFrame, ResolvedSample, Sink};
+use crate::tables::{FunctionId, ModuleId, Tables};
+use rows::{Key, NONE, Rows};
+use tree::{ROOT, Tree};
+
+/// Maximum number of different stacks, counting those of all callers.
+const MOST_NODES: usize = 1 << 20;
+
+/// Maximum number of threads that are told apart.
+const MOST_THREADS: usize = 1 << 14;
+
+/// The form of a flame graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FlameGraphForm {
+    /// A web page (HTML) that shows any part of the graph.
+    #[default]
+    Page,
+    /// A picture (SVG).
+    Picture,
+}
+
+/// The kind of code of a frame. It decides the colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Code {
+    User,
+    Kernel,
+    /// Code that a JIT compiler generated.
+    Generated,
+    /// Nothing is known about the address.
+    Unknown,
+}
+
+/// A frame as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Shown {
+    /// The name of the function, `[MODULE]` or `[unknown]`.
+    name: Box<[u8]>,
+    module: Box<[u8]>,
+    code: Code,
+}
+
+/// A thread under a name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Thread {
+    comm: Box<[u8]>,
+    /// `None` if there are too many threads to tell them apart.
+    ids: Option<(u32, u32)>,
+}
+
+/// A recording in the graph.
+#[derive(Debug)]
+struct Side {
+    name: Box<[u8]>,
+    /// The time of its first sample.
+    first: Option<u64>,
+    /// The difference between its first and its last sample.
+    length: u64,
+    samples: u64,
+}
+
+/// What a graph had to give up, because the recording has too many different stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct GivenUp {
+    /// Stacks with fewer samples are shown as their callers.
+    least: u64,
+    threads: bool,
+}
+
+/// A list without duplicates.
+#[derive(Debug)]
+struct Interned<T> {
+    list: Vec<T>,
+    known: HashMap<T, u32, RandomState>,
+}
+
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
+        Interned {
+            list: Vec::new(),
+            known: HashMap::default(),
+        }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
+    fn number(&mut self, value: T) -> u32 {
+        if let Some(&number) = self.known.get(&value) {
+            return number;
+        }
+        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(value.clone());
+        self.known.insert(value, number);
+        number
+    }
+}
+
+/// Draws a flame graph.
+///
+/// The width of a function is the share of the samples in which it was running or had called the
+/// function that was running; functions are below their callers, or above with the root at the
+/// bottom. The page also selects events, parts of the time, threads and CPUs, searches, and shows
+/// the callers of functions. It is one file that loads nothing.
+///
+/// With [`with_other`](Self::with_other), the graph shows the differences between two recordings.
+///
+/// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
+///
+/// # Memory
+///
+/// The graph keeps up to 262,144 sums of samples, by stack, thread, CPU and part of the time, and
+/// up to 1,048,576 stacks. If there are more, it gives up details: the time becomes coarser, then
+/// CPUs are not told apart, then the time, and at last rare stacks are shown as their callers. The
+/// page says what is missing.
+#[derive(Debug)]
+pub struct FlameGraph<W> {
+    out: W,
+    form: FlameGraphForm,
+    sides: Vec<Side>,
+    /// The name of the recording that follows.
+    other: Option<Box<[u8]>>,
+    events: Events,
+    threads: Interned<Thread>,
+    thread_ids: HashMap<(ThreadId, CommId), u32, RandomState>,
+    frames: Interned<Shown>,
+    frame_ids: HashMap<(Option<FunctionId>, Option<ModuleId>, bool), u32, RandomState>,
+    tree: Tree,
+    rows: Rows,
+    given_up: GivenUp,
+}
+
+impl<W: Write> FlameGraph<W> {
+    /// Returns a sink that writes to `out` at the end. `name` is shown as the name of the recording.
+    pub fn new(out: W, form: FlameGraphForm, name: &[u8]) -> Self {
+        FlameGraph {
+            out,
+            form,
+            sides: vec![Side::new(name.into())],
+            other: None,
+            events: Events::default(),
+            threads: Interned::default(),
+            thread_ids: HashMap::default(),
+            frames: Interned::default(),
+            frame_ids: HashMap::default(),
+            tree: Tree::new(),
+            rows: Rows::default(),
+            given_up: GivenUp::default(),
+        }
+    }
+
+    /// Returns the sink with a second recording to compare with. Nothing is written after the first
+    /// recording is finished: its samples follow in a second [`export`](crate::export) to the same
+    /// sink.
+    #[must_use]
+    pub fn with_other(self, name: &[u8]) -> Self {
+        FlameGraph {
+            other: Some(name.into()),
+            ..self
+        }
+    }
+
+    /// Returns the number of a frame.
+    fn frame(&mut self, frame: &ResolvedFrame, tables: &Tables) -> u32 {
+        let is_kernel = matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
+        let key = (frame.function, frame.module, is_kernel);
+        if let Some(&known) = self.frame_ids.get(&key) {
+            return known;
+        }
+        let module = frame.module.and_then(|id| tables.module(id));
+        let code = match module {
+            _ if is_kernel => Code::Kernel,
+            None => Code::Unknown,
+            Some(module) if module.kind == DsoKind::Anonymous || is_jit_name(&module.name) => {
+                Code::Generated
+            }
+            Some(_) => Code::User,
+        };
+        let name: Box<[u8]> = match (tables.name(frame), module) {
+            (Some(name), _) => name.into(),
+            (None, Some(module)) => module.label().into_boxed_slice(),
+            (None, None) => b"[unknown]"[..].into(),
+        };
+        let module = module.map_or(&b""[..], |module| &module.name).into();
+        let number = self.frames.number(Shown { name, module, code });
+        self.frame_ids.insert(key, number);
+        number
+    }
+
+    /// Returns the number of a sample's thread.
+    fn thread(&mut self, sample: &ResolvedSample<'_>) -> u32 {
+        let sample = &sample.sample;
+        let key = (sample.thread_id(), sample.comm_id());
+        if let Some(&known) = self.thread_ids.get(&key) {
+            return known;
+        }
+        let comm = sample.comm().into();
+        let ids = sample.tid().map(|tid| (tid.pid, tid.tid));
+        if self.threads.list.len() >= MOST_THREADS && !self.given_up.threads {
+            self.forget_threads();
+        }
+        let ids = ids.filter(|_| !self.given_up.threads);
+        let number = self.threads.number(Thread { comm, ids });
+        self.thread_ids.insert(key, number);
+        number
+    }
+
+    /// Tells threads apart only by their names.
+    #[cold]
+    fn forget_threads(&mut self) {
+        self.given_up.threads = true;
+        self.thread_ids.clear();
+        let old = std::mem::take(&mut self.threads).list;
+        let numbers: Vec<u32> = old
+            .into_iter()
+            .map(|Thread { comm, .. }| self.threads.number(Thread { comm, ids: None }))
+            .collect();
+        self.rows
+            .change(|key| key.thread = number(&numbers, key.thread));
+    }
+
+    /// Shows rare stacks as their callers.
+    #[cold]
+    fn prune(&mut self) {
+        let few = MOST_NODES / 2;
+        while self.tree.nodes().len() > few || self.rows.are_many() {
+            let own = self.rows.iter().map(|(key, sums)| (key.node, sums.samples));
+            let sums = self.tree.sums(own);
+            self.given_up.least = self.given_up.least.max(1).saturating_mul(2);
+            let numbers = self.tree.prune(&sums, self.given_up.least);
+            self.rows
+                .change(|key| key.node = number(&numbers, key.node));
+            if self.tree.nodes().len() == 1 {
+                return;
+            }
+        }
+    }
+}
+
+fn number(numbers: &[u32], old: u32) -> u32 {
+    let new = usize::try_from(old).ok().and_then(|at| numbers.get(at));
+    new.copied().unwrap_or(NONE)
+}
+
+impl Side {
+    fn new(name: Box<[u8]>) -> Self {
+        Side {
+            name,
+            first: None,
+            length: 0,
+            samples: 0,
+        }
+    }
+}
+
+impl<W: Write> Sink for FlameGraph<W> {
+    fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
+        let sample = &resolved.sample;
+        let Some(event) = self.events.of(sample) else {
+            return Ok(());
+        };
+        let thread = self.thread(resolved);
+        let mut node = ROOT;
+        for frame in resolved.frames.iter().rev() {
+            let frame = self.frame(frame, resolved.tables);
+            node = self.tree.child(node, frame);
+        }
+        let number = self.sides.len().saturating_sub(1);
+        let mut since = None;
+        if let Some(side) = self.sides.last_mut() {
+            side.samples = side.samples.saturating_add(1);
+            since = sample.time().map(|time| {
+                let first = *side.first.get_or_insert(time);
+                time.saturating_sub(first)
+            });
+            side.length = side.length.max(since.unwrap_or(0));
+        }
+        let key = Key {
+            side: u8::try_from(number).unwrap_or(u8::MAX),
+            event,
+            thread,
+            cpu: sample.cpu().unwrap_or(NONE),
+            part: NONE,
+            node,
+        };
+        self.rows.add(key, since, sample.weight());
+        let is_full = self.rows.are_many() && !self.rows.coarsen();
+        if is_full || self.tree.nodes().len() > MOST_NODES {
+            self.prune();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Tables) -> Result<()> {
+        if let Some(name) = self.other.take() {
+            self.sides.push(Side::new(name));
+            self.thread_ids.clear();
+            self.frame_ids.clear();
+            return Ok(());
+        }
+        match self.form {
+            FlameGraphForm::Page => self.write_page(),
+            FlameGraphForm::Picture => self.write_picture(),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The page of a flame graph: its data as JSON, and a script that draws them.
+
+use std::io::Write;
+
+use super::{Code, FlameGraph, Interned, Shown, Side, Thread};
+use crate::counts::Sums;
+use crate::error::{Error, Result};
+use crate::events::Events;
+use crate::flame_graph::rows::{Key, NONE, Rows};
+use crate::flame_graph::tree::Tree;
+use crate::json;
+
+/// The page without the data.
+const TEMPLATE: &str = include_str!("page.html");
+/// The placeholder for the data.
+const PLACE: &str = "{{data}}";
+
+/// Writes JSON. It contains `<` only in strings, where an escape represents it, so that no tag can
+/// end the data.
+struct Writer<'a, W> {
+    out: &'a mut W,
+    needs_comma: bool,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn put(&mut self, text: &str) -> Result<()> {
+        self.out.write_all(text.as_bytes()).map_err(Error::Output)
+    }
+
+    fn key(&mut self, key: &str) -> Result<()> {
+        let comma = if self.needs_comma { ",\n" } else { "" };
+        self.needs_comma = true;
+        self.put(&format!("{comma}\"{key}\":"))
+    }
+
+    /// Writes a member that is a list.
+    fn list<T>(
+        &mut self,
+        key: &str,
+        items: impl IntoIterator<Item = T>,
+        text: impl Fn(T) -> String,
+    ) -> Result<()> {
+        self.key(key)?;
+        self.put("[")?;
+        for (at, item) in items.into_iter().enumerate() {
+            if at > 0 {
+                self.put(",")?;
+            }
+            self.put(&text(item))?;
+        }
+        self.put("]")
+    }
+
+    /// Writes a member that is a number or a Boolean value.
+    fn value(&mut self, key: &str, value: impl ToString) -> Result<()> {
+        self.key(key)?;
+        self.put(&value.to_string())
+    }
+}
+
+fn string(name: &[u8]) -> String {
+    json::string(name).replace('<', "\\u003c")
+}
+
+/// Returns a number that may be missing; -1 stands for it.
+fn or_none(value: u32) -> String {
+    match value {
+        NONE => "-1".into(),
+        value => value.to_string(),
+    }
+}
+
+fn write_tables<W: Write>(
+    json: &mut Writer<'_, W>,
+    events: &Events,
+    threads: &Interned<Thread>,
+    frames: &Interned<Shown>,
+    tree: &Tree,
+) -> Result<()> {
+    json.list("events", events.list(), |event| {
+        format!("[{},{}]", string(&event.name), event.is_time)
+    })?;
+    json.list("threads", &threads.list, |thread| {
+        let ids = thread.ids.map(|(pid, tid)| {
+            let (pid, tid) = (pid.cast_signed(), tid.cast_signed());
+            format!(",{pid},{tid}")
+        });
+        format!("[{}{}]", string(&thread.comm), ids.unwrap_or_default())
+    })?;
+    let mut modules = Interned::default();
+    let numbers: Vec<u32> = frames
+        .list
+        .iter()
+        .map(|frame| modules.number(frame.module.clone()))
+        .collect();
+    json.list("modules", &modules.list, |module| string(module))?;
+    json.list(
+        "frames",
+        frames.list.iter().zip(numbers),
+        |(frame, module)| {
+            let code = match frame.code {
+                Code::User => 0,
+                Code::Kernel => 1,
+                Code::Generated => 2,
+                Code::Unknown => 3,
+            };
+            format!("[{},{module},{code}]", string(&frame.name))
+        },
+    )?;
+    // A node is close to its parent: the difference needs fewer digits.
+    let nodes = || (1_u32..).zip(tree.nodes().iter().skip(1));
+    json.list("parents", nodes(), |(at, node)| {
+        at.saturating_sub(node.parent).to_string()
+    })?;
+    json.list("functions", nodes(), |(_, node)| node.frame.to_string())
+}
+
+fn write_rows<W: Write>(json: &mut Writer<'_, W>, rows: &Rows) -> Result<()> {
+    let sorted = rows.sorted();
+    type Column = (&'static str, fn(&(Key, Sums)) -> String);
+    let columns: [Column; 8] = [
+        ("side", |row| row.0.side.to_string()),
+        ("event", |row| row.0.event.to_string()),
+        ("thread", |row| or_none(row.0.thread)),
+        ("cpu", |row| or_none(row.0.cpu)),
+        ("part", |row| or_none(row.0.part)),
+        ("node", |row| row.0.node.to_string()),
+        ("samples", |row| row.1.samples.to_string()),
+        ("weight", |row| row.1.weight.to_string()),
+    ];
+    for (key, text) in columns {
+        json.list(key, &sorted, text)?;
+    }
+    Ok(())
+}
+
+impl<W: Write> FlameGraph<W> {
+    /// Writes the page.
+    pub(super) fn write_page(&mut self) -> Result<()> {
+        let (before, after) = TEMPLATE.split_once(PLACE).unwrap_or((TEMPLATE, ""));
+        let mut json = Writer {
+            out: &mut self.out,
+            needs_comma: false,
+        };
+        json.put(before)?;
+        json.put("{")?;
+        json.list("recordings", &self.sides, |side: &Side| {
+            format!("[{},{},{}]", string(&side.name), side.samples, side.length)
+        })?;
+        let (has_cpus, has_times) = self.rows.details();
+        json.value("partLength", self.rows.part_length())?;
+        json.value("hasCpus", has_cpus)?;
+        json.value("hasTimes", has_times)?;
+        json.value("hasThreads", !self.given_up.threads)?;
+        json.value("leastSamples", self.given_up.least)?;
+        write_tables(
+            &mut json,
+            &self.events,
+            &self.threads,
+            &self.frames,
+            &self.tree,
+        )?;
+        write_rows(&mut json, &self.rows)?;
+        json.put("}")?;
+        json.put(after)?;
+        self.out.flush().map_err(Error::Output)
+    }
+}
