@@ -189,7 +189,8 @@ mod tests {
         };
         let mut given_up = Vec::new();
         for number in 0..5000_u32 {
-            rows.add(key(number % 16, number % 80), Some(number.into()), 1);
+            let node = if number < 2500 { 0 } else { number % 8 };
+            rows.add(key(number % 5, node), Some(number.into()), 1);
             if rows.are_many() && !rows.coarsen() {
                 break;
             }
@@ -198,7 +199,7 @@ mod tests {
         given_up.dedup();
         assert_eq!(given_up, [(true, true), (false, true), (false, false)]);
         assert_eq!(total(&rows), 5000);
-        assert!(rows.parts() == 0 && rows.sorted().len() == 80);
+        assert!(rows.parts() == 0 && rows.sorted().len() == 8);
         // With too many stacks, nothing is left to give up.
         for node in 0..200 {
             rows.add(key(0, 1000 + node), Some(1), 1);
