@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use perfdata_core::attr::SampleType;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{RecordType, TABLE};
@@ -64,6 +65,10 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
         }),
         (facts.compressed).then(|| step("Decompress it for other tools", "--decompress", "plain")),
         (facts.new).then(|| step("Make it readable for perf 6.1", "--compat 6.1", "compat")),
+        (facts.callchains && !facts.damaged).then(|| Step {
+            what: "Draw a flame graph",
+            command: flame_graph(input),
+        }),
         (facts.telling).then(|| {
             step(
                 "Remove the host name and the command line",
@@ -92,6 +97,8 @@ struct Facts {
     compressed: bool,
     large: bool,
     new: bool,
+    /// Whether samples have callchains.
+    callchains: bool,
     /// Whether it contains the host name or the command line.
     telling: bool,
     /// The options to compress it for the perf version that made it.
@@ -115,6 +122,7 @@ impl Facts {
             compressed: is_compressed(overview),
             large: is_large(overview),
             new: release.is_some_and(|release| release.has(NEW_PERF)),
+            callchains: has_callchains(overview),
         }
     }
 }
@@ -150,6 +158,17 @@ pub fn is_large(overview: &Overview) -> bool {
 /// Returns a name for the result of a conversion of `input`, as a word of a shell.
 pub fn output_of(input: &Path) -> String {
     shell::word(&output(input, "converted", ".data"))
+}
+
+/// Returns the command that draws a flame graph of `input`.
+fn flame_graph(input: &Path) -> String {
+    to_output("export", input, &output(input, "flame", ".html"))
+}
+
+/// Returns whether the samples of an event have callchains.
+fn has_callchains(overview: &Overview) -> bool {
+    let mut events = overview.recording().events.iter();
+    events.any(|event| event.attr.sample_type.has(SampleType::CALLCHAIN))
 }
 
 /// Returns the command that extracts the AUX data of `input`.

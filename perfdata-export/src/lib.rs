@@ -6,6 +6,7 @@
 //!
 //! - [`Folded`]: folded stacks, for other tools that draw flame graphs;
 //! - [`FlameGraph`]: flame graphs, also of the differences between two recordings;
+//! - [`Firefox`]: profiles for the Firefox Profiler;
 //! - [`Pprof`]: compressed profiles for pprof;
 //! - [`Speedscope`]: JSON for speedscope.
 //!
@@ -56,18 +57,22 @@
 mod counts;
 mod error;
 mod events;
+mod firefox;
 mod flame_graph;
 mod folded;
 mod json;
 mod message;
 mod pprof;
 mod resolve;
+mod shown;
 mod speedscope;
 mod spool;
 mod tables;
 mod text;
+mod tree;
 
 pub use error::{Error, Result};
+pub use firefox::Firefox;
 pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
 pub use perfdata_symbols::{Reason, Sources, Symbolizer, Unresolved};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use perfdata_core::read::RecordSource;
+use perfdata_core::read::{RecordRef, RecordSource};
 use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, DsoKind, Frame, Mapping, MappingId, Sample, Samples};
 use perfdata_symbols::{Symbolizer, Unresolved};
@@ -55,6 +55,14 @@ pub trait Sink {
     /// The output cannot be written.
     fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()>;
 
+    /// Receives the next record that is not a sample, in the order of time with the samples.
+    ///
+    /// # Errors
+    /// The record is corrupt, or the output cannot be written.
+    fn record(&mut self, _record: &RecordRef<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// Receives the functions and modules of all samples, after the last one.
     ///
     /// # Errors
@@ -95,7 +103,15 @@ pub fn export<S: RecordSource>(
     };
     let mut report = Report::default();
     let mut frames = Vec::new();
-    while let Some(sample) = samples.next()? {
+    let mut failed = None;
+    while let Some(sample) = samples.next_with(|record| {
+        if failed.is_none() {
+            failed = sink.record(&record).err();
+        }
+    })? {
+        if let Some(error) = failed {
+            return Err(error);
+        }
         frames.clear();
         for frame in sample.frames() {
             let resolved = resolver.resolve(&sample, &frame);
@@ -112,6 +128,9 @@ pub fn export<S: RecordSource>(
             frames: &frames,
             tables: &resolver.tables,
         })?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
     }
     sink.finish(&resolver.tables)?;
     report.unresolved = resolver

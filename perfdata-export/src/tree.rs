@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 /// The number of the root, which is the caller of all outermost functions.
-pub(super) const ROOT: u32 = 0;
+pub(crate) const ROOT: u32 = 0;
 
 /// A stack: a function and the stack of its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Node {
+pub(crate) struct Node {
     pub parent: u32,
     pub frame: u32,
 }
 
 /// All stacks. A node's parent has a smaller number.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     nodes: Vec<Node>,
     known: HashMap<(u32, u32), u32, RandomState>,
 }

@@ -83,6 +83,7 @@ Examples:
     perfconv export perf.data -o perf.folded
     perfconv export perf.data --to folded -o - | inferno-flamegraph > perf.svg
     perfconv export perf.data -o perf.pb.gz
+    perfconv export perf.data -o perf.json.gz
     perfconv export perf.data -o perf.speedscope.json
     perfconv export --comms nginx --time 10%-20% --mark kernel perf.data -o nginx.folded
     perfconv export --sysroot /mnt/target other-machine.data -o target.folded

@@ -17,6 +17,8 @@ pub enum Format {
     Svg,
     /// A compressed profile for pprof
     Pprof,
+    /// A compressed profile for the Firefox Profiler
+    Firefox,
     /// A JSON file for speedscope.app
     Speedscope,
 }
@@ -25,11 +27,12 @@ impl Format {
     /// Returns the format of files with this name.
     pub fn of(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?;
-        let endings: [(&[&str], Format); 5] = [
+        let endings: [(&[&str], Format); 6] = [
             (&[".folded", ".collapsed"], Format::Folded),
             (&[".html", ".htm"], Format::Flamegraph),
             (&[".svg"], Format::Svg),
             (&[".pb.gz", ".pprof"], Format::Pprof),
+            (&[".json.gz"], Format::Firefox),
             (&[".speedscope.json"], Format::Speedscope),
         ];
         let has = |ending: &&str| name.ends_with(*ending);

@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use perfdata_core::read::Limits;
+use perfdata_core::read::{Limits, RecordRef};
 use perfdata_export::{
-    Count, FlameGraph, FlameGraphForm, Folded, Label, Pprof, Report, ResolvedSample, Root, Sink,
-    Sources, Speedscope, Symbolizer, Tables, Unresolved, export,
+    Count, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Pprof, Report, ResolvedSample, Root,
+    Sink, Sources, Speedscope, Symbolizer, Tables, Unresolved, export,
 };
 use perfdata_session::Samples;
 
@@ -87,6 +87,7 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
                 let mut sink = Pprof::new(out).with_labels(labels.collect());
                 read(&args.input, &mut sink)?
             }
+            Format::Firefox => read(&args.input, &mut Firefox::new(out, name))?,
             Format::Speedscope => read(&args.input, &mut Speedscope::new(out, name))?,
         };
         Ok(vec![exported])
@@ -175,6 +176,10 @@ struct Checked<'a> {
 impl Sink for Checked<'_> {
     fn sample(&mut self, sample: &ResolvedSample<'_>) -> perfdata_export::Result<()> {
         self.sink.sample(sample)
+    }
+
+    fn record(&mut self, record: &RecordRef<'_>) -> perfdata_export::Result<()> {
+        self.sink.record(record)
     }
 
     fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {

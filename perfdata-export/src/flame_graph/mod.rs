@@ -3,22 +3,20 @@
 mod page;
 mod picture;
 mod rows;
-mod tree;
 
 use std::collections::HashMap;
 use std::io::Write;
 
 use foldhash::fast::RandomState;
-use perfdata_core::record::CpuMode;
-use perfdata_session::{CommId, DsoKind, ThreadId};
+use perfdata_session::{CommId, ThreadId};
 
 use crate::error::Result;
 use crate::events::Events;
-use crate::folded::is_jit_name;
-use crate::resolve::{ResolvedFrame, ResolvedSample, Sink};
-use crate::tables::{FunctionId, ModuleId, Tables};
+use crate::resolve::{ResolvedSample, Sink};
+use crate::shown::{Interned, ShownFrames};
+use crate::tables::Tables;
+use crate::tree::{ROOT, Tree};
 use rows::{Key, NONE, Rows};
-use tree::{ROOT, Tree};
 
 /// Maximum number of different stacks, counting those of all callers.
 const MOST_NODES: usize = 1 << 20;
@@ -35,26 +33,6 @@ pub enum FlameGraphForm {
     Page,
     /// A picture (SVG).
     Picture,
-}
-
-/// The kind of code of a frame. It decides the colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Code {
-    User,
-    Kernel,
-    /// Code that a JIT compiler generated.
-    Generated,
-    /// Nothing is known about the address.
-    Unknown,
-}
-
-/// A frame as it is shown.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Shown {
-    /// The name of the function, `[MODULE]` or `[unknown]`.
-    name: Box<[u8]>,
-    module: Box<[u8]>,
-    code: Code,
 }
 
 /// A thread under a name.
@@ -84,34 +62,6 @@ struct GivenUp {
     threads: bool,
 }
 
-/// A list without duplicates.
-#[derive(Debug)]
-struct Interned<T> {
-    list: Vec<T>,
-    known: HashMap<T, u32, RandomState>,
-}
-
-impl<T> Default for Interned<T> {
-    fn default() -> Self {
-        Interned {
-            list: Vec::new(),
-            known: HashMap::default(),
-        }
-    }
-}
-
-impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
-    fn number(&mut self, value: T) -> u32 {
-        if let Some(&number) = self.known.get(&value) {
-            return number;
-        }
-        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(value.clone());
-        self.known.insert(value, number);
-        number
-    }
-}
-
 /// Draws a flame graph.
 ///
 /// The width of a function is the share of the samples in which it was running or had called the
@@ -139,8 +89,7 @@ pub struct FlameGraph<W> {
     events: Events,
     threads: Interned<Thread>,
     thread_ids: HashMap<(ThreadId, CommId), u32, RandomState>,
-    frames: Interned<Shown>,
-    frame_ids: HashMap<(Option<FunctionId>, Option<ModuleId>, bool), u32, RandomState>,
+    frames: ShownFrames,
     tree: Tree,
     rows: Rows,
     given_up: GivenUp,
@@ -157,8 +106,7 @@ impl<W: Write> FlameGraph<W> {
             events: Events::default(),
             threads: Interned::default(),
             thread_ids: HashMap::default(),
-            frames: Interned::default(),
-            frame_ids: HashMap::default(),
+            frames: ShownFrames::default(),
             tree: Tree::new(),
             rows: Rows::default(),
             given_up: GivenUp::default(),
@@ -174,33 +122,6 @@ impl<W: Write> FlameGraph<W> {
             other: Some(name.into()),
             ..self
         }
-    }
-
-    /// Returns the number of a frame.
-    fn frame(&mut self, frame: &ResolvedFrame, tables: &Tables) -> u32 {
-        let is_kernel = matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
-        let key = (frame.function, frame.module, is_kernel);
-        if let Some(&known) = self.frame_ids.get(&key) {
-            return known;
-        }
-        let module = frame.module.and_then(|id| tables.module(id));
-        let code = match module {
-            _ if is_kernel => Code::Kernel,
-            None => Code::Unknown,
-            Some(module) if module.kind == DsoKind::Anonymous || is_jit_name(&module.name) => {
-                Code::Generated
-            }
-            Some(_) => Code::User,
-        };
-        let name: Box<[u8]> = match (tables.name(frame), module) {
-            (Some(name), _) => name.into(),
-            (None, Some(module)) => module.label().into_boxed_slice(),
-            (None, None) => b"[unknown]"[..].into(),
-        };
-        let module = module.map_or(&b""[..], |module| &module.name).into();
-        let number = self.frames.number(Shown { name, module, code });
-        self.frame_ids.insert(key, number);
-        number
     }
 
     /// Returns the number of a sample's thread.
@@ -278,7 +199,7 @@ impl<W: Write> Sink for FlameGraph<W> {
         let thread = self.thread(resolved);
         let mut node = ROOT;
         for frame in resolved.frames.iter().rev() {
-            let frame = self.frame(frame, resolved.tables);
+            let frame = self.frames.number(frame, resolved.tables);
             node = self.tree.child(node, frame);
         }
         let number = self.sides.len().saturating_sub(1);
@@ -311,7 +232,7 @@ impl<W: Write> Sink for FlameGraph<W> {
         if let Some(name) = self.other.take() {
             self.sides.push(Side::new(name));
             self.thread_ids.clear();
-            self.frame_ids.clear();
+            self.frames.forget_ids();
             return Ok(());
         }
         match self.form {

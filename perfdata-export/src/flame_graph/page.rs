@@ -2,13 +2,14 @@
 
 use std::io::Write;
 
-use super::{Code, FlameGraph, Interned, Shown, Side, Thread};
+use super::{FlameGraph, Side, Thread};
 use crate::counts::Sums;
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::flame_graph::rows::{Key, NONE, Rows};
-use crate::flame_graph::tree::Tree;
 use crate::json;
+use crate::shown::{Code, Interned, Shown};
+use crate::tree::Tree;
 
 /// The page without the data.
 const TEMPLATE: &str = include_str!("page.html");
@@ -74,7 +75,7 @@ fn write_tables<W: Write>(
     json: &mut Writer<'_, W>,
     events: &Events,
     threads: &Interned<Thread>,
-    frames: &Interned<Shown>,
+    frames: &[Shown],
     tree: &Tree,
 ) -> Result<()> {
     json.list("events", events.list(), |event| {
@@ -89,24 +90,19 @@ fn write_tables<W: Write>(
     })?;
     let mut modules = Interned::default();
     let numbers: Vec<u32> = frames
-        .list
         .iter()
         .map(|frame| modules.number(frame.module.clone()))
         .collect();
     json.list("modules", &modules.list, |module| string(module))?;
-    json.list(
-        "frames",
-        frames.list.iter().zip(numbers),
-        |(frame, module)| {
-            let code = match frame.code {
-                Code::User => 0,
-                Code::Kernel => 1,
-                Code::Generated => 2,
-                Code::Unknown => 3,
-            };
-            format!("[{},{module},{code}]", string(&frame.name))
-        },
-    )?;
+    json.list("frames", frames.iter().zip(numbers), |(frame, module)| {
+        let code = match frame.code {
+            Code::User => 0,
+            Code::Kernel => 1,
+            Code::Generated => 2,
+            Code::Unknown => 3,
+        };
+        format!("[{},{module},{code}]", string(&frame.name))
+    })?;
     // A node is close to its parent: the difference needs fewer digits.
     let nodes = || (1_u32..).zip(tree.nodes().iter().skip(1));
     json.list("parents", nodes(), |(at, node)| {
@@ -157,7 +153,7 @@ impl<W: Write> FlameGraph<W> {
             &mut json,
             &self.events,
             &self.threads,
-            &self.frames,
+            self.frames.list(),
             &self.tree,
         )?;
         write_rows(&mut json, &self.rows)?;

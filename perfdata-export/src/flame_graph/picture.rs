@@ -5,10 +5,11 @@ use std::io::Write;
 
 use foldhash::fast::RandomState;
 
-use super::{Code, FlameGraph};
+use super::FlameGraph;
 use crate::error::{Error, Result};
-use crate::flame_graph::tree::Tree;
+use crate::shown::{Code, Shown};
 use crate::text::push_text;
+use crate::tree::Tree;
 
 /// Width of the picture in pixels.
 const WIDTH: f64 = 1200.0;
@@ -44,7 +45,7 @@ impl<W: Write> FlameGraph<W> {
             &own,
             &self
                 .frames
-                .list
+                .list()
                 .iter()
                 .map(|frame| &*frame.name)
                 .collect::<Vec<_>>(),
@@ -55,7 +56,7 @@ impl<W: Write> FlameGraph<W> {
             .map(|event| event.name.clone())
             .unwrap_or_default();
         let picture = Picture {
-            frames: &self.frames.list,
+            frames: self.frames.list(),
             tree: &self.tree,
             own: &own,
             other: &other,
@@ -104,7 +105,7 @@ fn escaped(text: &str) -> String {
 
 /// What a picture shows.
 struct Picture<'a> {
-    frames: &'a [super::Shown],
+    frames: &'a [Shown],
     tree: &'a Tree,
     own: &'a [u64],
     other: &'a [u64],

@@ -35,6 +35,7 @@ fn the_name_of_the_output_tells_the_format() {
         ("a.folded", &b""[..]),
         ("a.speedscope.json", b"{\"$schema\":"),
         ("a.pb.gz", b"\x1f\x8b"),
+        ("a.json.gz", b"\x1f\x8b"),
         ("a.html", b"<!doctype html>"),
         ("a.svg", b"<?xml"),
     ] {

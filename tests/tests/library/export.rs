@@ -5,7 +5,9 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use perfdata_core::attr::{EventType, SoftwareEvent};
-use perfdata_export::{FlameGraph, FlameGraphForm, Folded, Label, Pprof, Sink, Speedscope, export};
+use perfdata_export::{
+    Firefox, FlameGraph, FlameGraphForm, Folded, Label, Pprof, Sink, Speedscope, export,
+};
 use perfdata_session::Samples;
 use perfdata_tests::recordings::{self, Recording};
 use serde_json::Value;
@@ -311,6 +313,79 @@ fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
     }
 }
 
+fn check_firefox(recording: &Recording, totals: &Totals) -> Result<(), String> {
+    let mut out = Vec::new();
+    run(recording, &mut Firefox::new(&mut out, b"a \"name\"\n"));
+    let mut text = String::new();
+    GzDecoder::new(&*out)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
+    let profile: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let length = |table: &Value| table["length"].as_u64().unwrap_or(u64::MAX);
+    let shared = &profile["shared"];
+    // All columns of a table have its length.
+    let is_even = |table: &Value| {
+        let columns = table.as_object().expect("a table").values();
+        let mut columns = columns.filter_map(Value::as_array);
+        columns.all(|column| column.len() as u64 == length(table))
+    };
+    let names = ["stackTable", "frameTable", "funcTable", "resourceTable"];
+    let are_even = names.iter().all(|name| is_even(&shared[name]));
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let strings = list(&shared["stringArray"]).len() as u64;
+    let is_in = |column: &Value, most: u64| {
+        let column = list(column);
+        let mut numbers = column.iter();
+        numbers.all(|value| {
+            value.is_null() || value.as_i64() == Some(-1) || value.as_u64() < Some(most)
+        })
+    };
+    let stacks = length(&shared["stackTable"]);
+    let are_inside = is_in(&shared["stackTable"]["prefix"], stacks)
+        && is_in(
+            &shared["stackTable"]["frame"],
+            length(&shared["frameTable"]),
+        )
+        && is_in(&shared["frameTable"]["func"], length(&shared["funcTable"]))
+        && is_in(&shared["funcTable"]["name"], strings)
+        && is_in(
+            &shared["funcTable"]["resource"],
+            length(&shared["resourceTable"]),
+        )
+        && is_in(&shared["resourceTable"]["name"], strings)
+        && is_in(
+            &shared["resourceTable"]["lib"],
+            list(&profile["libs"]).len() as u64,
+        );
+    if !are_even || !are_inside {
+        return Err("firefox: wrong numbers".into());
+    }
+    let mut samples = 0;
+    for thread in list(&profile["threads"]) {
+        let (own, markers) = (&thread["samples"], &thread["markers"]);
+        let times: Vec<f64> = list(&own["time"])
+            .iter()
+            .filter_map(Value::as_f64)
+            .collect();
+        let is_whole = is_even(own)
+            && is_even(markers)
+            && is_in(&own["stack"], stacks)
+            && is_in(&markers["name"], strings)
+            && times.is_sorted()
+            && times.len() as u64 == length(own)
+            && thread["pid"].is_string();
+        if !is_whole {
+            return Err(format!("firefox: thread {}", thread["name"]));
+        }
+        samples += length(own);
+    }
+    let expected = totals.0.values().map(|sums| sums.0).sum::<u64>();
+    match samples == expected {
+        true => Ok(()),
+        false => Err(format!("firefox: {samples} samples, expected {expected}")),
+    }
+}
+
 #[test]
 fn every_format_contains_all_samples() {
     let check = |recording: &Recording| {
@@ -320,6 +395,7 @@ fn every_format_contains_all_samples() {
         check_folded(recording, &totals)?;
         check_speedscope(recording, &totals)?;
         check_flame_graph(recording, &totals)?;
+        check_firefox(recording, &totals)?;
         check_pprof(recording, &totals)
     };
     recordings::check_all(&recordings::fixtures(), check);
@@ -346,4 +422,46 @@ fn a_flame_graph_compares_two_recordings() {
         assert_eq!(values[..half], values[half..], "{name}");
         assert!(!values.is_empty());
     }
+}
+
+/// The threads of a recording with `perf record --switch-events`, with what happened to them.
+#[test]
+fn firefox_profiles_show_what_happened_to_threads() {
+    let with_switches = recordings::fixtures().into_iter().filter(|recording| {
+        let mut samples = Samples::open(&recording.path).expect("a fixture");
+        let mut has = false;
+        while let Ok(Some(_)) = samples.next_with(|record| {
+            has |= record.kind == perfdata_core::record::RecordType::SWITCH;
+        }) {}
+        has
+    });
+    let mut names = std::collections::BTreeSet::new();
+    let mut intervals = 0;
+    for recording in with_switches {
+        let mut out = Vec::new();
+        run(&recording, &mut Firefox::new(&mut out, b"name"));
+        let profile: Value = serde_json::from_reader(GzDecoder::new(&*out)).expect("JSON");
+        let strings = profile["shared"]["stringArray"]
+            .as_array()
+            .expect("strings");
+        for thread in profile["threads"].as_array().expect("threads") {
+            let markers = &thread["markers"];
+            let of = |key: &str| markers[key].as_array().expect("a column").clone();
+            for (number, (start, end)) in of("name")
+                .iter()
+                .zip(of("startTime").iter().zip(of("endTime")))
+            {
+                let at = number.as_u64().expect("a number") as usize;
+                names.insert(strings[at].as_str().expect("a string").to_owned());
+                if let Some(end) = end.as_f64() {
+                    assert!(start.as_f64() <= Some(end), "{}", recording.name);
+                    intervals += 1;
+                }
+            }
+        }
+    }
+    for name in ["COMM", "EXIT", "FORK", "off-CPU"] {
+        assert!(names.contains(name), "{name} in {names:?}");
+    }
+    assert!(intervals > 0);
 }

@@ -1,0 +1,306 @@
+//! Profiles for the Firefox Profiler: its processed format, version 60
+//! (`docs-developer/processed-profile-format.md` and `src/profile-logic/processed-profile-versioning.ts`
+//! of firefox-devtools/profiler).
+
+mod profile;
+mod threads;
+
+use std::io::{BufWriter, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use perfdata_core::attr::EventType;
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::read::RecordRef;
+use perfdata_core::record::{
+    Body, MISC_COMM_EXEC, MISC_SWITCH_OUT, MISC_SWITCH_OUT_PREEMPT, RecordType,
+};
+
+use crate::error::Result;
+use crate::events::Events;
+use crate::json;
+use crate::resolve::{ResolvedSample, Sink};
+use crate::shown::{Interned, ShownFrames};
+use crate::tables::Tables;
+use crate::tree::{ROOT, Tree};
+use threads::{Marker, Point, Threads};
+
+/// What is known about the machine.
+#[derive(Debug, Default)]
+struct Machine {
+    release: Vec<u8>,
+    arch: Vec<u8>,
+    cpu: Vec<u8>,
+    cpus: u32,
+    /// The time of day, and the same moment on the recording's clock, in nanoseconds.
+    clock: Option<(u64, u64)>,
+}
+
+/// Writes a compressed profile for the [Firefox Profiler](https://profiler.firefox.com).
+///
+/// Each thread has its samples in the order of time, with their periods as weights. If there are
+/// several events, each has threads of its own. Markers show new names of
+/// threads, the threads they start, their ends, when they did not run (`perf record
+/// --switch-events`), lost records, and tracepoints. If the recording contains the time of day
+/// (`perf record -k`), the profile starts at it.
+///
+/// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
+///
+/// Samples and markers need up to 32 MiB of memory; further ones are stored in a temporary file.
+/// The stacks and names are in memory.
+#[derive(Debug)]
+pub struct Firefox<W: Write> {
+    out: BufWriter<GzEncoder<W>>,
+    name: Box<[u8]>,
+    machine: Option<Machine>,
+    events: Events,
+    frames: ShownFrames,
+    tree: Tree,
+    strings: Interned<Box<[u8]>>,
+    threads: Threads,
+    first_time: Option<u64>,
+}
+
+/// The categories of stacks and markers, and their colours. A frame's category is the number of its
+/// code.
+const CATEGORIES: [(&str, &str); 5] = [
+    ("User", "yellow"),
+    ("Kernel", "orange"),
+    ("JIT", "green"),
+    ("Other", "grey"),
+    ("Off-CPU", "blue"),
+];
+/// The numbers of the last two categories.
+const OTHER: u8 = 3;
+const OFF_CPU: u8 = 4;
+
+impl<W: Write> Firefox<W> {
+    /// Returns a sink that writes to `out` at the end. `name` is shown as the name of the recording.
+    pub fn new(out: W, name: &[u8]) -> Self {
+        Firefox {
+            out: BufWriter::new(GzEncoder::new(out, Compression::default())),
+            name: name.into(),
+            machine: None,
+            events: Events::default(),
+            frames: ShownFrames::default(),
+            tree: Tree::new(),
+            strings: Interned::default(),
+            threads: Threads::default(),
+            first_time: None,
+        }
+    }
+
+    /// Sees a time. The profile begins at the smallest one.
+    fn begin(&mut self, time: u64) {
+        let first = self.first_time.get_or_insert(time);
+        *first = time.min(*first);
+    }
+
+    /// Adds a marker to a thread.
+    fn mark(
+        &mut self,
+        life: usize,
+        name: &str,
+        (start, end): (u64, Option<u64>),
+        category: u8,
+        data: String,
+    ) -> Result<()> {
+        let name = self.strings.number(name.as_bytes().into());
+        let marker = Marker {
+            name,
+            start,
+            end,
+            category,
+            data: data.into_bytes(),
+        };
+        self.threads.marker(life, &marker)
+    }
+
+    /// Adds the interval in which a thread did not run.
+    fn mark_off(&mut self, life: usize, time: u64) -> Result<()> {
+        let off = self.threads.life(life).and_then(|life| life.off.take());
+        let Some((start, is_preempted)) = off else {
+            return Ok(());
+        };
+        let data = format!("{{\"type\":\"off-cpu\",\"preempted\":{is_preempted}}}");
+        self.mark(life, "off-CPU", (start, Some(time)), OFF_CPU, data)
+    }
+}
+
+/// Returns what a recording says about its machine.
+fn machine(recording: &perfdata_core::Recording) -> Machine {
+    let mut machine = Machine::default();
+    for id in [
+        FeatureId::OSRELEASE,
+        FeatureId::ARCH,
+        FeatureId::CPUDESC,
+        FeatureId::NRCPUS,
+        FeatureId::CLOCK_DATA,
+    ] {
+        let Some(Ok(Section { value, .. })) = recording.feature(id) else {
+            continue;
+        };
+        match value {
+            Feature::OsRelease(text) => machine.release = text.text().to_vec(),
+            Feature::Arch(text) => machine.arch = text.text().to_vec(),
+            Feature::CpuDesc(text) => machine.cpu = text.text().to_vec(),
+            Feature::NrCpus(cpus) => machine.cpus = cpus.online,
+            Feature::ClockData(clock) => {
+                machine.clock = Some((clock.wall_clock, clock.clock_time));
+            }
+            _ => {}
+        }
+    }
+    machine
+}
+
+impl<W: Write> Sink for Firefox<W> {
+    fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
+        let sample = &resolved.sample;
+        let recording = sample.recording();
+        self.machine.get_or_insert_with(|| machine(recording));
+        let Some(event) = self.events.of(sample) else {
+            return Ok(());
+        };
+        let time = sample.time().unwrap_or(0);
+        self.begin(time);
+        let (pid, tid) = sample
+            .tid()
+            .map_or((u32::MAX, u32::MAX), |tid| (tid.pid, tid.tid));
+        let life = self.threads.find(pid, tid, sample.cpu());
+        if let Some(life) = self.threads.life(life)
+            && *life.comm != *sample.comm()
+        {
+            life.comm = sample.comm().into();
+        }
+        let mut stack = ROOT;
+        for frame in resolved.frames.iter().rev() {
+            let frame = self.frames.number(frame, resolved.tables);
+            stack = self.tree.child(stack, frame);
+        }
+        let weight = sample.weight();
+        let point = Point {
+            stack,
+            time,
+            weight,
+        };
+        self.threads.sample(life, event, point)?;
+        let is_tracepoint = sample
+            .attr()
+            .is_some_and(|attr| attr.kind == EventType::TRACEPOINT);
+        if is_tracepoint {
+            let name = sample.event_name();
+            let cpu = sample.cpu().map_or("null".into(), |cpu| cpu.to_string());
+            let data = format!("{{\"type\":\"tracepoint\",\"cpu\":{cpu}}}");
+            let name = self.strings.number(name.into());
+            let marker = Marker {
+                name,
+                start: time,
+                end: None,
+                category: OTHER,
+                data: data.into_bytes(),
+            };
+            self.threads.marker(life, &marker)?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        if !matches!(
+            record.kind,
+            RecordType::COMM
+                | RecordType::FORK
+                | RecordType::EXIT
+                | RecordType::SWITCH
+                | RecordType::SWITCH_CPU_WIDE
+                | RecordType::LOST
+                | RecordType::LOST_SAMPLES
+        ) {
+            return Ok(());
+        }
+        let decoded = record.decode()?;
+        let id = decoded.sample_id;
+        let time = id.as_ref().and_then(|id| id.time).unwrap_or(0);
+        // Records about what existed before the recording have no time.
+        let is_new = time != 0;
+        if is_new {
+            self.begin(time);
+        }
+        let cpu = id.as_ref().and_then(|id| id.cpu).map(|cpu| cpu.cpu);
+        let tid = id.as_ref().and_then(|id| id.tid);
+        let (own, misc) = (record.kind, record.misc);
+        match decoded.body {
+            Body::Comm(comm) => {
+                let life = self.threads.find(comm.pid, comm.tid, cpu);
+                let name = comm.comm.text();
+                if let Some(life) = self.threads.life(life) {
+                    life.comm = name.into();
+                }
+                if is_new {
+                    let is_exec = misc & MISC_COMM_EXEC != 0;
+                    let name = json::string(name);
+                    let data = format!("{{\"type\":\"comm\",\"comm\":{name},\"exec\":{is_exec}}}");
+                    self.mark(life, "COMM", (time, None), OTHER, data)?;
+                }
+            }
+            Body::Fork(task) => {
+                let parent = self.threads.find(task.ppid, task.ptid, cpu);
+                let comm = self.threads.life(parent).map(|life| life.comm.clone());
+                let child = self
+                    .threads
+                    .add(task.pid, task.tid, cpu, &comm.unwrap_or_default());
+                if !is_new {
+                    return Ok(());
+                }
+                if let Some(life) = self.threads.life(child) {
+                    life.start = Some(time);
+                }
+                let (pid, tid) = (task.pid.cast_signed(), task.tid.cast_signed());
+                let data = format!("{{\"type\":\"fork\",\"pid\":{pid},\"tid\":{tid}}}");
+                self.mark(parent, "FORK", (time, None), OTHER, data)?;
+            }
+            Body::Exit(task) if is_new => {
+                let life = self.threads.find(task.pid, task.tid, cpu);
+                self.mark_off(life, time)?;
+                if let Some(life) = self.threads.life(life) {
+                    life.end = Some(time);
+                }
+                self.mark(
+                    life,
+                    "EXIT",
+                    (time, None),
+                    OTHER,
+                    "{\"type\":\"exit\"}".into(),
+                )?;
+            }
+            Body::Lost(lost) if is_new => {
+                let tid = tid.unwrap_or_default();
+                let life = self.threads.find(tid.pid, tid.tid, cpu);
+                let data = format!("{{\"type\":\"lost\",\"lost\":{}}}", lost.lost);
+                self.mark(life, "LOST", (time, None), OTHER, data)?;
+            }
+            Body::LostSamples(lost) if is_new => {
+                let tid = tid.unwrap_or_default();
+                let life = self.threads.find(tid.pid, tid.tid, cpu);
+                let data = format!("{{\"type\":\"lost\",\"lost\":{}}}", lost.lost);
+                self.mark(life, "LOST_SAMPLES", (time, None), OTHER, data)?;
+            }
+            _ if is_new && [RecordType::SWITCH, RecordType::SWITCH_CPU_WIDE].contains(&own) => {
+                let Some(tid) = tid else { return Ok(()) };
+                let life = self.threads.find(tid.pid, tid.tid, cpu);
+                if misc & MISC_SWITCH_OUT == 0 {
+                    return self.mark_off(life, time);
+                }
+                if let Some(life) = self.threads.life(life) {
+                    life.off = Some((time, misc & MISC_SWITCH_OUT_PREEMPT != 0));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, tables: &Tables) -> Result<()> {
+        self.write(tables)
+    }
+}

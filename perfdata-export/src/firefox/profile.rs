@@ -1,0 +1,411 @@
+//! The JSON of a profile.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use foldhash::fast::RandomState;
+use perfdata_session::BuildId;
+
+use super::threads::{Life, Track};
+use super::{CATEGORIES, Firefox};
+use crate::error::{Error, Result};
+use crate::json;
+use crate::shown::{Code, Interned};
+use crate::tables::{Module, Tables};
+
+/// The version of the format. Newer versions of the profiler read all older ones; Perfetto reads
+/// this one, but not the encoding of stacks of version 66.
+const VERSION: u32 = 60;
+
+/// The version of Gecko's own format of which the profile would be made.
+const GECKO_VERSION: u32 = 30;
+
+/// The type of a resource that is a library.
+const LIBRARY: u32 = 1;
+
+/// The markers: the type, the label of its rows, and the keys, labels and formats of its fields.
+type Schema = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str, &'static str)],
+);
+const SCHEMAS: [Schema; 6] = [
+    (
+        "comm",
+        "{marker.data.comm}",
+        &[
+            ("comm", "Name", "string"),
+            ("exec", "Because of exec", "string"),
+        ],
+    ),
+    (
+        "fork",
+        "{marker.data.pid}/{marker.data.tid}",
+        &[
+            ("pid", "Process ID", "integer"),
+            ("tid", "Thread ID", "integer"),
+        ],
+    ),
+    ("exit", "", &[]),
+    ("off-cpu", "", &[("preempted", "Preempted", "string")]),
+    (
+        "lost",
+        "{marker.data.lost}",
+        &[("lost", "Number", "integer")],
+    ),
+    ("tracepoint", "", &[("cpu", "CPU", "integer")]),
+];
+
+/// Writes JSON.
+struct Writer<'a, W> {
+    out: &'a mut W,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn put(&mut self, text: &str) -> Result<()> {
+        self.out.write_all(text.as_bytes()).map_err(Error::Output)
+    }
+
+    /// Writes a list as the value of a key.
+    fn list<T>(
+        &mut self,
+        key: &str,
+        items: impl IntoIterator<Item = T>,
+        text: impl Fn(T) -> String,
+    ) -> Result<()> {
+        self.put(&format!("\"{key}\":["))?;
+        for (at, item) in items.into_iter().enumerate() {
+            if at > 0 {
+                self.put(",")?;
+            }
+            self.put(&text(item))?;
+        }
+        self.put("]")
+    }
+
+    /// Writes a list of `count` equal values, and a comma.
+    fn same(&mut self, key: &str, value: &str, count: usize) -> Result<()> {
+        self.list(key, 0..count, |_| value.to_owned())?;
+        self.put(",")
+    }
+}
+
+/// Returns a difference of times in milliseconds.
+fn milliseconds(from: u64, to: u64) -> String {
+    let distance = i128::from(to).saturating_sub(i128::from(from));
+    let (sign, distance) = match distance < 0 {
+        true => ("-", distance.unsigned_abs()),
+        false => ("", distance.unsigned_abs()),
+    };
+    format!(
+        "{sign}{}.{:06}",
+        distance.checked_div(1_000_000).unwrap_or(0),
+        distance.checked_rem(1_000_000).unwrap_or(0)
+    )
+}
+
+/// Returns the ID by which symbol servers know an object with a build ID: the first 16 bytes as a
+/// GUID, in which the first three numbers are little-endian, and a zero.
+fn breakpad_id(id: Option<&BuildId>) -> String {
+    let Some(id) = id else {
+        return String::new();
+    };
+    let mut bytes: Vec<u8> = id.padded().0.iter().copied().take(16).collect();
+    for range in [0..4, 4..6, 6..8] {
+        if let Some(part) = bytes.get_mut(range) {
+            part.reverse();
+        }
+    }
+    let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
+    digits.chain(["0".to_owned()]).collect()
+}
+
+fn library(module: &Module, arch: &[u8]) -> String {
+    let file = module.name.rsplit(|&byte| byte == b'/').next();
+    let name = json::string(file.unwrap_or(&module.name));
+    let path = json::string(&module.name);
+    let code = module
+        .build_id
+        .map_or("null".into(), |id| json::string(id.to_string().as_bytes()));
+    format!(
+        "{{\"name\":{name},\"path\":{path},\"debugName\":{name},\"debugPath\":{path},\"breakpadId\":\"{}\",\"codeId\":{code},\"arch\":{}}}",
+        breakpad_id(module.build_id.as_ref()),
+        json::string(arch)
+    )
+}
+
+impl<W: Write> Firefox<W> {
+    /// Writes the profile.
+    pub(super) fn write(&mut self, tables: &Tables) -> Result<()> {
+        let meta = self.meta();
+        let arch = self.machine.take().map(|machine| machine.arch);
+        let arch = arch.unwrap_or_default();
+        let mut json = Writer { out: &mut self.out };
+        json.put(&format!("{{\"meta\":{meta},\n"))?;
+        json.list("libs", tables.modules(), |module| library(module, &arch))?;
+        json.put(",\"pages\":[],\n\"threads\":[")?;
+        self.write_threads()?;
+        self.write_shared(tables)?;
+        self.out.flush().map_err(Error::Output)?;
+        self.out.get_mut().try_finish().map_err(Error::Output)
+    }
+
+    /// Returns the description of the recording.
+    fn meta(&self) -> String {
+        let machine = self.machine.as_ref();
+        let text = |of: fn(&super::Machine) -> &Vec<u8>| {
+            json::string(machine.map(of).map_or(&[][..], Vec::as_slice))
+        };
+        // The time between two samples of the thread with the most samples.
+        let longest = self.threads.tracks.iter().max_by_key(|track| track.count);
+        let interval =
+            longest.and_then(|track| track.span.checked_div(track.count.checked_sub(1)?));
+        let interval = milliseconds(0, interval.filter(|&ns| ns > 0).unwrap_or(1_000_000));
+        let clock = machine.and_then(|machine| machine.clock);
+        let start = clock
+            .zip(self.first_time)
+            .map(|((wall, clock), first)| milliseconds(clock, wall.saturating_add(first)));
+        let categories = CATEGORIES.map(|(name, color)| {
+            format!("{{\"name\":\"{name}\",\"color\":\"{color}\",\"subcategories\":[\"Other\"]}}")
+        });
+        let schemas = SCHEMAS.map(|(name, label, fields)| {
+            let fields = fields.iter().map(|(key, label, format)| {
+                format!("{{\"key\":\"{key}\",\"label\":\"{label}\",\"format\":\"{format}\"}}")
+            });
+            let fields: Vec<String> = fields.collect();
+            format!(
+                "{{\"name\":\"{name}\",\"tableLabel\":\"{label}\",\"chartLabel\":\"{label}\",\"display\":[\"marker-chart\",\"marker-table\"],\"fields\":[{}]}}",
+                fields.join(",")
+            )
+        });
+        format!(
+            "{{\"interval\":{interval},\"startTime\":{},\"processType\":0,\"product\":{},\"importedFrom\":\"perfconv\",\"stackwalk\":1,\"version\":{GECKO_VERSION},\"preprocessedProfileVersion\":{VERSION},\"symbolicated\":true,\"oscpu\":{},\"abi\":{},\"CPUName\":{},\"logicalCPUs\":{},\"categories\":[{}],\"markerSchema\":[{}]}}",
+            start.unwrap_or_else(|| "0".into()),
+            json::string(&self.name),
+            text(|machine| &machine.release),
+            text(|machine| &machine.arch),
+            text(|machine| &machine.cpu),
+            machine.map_or(0, |machine| machine.cpus),
+            categories.join(","),
+            schemas.join(",")
+        )
+    }
+
+    /// Writes all threads, by process.
+    fn write_threads(&mut self) -> Result<()> {
+        let lives = &self.threads.lives;
+        let mut processes: HashMap<u32, &[u8], RandomState> = HashMap::default();
+        for life in lives.iter().filter(|life| life.tid == life.pid) {
+            processes.insert(life.pid, &life.comm);
+        }
+        let mut order: Vec<(&Track, &Life)> = self
+            .threads
+            .tracks
+            .iter()
+            .filter_map(|track| Some((track, lives.get(track.life)?)))
+            .collect();
+        order.sort_by_key(|(track, life)| {
+            let is_other = life.tid != life.pid;
+            (life.pid, is_other, life.tid, track.life, track.event)
+        });
+        let first = self.first_time.unwrap_or(0);
+        let since = |time: u64| milliseconds(first, time);
+        let mut json = Writer { out: &mut self.out };
+        for (at, (track, life)) in order.into_iter().enumerate() {
+            let event = usize::try_from(track.event)
+                .ok()
+                .and_then(|at| self.events.list().get(at));
+            let mut name = life.comm.to_vec();
+            if let Some(cpu) = life.cpu {
+                name.extend(format!(" (CPU {cpu})").bytes());
+            }
+            if let Some(event) = event.filter(|_| self.events.list().len() > 1) {
+                name.extend_from_slice(b": ");
+                name.extend_from_slice(&event.name);
+            }
+            let process = processes.get(&life.pid).copied().unwrap_or(&life.comm);
+            let (pid, tid) = (life.pid.cast_signed(), life.tid.cast_signed());
+            let end = life.end.map_or("null".into(), since);
+            let head = format!(
+                "{}\n{{\"processType\":\"default\",\"processName\":{},\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":{},\"unregisterTime\":{end},\"pausedRanges\":[],\"name\":{},\"isMainThread\":{},\"pid\":\"{pid}\",\"tid\":{tid},\"showMarkersInTimeline\":true,\n\"samples\":{{",
+                if at == 0 { "" } else { "," },
+                json::string(process),
+                life.start.map_or("0".into(), since),
+                json::string(&name),
+                pid == tid && life.is_first(track.event),
+            );
+            json.put(&head)?;
+            let is_time = event.is_some_and(|event| event.is_time);
+            let mut is_first = true;
+            let mut column =
+                |json: &mut Writer<'_, _>, key: &str, text: &dyn Fn(&super::Point) -> String| {
+                    is_first = true;
+                    json.put(&format!("\"{key}\":["))?;
+                    let mut last = 0;
+                    self.threads.samples(track, |mut point| {
+                        // Times must not decrease.
+                        point.time = point.time.max(last);
+                        last = point.time;
+                        let comma = if std::mem::take(&mut is_first) {
+                            ""
+                        } else {
+                            ","
+                        };
+                        json.put(&format!("{comma}{}", text(&point)))
+                    })?;
+                    json.put("],")
+                };
+            column(
+                &mut json,
+                "stack",
+                &|point| match point.stack.checked_sub(1) {
+                    Some(stack) => stack.to_string(),
+                    None => "null".into(),
+                },
+            )?;
+            column(&mut json, "time", &|point| since(point.time))?;
+            column(&mut json, "weight", &|point| match is_time {
+                true => milliseconds(0, point.weight),
+                false => point.weight.to_string(),
+            })?;
+            let weights = if is_time { "tracing-ms" } else { "samples" };
+            json.put(&format!(
+                "\"weightType\":\"{weights}\",\"length\":{}}},\n\"markers\":{{",
+                track.count
+            ))?;
+            let mut column =
+                |json: &mut Writer<'_, _>, key: &str, text: &dyn Fn(&super::Marker) -> String| {
+                    is_first = true;
+                    json.put(&format!("\"{key}\":["))?;
+                    self.threads.markers(track, |marker| {
+                        let comma = if std::mem::take(&mut is_first) {
+                            ""
+                        } else {
+                            ","
+                        };
+                        json.put(&format!("{comma}{}", text(&marker)))
+                    })?;
+                    json.put("],")
+                };
+            column(&mut json, "data", &|marker| {
+                String::from_utf8_lossy(&marker.data).into_owned()
+            })?;
+            column(&mut json, "name", &|marker| marker.name.to_string())?;
+            column(&mut json, "startTime", &|marker| since(marker.start))?;
+            column(&mut json, "endTime", &|marker| {
+                marker.end.map_or("null".into(), since)
+            })?;
+            // An instant, or an interval.
+            column(&mut json, "phase", &|marker| {
+                u8::from(marker.end.is_some()).to_string()
+            })?;
+            column(&mut json, "category", &|marker| marker.category.to_string())?;
+            json.put(&format!("\"length\":{}}}}}", track.marker_count))?;
+        }
+        json.put("]")
+    }
+
+    /// Writes the tables of all threads.
+    fn write_shared(&mut self, tables: &Tables) -> Result<()> {
+        let mut libraries: HashMap<&[u8], usize, RandomState> = HashMap::default();
+        for (at, module) in tables.modules().iter().enumerate() {
+            libraries.entry(&module.name).or_insert(at);
+        }
+        let mut resources: Interned<Box<[u8]>> = Interned::default();
+        let mut funcs = Vec::new();
+        for frame in self.frames.list() {
+            let resource = match frame.module.is_empty() {
+                true => "-1".into(),
+                false => resources.number(frame.module.clone()).to_string(),
+            };
+            funcs.push((self.strings.number(frame.name.clone()), resource));
+        }
+        let names: Vec<u32> = resources
+            .list
+            .iter()
+            .map(|module| self.strings.number(module.clone()))
+            .collect();
+        let count = funcs.len();
+        let mut json = Writer { out: &mut self.out };
+        let nodes = || self.tree.nodes().iter().skip(1);
+        json.put(",\n\"shared\":{\"stackTable\":{")?;
+        json.list("frame", nodes(), |node| node.frame.to_string())?;
+        json.put(",")?;
+        json.list("prefix", nodes(), |node| match node.parent.checked_sub(1) {
+            Some(parent) => parent.to_string(),
+            None => "null".into(),
+        })?;
+        json.put(&format!(
+            ",\"length\":{}}},\n\"frameTable\":{{",
+            nodes().count()
+        ))?;
+        json.same("address", "-1", count)?;
+        json.same("inlineDepth", "0", count)?;
+        json.list("category", self.frames.list(), |frame| {
+            let category = match frame.code {
+                Code::User => 0,
+                Code::Kernel => 1,
+                Code::Generated => 2,
+                Code::Unknown => super::OTHER,
+            };
+            category.to_string()
+        })?;
+        json.put(",")?;
+        json.same("subcategory", "0", count)?;
+        json.list("func", 0..count, |at| at.to_string())?;
+        json.put(",")?;
+        for key in ["nativeSymbol", "innerWindowID", "line", "column"] {
+            json.same(key, "null", count)?;
+        }
+        json.put(&format!("\"length\":{count}}},\n\"funcTable\":{{"))?;
+        json.list("name", &funcs, |func| func.0.to_string())?;
+        json.put(",")?;
+        json.same("isJS", "false", count)?;
+        json.same("relevantForJS", "false", count)?;
+        json.list("resource", &funcs, |func| func.1.clone())?;
+        json.put(",")?;
+        for key in ["source", "lineNumber", "columnNumber"] {
+            json.same(key, "null", count)?;
+        }
+        json.put(&format!("\"length\":{count}}},\n\"resourceTable\":{{"))?;
+        let count = names.len();
+        json.same("type", &LIBRARY.to_string(), count)?;
+        json.list("lib", &resources.list, |module| {
+            let library = libraries.get(&**module);
+            library.map_or("null".into(), usize::to_string)
+        })?;
+        json.put(",")?;
+        json.list("name", &names, |name| name.to_string())?;
+        json.put(",")?;
+        json.same("host", "null", count)?;
+        json.put(&format!("\"length\":{count}}},\n\"nativeSymbols\":{{"))?;
+        for key in ["libIndex", "address", "name", "functionSize"] {
+            json.same(key, "", 0)?;
+        }
+        json.put("\"length\":0},\"sources\":{\"id\":[],\"filename\":[],\"length\":0},\n")?;
+        json.list("stringArray", &self.strings.list, |name| json::string(name))?;
+        json.put("}}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact() {
+        assert_eq!(milliseconds(0, 1_234_567_890), "1234.567890");
+        assert_eq!(milliseconds(10, 3), "-0.000007");
+        assert_eq!(milliseconds(0, u64::MAX), "18446744073709.551615");
+    }
+
+    #[test]
+    fn build_ids_become_guids() {
+        let id: Vec<u8> = (1..=20).collect();
+        let id = BuildId::new(&id);
+        assert_eq!(
+            breakpad_id(id.as_ref()),
+            "0403020106050807090A0B0C0D0E0F100"
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Frames as formats without addresses show them.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::record::CpuMode;
+use perfdata_session::DsoKind;
+
+use crate::folded::is_jit_name;
+use crate::resolve::ResolvedFrame;
+use crate::tables::{FunctionId, ModuleId, Tables};
+
+/// The kind of code of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Code {
+    User,
+    Kernel,
+    /// Code that a JIT compiler generated.
+    Generated,
+    /// Nothing is known about the address.
+    Unknown,
+}
+
+/// A frame as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Shown {
+    /// The name of the function, `[MODULE]` or `[unknown]`.
+    pub name: Box<[u8]>,
+    pub module: Box<[u8]>,
+    pub code: Code,
+}
+
+/// A list without duplicates.
+#[derive(Debug)]
+pub(crate) struct Interned<T> {
+    pub list: Vec<T>,
+    known: HashMap<T, u32, RandomState>,
+}
+
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
+        Interned {
+            list: Vec::new(),
+            known: HashMap::default(),
+        }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
+    /// Returns the number of a value, which is added if it is new.
+    pub fn number(&mut self, value: T) -> u32 {
+        if let Some(&number) = self.known.get(&value) {
+            return number;
+        }
+        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(value.clone());
+        self.known.insert(value, number);
+        number
+    }
+}
+
+/// All shown frames. Addresses in the same function are one frame.
+#[derive(Debug, Default)]
+pub(crate) struct ShownFrames {
+    frames: Interned<Shown>,
+    ids: HashMap<(Option<FunctionId>, Option<ModuleId>, bool), u32, RandomState>,
+}
+
+impl ShownFrames {
+    /// Returns all frames, by their numbers.
+    pub fn list(&self) -> &[Shown] {
+        &self.frames.list
+    }
+
+    /// Returns the number of a frame.
+    pub fn number(&mut self, frame: &ResolvedFrame, tables: &Tables) -> u32 {
+        let is_kernel = matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
+        let key = (frame.function, frame.module, is_kernel);
+        if let Some(&known) = self.ids.get(&key) {
+            return known;
+        }
+        let module = frame.module.and_then(|id| tables.module(id));
+        let code = match module {
+            _ if is_kernel => Code::Kernel,
+            None => Code::Unknown,
+            Some(module) if module.kind == DsoKind::Anonymous || is_jit_name(&module.name) => {
+                Code::Generated
+            }
+            Some(_) => Code::User,
+        };
+        let name = match (tables.name(frame), module) {
+            (Some(name), _) => name.to_vec(),
+            (None, Some(module)) => module.label(),
+            (None, None) => b"[unknown]".to_vec(),
+        };
+        let module = module.map_or(&b""[..], |module| &module.name).into();
+        let name = name.into_boxed_slice();
+        let number = self.frames.number(Shown { name, module, code });
+        self.ids.insert(key, number);
+        number
+    }
+
+    /// Prepares for the frames of another recording, whose functions and modules have other
+    /// numbers.
+    pub fn forget_ids(&mut self) {
+        self.ids.clear();
+    }
+}
