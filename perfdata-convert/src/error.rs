@@ -80,7 +80,8 @@ pub enum Step {
     Overwrite,
     /// Drop a feature section: [`Change::Drop`](crate::stages::edit::Change::Drop).
     DropFeature(FeatureId),
-    /// XX.
+    /// Set the bytes of a feature section:
+    /// [`Change::Raw`](crate::stages::edit::Change::Raw).
     SetBytes(FeatureId),
     /// Decide what happens to unknown content. The value preserves as much as possible.
     Decide(Unknown),
