@@ -118,7 +118,8 @@ fn pass(
     let input = open(input, limits, messages)?;
     let (converted, ending) = Conversion::new(stages).read(input)?;
     let mut samples = Samples::new(converted)?;
-    checked(&mut samples, symbols, sink, ending, path)
+    let allow_empty = args.slice.allow_empty;
+    checked(&mut samples, symbols, sink, ending, path, allow_empty)
 }
 
 /// Returns the sink for folded stacks.
@@ -166,15 +167,19 @@ struct Exported {
     leftover: Option<Leftover>,
 }
 
-/// A sink that ends its output only if the recording was read completely.
+/// A sink that ends its output only if the recording was read completely and has samples.
 struct Checked<'a> {
     sink: &'a mut dyn Sink,
     ending: Option<Ending>,
     result: Option<Result<(Vec<String>, Option<Leftover>)>>,
+    /// Whether an output without samples is wanted.
+    allow_empty: bool,
+    has_samples: bool,
 }
 
 impl Sink for Checked<'_> {
     fn sample(&mut self, sample: &ResolvedSample<'_>) -> perfdata_export::Result<()> {
+        self.has_samples = true;
         self.sink.sample(sample)
     }
 
@@ -183,7 +188,11 @@ impl Sink for Checked<'_> {
     }
 
     fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {
-        let result = self.ending.take().map(Ending::check);
+        let mut result = self.ending.take().map(Ending::check);
+        if !self.has_samples && !self.allow_empty && matches!(result, Some(Ok(_))) {
+            let what = "the recording contains no samples";
+            result = Some(Err(Error::Refused(what.into())));
+        }
         let is_complete = matches!(result, Some(Ok(_)));
         self.result = result;
         if !is_complete {
@@ -202,11 +211,14 @@ fn checked<S: perfdata_core::read::RecordSource>(
     sink: &mut dyn Sink,
     ending: Ending,
     path: &Path,
+    allow_empty: bool,
 ) -> Result<Exported> {
     let mut checked = Checked {
         sink,
         ending: Some(ending),
         result: None,
+        allow_empty,
+        has_samples: false,
     };
     let exported = export(samples, symbols, &mut checked);
     let (notes, leftover) = checked.result.transpose()?.unwrap_or_default();

@@ -162,3 +162,17 @@ fn only_flame_graphs_show_differences() {
     );
     assert_eq!(status(&output), Some(2), "{}", output.stderr);
 }
+
+#[test]
+fn recordings_without_samples_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = recordings::fixture("6.12-x86_64-stat-record-group").path;
+    let export = format!("perfconv export {} -o a.html", input.display());
+    let output = run(folder.path(), &export);
+    assert_eq!(status(&output), Some(1), "{}", output.stderr);
+    assert!(output.stderr.contains("no samples"), "{}", output.stderr);
+    assert!(!folder.path().join("a.html").exists());
+    let empty = "perfconv export in.data --pid 1 --allow-empty --to folded -o -";
+    let output = run(folder.path(), empty);
+    assert!(output.success() && output.stdout.is_empty());
+}
