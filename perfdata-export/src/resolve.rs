@@ -167,7 +167,11 @@ impl Resolver {
         let pid = sample.thread().map(|thread| thread.pid);
         let pid = pid.filter(|_| dso.kind == DsoKind::Anonymous);
         let place = (id, frame.address, pid);
-        if let Some(&(module, function)) = self.known.get(&place) {
+        // Without symbols, the address does not matter.
+        let symbols = self.symbols.as_mut();
+        if symbols.is_some()
+            && let Some(&(module, function)) = self.known.get(&place)
+        {
             (resolved.module, resolved.function) = (Some(module), function);
             return resolved;
         }
@@ -176,10 +180,11 @@ impl Resolver {
             kind: dso.kind,
             build_id: frame.build_id(),
         });
-        let symbol = self
-            .symbols
-            .as_mut()
-            .and_then(|symbols| symbols.resolve(sample, frame));
+        let Some(symbols) = symbols else {
+            resolved.module = Some(module);
+            return resolved;
+        };
+        let symbol = symbols.resolve(sample, frame);
         let function = symbol.map(|symbol| {
             self.tables
                 .function_of((symbol.object, symbol.index), || Function {
