@@ -128,13 +128,39 @@ fn names_of_another_kernel_are_not_invented() {
     assert_eq!(status(&missing), Some(2));
 }
 
+/// A recording whose writer was killed ends in a part of a record.
 #[test]
-fn damaged_recordings_are_refused() {
+fn the_last_record_of_killed_recordings_is_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
-    let cut = "head -c 3000 in.data > cut.data && perfconv export cut.data -o cut.folded";
+    let cut = "head -c 20000 in.data > cut.data && perfconv recover -q cut.data -o whole.data && \
+               perfconv file2pipe -q whole.data -o pipe.data && head -c -20 pipe.data > cut.pipe && \
+               perfconv export --no-symbols cut.pipe --count samples -o cut.folded";
     let output = run(folder.path(), cut);
-    assert_ne!(status(&output), Some(0), "{}", output.stderr);
-    assert!(!folder.path().join("cut.folded").exists());
+    assert!(output.success(), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("the output does not contain"),
+        "{}",
+        output.stderr
+    );
+    let text = fs::read_to_string(folder.path().join("cut.folded")).expect("an output");
+    assert!(sum(&text) > 10, "{text}");
+}
+
+#[test]
+fn corrupt_recordings_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let corrupt = "perfconv file2pipe -q in.data -o pipe.data && size=$(stat -c %s pipe.data) && \
+                   head -c $((size / 2)) pipe.data > bad.data && head -c 600 /bin/true >> bad.data && \
+                   tail -c 900 pipe.data >> bad.data";
+    assert!(run(folder.path(), corrupt).success());
+    let output = run(folder.path(), "perfconv export bad.data -o bad.folded");
+    assert_eq!(status(&output), Some(1), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("perfconv recover"),
+        "{}",
+        output.stderr
+    );
+    assert!(!folder.path().join("bad.folded").exists());
 }
 
 #[test]
