@@ -181,7 +181,7 @@ impl Cli {
     pub fn from_args<A: Into<OsString> + Clone>(
         args: impl IntoIterator<Item = A>,
     ) -> Result<Self, clap::Error> {
-        let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+        let args = words::of_program(args.into_iter().map(Into::into).collect());
         let mut command = Self::command();
         let joined = words::with_values(&mut command, &args)?;
         let matches = command.try_get_matches_from_mut(&joined);

@@ -119,6 +119,9 @@ pub struct ExportArgs {
     /// Do not wait until the output is on the disk; a system crash may lose it
     #[arg(long, hide_short_help = true)]
     pub no_sync: bool,
+    /// Write to the existing OUTPUT instead of replacing it, because pprof has opened it
+    #[arg(long, hide = true)]
+    pub in_place: bool,
     /// Format of OUTPUT [default: by the ending of its name]
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<Format>,

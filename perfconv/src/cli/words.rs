@@ -19,6 +19,26 @@ pub fn nearest_command(name: &str) -> Option<String> {
     suggest::nearest(name, names).map(str::to_owned)
 }
 
+/// The program that pprof runs for a recording: `perf_to_profile -i INPUT -o OUTPUT -f`
+/// (google/pprof, internal/driver/fetch.go).
+const FOR_PPROF: &str = "perf_to_profile";
+
+/// Its option for mappings of JIT compilers that are not aligned. They need no option here.
+const UNALIGNED: &str = "-j";
+
+/// Returns the command line of perfconv if the program was called by another name, such as by a
+/// symbolic link.
+pub(super) fn of_program(args: Vec<OsString>) -> Vec<OsString> {
+    let program = args.first().map(Path::new).and_then(Path::file_name);
+    if program != Some(OsStr::new(FOR_PPROF)) {
+        return args;
+    }
+    // pprof reads the file that it created before.
+    let words = ["perfconv", "export", "--to", "pprof", "--in-place"].map(OsString::from);
+    let rest = args.into_iter().skip(1).filter(|word| word != UNALIGNED);
+    words.into_iter().chain(rest).collect()
+}
+
 /// Returns the words of `args`, with values joined to options that require `=`: `--compress 5`
 /// becomes `--compress=5`.
 ///

@@ -1,7 +1,7 @@
 //! `perfconv export`: the samples of a recording for other profilers.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
     let output = Output::create_beside(path, &inputs, args.force)?.synced(!args.no_sync);
     let read = |input: &Path, sink: &mut dyn Sink| pass(args, input, limits, messages, sink, path);
     let name = args.input.file_name().unwrap_or_default().as_bytes();
-    let exported = output.write_stream(|out| {
+    let write = |out: &mut dyn Write| {
         let out = BufWriter::new(out);
         let exported = match format {
             Format::Folded => {
@@ -72,10 +72,7 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
                     return Ok(vec![read(&args.input, &mut sink)?]);
                 };
                 sink = sink.with_other(other.as_os_str().as_bytes());
-                return Ok(vec![
-                    read(&args.input, &mut sink)?,
-                    read(other, &mut sink)?,
-                ]);
+                return Ok(vec![read(&args.input, &mut sink)?, read(other, &mut sink)?]);
             }
             Format::Pprof => {
                 let labels = args.label.iter().map(|label| match label {
@@ -91,11 +88,26 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
             Format::Speedscope => read(&args.input, &mut Speedscope::new(out, name))?,
         };
         Ok(vec![exported])
-    })?;
+    };
+    let exported = match args.in_place && path.is_file() {
+        true => write_in_place(path, write)?,
+        false => output.write_stream(write)?,
+    };
     for exported in &exported {
         tell(exported, messages);
     }
     Ok(())
+}
+
+/// Writes to an existing file, which others may have opened, once the output is complete.
+fn write_in_place<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    let temporary = || Error::io("a temporary file");
+    let mut spool = tempfile::tempfile().map_err(temporary())?;
+    let result = write(&mut spool)?;
+    spool.rewind().map_err(temporary())?;
+    let mut file = File::create(path).map_err(Error::io(path))?;
+    io::copy(&mut spool, &mut file).map_err(Error::io(path))?;
+    Ok(result)
 }
 
 /// Passes the selected samples of `input` to `sink`, which writes to `path`.

@@ -202,3 +202,23 @@ fn recordings_without_samples_are_refused() {
     let output = run(folder.path(), empty);
     assert!(output.success() && output.stdout.is_empty());
 }
+
+/// pprof runs a program with this name.
+#[test]
+fn pprof_reads_recordings_by_another_name_of_perfconv() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let commands = "ln -s \"$(command -v perfconv)\" perf_to_profile && : > a.pb.gz && \
+                    exec 3< a.pb.gz && \
+                    ./perf_to_profile -i in.data -o a.pb.gz -f -j && \
+                    cat <&3 > read.pb.gz && perfconv export in.data -o b.pb.gz";
+    let output = run(folder.path(), commands);
+    assert!(output.success(), "{}", output.stderr);
+    let read = |name: &str| fs::read(folder.path().join(name)).expect("a profile");
+    assert!(read("a.pb.gz").len() > 100);
+    // pprof opened the file before.
+    assert_eq!(read("read.pb.gz"), read("a.pb.gz"));
+    // The output remains if the input cannot be read.
+    let bad = "./perf_to_profile -f -i a.pb.gz -o b.pb.gz";
+    assert_eq!(status(&run(folder.path(), bad)), Some(1));
+    assert_eq!(read("a.pb.gz"), read("b.pb.gz"));
+}
