@@ -40,8 +40,9 @@ mod bytes;
 mod demangle;
 mod elf;
 mod kallsyms;
+mod machine;
 mod object;
-mod perf_map;
+pub mod perf_map;
 mod reason;
 mod sources;
 mod symbolizer;
@@ -83,6 +84,7 @@ pub fn parse_everything(data: &[u8]) {
 }
 
 pub use demangle::demangled;
+pub use machine::is_this_machine;
 pub use reason::{Reason, Unresolved};
 pub use sources::{Locate, Sources};
 pub use symbolizer::{Symbol, Symbolizer};

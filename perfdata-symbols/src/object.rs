@@ -19,9 +19,8 @@ use crate::reason::Reason;
 use crate::sources::Sources;
 use crate::table::{Builder, Table};
 
-/// Maximum size of a list of symbols of a kernel, and of a perf map, in bytes.
+/// Maximum size of a list of symbols of a kernel in bytes.
 const MOST_KALLSYMS: u64 = 1 << 28;
-const MOST_PERF_MAP: u64 = 1 << 28;
 
 /// Maximum size of a list of modules in bytes.
 const MOST_MODULES: u64 = 1 << 26;
@@ -435,16 +434,7 @@ fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
         return Err(Reason::NoPerfMap);
     }
     let path = sources.locate(Path::new(&format!("/tmp/perf-{pid}.map")));
-    let owner = fs::metadata(&path).map_err(|_| Reason::NoPerfMap)?.uid();
-    // As perf, trusts only the files of root and of the user.
-    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-        return Err(Reason::Unreadable(format!(
-            "{} belongs to another user",
-            path.display()
-        )));
-    }
-    let text = read_text(&path, MOST_PERF_MAP)
-        .map_err(|error| Reason::Unreadable(format!("{}: {error}", path.display())))?;
+    let text = perf_map::read(&path, true)?;
     Ok(Symbols {
         table: Arc::new(perf_map::parse(&text)),
         lookup: Lookup::Address,

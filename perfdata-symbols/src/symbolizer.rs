@@ -5,10 +5,11 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
-use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::feature::FeatureId;
 use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Machine, Sample, Session};
 
 use crate::demangle::demangled;
+use crate::machine::{is_this_machine, text};
 use crate::object::{Host, Lookup, Symbols, Wanted, load};
 use crate::reason::{Reason, Unresolved};
 use crate::sources::Sources;
@@ -269,22 +270,10 @@ impl Symbolizer {
 
 /// Returns what the recording says about its machine.
 fn host_of(session: &Session, recording: &Recording) -> Host {
-    let text = |id| match recording.feature(id) {
-        Some(Ok(Section {
-            value: Feature::OsRelease(text) | Feature::Hostname(text),
-            ..
-        })) => String::from_utf8(text.text().to_vec()).ok(),
-        _ => None,
-    };
-    let is_own = |text: &Option<String>, name: &str| {
-        let own = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
-        own.is_ok_and(|own| text.as_deref() == Some(own.trim_end()))
-    };
-    let (release, hostname) = (text(FeatureId::OSRELEASE), text(FeatureId::HOSTNAME));
     let (kernel, relocation) = kernel_of(session);
     Host {
-        is_this: is_own(&release, "osrelease") && is_own(&hostname, "hostname"),
-        release,
+        is_this: is_this_machine(recording),
+        release: text(recording, FeatureId::OSRELEASE),
         kernel,
         relocation,
         kallsyms: None,
