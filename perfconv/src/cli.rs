@@ -17,7 +17,7 @@ pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 pub use export::{Counted, ExportArgs, Format, LabelArg, Mark, RootFrame};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
-pub use jit::{JitArgs, images_beside};
+pub use jit::{Code, JitArgs, images_beside};
 pub use limits::LimitArgs;
 pub use merge::MergeArgs;
 pub use slice::SliceArgs;

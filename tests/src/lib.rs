@@ -19,6 +19,7 @@ pub mod script;
 pub mod skipped;
 pub mod snapshot;
 pub mod synth;
+pub mod told;
 
 /// Returns whether everything is tested, which takes minutes, instead of a selection.
 pub fn is_thorough() -> bool {

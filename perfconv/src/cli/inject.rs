@@ -57,7 +57,7 @@ pub fn of_inject(arg: Arg) -> Arg {
     if arg.get_id() != "jit_images" {
         return arg;
     }
-    let help = "Write the images to this directory [default: that of each dump, as perf]";
+    let help = "Write the images to this directory [default: that of each dump or map]";
     arg.help(help).long_help(help)
 }
 

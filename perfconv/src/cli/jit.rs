@@ -5,13 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::CONVERSIONS;
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::stages::build_ids::Sysroot;
 use perfdata_convert::stages::jit::{Images, Jit};
+use perfdata_convert::stages::perf_maps::PerfMaps;
+
+/// The options that write images.
+const IMAGES: &str = "images";
 
 /// Whether and how to add generated code.
 #[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new(IMAGES).args(["jit", "perf_maps"]).multiple(true))]
 pub struct JitArgs {
     /// Add the functions that JIT compilers wrote to jit-PID.dump
     ///
@@ -25,7 +30,7 @@ pub struct JitArgs {
     #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
     pub jit_dir: Option<PathBuf>,
     /// Write the images to this directory [default: OUTPUT.jit]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "jit")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = IMAGES)]
     #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
     pub jit_images: Option<PathBuf>,
     /// Add NS nanoseconds to the times of the dumps, which may then be of another clock
@@ -37,37 +42,73 @@ pub struct JitArgs {
     )]
     #[arg(hide_short_help = true, help_heading = CONVERSIONS)]
     pub jit_clock_offset: Option<i64>,
+    /// Add the names that JIT compilers wrote to perf-PID.map (in /tmp)
+    ///
+    /// Writes ELF images with these names, and maps them where the code was. Without DIR, maps are
+    /// read from /tmp of --sysroot, or of this machine if it made the recording.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
+    #[arg(value_hint = ValueHint::DirPath, help_heading = CONVERSIONS)]
+    pub perf_maps: Option<Option<PathBuf>>,
+}
+
+/// The stages that add generated code, in the order in which they process a record.
+#[derive(Debug, Default)]
+pub struct Code {
+    /// Adds that in jitdumps.
+    pub jit: Option<Jit>,
+    /// Adds the names in perf maps.
+    pub perf_maps: Option<PerfMaps>,
 }
 
 impl JitArgs {
-    /// Returns the stage, if it is requested; without a directory for the images, they are written
-    /// to `images`.
+    /// Returns whether an option adds generated code.
+    pub fn is_given(&self) -> bool {
+        self.jit || self.perf_maps.is_some()
+    }
+
+    /// Returns the stages that are requested; without a directory for the images, they are written
+    /// to `images`. `adds_build_ids` and `syncs` apply to all of them.
     ///
     /// # Errors
     /// A named folder does not exist, or `images` fails.
-    pub fn stage(
+    pub fn stages(
         &self,
         sysroot: Option<&Path>,
         images: impl FnOnce() -> Result<Images>,
-    ) -> Result<Option<Jit>> {
-        if !self.jit {
-            return Ok(None);
+        adds_build_ids: bool,
+        syncs: bool,
+    ) -> Result<Code> {
+        if !self.is_given() {
+            return Ok(Code::default());
         }
-        for folder in sysroot.into_iter().chain(self.jit_dir.as_deref()) {
+        let maps = self.perf_maps.iter().flatten().map(PathBuf::as_path);
+        let named = sysroot.into_iter().chain(self.jit_dir.as_deref());
+        for folder in named.chain(maps) {
             fs::read_dir(folder).map_err(Error::io(folder))?;
         }
         let images = match &self.jit_images {
             Some(folder) => Images::In(folder.clone()),
             None => images()?,
         };
-        let mut jit = Jit::new(images).with_sysroot(Sysroot::new(sysroot.map(Path::to_owned)));
-        if let Some(folder) = &self.jit_dir {
-            jit = jit.with_dumps(folder.clone());
-        }
-        if let Some(offset) = self.jit_clock_offset {
-            jit = jit.with_clock_offset(offset);
-        }
-        Ok(Some(jit))
+        let sysroot = Sysroot::new(sysroot.map(Path::to_owned));
+        let jit = self.jit.then(|| {
+            let mut jit = Jit::new(images.clone()).with_sysroot(sysroot.clone());
+            if let Some(folder) = &self.jit_dir {
+                jit = jit.with_dumps(folder.clone());
+            }
+            if let Some(offset) = self.jit_clock_offset {
+                jit = jit.with_clock_offset(offset);
+            }
+            jit.with_build_ids(adds_build_ids).synced(syncs)
+        });
+        let perf_maps = self.perf_maps.as_ref().map(|folder| {
+            let mut maps = PerfMaps::new(images).with_sysroot(sysroot);
+            if let Some(folder) = folder {
+                maps = maps.with_maps(folder.clone());
+            }
+            maps.with_build_ids(adds_build_ids).synced(syncs)
+        });
+        Ok(Code { jit, perf_maps })
     }
 }
 

@@ -45,7 +45,7 @@ pub fn of_split(arg: Arg) -> Arg {
             arg.help(help).long_help(help)
         }
         // Refused: the recording must contain the code before it is divided.
-        id if id.starts_with("jit") => arg.hide(true),
+        id if id.starts_with("jit") || id == "perf_maps" => arg.hide(true),
         _ => arg,
     }
 }

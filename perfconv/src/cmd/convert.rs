@@ -10,7 +10,7 @@ use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
 
 use super::{open, output_or_standard};
-use crate::cli::{ByteOrder, Container, ConvertArgs, images_beside};
+use crate::cli::{ByteOrder, Code, Container, ConvertArgs, images_beside};
 use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result, Step};
@@ -22,7 +22,6 @@ use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
-use perfdata_convert::stages::jit::Jit;
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::slice::Slice;
 use perfdata_convert::stages::sort::Sort;
@@ -115,9 +114,9 @@ fn form(form: Form) -> String {
 /// Returns the stages for the options, in the order in which they process a record.
 pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    let jit = jit(args)?;
+    let code = code(args)?;
     if let Some(select) = args.slice.select(limits)? {
-        if jit.is_some() {
+        if code.jit.is_some() {
             // Which records the kept samples need is decided before the mappings are added.
             return Err(Error::Usage(
                 "--jit cannot be combined with options that select samples: add the code first, and then select"
@@ -126,24 +125,24 @@ pub(super) fn stages(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn S
         }
         stages.push(Box::new(Slice::new(select)));
     }
-    stages.extend(stages_after_selection(args, jit, limits)?);
+    stages.extend(stages_after_selection(args, code, limits)?);
     Ok(stages)
 }
 
 /// Returns the stages for the options, except those that select samples.
 pub(super) fn stages_of_parts(args: &ConvertArgs, limits: Limits) -> Result<Vec<Box<dyn Stage>>> {
-    if args.jit.jit {
+    if args.jit.is_given() {
         return Err(Error::Usage(
-            "--jit does not apply to the parts of a recording: add the code first, and then split it"
+            "--jit and --perf-maps do not apply to the parts of a recording: add the code first, and then split it"
                 .into(),
         ));
     }
-    stages_after_selection(args, None, limits)
+    stages_after_selection(args, Code::default(), limits)
 }
 
 fn stages_after_selection(
     args: &ConvertArgs,
-    jit: Option<Jit>,
+    code: Code,
     limits: Limits,
 ) -> Result<Vec<Box<dyn Stage>>> {
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
@@ -151,12 +150,15 @@ fn stages_after_selection(
         stages.push(Box::new(Decompress::default()));
     }
     // The records of a sorted stream remain sorted with the mappings.
-    let sorts_first = args.sort && jit.is_some();
+    let sorts_first = args.sort && code.jit.is_some();
     if sorts_first {
         stages.push(Box::new(Sort::new()));
     }
-    if let Some(jit) = jit {
+    if let Some(jit) = code.jit {
         stages.push(Box::new(jit));
+    }
+    if let Some(maps) = code.perf_maps {
+        stages.push(Box::new(maps));
     }
     // perf before 6.19 discards deferred callchains.
     let is_old = |version: Version| {
@@ -202,15 +204,16 @@ fn stages_after_selection(
     Ok(stages)
 }
 
-/// Returns the stage that adds generated code, if it is requested.
-fn jit(args: &ConvertArgs) -> Result<Option<Jit>> {
+/// Returns the stages that add generated code.
+fn code(args: &ConvertArgs) -> Result<Code> {
     let images = || {
         let output = output_or_standard(args.output.as_deref(), &args.input)?;
         images_beside(output, args.force)
     };
-    let jit = args.jit.stage(args.sysroot.as_deref(), images)?;
     let adds_build_ids = args.build_ids.is_some() || args.mmap2_build_ids;
-    Ok(jit.map(|jit| jit.with_build_ids(adds_build_ids).synced(!args.no_sync)))
+    let sysroot = args.sysroot.as_deref();
+    args.jit
+        .stages(sysroot, images, adds_build_ids, !args.no_sync)
 }
 
 /// Returns the newest type of compressed record that the release `compat` can read.
@@ -251,7 +254,7 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
     };
     if args.build_ids.is_none() && place == Storage::Table {
         let sources = [
-            ("--sysroot", args.sysroot.is_some() && !args.jit.jit),
+            ("--sysroot", args.sysroot.is_some() && !args.jit.is_given()),
             ("--known-build-ids", args.known_build_ids.is_some()),
             ("--vmlinux", args.vmlinux.is_some()),
         ];

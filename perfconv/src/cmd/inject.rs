@@ -30,13 +30,18 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
         args.vmlinux.as_deref(),
     )?;
     let asked = asked(args).map(|(select, place)| BuildIds::new(select, place, resolver));
-    let jit = args
-        .jit
-        .stage(args.sysroot.as_deref(), || Ok(Images::BesideDump))?;
+    let code = args.jit.stages(
+        args.sysroot.as_deref(),
+        || Ok(Images::BesideDump),
+        asked.is_some(),
+        !args.no_sync,
+    )?;
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    if let Some(jit) = jit {
-        let jit = jit.with_build_ids(asked.is_some()).synced(!args.no_sync);
+    if let Some(jit) = code.jit {
         stages.push(Box::new(jit));
+    }
+    if let Some(maps) = code.perf_maps {
+        stages.push(Box::new(maps));
     }
     if let Some(asked) = asked {
         stages.push(Box::new(asked));

@@ -9,6 +9,7 @@ pub(crate) mod from_directory;
 mod from_json;
 pub mod jit;
 pub mod merge_deferred;
+pub mod perf_maps;
 pub(crate) mod sample_times;
 pub mod slice;
 pub mod sort;

@@ -7,6 +7,7 @@
 mod conversions;
 mod copy;
 mod fields;
+mod perf_map;
 mod small;
 
 use std::fs;
@@ -80,6 +81,11 @@ pub const TARGETS: &[Target] = &[
         name: "jitdump",
         run: small::jitdump,
         seeds: small::jitdump_seeds,
+    },
+    Target {
+        name: "perf_map",
+        run: perf_map::perf_map,
+        seeds: perf_map::perf_map_seeds,
     },
     Target {
         name: "symbols",

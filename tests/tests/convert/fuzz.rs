@@ -70,6 +70,7 @@ targets! {
     zstd 5000,
     elf 5000,
     jitdump 5000,
+    perf_map 500,
     symbols 5000,
     known 500,
     set 500,

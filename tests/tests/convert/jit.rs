@@ -18,150 +18,15 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::jit::{Images, Jit};
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
-use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
+use perfdata_core::Endian as Order;
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::ContainerKind;
-use perfdata_core::record::{
-    Body, CpuMode, Inode, Mmap2, NoBody, RawRecord, Record, RecordType, Sample, SampleId, Tid,
-    TimeConv,
-};
-use perfdata_core::wire::{HeaderString, Text};
-use perfdata_core::{Endian as Order, Event, Recording as Model};
+use perfdata_core::record::{Body, RawRecord, Record, RecordType, TimeConv};
 use perfdata_tests::convert::{Whole, convert, perfconv};
 use perfdata_tests::synth::jitdump::{Dump, Header};
-use perfdata_write::{FilePlan, FileWriter};
+use perfdata_tests::told::Told::{self, Conv, Map, Round, Sample as At};
+use perfdata_tests::told::{MONOTONIC, made, shown};
 use tempfile::TempDir;
-
-/// A record of a recording.
-enum Told<'a> {
-    /// Of this process, by its name.
-    Map(u32, u64, u64, &'a str),
-    Sample(u32, u64),
-    Round,
-    Conv(TimeConv),
-}
-use Told::{Conv, Map, Round, Sample as At};
-
-/// `CLOCK_MONOTONIC`.
-const MONOTONIC: Option<i32> = Some(1);
-
-/// Writes a recording of `clock` with these records.
-fn made(path: &Path, order: Order, clock: Option<i32>, told: &[(u64, Told<'_>)]) {
-    let flags = AttrFlags::default()
-        .with_sample_id_all(true)
-        .with_mmap2(true)
-        .with_use_clockid(clock.is_some());
-    let attr = Attr {
-        kind: EventType::SOFTWARE,
-        flags,
-        sample_type: SampleType(
-            SampleType::IP.0 | SampleType::TID.0 | SampleType::TIME.0 | SampleType::ID.0,
-        ),
-        size: 96,
-        config2: Some(0),
-        branch_sample_type: Some(Default::default()),
-        sample_regs_user: Some(0),
-        sample_stack_user: Some(0),
-        clockid: Some(clock.unwrap_or(0)),
-        ..Attr::default()
-    };
-    let mut recording = Model::new(order);
-    let ids = vec![7, 8];
-    recording.events.push(Event { attr, ids });
-    let arch = Feature::Arch(HeaderString::new(b"x86_64"));
-    recording
-        .set_feature(FeatureId::ARCH, arch)
-        .expect("a name");
-    let file = File::create(path).expect("a file");
-    let gaps: Vec<u8> = Vec::new();
-    let mut writer =
-        FileWriter::begin(file, FilePlan::standard(), &recording, &gaps).expect("a writer");
-    for (time, told) in told {
-        let task = |pid| Some(Tid { pid, tid: pid });
-        let record = match told {
-            Map(pid, addr, len, name) => Record::new(Body::Mmap2(Mmap2 {
-                pid: *pid,
-                tid: *pid,
-                addr: *addr,
-                len: *len,
-                pgoff: 0,
-                inode: Some(Inode {
-                    maj: 8,
-                    min: 1,
-                    ino: 99,
-                    ino_generation: 0,
-                }),
-                build_id: None,
-                prot: 5,
-                flags: 2,
-                filename: Text::padded(name.as_bytes(), 8),
-            }))
-            .with_misc(CpuMode::USER.0)
-            .with_sample_id(SampleId {
-                tid: task(*pid),
-                time: Some(*time),
-                id: Some(8),
-                ..SampleId::default()
-            }),
-            At(pid, ip) => {
-                let body = Sample {
-                    ip: Some(*ip),
-                    tid: task(*pid),
-                    time: Some(*time),
-                    id: Some(7),
-                    ..Sample::default()
-                };
-                Record::new(Body::Sample(body)).with_misc(CpuMode::USER.0)
-            }
-            Round => Record::new(Body::FinishedRound(NoBody {})),
-            Conv(conv) => Record::new(Body::TimeConv(conv.clone())),
-        };
-        let record = match told {
-            Round => Record {
-                kind: RecordType::FINISHED_ROUND,
-                ..record
-            },
-            _ => record,
-        };
-        writer.write(&record).expect("it is written");
-    }
-    writer.finish(&recording).expect("a file");
-}
-
-/// Returns the records of a recording as text, with the last part of file names.
-fn shown(path: &Path) -> Vec<String> {
-    let whole = Whole::read_file(path).expect("a recording");
-    let events = &whole.recording.events;
-    let show = |(at, kind): &(usize, RecordType)| {
-        let raw = RawRecord::first(&whole.stream[*at..], whole.recording.endian, 0);
-        let raw = raw.expect("a record");
-        let record = Record::decode(&raw, &events.layout_of(&raw)).expect("a record");
-        Some(match record.body {
-            Body::Mmap2(map) => {
-                let name = map.filename.to_string();
-                let name = name.rsplit('/').next().unwrap_or_default();
-                let id = record.sample_id.expect("it has one");
-                let task = id.tid.expect("it has one");
-                assert_eq!((map.pid, map.tid, Some(8)), (task.pid, task.tid, id.id));
-                let (pid, tid, time) = (map.pid, map.tid, id.time.expect("it has one"));
-                format!(
-                    "{time} {pid}/{tid} {:#x}+{:#x} @{:#x} {name}",
-                    map.addr, map.len, map.pgoff
-                )
-            }
-            Body::Sample(sample) => {
-                format!(
-                    "{} sample {:#x}",
-                    sample.time.expect("a time"),
-                    sample.ip.expect("an address")
-                )
-            }
-            _ if *kind == RecordType::FINISHED_ROUND => "round".into(),
-            _ => return None,
-        })
-    };
-    whole.records.iter().filter_map(show).collect()
-}
 
 /// A folder for dumps, recordings and images.
 struct Place(TempDir);

@@ -16,6 +16,7 @@ mod merge;
 mod merge_deferred;
 mod overlaps;
 mod patched;
+mod perf_maps;
 mod pipe2file;
 mod recover;
 mod shared_bytes;

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use perfdata_core::record::{Inode, MISC_MMAP_BUILD_ID, MappedBuildId};
+
 use super::device::device;
 use super::image::Written;
 use crate::error::{Error, Result};
@@ -19,7 +21,7 @@ use crate::io::{NewFile, sync_file_system};
 pub enum Images {
     /// In this folder. It is created if it does not exist, when the first image is written.
     In(PathBuf),
-    /// In the folder of each dump, like those of perf.
+    /// In the folder of each dump, like those of perf, and of each perf map.
     BesideDump,
 }
 
@@ -37,6 +39,34 @@ pub enum Identity {
     },
     /// Build ID.
     BuildId([u8; super::image::BUILD_ID_SIZE]),
+}
+
+impl Identity {
+    /// Returns the identity as a part of an MMAP2 record: bits of its `misc`, the inode, and the
+    /// build ID.
+    pub fn in_mmap2(self) -> (u16, Option<Inode>, Option<MappedBuildId>) {
+        match self {
+            Identity::Inode { maj, min, ino } => {
+                let inode = Inode {
+                    maj,
+                    min,
+                    ino,
+                    // As perf.
+                    ino_generation: 1,
+                };
+                (0, Some(inode), None)
+            }
+            Identity::BuildId(build_id) => {
+                let id = MappedBuildId {
+                    build_id_size: build_id.len() as u8,
+                    reserved_1: 0,
+                    reserved_2: 0,
+                    build_id,
+                };
+                (MISC_MMAP_BUILD_ID, None, Some(id))
+            }
+        }
+    }
 }
 
 /// The folders that receive images.
@@ -68,15 +98,15 @@ impl ImageFolders {
         }
     }
 
-    /// Returns the absolute path of the folder for the images of the dump at `dump`, and creates
-    /// it.
+    /// Returns the absolute path of the folder for the images of the dump or perf map at `source`,
+    /// and creates it.
     ///
     /// # Errors
     /// The operating system reports an error.
-    pub fn of_dump(&mut self, dump: &Path) -> Result<PathBuf> {
+    pub fn beside(&mut self, source: &Path) -> Result<PathBuf> {
         let folder = match &self.place {
             Images::In(folder) => folder.clone(),
-            Images::BesideDump => match dump.parent() {
+            Images::BesideDump => match source.parent() {
                 Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
                 _ => PathBuf::from("."),
             },

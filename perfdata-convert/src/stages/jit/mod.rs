@@ -12,11 +12,11 @@ mod clock;
 mod device;
 mod dump;
 mod find;
-mod folder;
-mod image;
+pub(super) mod folder;
+pub(super) mod image;
 mod queue;
-mod ranges;
-mod target;
+pub(super) mod ranges;
+pub(super) mod target;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::read::Limits;
 use perfdata_core::record::{
-    Body, CpuMode, Inode, MISC_MMAP_BUILD_ID, MappedBuildId, Mmap2, RawRecord, Record, RecordType,
-    SampleId, is_known_time,
+    Body, CpuMode, MISC_MMAP_BUILD_ID, Mmap2, RawRecord, Record, RecordType, SampleId,
+    is_known_time,
 };
 use perfdata_core::wire::Text;
 use perfdata_core::{DecodeContext, Events, Recording};
@@ -40,16 +40,17 @@ use clock::Clock;
 use dump::{Copies, Dump, Targets};
 use find::{Folders, Found, Marker, Missing};
 pub use folder::Images;
-use folder::{Identity, ImageFolders, image_name};
+use folder::{ImageFolders, image_name};
 use queue::{Mapping, Queue};
 use target::target_of;
 
-/// `PROT_READ | PROT_EXEC`, and `MAP_PRIVATE`.
+/// `PROT_READ | PROT_EXEC`.
 const PROT: u32 = 5;
-const FLAGS: u32 = 2;
+/// `MAP_PRIVATE`.
+pub(super) const FLAGS: u32 = 2;
 
-/// Maximum number of notes about dumps.
-const MOST_NOTES: usize = 100;
+/// Maximum number of notes about dumps, and about perf maps.
+pub(super) const MOST_NOTES: usize = 100;
 
 /// Adds images and mappings of generated code.
 ///
@@ -229,8 +230,9 @@ impl Jit {
                 return Ok(false);
             }
         };
-        let folder = self.images.of_dump(&found.path)?;
-        let target = target_of(&found.reader, recording);
+        let folder = self.images.beside(&found.path)?;
+        let machine = found.reader.header().elf_mach;
+        let target = target_of(machine, found.reader.endian(), recording);
         let by_build_id = self.adds_build_ids || self.has_build_ids;
         let number = self.dumps.len();
         let mut dump = Dump::new(
@@ -306,27 +308,7 @@ impl Jit {
         let function = dump.functions.get(mapping.function as usize)?;
         let name = image_name(dump.pid, function.index, function.copy);
         let path = dump.folder.join(name);
-        let (misc, inode, build_id) = match function.identity {
-            Identity::Inode { maj, min, ino } => {
-                let inode = Inode {
-                    maj,
-                    min,
-                    ino,
-                    // As perf.
-                    ino_generation: 1,
-                };
-                (0, Some(inode), None)
-            }
-            Identity::BuildId(build_id) => {
-                let id = MappedBuildId {
-                    build_id_size: build_id.len() as u8,
-                    reserved_1: 0,
-                    reserved_2: 0,
-                    build_id,
-                };
-                (MISC_MMAP_BUILD_ID, None, Some(id))
-            }
-        };
+        let (misc, inode, build_id) = function.identity.in_mmap2();
         let body = Body::Mmap2(Mmap2 {
             pid: dump.pid,
             tid: mapping.tid,

@@ -1,23 +1,22 @@
-//! The machine of a dump.
+//! The machine of generated code.
 
 use perfdata_core::feature::{ElfMachine, Feature, FeatureId};
-use perfdata_core::jitdump::JitdumpReader;
 use perfdata_core::{Endian, Recording};
 
 use super::image::Target;
 
-/// Returns the machine of a dump: that in its header, which CPython 3.13.0 leaves empty, or that of
-/// the recording.
-pub fn target_of<R: std::io::Read>(dump: &JitdumpReader<R>, recording: &Recording) -> Target {
+/// Returns the machine of code with this byte order: `machine`, which is that in the header of a
+/// dump, or that of the recording. CPython 3.13.0 writes no machine.
+pub fn target_of(machine: ElfMachine, endian: Endian, recording: &Recording) -> Target {
     let arch = arch(recording);
-    let machine = match dump.header().elf_mach {
-        ElfMachine::NONE => machine_of(recording).unwrap_or_else(|| named(&arch, dump.endian())),
+    let machine = match machine {
+        ElfMachine::NONE => machine_of(recording).unwrap_or_else(|| named(&arch, endian)),
         machine => machine,
     };
     Target {
         machine,
         is_64: is_64(machine, &arch),
-        endian: dump.endian(),
+        endian,
     }
 }
 

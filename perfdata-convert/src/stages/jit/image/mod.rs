@@ -1,21 +1,23 @@
 //! ELF images of generated functions, with the layout of perf's (tools/perf/util/genelf.c, 7.2).
 //!
 //! An image of a function without source lines has the same bytes as perf's, except `p_align`: see
-//! [`Image::p_align`].
+//! [`Image::p_align`]. [`SymbolImage`] contains no code, but the names of several functions.
 
 mod build_id;
 mod lines;
+mod symbols;
 
 use object::elf::{
     ELF_NOTE_GNU, ELFCLASS32, ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, ELFMAG, ET_DYN, EV_CURRENT,
     NT_GNU_BUILD_ID, PF_R, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHT_NOTE, SHT_PROGBITS,
-    SHT_STRTAB, SHT_SYMTAB, STB_LOCAL, STT_FUNC,
+    SHT_STRTAB, SHT_SYMTAB, STB_LOCAL, STT_FUNC, SymbolBind,
 };
 use perfdata_core::Endian;
 use perfdata_core::feature::ElfMachine;
 
 pub use build_id::BUILD_ID_SIZE;
 pub use lines::Line;
+pub use symbols::{Symbol, SymbolImage};
 
 /// The machine that a function was generated for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,15 @@ impl Target {
 
     fn symbol(self) -> usize {
         if self.is_64 { 24 } else { 16 }
+    }
+
+    /// Returns the highest address.
+    pub fn max_address(self) -> u64 {
+        if self.is_64 {
+            u64::MAX
+        } else {
+            u32::MAX.into()
+        }
     }
 
     /// Returns the size of an address.
@@ -131,6 +142,8 @@ struct Section<'a> {
     align: usize,
     entry_size: usize,
     bytes: &'a [u8],
+    /// Size in memory of a section without content in the file, which begins at address 0.
+    no_bits: Option<u64>,
 }
 
 impl<'a> Section<'a> {
@@ -145,6 +158,7 @@ impl<'a> Section<'a> {
             align,
             entry_size: 0,
             bytes,
+            no_bits: None,
         }
     }
 
@@ -190,6 +204,21 @@ impl Bytes {
 
     fn word(&mut self, number: u64) {
         self.number(number, self.target.word());
+    }
+
+    /// Appends a symbol of a function in section 1. `name` is the offset of its name.
+    fn function(&mut self, name: u32, binding: SymbolBind, value: u64, size: u64) {
+        self.u32(name);
+        if !self.target.is_64 {
+            self.word(value);
+            self.word(size);
+        }
+        self.bytes.extend([binding.0 << 4 | STT_FUNC.0, 0]);
+        self.u16(1);
+        if self.target.is_64 {
+            self.word(value);
+            self.word(size);
+        }
     }
 
     fn align(&mut self, align: usize) {
@@ -249,7 +278,15 @@ impl Image<'_> {
                 sections.push(Section::new(name, SHT_PROGBITS.0, 1, bytes));
             }
         }
-        let bytes = self.file(&sections, names_at);
+        let text = target.text_offset();
+        let size = self.code.len() as u64;
+        let segment = Segment {
+            start: text,
+            file_size: size,
+            size,
+            align: self.p_align,
+        };
+        let bytes = file(target, &segment, &sections, names_at);
         Ok(Written { bytes, build_id })
     }
 
@@ -258,97 +295,106 @@ impl Image<'_> {
         let target = self.target;
         let mut out = Bytes::new(target);
         out.bytes.resize(target.symbol(), 0);
-        let (value, size) = (target.text_offset(), self.code.len() as u64);
-        let info = STB_LOCAL.0 << 4 | STT_FUNC.0;
-        out.u32(1);
-        if !target.is_64 {
-            out.word(value);
-            out.word(size);
-        }
-        out.bytes.extend([info, 0]);
-        out.u16(1);
-        if target.is_64 {
-            out.word(value);
-            out.word(size);
-        }
+        out.function(1, STB_LOCAL, target.text_offset(), self.code.len() as u64);
         out.bytes
     }
+}
 
-    /// Returns the file with these sections after the null section. `names_at` is the index of the
-    /// section with their names.
-    fn file(&self, sections: &[Section<'_>], names_at: u32) -> Vec<u8> {
-        let target = self.target;
-        // The content precedes the section headers, whose offset the file header contains.
-        let mut content = Bytes::new(target);
-        content.bytes.resize(target.text_offset() as usize, 0);
-        let mut headers = Bytes::new(target);
-        headers.bytes.resize(target.section_header(), 0);
-        for section in sections {
-            content.align(section.align);
-            let offset = content.bytes.len() as u64;
-            content.bytes.extend_from_slice(section.bytes);
-            let before = NAMES.iter().take_while(|name| **name != section.name);
-            let name = before.fold(1, |at, name| at + name.len() as u32 + 1);
-            headers.u32(name);
-            headers.u32(section.kind);
-            headers.word(section.flags);
-            headers.word(if section.is_mapped { offset } else { 0 });
-            headers.word(offset);
-            headers.word(section.bytes.len() as u64);
-            headers.u32(section.link);
-            headers.u32(section.info);
-            headers.word(section.align as u64);
-            headers.word(section.entry_size as u64);
-        }
-        content.align(target.word());
-        let headers_at = content.bytes.len() as u64;
-        let mut out = self.heads(headers_at, sections.len() as u16 + 1, names_at as u16);
-        out.bytes
-            .extend(content.bytes.get(out.bytes.len()..).unwrap_or_default());
-        out.bytes.append(&mut headers.bytes);
-        out.bytes
-    }
+/// The segment of an image.
+struct Segment {
+    /// Its offset, and its address.
+    start: u64,
+    /// Size in the file in bytes.
+    file_size: u64,
+    /// Size in memory in bytes.
+    size: u64,
+    align: u64,
+}
 
-    /// Returns the file header and the program header.
-    fn heads(&self, section_headers_at: u64, sections: u16, names_at: u16) -> Bytes {
-        let target = self.target;
-        let mut out = Bytes::new(target);
-        let class = if target.is_64 { ELFCLASS64 } else { ELFCLASS32 };
-        let data = match target.endian {
-            Endian::Little => ELFDATA2LSB,
-            Endian::Big => ELFDATA2MSB,
+/// Returns the file with these sections after the null section. `names_at` is the index of the
+/// section with their names.
+fn file(target: Target, segment: &Segment, sections: &[Section<'_>], names_at: u32) -> Vec<u8> {
+    // The content precedes the section headers, whose offset the file header contains.
+    let mut content = Bytes::new(target);
+    content.bytes.resize(target.text_offset() as usize, 0);
+    let mut headers = Bytes::new(target);
+    headers.bytes.resize(target.section_header(), 0);
+    for section in sections {
+        let (offset, size) = match section.no_bits {
+            Some(size) => (0, size),
+            None => {
+                content.align(section.align);
+                (content.bytes.len() as u64, section.bytes.len() as u64)
+            }
         };
-        out.bytes.extend(ELFMAG);
-        out.bytes.extend([class.0, data.0, EV_CURRENT.0]);
-        out.bytes.resize(16, 0);
-        let text = target.text_offset();
-        out.u16(ET_DYN.0);
-        out.u16(target.machine.0 as u16);
-        out.u32(EV_CURRENT.0.into());
-        out.word(text);
-        out.word(target.file_header() as u64);
-        out.word(section_headers_at);
-        out.u32(0);
-        out.u16(target.file_header() as u16);
-        out.u16(target.program_header() as u16);
-        out.u16(1);
-        out.u16(target.section_header() as u16);
-        out.u16(sections);
-        out.u16(names_at);
-        let flags = (PF_R | PF_X).0;
-        out.u32(PT_LOAD.0);
-        if target.is_64 {
-            out.u32(flags);
-        }
-        // Offset, virtual and physical address; size in the file and in memory.
-        (0..3).for_each(|_| out.word(text));
-        (0..2).for_each(|_| out.word(self.code.len() as u64));
-        if !target.is_64 {
-            out.u32(flags);
-        }
-        out.word(self.p_align);
-        out
+        content.bytes.extend_from_slice(section.bytes);
+        let before = NAMES.iter().take_while(|name| **name != section.name);
+        let name = before.fold(1, |at, name| at + name.len() as u32 + 1);
+        headers.u32(name);
+        headers.u32(section.kind);
+        headers.word(section.flags);
+        headers.word(if section.is_mapped { offset } else { 0 });
+        headers.word(offset);
+        headers.word(size);
+        headers.u32(section.link);
+        headers.u32(section.info);
+        headers.word(section.align as u64);
+        headers.word(section.entry_size as u64);
     }
+    content.align(target.word());
+    let headers_at = content.bytes.len() as u64;
+    let counts = (sections.len() as u16 + 1, names_at as u16);
+    let mut out = heads(target, segment, headers_at, counts);
+    out.bytes
+        .extend(content.bytes.get(out.bytes.len()..).unwrap_or_default());
+    out.bytes.append(&mut headers.bytes);
+    out.bytes
+}
+
+/// Returns the file header and the program header.
+fn heads(
+    target: Target,
+    segment: &Segment,
+    section_headers_at: u64,
+    (sections, names_at): (u16, u16),
+) -> Bytes {
+    let mut out = Bytes::new(target);
+    let class = if target.is_64 { ELFCLASS64 } else { ELFCLASS32 };
+    let data = match target.endian {
+        Endian::Little => ELFDATA2LSB,
+        Endian::Big => ELFDATA2MSB,
+    };
+    out.bytes.extend(ELFMAG);
+    out.bytes.extend([class.0, data.0, EV_CURRENT.0]);
+    out.bytes.resize(16, 0);
+    out.u16(ET_DYN.0);
+    out.u16(target.machine.0 as u16);
+    out.u32(EV_CURRENT.0.into());
+    // The entry point.
+    out.word(segment.start);
+    out.word(target.file_header() as u64);
+    out.word(section_headers_at);
+    out.u32(0);
+    out.u16(target.file_header() as u16);
+    out.u16(target.program_header() as u16);
+    out.u16(1);
+    out.u16(target.section_header() as u16);
+    out.u16(sections);
+    out.u16(names_at);
+    let flags = (PF_R | PF_X).0;
+    out.u32(PT_LOAD.0);
+    if target.is_64 {
+        out.u32(flags);
+    }
+    // Offset, virtual and physical address.
+    (0..3).for_each(|_| out.word(segment.start));
+    out.word(segment.file_size);
+    out.word(segment.size);
+    if !target.is_64 {
+        out.u32(flags);
+    }
+    out.word(segment.align);
+    out
 }
 
 /// Returns the note with the build ID.

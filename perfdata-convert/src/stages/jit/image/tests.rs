@@ -106,3 +106,66 @@ fn lines_are_in_sections_of_their_own() {
         assert!(file.section_by_name(name).unwrap().size() > 0, "{name}");
     }
 }
+
+/// The names of several functions, for readers of ELF files of all kinds.
+#[test]
+fn images_of_names_have_no_code() {
+    let symbol = |offset, size, name| Symbol { offset, size, name };
+    let name: &[u8] = b"outer";
+    let symbols = [
+        symbol(0, 0x10, name),
+        symbol(0x10, 8, b"inner"),
+        symbol(0x18, 0x20, name),
+    ];
+    for (machine, is_64, endian) in [
+        (ElfMachine::X86_64, true, Endian::Little),
+        (ElfMachine::S390, true, Endian::Big),
+        (ElfMachine::ARM, false, Endian::Little),
+        (ElfMachine::PPC, false, Endian::Big),
+    ] {
+        let target = Target {
+            machine,
+            is_64,
+            endian,
+        };
+        let of = |symbols| {
+            let image = SymbolImage {
+                target,
+                size: 0x3000,
+                symbols,
+            };
+            image.write().unwrap()
+        };
+        let written = of(&symbols);
+        let file = object::File::parse(&*written.bytes).unwrap();
+        assert_eq!(file.is_64(), is_64);
+        assert_eq!(file.is_little_endian(), endian == Endian::Little);
+        let found: Vec<_> = file
+            .symbols()
+            .map(|symbol| {
+                (
+                    symbol.address(),
+                    symbol.size(),
+                    symbol.name_bytes().unwrap(),
+                )
+            })
+            .collect();
+        let expected = symbols.map(|symbol| (symbol.offset, symbol.size, symbol.name));
+        assert_eq!(found, expected);
+        assert!(file.symbols().all(|symbol| symbol.is_global()));
+        let text = file.section_by_name(".text").unwrap();
+        assert_eq!((text.address(), text.size()), (0, 0x3000));
+        assert_eq!(text.data().unwrap(), b"");
+        let segment = file.segments().next().unwrap();
+        assert_eq!((segment.address(), segment.size()), (0, 0x3000));
+        assert_eq!(segment.data().unwrap(), b"");
+        assert_eq!(file.build_id().unwrap().unwrap(), written.build_id);
+        assert_ne!(of(&symbols[..2]).build_id, written.build_id);
+        let strings = file.section_by_name(".strtab").unwrap();
+        assert_eq!(
+            strings.data().unwrap(),
+            b"\0outer\0inner\0",
+            "each name once"
+        );
+    }
+}
