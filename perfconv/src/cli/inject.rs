@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, Args, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, ValueEnum, ValueHint};
 
 use super::{InputArg, JitArgs};
 
@@ -27,6 +27,9 @@ pub struct InjectArgs {
     /// Store the build IDs of all mapped objects in their MMAP2 records
     #[arg(long)]
     pub mmap2_buildid_all: bool,
+    /// Merge sched_stat with sched_switch events: where and how long tasks slept
+    #[arg(short, long)]
+    pub sched_stat: bool,
     /// Whether and how to add generated code.
     #[command(flatten)]
     pub jit: JitArgs,
@@ -40,6 +43,23 @@ pub struct InjectArgs {
     /// The kernel image of the recording
     #[arg(short = 'k', long, value_name = "FILE")]
     pub vmlinux: Option<PathBuf>,
+    /// Do not use images of the kernel, only the build ID that the running kernel reports
+    #[arg(long)]
+    pub ignore_vmlinux: bool,
+    /// Directory with the file system of each guest, by the process ID of its virtual machine
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub guestmount: Option<PathBuf>,
+    /// No effect, as in perf; FILE must be readable
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub kallsyms: Option<PathBuf>,
+    /// No effect: perfconv has one unwinder
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub unwind_style: Vec<Unwinder>,
     /// No effect: perfconv does not check the owner of INPUT
     #[arg(short, long)]
     pub force: bool,
@@ -49,6 +69,15 @@ pub struct InjectArgs {
     /// Options of `perf inject` that perfconv does not have.
     #[command(flatten)]
     pub elsewhere: OnlyInPerf,
+}
+
+/// The unwinders of perf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Unwinder {
+    /// That of elfutils
+    Libdw,
+    /// That of LLVM or nongnu
+    Libunwind,
 }
 
 /// Returns an argument of `convert` for `inject`: the default directory of images is that of perf.
@@ -65,40 +94,37 @@ pub fn of_inject(arg: Arg) -> Arg {
 /// them.
 #[derive(Debug, Default)]
 pub struct OnlyInPerf {
-    /// The first such option on the command line, and its function.
+    /// The first such option on the command line, and why it is refused.
     pub given: Option<(&'static str, &'static str)>,
 }
 
 impl OnlyInPerf {
-    /// Long and short form, and the function in perf.
-    const OPTIONS: [(&str, Option<char>, &str); 11] = [
-        (
-            "sched-stat",
-            Some('s'),
-            "merging sched_stat with sched_switch events",
-        ),
+    /// The option, why it is refused, and what to use instead.
+    const OPTIONS: [(&str, &str); 6] = [
         (
             "itrace",
-            None,
-            "synthesizing samples from an instruction trace",
+            "perfconv does not decode instruction traces; use perf inject, or perfconv extract-aux for the raw data",
         ),
         (
             "strip",
-            None,
-            "synthesizing samples from an instruction trace",
+            "it removes the samples that --itrace replaces, and perfconv does not decode instruction traces; use perf inject",
         ),
         (
             "vm-time-correlation",
-            None,
-            "correlating the clocks of guests",
+            "it changes the times inside Intel PT data, which perfconv does not decode; use perf inject",
         ),
-        ("guest-data", None, "merging the recording of a guest"),
-        ("guestmount", None, "reading the files of guests"),
-        ("kallsyms", None, "reading the symbols of the kernel"),
-        ("ignore-vmlinux", None, "reading the symbols of the kernel"),
-        ("convert-callchain", None, "unwinding stacks"),
-        ("unwind-style", None, "unwinding stacks"),
-        ("aslr", None, "changing addresses"),
+        (
+            "guest-data",
+            "perfconv does not assign the records of a guest to the CPUs of its host; use perf inject, or perfconv merge --machines to see both by time",
+        ),
+        (
+            "convert-callchain",
+            "perfconv does not unwind stacks; use perf inject",
+        ),
+        (
+            "aslr",
+            "perfconv does not change addresses; use perf inject, after perfconv convert --decompress, because perf does not change those in compressed records",
+        ),
     ];
 }
 
@@ -106,10 +132,8 @@ impl FromArgMatches for OnlyInPerf {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = Self::OPTIONS
             .into_iter()
-            .find(|(name, ..)| matches.contains_id(name));
-        Ok(OnlyInPerf {
-            given: given.map(|(name, _, what)| (name, what)),
-        })
+            .find(|(name, _)| matches.contains_id(name));
+        Ok(OnlyInPerf { given })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -120,13 +144,7 @@ impl FromArgMatches for OnlyInPerf {
 
 impl Args for OnlyInPerf {
     fn augment_args(command: clap::Command) -> clap::Command {
-        let arg = |(name, short, _)| {
-            Arg::new(name)
-                .long(name)
-                .short(short)
-                .num_args(0..=1)
-                .hide(true)
-        };
+        let arg = |(name, _)| Arg::new(name).long(name).num_args(0..=1).hide(true);
         command.args(Self::OPTIONS.map(arg))
     }
 

@@ -1,6 +1,7 @@
 //! `perfconv inject`: the function of `perf inject` for build IDs and generated code, with the same
 //! options.
 
+use std::fs::{self, File};
 use std::path::Path;
 
 use perfdata_core::header::ContainerKind;
@@ -14,21 +15,31 @@ use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::build_ids::{BuildIds, Select, Storage};
 use perfdata_convert::stages::jit::Images;
+use perfdata_convert::stages::sched_stat::SchedStat;
+use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::{Error, Result};
 
 /// Copies the recording, with the build IDs and generated code that `args` select. Like perf, it writes a pipe to
 /// standard output, and otherwise a file.
 pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> {
-    if let Some((option, what)) = args.elsewhere.given {
-        return Err(Error::Usage(format!(
-            "--{option} is not supported ({what}): use perf inject"
-        )));
+    if let Some((option, why)) = args.elsewhere.given {
+        return Err(Error::Usage(format!("--{option} is not supported: {why}")));
     }
     let resolver = resolver(
         args.known_build_ids.as_deref(),
         args.sysroot.as_deref(),
         args.vmlinux.as_deref(),
     )?;
+    if let Some(folder) = &args.guestmount {
+        fs::read_dir(folder).map_err(Error::io(folder))?;
+    }
+    // Like perf, which does not use it either.
+    if let Some(file) = &args.kallsyms {
+        File::open(file).map_err(Error::io(file))?;
+    }
+    let resolver = resolver
+        .without_vmlinux(args.ignore_vmlinux)
+        .with_guests(args.guestmount.clone());
     let asked = asked(args).map(|(select, place)| BuildIds::new(select, place, resolver));
     let code = args.jit.stages(
         args.sysroot.as_deref(),
@@ -37,11 +48,17 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
         !args.no_sync,
     )?;
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
+    if args.sched_stat {
+        stages.push(Box::new(Sort::new()));
+    }
     if let Some(jit) = code.jit {
         stages.push(Box::new(jit));
     }
     if let Some(maps) = code.perf_maps {
         stages.push(Box::new(maps));
+    }
+    if args.sched_stat {
+        stages.push(Box::new(SchedStat::new()));
     }
     if let Some(asked) = asked {
         stages.push(Box::new(asked));

@@ -11,6 +11,7 @@ pub mod jit;
 pub mod merge_deferred;
 pub mod perf_maps;
 pub(crate) mod sample_times;
+pub mod sched_stat;
 pub mod slice;
 pub mod sort;
 pub mod swap;

@@ -19,6 +19,7 @@ mod patched;
 mod perf_maps;
 mod pipe2file;
 mod recover;
+mod sched_stat;
 mod shared_bytes;
 mod slice;
 mod sort;

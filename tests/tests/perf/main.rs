@@ -8,6 +8,7 @@ mod judges;
 mod merge_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;
+mod sched_stat_perf;
 mod session_perf;
 mod slice_perf;
 mod slice_reports_perf;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, Section};
-use perfdata_session::{BuildId as Id, Dso, DsoKind};
+use perfdata_session::{BuildId as Id, Dso, DsoKind, Machine};
 
 use super::elf::{self, DebugLink, Found};
 use super::known::KnownBuildIds;
@@ -36,8 +36,8 @@ const VDSO: [&str; 3] = [
     "lib/modules/*/vdso/vdso.so",
 ];
 
-/// A file in the cache: its kind and its name.
-type FileKey = (DsoKind, Box<[u8]>);
+/// A file in the cache: its machine, kind and name.
+type FileKey = (Machine, DsoKind, Box<[u8]>);
 
 /// Finds build IDs.
 #[derive(Debug)]
@@ -45,6 +45,10 @@ pub struct Resolver {
     known: KnownBuildIds,
     sysroot: Sysroot,
     vmlinux: Option<PathBuf>,
+    /// Whether images of the kernel are not used.
+    ignores_vmlinux: bool,
+    /// The folder with the file systems of guests.
+    guests: Option<PathBuf>,
     /// The release of the recording's kernel.
     release: Option<String>,
     /// Whether the recording is of this running kernel, and whether it is of this machine.
@@ -61,11 +65,29 @@ impl Resolver {
             known,
             sysroot,
             vmlinux,
+            ignores_vmlinux: false,
+            guests: None,
             release: None,
             own_kernel: false,
             own_machine: false,
             files: HashMap::new(),
         }
+    }
+
+    /// Returns the resolver, which uses no image of the kernel if `ignores` is set, only what the
+    /// running kernel reports (`perf inject --ignore-vmlinux`).
+    #[must_use]
+    pub fn without_vmlinux(mut self, ignores: bool) -> Self {
+        self.ignores_vmlinux = ignores;
+        self
+    }
+
+    /// Returns the resolver, which looks for the files of the guest that process PID of the host
+    /// runs in `folder`/PID (`perf inject --guestmount`).
+    #[must_use]
+    pub fn with_guests(mut self, folder: Option<PathBuf>) -> Self {
+        self.guests = folder;
+        self
     }
 
     /// Reads from `recording` on which machine it was made.
@@ -98,23 +120,45 @@ impl Resolver {
         {
             return Ok(id);
         }
-        if object.machine.is_guest() {
-            return Err("it belongs to a guest, whose files are not available".into());
-        }
-        let key = (object.kind, object.name.clone());
+        let key = (object.machine, object.kind, object.name.clone());
         if let Some(answer) = self.files.get(&key) {
             return answer.clone();
         }
         let answer = match object.kind {
+            _ if object.machine.is_guest() => self.of_guest(object),
             DsoKind::Kernel => self.kernel(),
             DsoKind::Module => self.module(&object.name),
             DsoKind::Vdso => self.vdso(64),
             DsoKind::Vdso32 => self.vdso(32),
-            DsoKind::File => self.file(&object.name),
+            DsoKind::File => file(&self.sysroot, &object.name),
             _ => Err("it is not a file".into()),
         };
         self.files.insert(key, answer.clone());
         answer
+    }
+
+    /// Returns the build ID of an object of a guest.
+    fn of_guest(&self, object: &Dso) -> Result<Id, String> {
+        let folder = self
+            .guests
+            .as_ref()
+            .filter(|_| object.machine != Machine::DEFAULT_GUEST);
+        let Some(folder) = folder else {
+            return Err("it belongs to a guest, whose files are not available".into());
+        };
+        let root = Sysroot::new(Some(folder.join(object.machine.0.to_string())));
+        match object.kind {
+            DsoKind::Kernel => {
+                let notes = root.locate(Path::new("/sys/kernel/notes"));
+                let bytes = fs::read(&notes).map_err(|e| format!("{}: {e}", notes.display()))?;
+                elf::id_in_notes(&bytes).ok_or_else(|| format!("{}: no build ID", notes.display()))
+            }
+            DsoKind::Module => {
+                file(&root, &object.name).or_else(|why| module_in(&root, &object.name).ok_or(why))
+            }
+            DsoKind::File => file(&root, &object.name),
+            _ => Err("it is not a file of the guest".into()),
+        }
     }
 
     /// Returns how the file of `object` has changed since it was recorded on this machine; `None`
@@ -136,7 +180,7 @@ impl Resolver {
     }
 
     fn kernel(&self) -> Result<Id, String> {
-        if let Some(path) = &self.vmlinux {
+        if let Some(path) = self.vmlinux.as_ref().filter(|_| !self.ignores_vmlinux) {
             return in_elf(path).map_err(|e| format!("{}: {e}", path.display()));
         }
         if self.own_kernel
@@ -145,6 +189,9 @@ impl Resolver {
                 .and_then(|notes| elf::id_in_notes(&notes))
         {
             return Ok(id);
+        }
+        if self.ignores_vmlinux {
+            return Err("images of the kernel are not used (--ignore-vmlinux)".into());
         }
         self.released(&VMLINUX, |_| true)
             .ok_or_else(|| match (&self.release, self.own_kernel) {
@@ -177,24 +224,16 @@ impl Resolver {
     /// Returns the build ID of a module, whose name is a path, or a name in brackets.
     fn module(&self, name: &[u8]) -> Result<Id, String> {
         let file = match name.starts_with(b"/") {
-            true => self.file(name),
+            true => file(&self.sysroot, name),
             false => Err("the recording does not contain its path".into()),
         };
         file.or_else(|why| self.running_module(name).ok_or(why))
     }
 
     fn running_module(&self, name: &[u8]) -> Option<Id> {
-        let file = name.rsplit(|&byte| byte == b'/').next()?;
-        let stem = file
-            .strip_prefix(b"[")
-            .unwrap_or(file)
-            .split(|&byte| byte == b'.' || byte == b']')
-            .next()?;
-        let stem = String::from_utf8(stem.to_vec()).ok()?.replace('-', "_");
-        let notes = Path::new("/sys/module")
-            .join(stem)
-            .join("notes/.note.gnu.build-id");
-        elf::id_in_notes(&fs::read(notes).ok().filter(|_| self.own_kernel)?)
+        self.own_kernel
+            .then(|| module_in(&Sysroot::default(), name))
+            .flatten()
     }
 
     /// Returns the build ID of the vDSO for processes with `bits` bits. This process only has the
@@ -207,48 +246,64 @@ impl Resolver {
         self.released(&VDSO, is_meant)
             .ok_or_else(|| format!("found no image of the kernel's {bits}-bit vDSO"))
     }
+}
 
-    fn file(&self, name: &[u8]) -> Result<Id, String> {
-        let path = as_path(name);
-        if !path.is_absolute() {
-            return Err("it is not the path of a file".into());
-        }
-        match elf::read(&self.sysroot.locate(path))? {
-            Found::Link(link) => self.linked(path, &link),
-            other => found(other),
-        }
+/// Returns the build ID of a loaded module, which the kernel with the file system `root` reports.
+fn module_in(root: &Sysroot, name: &[u8]) -> Option<Id> {
+    let file = name.rsplit(|&byte| byte == b'/').next()?;
+    let stem = file
+        .strip_prefix(b"[")
+        .unwrap_or(file)
+        .split(|&byte| byte == b'.' || byte == b']')
+        .next()?;
+    let stem = String::from_utf8(stem.to_vec()).ok()?.replace('-', "_");
+    let notes = Path::new("/sys/module")
+        .join(stem)
+        .join("notes/.note.gnu.build-id");
+    elf::id_in_notes(&fs::read(root.locate(&notes)).ok()?)
+}
+
+/// Returns the build ID of a file in the file system `root`.
+fn file(root: &Sysroot, name: &[u8]) -> Result<Id, String> {
+    let path = as_path(name);
+    if !path.is_absolute() {
+        return Err("it is not the path of a file".into());
     }
+    match elf::read(&root.locate(path))? {
+        Found::Link(link) => linked(root, path, &link),
+        other => found(other),
+    }
+}
 
-    /// Returns the build ID of the debug file of the object at `path`.
-    fn linked(&self, path: &Path, link: &DebugLink) -> Result<Id, String> {
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        let name = Path::new(std::ffi::OsStr::from_bytes(&link.name));
-        let debug = Path::new("/")
-            .join(DEBUG_DIRECTORY)
-            .join(folder.strip_prefix("/").unwrap_or(folder));
-        let mut why = format!(
-            "it has no build ID, and its debug file {} was not found",
-            name.display()
-        );
-        for place in [folder.to_owned(), folder.join(".debug"), debug] {
-            let place = self.sysroot.locate(&place.join(name));
-            match crc32(&place) {
-                Some(crc32) if crc32 == link.crc32 => {
-                    return in_elf(&place)
-                        .map_err(|e| format!("its debug file {}: {e}", place.display()));
-                }
-                Some(crc32) => {
-                    why = format!(
-                        "it has no build ID, and {} is not its debug file: CRC-32 {crc32:08x}, not {:08x}",
-                        place.display(),
-                        link.crc32
-                    );
-                }
-                None => {}
+/// Returns the build ID of the debug file of the object at `path`.
+fn linked(root: &Sysroot, path: &Path, link: &DebugLink) -> Result<Id, String> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let name = Path::new(std::ffi::OsStr::from_bytes(&link.name));
+    let debug = Path::new("/")
+        .join(DEBUG_DIRECTORY)
+        .join(folder.strip_prefix("/").unwrap_or(folder));
+    let mut why = format!(
+        "it has no build ID, and its debug file {} was not found",
+        name.display()
+    );
+    for place in [folder.to_owned(), folder.join(".debug"), debug] {
+        let place = root.locate(&place.join(name));
+        match crc32(&place) {
+            Some(crc32) if crc32 == link.crc32 => {
+                return in_elf(&place)
+                    .map_err(|e| format!("its debug file {}: {e}", place.display()));
             }
+            Some(crc32) => {
+                why = format!(
+                    "it has no build ID, and {} is not its debug file: CRC-32 {crc32:08x}, not {:08x}",
+                    place.display(),
+                    link.crc32
+                );
+            }
+            None => {}
         }
-        Err(why)
     }
+    Err(why)
 }
 
 fn in_elf(path: &Path) -> Result<Id, String> {
@@ -309,4 +364,80 @@ fn libc_major(dev: u64) -> u32 {
 /// Returns the minor number of a device, like glibc's `minor`.
 fn libc_minor(dev: u64) -> u32 {
     ((dev & 0xff) | (dev >> 12 & !0xff)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perfdata_core::record::{CpuMode, Mmap};
+    use perfdata_core::wire::Text;
+    use perfdata_session::Mapped;
+
+    /// Returns an object of the kernel of the guest that process `pid` runs.
+    fn object(pid: u32, name: &str) -> Dso {
+        let map = Mmap {
+            pid,
+            tid: 0,
+            addr: 1 << 63,
+            len: 0x1000,
+            pgoff: 0,
+            filename: Text::padded(name.as_bytes(), 8),
+        };
+        Mapped::of_mmap(&map, CpuMode::GUEST_KERNEL.0).dso.dso()
+    }
+
+    /// Returns a note with a build ID of these bytes.
+    fn note(byte: u8) -> Vec<u8> {
+        let numbers = [4_u32, 20, 3].map(u32::to_ne_bytes).concat();
+        [&numbers[..], b"GNU\0", &[byte; 20]].concat()
+    }
+
+    #[test]
+    fn guests_have_their_own_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let guest = folder.path().join("77");
+        let module = guest.join("sys/module/my_module/notes");
+        fs::create_dir_all(guest.join("sys/kernel")).unwrap();
+        fs::create_dir_all(&module).unwrap();
+        fs::write(guest.join("sys/kernel/notes"), note(1)).unwrap();
+        fs::write(module.join(".note.gnu.build-id"), note(2)).unwrap();
+        let new = || Resolver::new(KnownBuildIds::default(), Sysroot::default(), None);
+        let mut guests = new().with_guests(Some(folder.path().to_owned()));
+        let kernel = object(77, "[guest.kernel.kallsyms.77]");
+        assert_eq!(guests.find(&kernel), Ok(Id::new(&[1; 20]).unwrap()));
+        assert_eq!(
+            guests.find(&object(77, "[my-module]")),
+            Ok(Id::new(&[2; 20]).unwrap())
+        );
+        let other = guests.find(&object(78, "[guest.kernel.kallsyms.78]"));
+        assert!(other.unwrap_err().contains("78/sys/kernel/notes"));
+        let unknown = object(0, "[guest.kernel.kallsyms]");
+        assert!(guests.find(&unknown).unwrap_err().contains("not available"));
+        assert!(new().find(&kernel).unwrap_err().contains("not available"));
+    }
+
+    #[test]
+    fn images_of_the_kernel_can_be_ignored() {
+        let image = std::env::current_exe().unwrap();
+        let new = || {
+            Resolver::new(
+                KnownBuildIds::default(),
+                Sysroot::default(),
+                Some(image.clone()),
+            )
+        };
+        let map = Mmap {
+            pid: u32::MAX,
+            tid: 0,
+            addr: 1 << 63,
+            len: 0x1000,
+            pgoff: 0,
+            filename: Text::padded(b"[kernel.kallsyms]_text", 8),
+        };
+        let kernel = Mapped::of_mmap(&map, CpuMode::KERNEL.0).dso.dso();
+        let of_image = new().find(&kernel);
+        let ignored = new().without_vmlinux(true).find(&kernel).unwrap_err();
+        assert!(ignored.contains("--ignore-vmlinux"), "{ignored}");
+        assert_ne!(of_image, Err(ignored));
+    }
 }
