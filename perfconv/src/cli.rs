@@ -429,6 +429,12 @@ pub struct ConvertArgs {
     /// --compat below 6.19 does this by itself.
     #[arg(long, help_heading = CONVERSIONS)]
     pub merge_deferred: bool,
+    /// Expand the samples of perf record --off-cpu (6.16) for other readers
+    ///
+    /// Moves task, period and callchain from the RAW data of the samples to the samples, as perf does
+    /// when it reads. A stream is stored until it ends.
+    #[arg(long, hide_short_help = true, help_heading = CONVERSIONS)]
+    pub expand_off_cpu: bool,
     /// Put the records in the order of time
     ///
     /// perf writes the records of one CPU after those of another. A stream is stored until it ends.

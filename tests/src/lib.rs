@@ -13,6 +13,7 @@ pub mod golden;
 pub mod judge;
 pub mod manifest;
 pub mod measure;
+pub mod off_cpu;
 pub mod perf;
 pub mod recordings;
 pub mod script;

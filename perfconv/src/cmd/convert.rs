@@ -22,6 +22,7 @@ use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
+use perfdata_convert::stages::expand_off_cpu::ExpandOffCpu;
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
 use perfdata_convert::stages::slice::Slice;
 use perfdata_convert::stages::sort::Sort;
@@ -170,6 +171,9 @@ fn stages_after_selection(
         stages.push(Box::new(MergeDeferred::new()));
     } else if args.compat.is_some_and(is_old) {
         stages.push(Box::new(MergeDeferred::where_possible()));
+    }
+    if args.expand_off_cpu {
+        stages.push(Box::new(ExpandOffCpu::new()));
     }
     if let Some(build_ids) = build_ids(args)? {
         stages.push(Box::new(build_ids));

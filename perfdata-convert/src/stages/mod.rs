@@ -5,6 +5,7 @@ pub mod compat;
 pub mod compress;
 pub mod decompress;
 pub mod edit;
+pub mod expand_off_cpu;
 pub(crate) mod from_directory;
 mod from_json;
 pub mod jit;

@@ -8,6 +8,7 @@ mod compressed;
 mod damaged_records;
 mod directories;
 mod edits;
+mod expand_off_cpu;
 mod extract_aux;
 mod file2pipe;
 mod fuzz;

@@ -6,6 +6,7 @@ mod folded_perf;
 mod jit_perf;
 mod judges;
 mod merge_perf;
+mod off_cpu_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;
 mod sched_stat_perf;
