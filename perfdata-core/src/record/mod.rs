@@ -31,7 +31,7 @@ pub use kernel::*;
 pub use maps::*;
 pub use registers::Registers;
 pub use sample::*;
-pub use sample_view::{SampleOffsets, SampleView, Words};
+pub use sample_view::{SampleOffsets, SampleView, UserParts, Words};
 pub use schedstat::*;
 pub use stat::*;
 pub use table::*;

@@ -10,11 +10,15 @@
     reason = "a few words, or places that were found in the record"
 )]
 
+use std::ops::Range;
+
 use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};
 use crate::decode_context::{BranchForm, DecodeContext};
-use crate::record::{BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, Sample, Tid};
+use crate::record::{
+    BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, RegsAbi, Sample, Tid,
+};
 use crate::recording::Events;
 
 /// The parts before READ in the order of a SAMPLE, one word each.
@@ -35,6 +39,10 @@ pub struct SampleOffsets {
     has_raw: bool,
     /// Additional words of a branch stack, if there is one and only counted parts precede it.
     branches: Option<BranchForm>,
+    /// Number of user registers, if there are any and only parts of known sizes precede them, and
+    /// whether the user stack follows them.
+    user_regs: Option<usize>,
+    has_user_stack: bool,
     /// Words that are pairs, one bit each, and whether there are only words and counted parts.
     pairs: u32,
     is_plain: bool,
@@ -63,6 +71,10 @@ impl SampleOffsets {
             branches: parts
                 .has(SampleType::BRANCH_STACK)
                 .then_some(layout.branch_form),
+            user_regs: parts
+                .has(SampleType::REGS_USER)
+                .then(|| usize::try_from(layout.sample_regs_user.count_ones()).unwrap_or(0)),
+            has_user_stack: parts.has(SampleType::STACK_USER),
             pairs: pairs.fold(0, |all, (_, at)| all | 1 << (usize::from(at) / WORD - 1)),
             // Parts after those whose position is certain have no known offset.
             is_plain: parts == layout.sample_type
@@ -244,6 +256,20 @@ fn read_words(format: ReadFormat) -> (usize, usize) {
     (times, 1 + has(ReadFormat::ID) + has(ReadFormat::LOST))
 }
 
+/// Where the parts of a SAMPLE are from which its user callchain is unwound, as offsets from the
+/// start of the record, in bytes. See [`SampleView::user_parts`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UserParts {
+    /// CALLCHAIN: the number of words, and the words.
+    pub callchain: Range<usize>,
+    /// REGS_USER: the ABI, and the registers.
+    pub regs: Range<usize>,
+    /// STACK_USER: the size, the reserved space, and the number of copied bytes if the size is not
+    /// 0.
+    pub stack: Range<usize>,
+}
+
 /// A SAMPLE that is not decoded: each part is read in place on request. A part is `None` if the
 /// event's attribute does not contain it, or the record ends before it.
 #[derive(Debug, Clone, Copy)]
@@ -370,9 +396,8 @@ impl<'a> SampleView<'a> {
             .checked_add(self.offsets.read_len(&self.sample)?)
     }
 
-    /// Returns the entries of the branch stack, newest first; `None` if there is no branch stack,
-    /// or the record ends in it.
-    pub fn branches(&self) -> Option<impl ExactSizeIterator<Item = BranchEntry> + Clone + use<'a>> {
+    /// Returns the offset after the RAW data.
+    fn raw_end(&self) -> Option<usize> {
         let (sample, offsets) = (self.sample, self.offsets);
         let mut at = self.counted_at()?;
         if offsets.has_callchain {
@@ -391,6 +416,71 @@ impl<'a> SampleView<'a> {
                 .checked_add(4)?
                 .checked_add(usize::try_from(size).ok()?)?;
         }
+        Some(at)
+    }
+
+    /// Returns the offsets of the callchain, the user registers and the user stack; `None` if one of
+    /// them is absent, or the sample must be decoded to find them.
+    pub fn user_parts(&self) -> Option<UserParts> {
+        let (sample, offsets) = (self.sample, self.offsets);
+        if !offsets.has_callchain || !offsets.has_user_stack {
+            return None;
+        }
+        let registers = offsets.user_regs?;
+        let size = |at| usize::try_from(sample.word(at)?).ok();
+        let callchain = self.counted_at()?;
+        let callchain_end = callchain
+            .checked_add(WORD)?
+            .checked_add(self.callchain_bytes()?.len())?;
+        let mut regs = self.raw_end()?;
+        if let Some(form) = offsets.branches {
+            let count = size(regs)?;
+            if count == 0 && form.hw_idx {
+                return None;
+            }
+            let each = if form.counters { 4 } else { 3 };
+            let words = count
+                .checked_mul(each)?
+                .checked_add(1 + usize::from(form.hw_idx))?;
+            regs = regs.checked_add(words.checked_mul(WORD)?)?;
+        }
+        let registers = match RegsAbi(sample.word(regs)?) {
+            RegsAbi::NONE => 0,
+            _ => registers,
+        };
+        let stack = regs.checked_add(registers.checked_add(1)?.checked_mul(WORD)?)?;
+        let copied = stack.checked_add(WORD)?.checked_add(size(stack)?)?;
+        let end = match size(stack)? {
+            0 => copied,
+            _ => copied.checked_add(WORD)?,
+        };
+        (end <= sample.bytes.len()).then_some(UserParts {
+            callchain: callchain..callchain_end,
+            regs: regs..stack,
+            stack: stack..end,
+        })
+    }
+
+    /// Returns the words in a range of offsets from the start of the record; no words if the record
+    /// ends before its end.
+    pub fn words_at(&self, range: Range<usize>) -> Words<'a> {
+        Words {
+            words: self
+                .sample
+                .bytes
+                .get(range)
+                .unwrap_or_default()
+                .as_chunks::<WORD>()
+                .0,
+            endian: self.sample.endian,
+        }
+    }
+
+    /// Returns the entries of the branch stack, newest first; `None` if there is no branch stack,
+    /// or the record ends in it.
+    pub fn branches(&self) -> Option<impl ExactSizeIterator<Item = BranchEntry> + Clone + use<'a>> {
+        let (sample, offsets) = (self.sample, self.offsets);
+        let at = self.raw_end()?;
         let branches = offsets.branches?;
         let count = usize::try_from(sample.word(at)?).ok()?;
         // A count of 0 may be the only word.
