@@ -26,7 +26,8 @@
 //! - [`open`] and [`Samples`]: the samples of a recording in time order, from every container.
 //! - [`Session`]: the state at one moment, for programs that read records themselves.
 //! - [`AddressSpaces`], updated by [`Change`], and [`Threads`]: the mappings and the threads of a
-//!   session, for programs that need only these. [`EventNames`] contains the names of events.
+//!   session, for programs that need only these. [`AddressSpaceHistory`] contains the mappings of
+//!   all times. [`EventNames`] contains the names of events.
 //! - [`Sample`]: the event and its name, time, CPU, thread and its name, weight,
 //!   [`frames`](Sample::frames) and [`branches`](Sample::branches) of a sample. It borrows from the
 //!   session. Resolving allocates memory only for a mapping that is hit for the first time.
@@ -72,8 +73,10 @@
     )
 )]
 
+mod build_ids;
 mod change;
 mod dso;
+mod history;
 mod ids;
 mod mapping;
 mod sample;
@@ -85,8 +88,10 @@ mod stacks;
 mod thread;
 mod waiting;
 
+pub use build_ids::BuildIdTable;
 pub use change::{Change, Owner};
 pub use dso::{BuildId, Dso, DsoKind, Dsos, FileId, Machine};
+pub use history::AddressSpaceHistory;
 pub use ids::{CommId, DsoId, MappingId, StackId, ThreadId};
 pub use mapping::{Mapped, MappedDso, Mapping};
 pub use perfdata_core::names::{self, EventNames};

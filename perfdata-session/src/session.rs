@@ -7,12 +7,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::read::Limits;
 use perfdata_core::record::{Namespace, Tid};
 use perfdata_core::{Recording, Result};
 
+use crate::build_ids::BuildIdTable;
 use crate::dso::{BuildId, Dso, DsoKind, Dsos, Machine};
 use crate::ids::{CommId, DsoId, MappingId, ThreadId};
 use crate::mapping::Mapping;
@@ -77,12 +77,12 @@ pub struct Session {
     /// Relocation symbols by kernel.
     symbols: HashMap<DsoId, Box<[u8]>, RandomState>,
     /// The recording's BUILD_ID section.
-    build_ids: HashMap<Machine, HashMap<Box<[u8]>, BuildId, RandomState>, RandomState>,
+    build_ids: BuildIdTable,
     /// BPF programs by tag.
     programs: HashMap<[u8; 8], u32, RandomState>,
     namespaces: HashMap<ThreadId, Box<[Namespace]>, RandomState>,
     cgroups: HashMap<u64, Box<[u8]>, RandomState>,
-    /// Size of `build_ids`, `programs`, `namespaces` and `cgroups` in bytes.
+    /// Size of `programs`, `namespaces` and `cgroups` in bytes.
     told: usize,
     on_cpu: HashMap<u32, ThreadId, RandomState>,
     pub(crate) counts: Counts,
@@ -117,7 +117,7 @@ impl Session {
             has_news: true,
             known_events: 0,
             symbols: HashMap::default(),
-            build_ids: HashMap::default(),
+            build_ids: BuildIdTable::of(recording)?,
             programs: HashMap::default(),
             namespaces: HashMap::default(),
             cgroups: HashMap::default(),
@@ -126,16 +126,6 @@ impl Session {
             counts: Counts::default(),
         };
         session.enter_processes();
-        if let Some(section) = recording.feature(FeatureId::BUILD_ID)
-            && let Section {
-                value: Feature::BuildIds(ids),
-                ..
-            } = section?
-        {
-            for entry in &ids.0 {
-                session.build_id_of(entry.header.misc, &entry.build_id);
-            }
-        }
         Ok(session)
     }
 
@@ -201,9 +191,7 @@ impl Session {
     /// Returns the build ID of a DSO: the one in its mappings, otherwise the one in the BUILD_ID
     /// section, as far as it was read. This is perf's precedence.
     pub fn build_id(&self, id: DsoId) -> Option<BuildId> {
-        let dso = self.dso(id)?;
-        dso.mapped_build_id
-            .or_else(|| self.build_ids.get(&dso.machine)?.get(&dso.name).copied())
+        self.build_ids.find(self.dso(id)?)
     }
 
     /// Returns the relocation symbol of a kernel, `_text` or `_stext`. [`Mapping::pgoff`] is its
@@ -264,6 +252,7 @@ impl Session {
             self.mappings.borrow().list.len().saturating_mul(mapping),
             self.spaces.held(),
             self.told,
+            self.build_ids.held(),
             self.on_cpu.len().saturating_mul(ENTRY),
         ]
         .into_iter()

@@ -10,7 +10,7 @@ use perfdata_core::record::{
 
 use super::{ENTRY, Session};
 use crate::change::Change;
-use crate::dso::{BuildId, Machine};
+use crate::dso::Machine;
 use crate::ids::ThreadId;
 use crate::mapping::Mapped;
 use crate::spaces::ProcessId;
@@ -139,7 +139,7 @@ impl Session {
                 }
             }
             Body::TextPoke(_) => self.counts.text_pokes = self.counts.text_pokes.saturating_add(1),
-            Body::HeaderBuildId(id) => self.build_id_of(misc, &id),
+            Body::HeaderBuildId(id) => self.build_ids.add(misc, &id),
             _ => {}
         }
     }
@@ -205,25 +205,6 @@ impl Session {
     fn switch(&mut self, cpu: u32, tid: &Tid) {
         let thread = self.thread_of(Machine::HOST, tid);
         self.on_cpu.insert(cpu, thread);
-    }
-
-    /// Adds a build ID of the recording.
-    pub(super) fn build_id_of(&mut self, misc: u16, entry: &perfdata_core::record::BuildId) {
-        let machine = Machine::of_build_id(entry, misc);
-        let Some(id) = BuildId::new(entry.id(misc)) else {
-            return;
-        };
-        let name: Box<[u8]> = entry.filename.text().into();
-        let len = name.len().saturating_add(ENTRY);
-        if self
-            .build_ids
-            .entry(machine)
-            .or_default()
-            .insert(name, id)
-            .is_none()
-        {
-            self.told = self.told.saturating_add(len);
-        }
     }
 }
 

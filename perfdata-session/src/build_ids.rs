@@ -1,0 +1,67 @@
+//! The build IDs of a recording.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::{Recording, Result, record};
+
+use crate::dso::{BuildId, Dso, Machine};
+
+/// Approximate size of an entry in bytes.
+const ENTRY: usize = 64;
+
+/// The build IDs in the BUILD_ID section of a recording, or in the HEADER_BUILD_ID records of a
+/// pipe, by machine and name.
+#[derive(Debug, Default)]
+pub struct BuildIdTable {
+    by_machine: HashMap<Machine, HashMap<Box<[u8]>, BuildId, RandomState>, RandomState>,
+    held: usize,
+}
+
+impl BuildIdTable {
+    /// Returns the build IDs in the section of a recording.
+    ///
+    /// # Errors
+    /// The section is corrupt.
+    pub fn of(recording: &Recording) -> Result<Self> {
+        let mut table = BuildIdTable::default();
+        if let Some(section) = recording.feature(FeatureId::BUILD_ID)
+            && let Section {
+                value: Feature::BuildIds(ids),
+                ..
+            } = section?
+        {
+            for entry in &ids.0 {
+                table.add(entry.header.misc, &entry.build_id);
+            }
+        }
+        Ok(table)
+    }
+
+    /// Adds an entry with `misc`. It replaces an older one of the same object.
+    pub fn add(&mut self, misc: u16, entry: &record::BuildId) {
+        let machine = Machine::of_build_id(entry, misc);
+        let Some(id) = BuildId::new(entry.id(misc)) else {
+            return;
+        };
+        let name: Box<[u8]> = entry.filename.text().into();
+        let len = name.len().saturating_add(ENTRY);
+        let ids = self.by_machine.entry(machine).or_default();
+        if ids.insert(name, id).is_none() {
+            self.held = self.held.saturating_add(len);
+        }
+    }
+
+    /// Returns the build ID of a DSO: the one in its mappings, otherwise the one in this table. This
+    /// is perf's precedence.
+    pub fn find(&self, dso: &Dso) -> Option<BuildId> {
+        dso.mapped_build_id
+            .or_else(|| self.by_machine.get(&dso.machine)?.get(&dso.name).copied())
+    }
+
+    /// Returns the approximate memory use in bytes.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+}
