@@ -6,9 +6,10 @@
 mod plt;
 
 use std::io;
+use std::path::Path;
 
 use object::elf::{
-    ELF_NOTE_GNU, EM_AARCH64, EM_ARM, EM_RISCV, FileHeader32, FileHeader64, NT_GNU_BUILD_ID,
+    ELF_NOTE_GNU, EM_AARCH64, EM_ARM, EM_RISCV, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W,
     PT_LOAD, SHF_ALLOC, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STB_GLOBAL,
     STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, STV_HIDDEN, STV_INTERNAL,
 };
@@ -44,12 +45,20 @@ pub(crate) enum Addresses {
     Text,
 }
 
-/// A loaded segment.
-#[derive(Debug, Clone, Copy)]
-struct Load {
-    address: u64,
-    size: u64,
-    offset: u64,
+/// A loaded segment of an ELF file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Segment {
+    /// Its address in the object.
+    pub address: u64,
+    /// Its size in memory, in bytes.
+    pub size: u64,
+    /// Its offset in the file.
+    pub offset: u64,
+    /// Its size in the file, in bytes.
+    pub file_size: u64,
+    /// Whether processes can change it, so that the file need not have its content.
+    pub is_writable: bool,
 }
 
 /// A section.
@@ -68,14 +77,15 @@ pub(crate) struct Section {
     link: usize,
 }
 
-/// An ELF file whose headers were read.
+/// An ELF file whose headers were read. Its content is read on request, and every size is compared
+/// with the file before.
 #[derive(Debug)]
-pub(crate) struct Elf {
+pub struct Elf {
     bytes: Bytes,
     endian: Endianness,
     is_64: bool,
     machine: u16,
-    loads: Vec<Load>,
+    loads: Vec<Segment>,
     sections: Vec<Section>,
     build_id: Option<BuildId>,
 }
@@ -96,7 +106,7 @@ impl Elf {
     ///
     /// # Errors
     /// The reason why it is not an ELF file, or its damage.
-    pub fn parse(bytes: Bytes) -> Result<Self, String> {
+    pub(crate) fn parse(bytes: Bytes) -> Result<Self, String> {
         let damaged = |error| format!("damaged ELF file: {error}");
         let headers = {
             let cache = ReadCache::new(bytes.reader());
@@ -110,6 +120,22 @@ impl Elf {
         let mut elf = Elf { bytes, ..headers };
         elf.build_id = elf.find_build_id();
         Ok(elf)
+    }
+
+    /// Reads the headers of the file at `path`. It may be compressed with zstd, xz or gzip.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read, or is not an ELF file.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        Self::parse(Bytes::open(path).map_err(|error| error.to_string())?)
+    }
+
+    /// Reads the headers of a file in memory.
+    ///
+    /// # Errors
+    /// The reason why it is not an ELF file.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, String> {
+        Self::parse(Bytes::Memory(bytes))
     }
 
     /// Returns the build ID.
@@ -126,8 +152,53 @@ impl Elf {
             .find_map(|section| id_in_notes(&self.content(section, MOST_NOTES).ok()?, self.endian))
     }
 
+    /// Returns whether the numbers in the file are big-endian.
+    pub fn is_big_endian(&self) -> bool {
+        self.endian.is_big_endian()
+    }
+
+    /// Returns whether addresses have 64 bits.
+    pub fn is_64(&self) -> bool {
+        self.is_64
+    }
+
+    /// Returns the machine, one of `EM_*` of elf.h.
+    pub fn machine(&self) -> u16 {
+        self.machine
+    }
+
+    /// Returns the loaded segments, in the order of the file.
+    pub fn segments(&self) -> &[Segment] {
+        &self.loads
+    }
+
+    /// Returns the address of the section `name` in the object, if there is one.
+    pub fn section_address(&self, name: &[u8]) -> Option<u64> {
+        self.section(name).map(|section| section.address)
+    }
+
+    /// Returns the address of the section `name` in the object, and its content, which is empty if
+    /// the file does not contain it; `None` if there is no such section.
+    ///
+    /// # Errors
+    /// The content cannot be read, is not inside of the file, or is larger than `most` bytes.
+    pub fn section_content(&self, name: &[u8], most: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
+        let Some(section) = self.section(name) else {
+            return Ok(None);
+        };
+        Ok(Some((section.address, self.content(section, most)?)))
+    }
+
+    /// Returns `size` bytes of the file at `offset`.
+    ///
+    /// # Errors
+    /// They cannot be read, are not inside of the file, or are more than 1 MiB.
+    pub fn bytes_at(&self, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+        self.bytes.read(offset, size, MOST_NOTES)
+    }
+
     /// Returns a section.
-    pub fn section(&self, name: &[u8]) -> Option<&Section> {
+    pub(crate) fn section(&self, name: &[u8]) -> Option<&Section> {
         self.sections.iter().find(|section| *section.name == *name)
     }
 
@@ -139,7 +210,7 @@ impl Elf {
     }
 
     /// Returns the name of the file with debug information, without its folder.
-    pub fn debug_link(&self) -> Option<Vec<u8>> {
+    pub(crate) fn debug_link(&self) -> Option<Vec<u8>> {
         let section = self.section(b".gnu_debuglink")?;
         let content = self.content(section, MOST_NOTES).ok()?;
         let name = content.split(|&byte| byte == 0).next()?;
@@ -155,13 +226,13 @@ impl Elf {
     }
 
     /// Returns whether there is a table of all symbols.
-    pub fn has_symtab(&self) -> bool {
+    pub(crate) fn has_symtab(&self) -> bool {
         let is_symtab = |section: &Section| section.is_symtab && *section.name == *b".symtab";
         self.sections.iter().any(is_symtab)
     }
 
     /// Returns whether the content of the sections is present. A debug file has only their headers.
-    pub fn has_content(&self) -> bool {
+    pub(crate) fn has_content(&self) -> bool {
         let is_present = |section: &Section| section.is_allocated && !section.is_nobits;
         self.section(b".text").map_or_else(
             || self.sections.iter().any(is_present),
@@ -169,12 +240,18 @@ impl Elf {
         )
     }
 
+    /// Returns whether the file contains the content of a section.
+    pub(crate) fn has_content_of(&self, name: &[u8]) -> bool {
+        self.section(name)
+            .is_some_and(|section| !section.is_nobits && section.size > 0)
+    }
+
     /// Adds the symbols of this file to a table. `runtime` is the file that processes map: the
     /// headers of a debug file do not contain the offsets in it.
     ///
     /// # Errors
     /// A table of symbols is truncated or too large.
-    pub fn add_symbols(
+    pub(crate) fn add_symbols(
         &self,
         runtime: &Elf,
         addresses: Addresses,
@@ -294,8 +371,8 @@ impl Elf {
     }
 
     /// Returns the offset in the file of a virtual address.
-    pub fn offset_of(&self, address: u64) -> Option<u64> {
-        let contains = |load: &&Load| {
+    pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
+        let contains = |load: &&Segment| {
             address
                 .checked_sub(load.address)
                 .is_some_and(|at| at < load.size)
@@ -356,10 +433,12 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
         .take(MOST_SEGMENTS)
     {
         if segment.p_type(endian) == PT_LOAD {
-            loads.push(Load {
+            loads.push(Segment {
                 address: segment.p_vaddr(endian).into(),
                 size: segment.p_memsz(endian).into(),
                 offset: segment.p_offset(endian).into(),
+                file_size: segment.p_filesz(endian).into(),
+                is_writable: segment.p_flags(endian).0 & PF_W.0 != 0,
             });
         }
     }

@@ -16,6 +16,9 @@
 //!
 //! [`Symbolizer::unresolved`] returns for each object how many addresses have no name, and why.
 //!
+//! [`ObjectFinder`] finds the files of objects in the same way, for programs that read other parts of
+//! them.
+//!
 //! Names are demangled by [`demangled`], with parameters. Files of either byte order and class are
 //! read.
 //!
@@ -39,6 +42,7 @@
 mod bytes;
 mod demangle;
 mod elf;
+mod files;
 mod kallsyms;
 mod machine;
 mod object;
@@ -53,7 +57,7 @@ mod table;
 pub fn parse_everything(data: &[u8]) {
     use std::borrow::Cow;
 
-    if let Ok(elf) = elf::Elf::parse(bytes::Bytes::Memory(data.to_vec())) {
+    if let Ok(elf) = Elf::parse(bytes::Bytes::Memory(data.to_vec())) {
         let _ = (
             elf.build_id(),
             elf.debug_link(),
@@ -84,6 +88,8 @@ pub fn parse_everything(data: &[u8]) {
 }
 
 pub use demangle::demangled;
+pub use elf::{Elf, Segment};
+pub use files::{ObjectFiles, ObjectFinder};
 pub use machine::is_this_machine;
 pub use reason::{Reason, Unresolved};
 pub use sources::{Locate, Sources};

@@ -120,8 +120,17 @@ fn first_with(
     })
 }
 
-/// Returns the symbols of a file that processes map.
-fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
+/// The file of an object that processes map, as far as it was found.
+struct OwnFile {
+    /// The file at the recorded path, if it is the recorded one.
+    elf: Option<Elf>,
+    id: Option<BuildId>,
+    /// Why there is no such file.
+    reason: Reason,
+}
+
+/// Returns the file of an object, verified by its build ID.
+fn own_file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<OwnFile, Reason> {
     let recorded = wanted.dso.path();
     let path = sources.locate(Path::new(OsStr::from_bytes(recorded)));
     let mut reason = Reason::NotFound;
@@ -158,23 +167,47 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
             reason => reason,
         });
     }
-    let mut debug: Vec<PathBuf> = Vec::new();
-    if let Some(link) = own.as_ref().and_then(Elf::debug_link) {
-        debug.extend(sources.of_link(recorded, &link));
+    Ok(OwnFile {
+        elf: own,
+        id,
+        reason,
+    })
+}
+
+impl OwnFile {
+    /// Returns where debug files of the object may be.
+    fn debug_paths(&self, recorded: &[u8], sources: &Sources) -> Vec<PathBuf> {
+        let mut debug: Vec<PathBuf> = Vec::new();
+        if let Some(link) = self.elf.as_ref().and_then(Elf::debug_link) {
+            debug.extend(sources.of_link(recorded, &link));
+        }
+        if let Some(id) = &self.id {
+            debug.extend(sources.in_caches(id, &["elf", "debug"]));
+        }
+        debug.extend(sources.debug_files(recorded, self.id.as_ref()));
+        debug
     }
-    if let Some(id) = &id {
-        debug.extend(sources.in_caches(id, &["elf", "debug"]));
+
+    /// Returns the object itself: the file at its path, or a copy in a cache.
+    fn runtime(self, sources: &Sources) -> Option<Elf> {
+        self.elf.or_else(|| {
+            let cached = sources.in_caches(self.id.as_ref()?, &["elf"]);
+            first_with(cached, self.id.as_ref(), Elf::has_content)
+        })
     }
-    debug.extend(sources.debug_files(recorded, id.as_ref()));
-    let full = match own.as_ref().is_some_and(Elf::has_symtab) {
+}
+
+/// Returns the symbols of a file that processes map.
+fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
+    let own = own_file(wanted, sources, host)?;
+    let debug = own.debug_paths(wanted.dso.path(), sources);
+    let full = match own.elf.as_ref().is_some_and(Elf::has_symtab) {
         // The link of a file with symbols leads to the same symbols.
         true => None,
-        false => first_with(debug, id.as_ref(), Elf::has_symtab),
+        false => first_with(debug, own.id.as_ref(), Elf::has_symtab),
     };
-    let runtime = own.or_else(|| {
-        let cached = sources.in_caches(id.as_ref()?, &["elf"]);
-        first_with(cached, id.as_ref(), Elf::has_content)
-    });
+    let reason = own.reason.clone();
+    let runtime = own.runtime(sources);
     let mini = match (&full, &runtime) {
         (None, Some(runtime)) if !runtime.has_symtab() => runtime.mini_debug_info(),
         _ => None,
@@ -204,8 +237,38 @@ fn file(wanted: &Wanted<'_>, sources: &Sources, host: &Host) -> Result<Symbols, 
     })
 }
 
+/// Returns the file of an object that a process maps, and a debug file with the section `section`
+/// if the object does not contain it.
+pub(crate) fn files(
+    wanted: &Wanted<'_>,
+    sources: &Sources,
+    host: &Host,
+    section: &[u8],
+) -> Result<(Elf, Option<Elf>), Reason> {
+    if wanted.dso.machine.is_guest() {
+        return Err(Reason::Guest);
+    }
+    match wanted.dso.kind {
+        DsoKind::Vdso | DsoKind::Vdso32 => return Ok((vdso_file(wanted, sources)?, None)),
+        DsoKind::File => {}
+        _ => return Err(Reason::NotFound),
+    }
+    let own = own_file(wanted, sources, host)?;
+    let has_section = |elf: &Elf| elf.has_content_of(section);
+    let debug = match own.elf.as_ref().is_some_and(has_section) {
+        true => None,
+        false => first_with(
+            own.debug_paths(wanted.dso.path(), sources),
+            own.id.as_ref(),
+            has_section,
+        ),
+    };
+    let reason = own.reason.clone();
+    Ok((own.runtime(sources).ok_or(reason)?, debug))
+}
+
 /// Returns whether the file at `path` is the recorded one.
-fn is_file(path: &Path, file: &FileId) -> bool {
+pub(crate) fn is_file(path: &Path, file: &FileId) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.ino() == file.inode)
 }
 
@@ -391,8 +454,8 @@ fn installed_module(sources: &Sources, release: &str, name: &[u8]) -> Option<Pat
     Some(sources.locate(&folder.join(Path::new(OsStr::from_bytes(path)))))
 }
 
-/// Returns the symbols of a vDSO: from the build ID cache, or from the memory of this process.
-fn vdso(wanted: &Wanted<'_>, sources: &Sources) -> Result<Symbols, Reason> {
+/// Returns a vDSO: from the build ID cache, or from the memory of this process.
+fn vdso_file(wanted: &Wanted<'_>, sources: &Sources) -> Result<Elf, Reason> {
     let Some(id) = wanted.build_id else {
         return Err(Reason::NoBuildId);
     };
@@ -402,8 +465,14 @@ fn vdso(wanted: &Wanted<'_>, sources: &Sources) -> Result<Symbols, Reason> {
         is_it.then_some(elf)
     };
     let cached = sources.in_caches(&id, &["vdso", "elf", "debug"]);
-    let elf = first_with(cached, Some(&id), |_| true).or_else(own);
-    let elf = elf.ok_or(Reason::NotFound)?;
+    first_with(cached, Some(&id), |_| true)
+        .or_else(own)
+        .ok_or(Reason::NotFound)
+}
+
+/// Returns the symbols of a vDSO.
+fn vdso(wanted: &Wanted<'_>, sources: &Sources) -> Result<Symbols, Reason> {
+    let elf = vdso_file(wanted, sources)?;
     let table = of_elf(&elf, &elf, Addresses::Offsets)?;
     Ok(Symbols {
         table: Arc::new(table),

@@ -268,15 +268,24 @@ impl Symbolizer {
     }
 }
 
+impl Host {
+    /// Returns what the recording says about its machine, except for its kernel.
+    pub(crate) fn of(recording: &Recording) -> Self {
+        Host {
+            is_this: is_this_machine(recording),
+            release: text(recording, FeatureId::OSRELEASE),
+            ..Host::default()
+        }
+    }
+}
+
 /// Returns what the recording says about its machine.
 fn host_of(session: &Session, recording: &Recording) -> Host {
     let (kernel, relocation) = kernel_of(session);
     Host {
-        is_this: is_this_machine(recording),
-        release: text(recording, FeatureId::OSRELEASE),
         kernel,
         relocation,
-        kallsyms: None,
+        ..Host::of(recording)
     }
 }
 

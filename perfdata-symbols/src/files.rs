@@ -1,0 +1,111 @@
+//! The files of objects, for programs that read other parts of them than symbols.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use perfdata_core::Recording;
+use perfdata_session::{BuildId, Dso};
+
+use crate::bytes::Bytes;
+use crate::elf::Elf;
+use crate::object::{Host, Wanted, files, is_file, is_same};
+use crate::reason::Reason;
+use crate::sources::Sources;
+
+/// Finds the files of objects that processes map, at the same places and with the same verification
+/// as a [`Symbolizer`](crate::Symbolizer).
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/6.1-x86_64-file-z.data");
+/// use perfdata_symbols::{ObjectFinder, Sources};
+///
+/// let mut samples = perfdata_session::open(path)?;
+/// while samples.next()?.is_some() {}
+/// let finder = ObjectFinder::new(Sources::default(), samples.recording());
+/// for dso in samples.session().dsos() {
+///     match finder.find(dso, dso.mapped_build_id, b".debug_frame") {
+///         Ok(files) => println!("{} segments", files.object.segments().len()),
+///         Err(reason) => println!("{}: {reason}", String::from_utf8_lossy(&dso.name)),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ObjectFinder {
+    sources: Sources,
+    host: Host,
+}
+
+/// The files of an object.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ObjectFiles {
+    /// The object itself.
+    pub object: Elf,
+    /// Its debug file, if it contains a section that the object does not contain.
+    pub debug: Option<Elf>,
+}
+
+impl ObjectFiles {
+    /// Returns files that need not be searched.
+    pub fn new(object: Elf, debug: Option<Elf>) -> Self {
+        ObjectFiles { object, debug }
+    }
+}
+
+impl ObjectFinder {
+    /// Returns a finder for the objects of `recording`.
+    pub fn new(sources: Sources, recording: &Recording) -> Self {
+        let host = Host::of(recording);
+        ObjectFinder { sources, host }
+    }
+
+    /// Returns the files of `dso` with this build ID: the object, and a debug file if the object
+    /// does not contain the section `section` but the debug file does. The object of a
+    /// [`File`](perfdata_session::DsoKind::File) is searched at its path and in the build ID
+    /// caches, a vDSO in the caches and in the memory of this process.
+    ///
+    /// # Errors
+    /// The reason why no file can be used.
+    pub fn find(
+        &self,
+        dso: &Dso,
+        build_id: Option<BuildId>,
+        section: &[u8],
+    ) -> Result<ObjectFiles, Reason> {
+        let wanted = Wanted {
+            dso,
+            build_id,
+            pid: 0,
+        };
+        let (object, debug) = files(&wanted, &self.sources, &self.host, section)?;
+        Ok(ObjectFiles { object, debug })
+    }
+
+    /// Returns the file of `dso` that was written for the recording on this machine, such as an
+    /// image of generated code: at its path, and never in another root directory. It is verified
+    /// by the build ID or the inode in its mapping.
+    ///
+    /// # Errors
+    /// The reason why it cannot be used.
+    pub fn find_written(&self, dso: &Dso) -> Result<ObjectFiles, Reason> {
+        let path = Path::new(OsStr::from_bytes(dso.path()));
+        let bytes = Bytes::open(path).map_err(|_| Reason::NotFound)?;
+        let object = Elf::parse(bytes).map_err(Reason::Unreadable)?;
+        match (dso.mapped_build_id, object.build_id(), dso.file) {
+            (Some(id), Some(own), _) if !is_same(&id, &own) => {
+                return Err(Reason::OtherBuildId(own));
+            }
+            (Some(_), None, _) => return Err(Reason::NotFound),
+            (None, _, Some(file)) if !is_file(path, &file) => return Err(Reason::NotFound),
+            _ => {}
+        }
+        Ok(ObjectFiles {
+            object,
+            debug: None,
+        })
+    }
+}
