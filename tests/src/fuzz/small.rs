@@ -16,6 +16,7 @@ use perfdata_core::wire::Wire;
 
 use crate::recordings;
 use crate::synth::jitdump::{Dump, Header};
+use crate::synth::object::object;
 
 /// Maximum decompressed size of a record in this test: 1 MiB.
 const MOST: usize = 1 << 20;
@@ -184,6 +185,16 @@ pub(super) fn symbols_seeds() -> Vec<Vec<u8>> {
     ];
     let texts = texts.iter().map(|text| text.as_bytes().to_vec());
     elf_seeds().into_iter().chain(texts).collect()
+}
+
+/// Unwinds with an object and a stack of arbitrary data.
+pub(super) fn unwind(data: &[u8]) {
+    perfdata_unwind::unwind_everything(data);
+}
+
+/// Returns an object with call frame information.
+pub(super) fn unwind_seeds() -> Vec<Vec<u8>> {
+    vec![object()]
 }
 
 /// Parses a list of build IDs, separated by commas or on lines.

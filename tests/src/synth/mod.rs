@@ -32,6 +32,7 @@ pub mod jitdump;
 pub mod kernel;
 pub mod kernel_cases;
 pub mod kind;
+pub mod object;
 pub mod pipe;
 pub mod record;
 pub mod sample;

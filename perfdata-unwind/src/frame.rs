@@ -1,0 +1,67 @@
+//! The registers of a frame.
+
+use crate::machine::{Machine, REGISTERS};
+use crate::unwinder::Task;
+
+/// The registers of a frame.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    values: [u64; REGISTERS],
+    /// One bit for each register with a known value.
+    pub known: u128,
+    pub pc: u64,
+    /// Whether the pc is the address of an instruction that was not executed, as opposed to a return
+    /// address.
+    pub is_exact: bool,
+}
+
+impl Frame {
+    pub fn get(&self, register: u8) -> Option<u64> {
+        let value = self.values.get(usize::from(register)).copied()?;
+        (self.known >> (register & 127) & 1 == 1).then_some(value)
+    }
+
+    pub fn set(&mut self, register: u8, value: Option<u64>) {
+        let bit = 1_u128 << (register & 127);
+        self.known &= !bit;
+        if let Some(value) = value
+            && let Some(place) = self.values.get_mut(usize::from(register))
+        {
+            *place = value;
+            self.known |= bit;
+        }
+    }
+}
+
+/// Returns the registers in a sample.
+pub(crate) fn first_frame(task: &Task<'_>) -> Option<Frame> {
+    let (ip, _) = task.machine.pointers();
+    let mut frame = Frame {
+        values: [0; REGISTERS],
+        known: 0,
+        pc: 0,
+        is_exact: true,
+    };
+    let mut has_pc = false;
+    let bits = (0..u64::BITS).filter(|bit| task.mask >> bit & 1 == 1);
+    for (bit, value) in bits.zip(task.registers) {
+        let value = task.machine.truncated(*value);
+        if bit == ip {
+            (frame.pc, has_pc) = (task.machine.code_address(value), true);
+        } else if let Some(number) = task.machine.dwarf_register(bit) {
+            frame.set(number, Some(value));
+        }
+    }
+    // DWARF gives the instruction pointers of these machines a number, too.
+    let number = match task.machine {
+        Machine::X86_64 => Some(16),
+        Machine::I386 => Some(8),
+        Machine::Arm => Some(15),
+        Machine::S390x => Some(65),
+        _ => None,
+    };
+    if let Some(number) = number {
+        frame.set(number, Some(frame.pc));
+    }
+    has_pc.then_some(frame)
+}
