@@ -9,15 +9,14 @@
 
 pub(crate) mod chains;
 
+use perfdata_core::Recording;
 use perfdata_core::attr::Attr;
 use perfdata_core::container_layout::ContainerLayout;
-use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{
     Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Sample, deferred_cookie,
 };
-use perfdata_core::wire::Rest;
-use perfdata_core::{DecodeContext, Endian, Event, Recording};
 
+use super::attributes::{change_head, changed_events, changed_record};
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
@@ -139,31 +138,13 @@ pub(crate) fn defers(attr: &Attr) -> bool {
     attr.flags.defer_callchain() | attr.flags.defer_output() != 0
 }
 
-/// Clears the flags of deferred callchains.
-fn clear(attr: &mut Attr) {
+/// Returns an attribute without the flags of deferred callchains.
+fn cleared(attr: &Attr) -> Attr {
+    let mut attr = attr.clone();
     for flag in ["defer_callchain", "defer_output"] {
         attr.flags = attr.flags.with(flag, 0).unwrap_or(attr.flags);
     }
-}
-
-/// Clears the flags in an EVENT_DESC section.
-fn clear_descs(bytes: &[u8], endian: Endian) -> Result<Vec<u8>> {
-    let mut section = match Section::decode(
-        FeatureId::EVENT_DESC,
-        bytes,
-        endian,
-        &DecodeContext::default(),
-    ) {
-        Ok(section) => section,
-        // A damaged section remains unchanged.
-        Err(_) => return Ok(bytes.to_vec()),
-    };
-    if let Feature::EventDescs(descs) = &mut section.value {
-        for desc in &mut descs.events.0 {
-            clear(&mut desc.attr.0);
-        }
-    }
-    Ok(section.encode(endian)?)
+    attr
 }
 
 impl Stage for MergeDeferred {
@@ -201,23 +182,16 @@ impl Stage for MergeDeferred {
         Ok(())
     }
 
-    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
+    fn begin(
+        &mut self,
+        recording: &mut Recording,
+        container_layout: &mut ContainerLayout,
+    ) -> Result<()> {
         if self.chains.is_none() {
             return Ok(());
         }
-        let cleared = recording.events.iter().map(|event| {
-            let mut event = Event {
-                attr: event.attr.clone(),
-                ids: event.ids.clone(),
-            };
-            clear(&mut event.attr);
-            event
-        });
-        recording.events = cleared.collect();
-        if let Some(bytes) = recording.features.get_mut(&FeatureId::EVENT_DESC) {
-            *bytes = clear_descs(bytes, recording.endian)?;
-        }
-        Ok(())
+        recording.events = changed_events(&recording.events, &cleared);
+        change_head(recording, container_layout, &cleared)
     }
 
     fn wants(&self, kind: RecordType) -> bool {
@@ -243,23 +217,13 @@ impl Stage for MergeDeferred {
                 Some(record) => next.write(&record),
                 None => next.record(raw),
             },
-            _ => {
-                let mut record = Record::decode(raw, &DecodeContext::default())?;
-                match &mut record.body {
-                    Body::HeaderAttr(body) => clear(&mut body.attr),
-                    Body::HeaderFeature(body)
-                        if body.feat_id == u64::from(FeatureId::EVENT_DESC.0) =>
-                    {
-                        body.section = Rest(clear_descs(&body.section.0, raw.endian)?);
-                    }
-                    _ => return next.record(raw),
-                }
-                let bytes = record.encode(raw.endian)?;
-                next.record(&RawRecord {
+            _ => match changed_record(raw, &cleared)? {
+                Some(bytes) => next.record(&RawRecord {
                     bytes: &bytes,
                     ..*raw
-                })
-            }
+                }),
+                None => next.record(raw),
+            },
         }
     }
 

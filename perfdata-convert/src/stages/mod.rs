@@ -1,5 +1,6 @@
 //! The conversions as [stages](crate::pipeline::Stage), one per file.
 
+mod attributes;
 pub mod build_ids;
 pub mod compat;
 pub mod compress;

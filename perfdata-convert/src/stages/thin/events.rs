@@ -5,6 +5,7 @@ use perfdata_core::names::EventNames;
 use perfdata_core::record::{ReadValue, SampleId};
 use perfdata_core::{DecodeContext, Event, Events, Recording};
 
+use super::super::attributes::changed_events;
 use super::StackSize;
 use super::parts::{list, words};
 use crate::error::{Error, Result};
@@ -76,13 +77,7 @@ impl Change {
 impl Changes {
     /// Returns the changes of `from`, whose attributes `thin` changes.
     pub(super) fn new(from: &Events, thin: impl Fn(&Attr) -> Attr) -> Self {
-        let to: Events = from
-            .iter()
-            .map(|event| Event {
-                attr: thin(&event.attr),
-                ids: event.ids.clone(),
-            })
-            .collect();
+        let to = changed_events(from, &thin);
         let pairs = from.iter().zip(to.iter());
         let each: Vec<Change> = pairs
             .map(|(from, to)| Change::of(&from.attr, &to.attr))

@@ -29,12 +29,12 @@ mod report;
 mod sample;
 
 use perfdata_core::attr::{Attr, SampleType};
-use perfdata_core::container_layout::{ContainerLayout, SlotContent};
-use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType, Sample};
-use perfdata_core::wire::Rest;
-use perfdata_core::{DecodeContext, Endian, Error as ReadError, Recording};
+use perfdata_core::{Error as ReadError, Recording};
 
+use super::attributes::{change_head, changed_record};
 use super::merge_deferred::defers;
 use super::to_file::has_attrs;
 use crate::error::{Error, Result, Step};
@@ -151,57 +151,9 @@ impl Thin {
             .check(recording, self.omitted, self.dropped(), cuts_stacks)
     }
 
-    /// Returns a section in its form after the stage; `None` if it does not change, or is damaged.
-    fn section(&self, id: FeatureId, bytes: &[u8], endian: Endian) -> Result<Option<Vec<u8>>> {
-        if id != FeatureId::EVENT_DESC {
-            return Ok(None);
-        }
-        let Ok(mut section) = Section::decode(id, bytes, endian, &DecodeContext::default()) else {
-            return Ok(None);
-        };
-        let mut is_same = true;
-        if let Feature::EventDescs(descs) = &mut section.value {
-            for desc in &mut descs.events.0 {
-                let new = self.attr(&desc.attr.0);
-                is_same &= new == desc.attr.0;
-                desc.attr.0 = new;
-            }
-        }
-        Ok(if is_same {
-            None
-        } else {
-            Some(section.encode(endian)?)
-        })
-    }
-
     /// Returns whether the stage removes a section: it says that samples have a part.
     fn removes(&self, id: FeatureId) -> bool {
         id == FeatureId::BRANCH_STACK && self.dropped().has(SampleType::BRANCH_STACK)
-    }
-
-    /// Returns a metadata record in its form after the stage; `None` if it does not change.
-    fn metadata(&self, raw: &RawRecord<'_>) -> Result<Option<Vec<u8>>> {
-        let mut record = Record::decode(raw, &DecodeContext::default())?;
-        match &mut record.body {
-            Body::HeaderAttr(body) => {
-                let new = self.attr(&body.attr);
-                if new == body.attr {
-                    return Ok(None);
-                }
-                body.attr = new;
-            }
-            Body::HeaderFeature(body) => {
-                let Ok(id) = u32::try_from(body.feat_id) else {
-                    return Ok(None);
-                };
-                match self.section(FeatureId(id), &body.section.0, raw.endian)? {
-                    Some(bytes) => body.section = Rest(bytes),
-                    None => return Ok(None),
-                }
-            }
-            _ => return Ok(None),
-        }
-        Ok(Some(record.encode(raw.endian)?))
     }
 
     /// Shortens a sample; returns whether it changed.
@@ -419,27 +371,10 @@ impl Stage for Thin {
         self.set_events(recording)?;
         self.report.set_events(&recording.events, self.dropped());
         recording.events = self.changes.to().clone();
-        for id in [FeatureId::EVENT_DESC, FeatureId::BRANCH_STACK] {
-            if self.removes(id) {
-                recording.features.remove(&id);
-            } else if let Some(bytes) = recording.features.get_mut(&id)
-                && let Some(new) = self.section(id, bytes, recording.endian)?
-            {
-                *bytes = new;
-            }
+        if self.removes(FeatureId::BRANCH_STACK) {
+            recording.features.remove(&FeatureId::BRANCH_STACK);
         }
-        if let ContainerLayout::Pipe(head) = container_layout {
-            for slot in &mut head.slots {
-                if let SlotContent::Verbatim(bytes) = &mut slot.content {
-                    let raw = RawRecord::first(bytes, recording.endian, 0)?;
-                    let size = raw.bytes.len();
-                    if let Some(mut new) = self.metadata(&raw)? {
-                        new.extend_from_slice(bytes.get(size..).unwrap_or_default());
-                        *bytes = new;
-                    }
-                }
-            }
-        }
+        change_head(recording, container_layout, &|attr| self.attr(attr))?;
         Ok(())
     }
 
@@ -475,7 +410,7 @@ impl Stage for Thin {
                 if !self.has_late_events && events.len() != self.changes.from().len() {
                     self.set_events(next.recording())?;
                 }
-                match self.metadata(raw)? {
+                match changed_record(raw, &|attr| self.attr(attr))? {
                     Some(bytes) => next.record(&RawRecord {
                         bytes: &bytes,
                         ..*raw
