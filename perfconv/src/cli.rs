@@ -1,5 +1,6 @@
 //! The command line: parsing, help, manual pages and completions are generated from its definition.
 
+mod callchains;
 mod choices;
 mod examples;
 mod export;
@@ -13,6 +14,7 @@ mod split;
 mod thin;
 mod words;
 
+pub use callchains::CallchainArgs;
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
 pub use export::{Counted, ExportArgs, Format, LabelArg, Mark, RootFrame};
 pub use inject::{InjectArgs, OnlyInPerf};
@@ -455,6 +457,9 @@ pub struct ConvertArgs {
     /// Whether and how to add generated code.
     #[command(flatten)]
     pub jit: JitArgs,
+    /// What happens to user stacks.
+    #[command(flatten)]
+    pub callchains: CallchainArgs,
     /// Which samples to keep.
     #[command(flatten)]
     pub slice: SliceArgs,

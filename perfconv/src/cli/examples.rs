@@ -34,6 +34,7 @@ Examples:
     perfconv convert --build-ids --sysroot /mnt/target perf.data -o with-ids.data
     perfconv convert --jit perf.data -o with-jit.data
     perfconv convert --perf-maps perf.data -o with-names.data
+    perfconv convert --convert-callchain dwarf.data -o unwound.data
     perfconv convert --max-stack 16 --omit raw,brstack perf.data -o thin.data
 
 Exit status: 0 success; 1 invalid input or refused, nothing written; 2 usage or I/O error.";

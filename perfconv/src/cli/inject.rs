@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches, ValueEnum, ValueHint};
 
-use super::{InputArg, JitArgs};
+use super::{CallchainArgs, InputArg, JitArgs};
 
 /// Arguments of `inject`: the words of `perf inject`.
 #[derive(Debug, Args)]
@@ -33,6 +33,9 @@ pub struct InjectArgs {
     /// Whether and how to add generated code.
     #[command(flatten)]
     pub jit: JitArgs,
+    /// What happens to user stacks.
+    #[command(flatten)]
+    pub callchains: CallchainArgs,
     /// Search this directory for objects and debug files instead of this machine (not in perf)
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
@@ -100,7 +103,7 @@ pub struct OnlyInPerf {
 
 impl OnlyInPerf {
     /// The option, why it is refused, and what to use instead.
-    const OPTIONS: [(&str, &str); 6] = [
+    const OPTIONS: [(&str, &str); 5] = [
         (
             "itrace",
             "perfconv does not decode instruction traces; use perf inject, or perfconv extract-aux for the raw data",
@@ -116,10 +119,6 @@ impl OnlyInPerf {
         (
             "guest-data",
             "perfconv does not assign the records of a guest to the CPUs of its host; use perf inject, or perfconv merge --machines to see both by time",
-        ),
-        (
-            "convert-callchain",
-            "perfconv does not unwind stacks; use perf inject",
         ),
         (
             "aslr",

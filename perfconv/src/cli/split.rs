@@ -44,8 +44,9 @@ pub fn of_split(arg: Arg) -> Arg {
             let help = "Container of the parts: file or pipe [default: file]";
             arg.help(help).long_help(help)
         }
-        // Refused: the recording must contain the code before it is divided.
+        // Refused: the recording must contain the code and the callchains before it is divided.
         id if id.starts_with("jit") || id == "perf_maps" => arg.hide(true),
+        "convert_callchain" | "frame_pointers" | "debug_dir" | "unverified" => arg.hide(true),
         _ => arg,
     }
 }

@@ -138,6 +138,12 @@ pub(super) fn stages_of_parts(args: &ConvertArgs, limits: Limits) -> Result<Vec<
                 .into(),
         ));
     }
+    if args.callchains.convert_callchain {
+        return Err(Error::Usage(
+            "--convert-callchain does not apply to the parts of a recording: unwind the stacks first, and then split it"
+                .into(),
+        ));
+    }
     stages_after_selection(args, Code::default(), limits)
 }
 
@@ -155,6 +161,7 @@ fn stages_after_selection(
     if sorts_first {
         stages.push(Box::new(Sort::new()));
     }
+    let has_code = code.jit.is_some();
     if let Some(jit) = code.jit {
         stages.push(Box::new(jit));
     }
@@ -174,6 +181,12 @@ fn stages_after_selection(
     }
     if args.expand_off_cpu {
         stages.push(Box::new(ExpandOffCpu::new()));
+    }
+    let callchains =
+        args.callchains
+            .stage(args.sysroot.as_deref(), args.thin.max_stack, has_code)?;
+    if let Some(callchains) = callchains {
+        stages.push(Box::new(callchains));
     }
     if let Some(build_ids) = build_ids(args)? {
         stages.push(Box::new(build_ids));
@@ -258,7 +271,12 @@ fn build_ids(args: &ConvertArgs) -> Result<Option<BuildIds>> {
     };
     if args.build_ids.is_none() && place == Storage::Table {
         let sources = [
-            ("--sysroot", args.sysroot.is_some() && !args.jit.is_given()),
+            (
+                "--sysroot",
+                args.sysroot.is_some()
+                    && !args.jit.is_given()
+                    && !args.callchains.convert_callchain,
+            ),
             ("--known-build-ids", args.known_build_ids.is_some()),
             ("--vmlinux", args.vmlinux.is_some()),
         ];

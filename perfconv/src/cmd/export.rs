@@ -1,10 +1,9 @@
 //! `perfconv export`: the samples of a recording for other profilers.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use perfdata_core::read::{Limits, RecordRef};
 use perfdata_export::{
@@ -13,7 +12,7 @@ use perfdata_export::{
 };
 use perfdata_session::Samples;
 
-use super::{open, output_or_standard};
+use super::{objects, open, output_or_standard};
 use crate::cli::{Counted, ExportArgs, Format, LabelArg, Mark, RootFrame};
 use crate::messages::Messages;
 use crate::suggestions;
@@ -21,7 +20,6 @@ use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::Output;
 use perfdata_convert::leftover::Leftover;
 use perfdata_convert::pipeline::{Conversion, Ending, Stage};
-use perfdata_convert::stages::build_ids::Sysroot;
 use perfdata_convert::stages::slice::Slice;
 
 /// Maximum number of objects without names that are listed.
@@ -153,20 +151,10 @@ fn folded<W: Write>(args: &ExportArgs, out: W) -> Folded<W> {
 /// Returns where symbols are searched. A named file or folder must exist: if its name is wrong, no
 /// names would be found.
 fn sources(args: &ExportArgs) -> Result<Sources> {
-    for folder in args.sysroot.iter().chain(&args.debug_dir) {
-        fs::read_dir(folder).map_err(Error::io(folder))?;
-    }
     for file in args.vmlinux.iter().chain(&args.kallsyms) {
         File::open(file).map_err(Error::io(file))?;
     }
-    let root = args.sysroot.clone().map(|folder| {
-        let sysroot = Sysroot::new(Some(folder));
-        Arc::new(move |path: &Path| sysroot.locate(path))
-            as Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>
-    });
-    Ok(Sources::default()
-        .with_root(root)
-        .with_debug_dirs(args.debug_dir.clone())
+    Ok(objects::sources(args.sysroot.as_deref(), &args.debug_dir)?
         .with_vmlinux(args.vmlinux.clone())
         .with_kallsyms(args.kallsyms.clone())
         .with_unverified(args.unverified))
@@ -296,18 +284,6 @@ fn without_names(object: &Unresolved) -> String {
             "addresses"
         },
         object.reason,
-        help(object)
+        objects::help(&object.reason)
     )
-}
-
-/// Returns the option that could find the names of an object.
-fn help(object: &Unresolved) -> &'static str {
-    use perfdata_export::Reason;
-    match object.reason {
-        Reason::NoBuildId => " (--unverified uses this machine's files nevertheless)",
-        Reason::OtherKernel => " (--vmlinux or --kallsyms names it)",
-        Reason::NotFound | Reason::OtherBuildId(_) => " (--sysroot and --debug-dir name folders)",
-        Reason::HiddenAddresses => " (run as root, or use --vmlinux)",
-        _ => "",
-    }
 }

@@ -1,5 +1,5 @@
-//! `perfconv inject`: the function of `perf inject` for build IDs and generated code, with the same
-//! options.
+//! `perfconv inject`: the function of `perf inject` for build IDs, generated code and callchains,
+//! with the same options.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -19,8 +19,8 @@ use perfdata_convert::stages::sched_stat::SchedStat;
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::{Error, Result};
 
-/// Copies the recording, with the build IDs and generated code that `args` select. Like perf, it writes a pipe to
-/// standard output, and otherwise a file.
+/// Copies the recording, with the build IDs, generated code and callchains that `args` select. Like
+/// perf, it writes a pipe to standard output, and otherwise a file.
 pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> {
     if let Some((option, why)) = args.elsewhere.given {
         return Err(Error::Usage(format!("--{option} is not supported: {why}")));
@@ -56,6 +56,11 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
     }
     if let Some(maps) = code.perf_maps {
         stages.push(Box::new(maps));
+    }
+    let callchains = &args.callchains;
+    let stage = callchains.stage(args.sysroot.as_deref(), None, args.jit.jit)?;
+    if let Some(stage) = stage {
+        stages.push(Box::new(stage));
     }
     if args.sched_stat {
         stages.push(Box::new(SchedStat::new()));

@@ -12,6 +12,7 @@ mod info;
 mod inject;
 mod man;
 mod merge;
+pub mod objects;
 pub mod pager;
 mod recover;
 pub mod signals;

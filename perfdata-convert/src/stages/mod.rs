@@ -2,6 +2,7 @@
 
 mod attributes;
 pub mod build_ids;
+pub mod callchains;
 pub mod compat;
 pub mod compress;
 pub mod decompress;

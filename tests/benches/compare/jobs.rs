@@ -184,6 +184,13 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
         )
         .beside("linux-perf-data", 0.25),
     ]);
+    if mix == Mix::Stacks {
+        // The generated addresses are in no object, so that each callchain has one user frame.
+        jobs.extend([
+            own("--convert-callchain", "--convert-callchain -q IN -o OUT").beside("cp", None),
+            own("--drop-stacks", "--drop-stacks -q IN -o OUT").beside("cp", None),
+        ]);
+    }
     if has("perf") {
         jobs.push(job("perf inject -b", perf, "inject -b -i IN -o OUT", inputs).once());
         jobs.push(

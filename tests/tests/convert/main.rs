@@ -2,6 +2,8 @@
 //! recordings.
 
 mod build_ids;
+mod callchains;
+mod callchains_made;
 mod compat;
 mod compat_values;
 mod compressed;

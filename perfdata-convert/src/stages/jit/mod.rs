@@ -29,7 +29,7 @@ use perfdata_core::record::{
 };
 use perfdata_core::wire::Text;
 use perfdata_core::{DecodeContext, Events, Recording};
-use perfdata_session::{DsoKind, Mapped};
+use perfdata_session::{DsoKind, Mapped, MappedDso};
 
 use crate::count::number_of;
 use crate::error::{Error, Result, Step};
@@ -390,7 +390,7 @@ impl<'a> Map<'a> {
             }
             _ => return None,
         };
-        let is_memory = mapped.dso.kind == DsoKind::Anonymous || name.starts_with(b"/dev/shm/");
+        let is_memory = is_memory(&mapped.dso);
         Some(Map {
             marker_pid: pid,
             start: addr,
@@ -401,6 +401,11 @@ impl<'a> Map<'a> {
             inode,
         })
     }
+}
+
+/// Returns whether a mapping is memory without a regular file, in which generated code can be.
+pub(super) fn is_memory(dso: &MappedDso<'_>) -> bool {
+    dso.kind == DsoKind::Anonymous || dso.name.starts_with(b"/dev/shm/")
 }
 
 impl Stage for Jit {

@@ -102,7 +102,6 @@ fn inject_refuses_by_name_what_it_does_not_do() {
         "--strip",
         "--guest-data=x",
         "--vm-time-correlation",
-        "--convert-callchain",
         "--aslr",
     ];
     for word in words {
