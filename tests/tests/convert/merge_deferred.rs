@@ -249,7 +249,14 @@ fn little(major: u16, minor: u16) -> Option<&'static Perf> {
 fn printed(perf: &Perf, path: &Path) -> Vec<String> {
     let mut command = perf.command();
     command
-        .args(["script", "--ns", "-F", "tid,time,event,ip", "-i"])
+        .args([
+            "script",
+            "--no-inline",
+            "--ns",
+            "-F",
+            "tid,time,event,ip",
+            "-i",
+        ])
         .arg(path);
     let said = perf::run(command, Duration::from_secs(60)).expect("perf starts");
     assert!(said.success(), "{}", said.stderr);
