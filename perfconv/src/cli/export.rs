@@ -140,6 +140,11 @@ pub struct ExportArgs {
     /// Label the samples with these: pid, tid, comm, cpu
     #[arg(long, value_name = "WHICH,…", value_delimiter = ',', help_heading = PPROF)]
     pub label: Vec<LabelArg>,
+    /// Unwind user stacks (--call-graph dwarf) to callchains
+    ///
+    /// The objects must be here, with the recorded build IDs. A stream is stored until it ends.
+    #[arg(long, help_heading = NAMES)]
+    pub convert_callchain: bool,
     /// Do not search the names of functions
     #[arg(long, help_heading = NAMES)]
     pub no_symbols: bool,

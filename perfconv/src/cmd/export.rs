@@ -20,6 +20,7 @@ use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::Output;
 use perfdata_convert::leftover::Leftover;
 use perfdata_convert::pipeline::{Conversion, Ending, Stage};
+use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::slice::Slice;
 
 /// Maximum number of objects without names that are listed.
@@ -124,6 +125,10 @@ fn pass(
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if let Some(select) = args.slice.select(limits)? {
         stages.push(Box::new(Slice::new(select)));
+    }
+    if args.convert_callchain {
+        let unwound = Callchains::unwound(sources(args)?).with_help(objects::help);
+        stages.push(Box::new(unwound));
     }
     let input = open(input, limits, messages)?;
     let (converted, ending) = Conversion::new(stages).read(input)?;

@@ -222,3 +222,26 @@ fn pprof_reads_recordings_by_another_name_of_perfconv() {
     assert_eq!(status(&run(folder.path(), bad)), Some(1));
     assert_eq!(read("a.pb.gz"), read("b.pb.gz"));
 }
+
+/// Unwinding during an export gives what unwinding before it gives.
+#[test]
+fn user_stacks_are_unwound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = recordings::fixture("6.1-x86_64-file-dwarf-u").path;
+    let input = input.display();
+    let export = "perfconv export -q --no-symbols --count samples --to folded -o -";
+    let unwound = run(
+        folder.path(),
+        &format!("{export} --convert-callchain {input}"),
+    );
+    let plain = run(folder.path(), &format!("{export} {input}"));
+    let steps =
+        format!("perfconv convert -q --convert-callchain {input} -o a.data && {export} a.data");
+    let steps = run(folder.path(), &steps);
+    for output in [&unwound, &plain, &steps] {
+        assert!(output.success(), "{}", output.stderr);
+    }
+    assert_eq!(unwound.stdout, steps.stdout);
+    assert_eq!(sum(&unwound.stdout), sum(&plain.stdout));
+    assert_eq!(sum(&plain.stdout), 3);
+}
