@@ -9,6 +9,7 @@ mod input;
 mod jit;
 pub mod limits;
 mod merge;
+mod output;
 mod slice;
 mod split;
 mod thin;
@@ -22,6 +23,7 @@ pub use input::{InputArg, InputArgs};
 pub use jit::{Code, JitArgs, images_beside};
 pub use limits::LimitArgs;
 pub use merge::MergeArgs;
+pub use output::OutputArgs;
 pub use slice::SliceArgs;
 pub use split::SplitArgs;
 pub use thin::ThinArgs;
@@ -208,7 +210,7 @@ impl Cli {
                 &mut command,
                 cli.convert.input.all(),
                 cli.asked.0,
-                cli.convert.output.is_some(),
+                cli.convert.output.path.is_some(),
             )?;
         }
         Ok(Cli {
@@ -382,19 +384,14 @@ const BUILD_IDS: &str = "Build IDs";
 
 /// Arguments of everything that makes a recording out of a recording.
 #[derive(Debug, Args)]
+#[command(mut_arg("output", writes_recording))]
 pub struct ConvertArgs {
     /// Recording to read.
     #[command(flatten)]
     pub input: InputArg,
-    /// Recording to write [default: standard output, unless that is a terminal]
-    #[arg(short, long, value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Overwrite OUTPUT if it exists
-    #[arg(short, long)]
-    pub force: bool,
-    /// Do not wait until the output is on the disk; a system crash may lose it
-    #[arg(long, hide_short_help = true)]
-    pub no_sync: bool,
+    /// Recording to write.
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Container of OUTPUT [default: as INPUT; a file if INPUT is a directory]
     ///
     /// A stream stays a stream: pipe2file converts it to a file. A file has no kernel image: dir
@@ -492,6 +489,11 @@ pub struct ConvertArgs {
     /// The kernel image of the recording
     #[arg(long, value_name = "FILE", help_heading = BUILD_IDS)]
     pub vmlinux: Option<PathBuf>,
+}
+
+/// Returns the argument for the output of a command that writes a recording.
+fn writes_recording(arg: Arg) -> Arg {
+    arg.help("Recording to write [default: standard output, unless that is a terminal]")
 }
 
 /// Arguments of `dump`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args, ValueEnum, ValueHint};
 
-use super::{InputArg, SliceArgs};
+use super::{InputArg, OutputArgs, SliceArgs};
 
 /// A format of other profilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -110,15 +110,9 @@ pub struct ExportArgs {
     /// Recording to read.
     #[command(flatten)]
     pub input: InputArg,
-    /// File to write [default: standard output, unless that is a terminal]
-    #[arg(short, long, value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Overwrite OUTPUT if it exists
-    #[arg(short, long)]
-    pub force: bool,
-    /// Do not wait until the output is on the disk; a system crash may lose it
-    #[arg(long, hide_short_help = true)]
-    pub no_sync: bool,
+    /// File to write.
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Write to the existing OUTPUT instead of replacing it, because pprof has opened it
     #[arg(long, hide = true)]
     pub in_place: bool,

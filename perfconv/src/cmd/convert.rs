@@ -41,7 +41,7 @@ pub fn run(
             "--to contradicts the container of this command".into(),
         ));
     }
-    let output = output_or_standard(args.output.as_deref(), &args.input)?;
+    let output = output_or_standard(args.output.path.as_deref(), &args.input)?;
     let stages = || {
         let mut stages = stages(args, limits)?;
         if messages.verbosity >= Verbosity::All {
@@ -51,15 +51,20 @@ pub fn run(
     };
     let to = to.or(args.to);
     if to == Some(Container::Dir) {
-        let output =
-            OutputDirectory::create(output, &args.input, args.force, to_directory::is_part)?;
-        let output = output.synced(!args.no_sync);
+        let output = OutputDirectory::create(
+            output,
+            &args.input,
+            args.output.force,
+            to_directory::is_part,
+        )?;
+        let output = output.synced(!args.output.no_sync);
         let summary = to_directory::convert(open(&args.input, limits, messages)?, output, stages)?;
         report(&summary, messages);
         return Ok(());
     }
     let to = to.and_then(Container::kind);
-    let output = Output::create(output, &args.input, args.force)?.synced(!args.no_sync);
+    let output =
+        Output::create(output, &args.input, args.output.force)?.synced(!args.output.no_sync);
     let summary = Conversion::new(stages()?)
         .to(to)
         .run_on(open(&args.input, limits, messages)?, output)?;
@@ -224,13 +229,13 @@ fn stages_after_selection(
 /// Returns the stages that add generated code.
 fn code(args: &ConvertArgs) -> Result<Code> {
     let images = || {
-        let output = output_or_standard(args.output.as_deref(), &args.input)?;
-        images_beside(output, args.force)
+        let output = output_or_standard(args.output.path.as_deref(), &args.input)?;
+        images_beside(output, args.output.force)
     };
     let adds_build_ids = args.build_ids.is_some() || args.mmap2_build_ids;
     let sysroot = args.sysroot.as_deref();
     args.jit
-        .stages(sysroot, images, adds_build_ids, !args.no_sync)
+        .stages(sysroot, images, adds_build_ids, !args.output.no_sync)
 }
 
 /// Returns the newest type of compressed record that the release `compat` can read.

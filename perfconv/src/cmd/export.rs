@@ -28,7 +28,7 @@ const MOST_LISTED: usize = 5;
 
 /// Exports according to `args`.
 pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> {
-    let path = output_or_standard(args.output.as_deref(), &args.input)?;
+    let path = output_or_standard(args.output.path.as_deref(), &args.input)?;
     let Some(format) = args.to.or_else(|| Format::of(path)) else {
         let what = format!("the format is not known by the name {}", path.display());
         return Err(Error::Usage(what).with_step(Step::Other("--to folded".into())));
@@ -42,7 +42,8 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
         .into_iter()
         .chain(args.diff.as_deref())
         .collect();
-    let output = Output::create_beside(path, &inputs, args.force)?.synced(!args.no_sync);
+    let output =
+        Output::create_beside(path, &inputs, args.output.force)?.synced(!args.output.no_sync);
     let read = |input: &Path, sink: &mut dyn Sink| pass(args, input, limits, messages, sink, path);
     let name = args.input.file_name().unwrap_or_default().as_bytes();
     let write = |out: &mut dyn Write| {

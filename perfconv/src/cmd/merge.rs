@@ -37,9 +37,10 @@ pub fn run(args: &MergeArgs, limits: Limits, messages: Messages) -> Result<()> {
             "several recordings become a file or a pipe, not a directory".into(),
         ));
     }
-    let path = output_or_standard(convert.output.as_deref(), first)?;
+    let path = output_or_standard(convert.output.path.as_deref(), first)?;
     let inputs: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-    let output = Output::create_beside(path, &inputs, convert.force)?.synced(!convert.no_sync);
+    let output =
+        Output::create_beside(path, &inputs, convert.output.force)?.synced(!convert.output.no_sync);
     let mut stages = stages(convert, limits)?;
     if messages.verbosity >= Verbosity::All {
         stages.push(Box::new(Tally::default()));

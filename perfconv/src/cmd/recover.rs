@@ -19,7 +19,7 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
         convert: args,
         strict,
     } = args;
-    let path = output_or_standard(args.output.as_deref(), &args.input)?;
+    let path = output_or_standard(args.output.path.as_deref(), &args.input)?;
     let stages = || stages(args, limits);
     let is_converted = args.to.is_some() || !stages()?.is_empty();
     let recover = Recover::default().with_strict(*strict);
@@ -31,15 +31,20 @@ pub fn run(args: &RecoverArgs, limits: Limits, messages: Messages) -> Result<()>
         ..
     } = match args.to {
         Some(Container::Dir) => {
-            let output =
-                OutputDirectory::create(path, &args.input, args.force, to_directory::is_part)?;
-            let output = output.synced(!args.no_sync);
+            let output = OutputDirectory::create(
+                path,
+                &args.input,
+                args.output.force,
+                to_directory::is_part,
+            )?;
+            let output = output.synced(!args.output.no_sync);
             recover.run_and(input()?, |recovered| {
                 convert_recovered_to_directory(recovered, output, stages)
             })?
         }
         to => {
-            let output = Output::create(path, &args.input, args.force)?.synced(!args.no_sync);
+            let output =
+                Output::create(path, &args.input, args.output.force)?.synced(!args.output.no_sync);
             let conversion = Conversion::new(stages()?).to(to.and_then(Container::kind));
             if is_converted {
                 recover.run_and(input()?, |recovered| {

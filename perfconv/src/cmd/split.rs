@@ -18,7 +18,7 @@ use perfdata_convert::split::{Report, Split, is_part};
 pub fn run(args: &SplitArgs, limits: Limits, messages: Messages) -> Result<()> {
     let convert = &args.convert;
     let input: &Path = &convert.input;
-    let Some(output) = &convert.output else {
+    let Some(output) = &convert.output.path else {
         return Err(Error::Usage(
             "no directory for the parts: add -o DIR".into(),
         ));
@@ -34,8 +34,8 @@ pub fn run(args: &SplitArgs, limits: Limits, messages: Messages) -> Result<()> {
         None => {}
     }
     (split.select, _) = convert.slice.conditions(limits)?;
-    let directory = OutputDirectory::create(output, input, convert.force, is_part)?;
-    let directory = directory.synced(!convert.no_sync);
+    let directory = OutputDirectory::create(output, input, convert.output.force, is_part)?;
+    let directory = directory.synced(!convert.output.no_sync);
     let report = split.run(open(input, limits, messages)?, directory, || {
         stages_of_parts(convert, limits)
     })?;
