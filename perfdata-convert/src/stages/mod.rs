@@ -12,6 +12,7 @@ pub(crate) mod from_directory;
 mod from_json;
 pub mod jit;
 pub mod merge_deferred;
+mod notes;
 pub mod perf_maps;
 pub(crate) mod sample_times;
 pub mod sched_stat;

@@ -36,6 +36,7 @@ use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{Link, ReadsAhead, Requirements, Stage};
 use crate::stages::build_ids::Sysroot;
+use crate::stages::notes::Notes;
 use clock::Clock;
 use dump::{Copies, Dump, Targets};
 use find::{Folders, Found, Marker, Missing};
@@ -49,8 +50,8 @@ const PROT: u32 = 5;
 /// `MAP_PRIVATE`.
 pub(super) const FLAGS: u32 = 2;
 
-/// Maximum number of notes about dumps, and about perf maps.
-pub(super) const MOST_NOTES: usize = 100;
+/// Maximum number of dumps whose clocks are checked before anything is written.
+const MOST_CHECKED: usize = 100;
 
 /// Adds images and mappings of generated code.
 ///
@@ -97,8 +98,7 @@ pub struct Jit {
     waiting: Vec<(Marker, Option<SampleId>)>,
     queue: Queue,
     copies: Copies,
-    notes: Vec<String>,
-    more_notes: u64,
+    notes: Notes,
     /// Numbers of markers that belong to another process, and of dropped mappings.
     inherited: u64,
     dropped: u64,
@@ -122,8 +122,7 @@ impl Jit {
             waiting: Vec::new(),
             queue: Queue::default(),
             copies: Copies::new(),
-            notes: Vec::new(),
-            more_notes: 0,
+            notes: Notes::default(),
             inherited: 0,
             dropped: 0,
         }
@@ -168,14 +167,6 @@ impl Jit {
         self
     }
 
-    fn note(&mut self, note: String) {
-        if self.notes.len() < MOST_NOTES {
-            self.notes.push(note);
-        } else {
-            self.more_notes = self.more_notes.saturating_add(1);
-        }
-    }
-
     /// Processes the mapping of a dump. Returns whether the dump was read.
     fn announce(
         &mut self,
@@ -211,7 +202,7 @@ impl Jit {
             }
             Err(Missing::Bad(why)) => {
                 let (name, pid) = (marker.shown(), marker.pid);
-                self.note(format!(
+                self.notes.add(format!(
                     "no generated code of process {pid}: {name} cannot be read: {why}"
                 ));
                 return Ok(false);
@@ -226,7 +217,8 @@ impl Jit {
             Err(why) => {
                 let pid = marker.pid;
                 let path = found.path.display();
-                self.note(format!("no generated code of process {pid}: {path}: {why}"));
+                self.notes
+                    .add(format!("no generated code of process {pid}: {path}: {why}"));
                 return Ok(false);
             }
         };
@@ -439,7 +431,7 @@ impl Stage for Jit {
                         return Ok(());
                     }
                     let marker = map.marker();
-                    if seen.len() < MOST_NOTES
+                    if seen.len() < MOST_CHECKED
                         && seen.insert(marker.clone())
                         && let Ok(found) = self.folders.find(&marker, limits)
                         && let Err(why) = self.clock.times(found.reader.header())
@@ -520,7 +512,7 @@ impl Stage for Jit {
         self.write(u64::MAX, next)?;
         for (marker, _) in std::mem::take(&mut self.waiting) {
             let (name, pid) = (marker.shown(), marker.pid);
-            self.note(format!(
+            self.notes.add(format!(
                 "no generated code of process {pid}: {name} ends inside its header"
             ));
         }
@@ -529,15 +521,8 @@ impl Stage for Jit {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
-        let of_dumps: Vec<_> = self.dumps.iter().flat_map(Dump::notes).collect();
-        let more = self.more_notes + of_dumps.len().saturating_sub(MOST_NOTES) as u64;
-        notes.extend(of_dumps.into_iter().take(MOST_NOTES));
-        if more > 0 {
-            notes.push(format!(
-                "{} about jitdumps not shown",
-                number_of(more, "more note")
-            ));
-        }
+        notes.append(self.dumps.iter().flat_map(Dump::notes).collect());
+        let mut notes = notes.all("jitdumps");
         if self.inherited > 0 {
             notes.push(format!(
                 "{} of jitdumps not used: the process inherited the dump of another one",

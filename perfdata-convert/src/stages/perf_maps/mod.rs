@@ -25,7 +25,8 @@ use super::jit::folder::{Identity, ImageFolders};
 use super::jit::image::{SymbolImage, Target};
 use super::jit::ranges::Ranges;
 use super::jit::target::target_of;
-use super::jit::{FLAGS, Images, MOST_NOTES};
+use super::jit::{FLAGS, Images};
+use super::notes::Notes;
 use crate::count::number_of;
 use crate::error::Result;
 use crate::io::InputSource;
@@ -86,8 +87,7 @@ pub struct PerfMaps {
     made: HashMap<u32, Option<BTreeMap<u64, Made>>>,
     /// Whether the recording was made on this machine, since the first perf map.
     is_own: Option<bool>,
-    notes: Vec<String>,
-    more_notes: u64,
+    notes: Notes,
     /// The processes without a perf map for memory that perf looks up in it.
     missing: BTreeSet<u32>,
 }
@@ -114,8 +114,7 @@ impl PerfMaps {
             ranges: 0,
             made: HashMap::new(),
             is_own: None,
-            notes: Vec::new(),
-            more_notes: 0,
+            notes: Notes::default(),
             missing: BTreeSet::new(),
         }
     }
@@ -152,14 +151,6 @@ impl PerfMaps {
         self
     }
 
-    fn note(&mut self, note: String) {
-        if self.notes.len() < MOST_NOTES {
-            self.notes.push(note);
-        } else {
-            self.more_notes = self.more_notes.saturating_add(1);
-        }
-    }
-
     /// Adds memory of a process.
     fn add(&mut self, memory: &Memory, limits: Limits) -> Result<()> {
         let ranges = self.memory.entry(memory.pid).or_default();
@@ -192,7 +183,7 @@ impl PerfMaps {
             Ok(found) => found,
             Err(Reason::NoPerfMap) => return Ok(None),
             Err(why) => {
-                self.note(format!("no names of process {pid}: {why}"));
+                self.notes.add(format!("no names of process {pid}: {why}"));
                 return Ok(Some(made));
             }
         };
@@ -200,7 +191,8 @@ impl PerfMaps {
             Ok(functions) => functions,
             Err(why) => {
                 let path = path.display();
-                self.note(format!("no names of process {pid}: {path}: {why}"));
+                self.notes
+                    .add(format!("no names of process {pid}: {path}: {why}"));
                 return Ok(Some(made));
             }
         };
@@ -229,7 +221,7 @@ impl PerfMaps {
                     let what = format!(
                         "{shown}: no names from {start:#x} to {end:#x}: too large for an ELF file of this machine"
                     );
-                    self.notes.push(what);
+                    self.notes.add(what);
                     continue;
                 }
             };
@@ -246,12 +238,12 @@ impl PerfMaps {
                 },
             );
         }
-        self.note(format!(
+        self.notes.add(format!(
             "{shown}: {} of process {pid}",
             number_of(names, "symbol")
         ));
         if functions.skipped > 0 {
-            self.note(format!(
+            self.notes.add(format!(
                 "{shown}: skipped {} without START SIZE NAME",
                 number_of(functions.skipped, "line")
             ));
@@ -395,13 +387,7 @@ impl Stage for PerfMaps {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.notes.clone();
-        if self.more_notes > 0 {
-            notes.push(format!(
-                "{} about perf maps not shown",
-                number_of(self.more_notes, "more note")
-            ));
-        }
+        let mut notes = self.notes.all("perf maps");
         if !self.missing.is_empty() {
             let mut shown: Vec<String> = self
                 .missing
