@@ -14,7 +14,7 @@ use perfdata_unwind::{At, MappedObject, Maps, ObjectId, Objects};
 
 use crate::error::{Error, Result};
 use crate::io::{InputSource, each_record};
-use crate::stages::jit::is_memory;
+use crate::stages::jit::map::is_memory;
 
 /// A mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

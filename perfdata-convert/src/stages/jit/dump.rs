@@ -75,8 +75,6 @@ pub struct Dump {
     pub trailer: Option<SampleId>,
     /// The machine.
     pub target: Target,
-    /// Whether mapping records contain build IDs.
-    pub by_build_id: bool,
     /// Whether the name or header of the dump contains the ID of the process.
     pub names_process: bool,
     /// The functions with an image.
@@ -104,7 +102,6 @@ pub struct Dump {
 
 impl Dump {
     /// Returns a dump of which no record has been read. `number` is its index among all dumps.
-    #[allow(clippy::too_many_arguments, reason = "each describes another thing")]
     pub fn new(
         (number, pid): (u32, u32),
         (path, folder): (PathBuf, PathBuf),
@@ -113,7 +110,6 @@ impl Dump {
         target: Target,
         times: Times,
         trailer: Option<SampleId>,
-        by_build_id: bool,
     ) -> Self {
         // Old versions of perf wrote the code directly after the header of the image, and source
         // lines without its offset. V8 still adds the size of this header to all addresses of
@@ -126,7 +122,6 @@ impl Dump {
             folder,
             trailer,
             target,
-            by_build_id,
             names_process,
             functions: Vec::new(),
             ranges: Ranges::default(),
@@ -281,7 +276,7 @@ impl Dump {
             Ok(written) => written,
             Err(problem) => return Ok(Err(problem)),
         };
-        function.identity = to.folders.write(&path, &written, self.by_build_id)?;
+        function.identity = to.folders.write(&path, &written)?;
         self.is_shifted |= shift > 0 && !lines.is_empty();
         to.copies.insert((self.pid, index), copy.saturating_add(1));
         let number = self.functions.len() as u32;

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use perfdata_core::Events;
 use perfdata_core::record::{Inode, MISC_MMAP_BUILD_ID, MappedBuildId};
 
 use super::device::device;
@@ -79,6 +80,10 @@ pub struct ImageFolders {
     /// The absolute path of each folder in use, with its name in the options or of the dump.
     known: Vec<(PathBuf, PathBuf)>,
     syncs: bool,
+    /// Whether mapping records contain the build IDs of images in any case.
+    adds_build_ids: bool,
+    /// Whether they do because the recording does.
+    has_build_ids: bool,
 }
 
 #[derive(Debug)]
@@ -89,13 +94,37 @@ struct Created {
 
 impl ImageFolders {
     /// Returns folders without images.
-    pub fn new(place: Images, syncs: bool) -> Self {
+    pub fn new(place: Images) -> Self {
         ImageFolders {
             place,
             created: None,
             known: Vec::new(),
-            syncs,
+            syncs: true,
+            adds_build_ids: false,
+            has_build_ids: false,
         }
+    }
+
+    /// Sets whether images survive a crash of the machine. The default is true.
+    pub fn set_synced(&mut self, syncs: bool) {
+        self.syncs = syncs;
+    }
+
+    /// Sets whether mapping records contain the build IDs of images instead of inodes. Otherwise,
+    /// they do so if the recording contains such records.
+    pub fn set_build_ids(&mut self, adds: bool) {
+        self.adds_build_ids = adds;
+    }
+
+    /// Learns from its events whether the recording contains mapping records with build IDs.
+    pub fn see_events(&mut self, events: &Events) {
+        let mut events = events.iter();
+        self.has_build_ids = events.any(|event| event.attr.flags.build_id() == 1);
+    }
+
+    /// Learns the same from the `misc` of a mapping record.
+    pub fn see_mapping(&mut self, misc: u16) {
+        self.has_build_ids |= misc & MISC_MMAP_BUILD_ID != 0;
     }
 
     /// Returns the absolute path of the folder for the images of the dump or perf map at `source`,
@@ -139,11 +168,12 @@ impl ImageFolders {
     }
 
     /// Writes an image to the file `path`, which gets its name when it is complete. Replaces a file
-    /// or a link of this name, but never writes through a link.
+    /// or a link of this name, but never writes through a link. Returns what identifies the image
+    /// in mapping records.
     ///
     /// # Errors
     /// The operating system reports an error.
-    pub fn write(&self, path: &Path, image: &Written, by_build_id: bool) -> Result<Identity> {
+    pub fn write(&self, path: &Path, image: &Written) -> Result<Identity> {
         let mut new = NewFile::beside(path.to_owned())?;
         let file = new.file();
         let permissions = Permissions::from_mode(0o644);
@@ -153,7 +183,7 @@ impl ImageFolders {
             .and_then(|()| file.metadata());
         let meta = done.map_err(Error::io(path))?;
         new.publish(true).map_err(Error::io(path))?;
-        if by_build_id {
+        if self.adds_build_ids || self.has_build_ids {
             return Ok(Identity::BuildId(image.build_id));
         }
         // A system without unnamed files may have copied it.

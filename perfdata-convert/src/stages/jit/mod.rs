@@ -14,6 +14,7 @@ mod dump;
 mod find;
 pub(super) mod folder;
 pub(super) mod image;
+pub(super) mod map;
 mod queue;
 pub(super) mod ranges;
 pub(super) mod target;
@@ -24,12 +25,10 @@ use std::path::PathBuf;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::read::Limits;
 use perfdata_core::record::{
-    Body, CpuMode, MISC_MMAP_BUILD_ID, Mmap2, RawRecord, Record, RecordType, SampleId,
-    is_known_time,
+    Body, CpuMode, Mmap2, RawRecord, Record, RecordType, SampleId, is_known_time,
 };
 use perfdata_core::wire::Text;
 use perfdata_core::{DecodeContext, Events, Recording};
-use perfdata_session::{DsoKind, Mapped, MappedDso};
 
 use crate::count::number_of;
 use crate::error::{Error, Result, Step};
@@ -42,6 +41,7 @@ use dump::{Copies, Dump, Targets};
 use find::{Folders, Found, Marker, Missing};
 pub use folder::Images;
 use folder::{ImageFolders, image_name};
+use map::Map;
 use queue::{Mapping, Queue};
 use target::target_of;
 
@@ -79,12 +79,7 @@ const MOST_CHECKED: usize = 100;
 pub struct Jit {
     folders: Folders,
     images: ImageFolders,
-    place: Images,
     clock: Clock,
-    /// Whether mapping records contain the build IDs of images in any case.
-    adds_build_ids: bool,
-    /// Whether they do because the recording does.
-    has_build_ids: bool,
     /// Whether records have times.
     is_timed: bool,
     dumps: Vec<Dump>,
@@ -109,11 +104,8 @@ impl Jit {
     pub fn new(images: Images) -> Self {
         Jit {
             folders: Folders::default(),
-            images: ImageFolders::new(images.clone(), true),
-            place: images,
+            images: ImageFolders::new(images),
             clock: Clock::default(),
-            adds_build_ids: false,
-            has_build_ids: false,
             is_timed: false,
             dumps: Vec::new(),
             by_pid: HashMap::new(),
@@ -155,7 +147,7 @@ impl Jit {
     /// inodes if `adds` is set. Otherwise, it does so if the recording contains such records.
     #[must_use]
     pub fn with_build_ids(mut self, adds: bool) -> Self {
-        self.adds_build_ids = adds;
+        self.images.set_build_ids(adds);
         self
     }
 
@@ -163,7 +155,7 @@ impl Jit {
     /// machine. The default is true.
     #[must_use]
     pub fn synced(mut self, syncs: bool) -> Self {
-        self.images = ImageFolders::new(self.place.clone(), syncs);
+        self.images.set_synced(syncs);
         self
     }
 
@@ -225,7 +217,6 @@ impl Jit {
         let folder = self.images.beside(&found.path)?;
         let machine = found.reader.header().elf_mach;
         let target = target_of(machine, found.reader.endian(), recording);
-        let by_build_id = self.adds_build_ids || self.has_build_ids;
         let number = self.dumps.len();
         let mut dump = Dump::new(
             (number as u32, marker.pid),
@@ -235,7 +226,6 @@ impl Jit {
             target,
             times,
             trailer,
-            by_build_id,
         );
         if dump.may_be_shifted()
             && let Ok(again) = self.folders.find(&marker, limits)
@@ -331,73 +321,25 @@ impl Jit {
     /// the protection of its memory, which contains the functions before and after.
     fn hides_code(&self, map: &Map<'_>) -> bool {
         map.is_memory
-            && self.by_pid.get(&map.marker_pid).is_some_and(|dumps| {
+            && self.by_pid.get(&map.pid).is_some_and(|dumps| {
                 dumps
                     .iter()
                     .filter_map(|&dump| self.dumps.get(dump))
                     .any(|dump| dump.ranges.overlaps(map.start, map.end))
             })
     }
-}
 
-/// What a mapping record says.
-struct Map<'a> {
-    marker_pid: u32,
-    start: u64,
-    end: u64,
-    /// Whether there is no regular file.
-    is_memory: bool,
-    /// Whether it is a mapping of the host's processes.
-    is_host: bool,
-    name: &'a [u8],
-    inode: Option<(u32, u32, u64)>,
-}
-
-impl<'a> Map<'a> {
-    fn of(record: &'a Record) -> Option<Self> {
-        let (pid, addr, len, name, inode, mapped) = match &record.body {
-            Body::Mmap(map) => {
-                let mapped = Mapped::of_mmap(map, record.misc);
-                (
-                    map.pid,
-                    map.addr,
-                    map.len,
-                    map.filename.text(),
-                    None,
-                    mapped,
-                )
-            }
-            Body::Mmap2(map) => {
-                let mapped = Mapped::of_mmap2(map, record.misc);
-                let inode = map.inode.as_ref();
-                let inode = inode.map(|inode| (inode.maj, inode.min, inode.ino));
-                (
-                    map.pid,
-                    map.addr,
-                    map.len,
-                    map.filename.text(),
-                    inode,
-                    mapped,
-                )
-            }
-            _ => return None,
-        };
-        let is_memory = is_memory(&mapped.dso);
-        Some(Map {
-            marker_pid: pid,
-            start: addr,
-            end: addr.saturating_add(len),
-            is_memory,
-            is_host: CpuMode::of(record.misc) == CpuMode::USER,
-            name,
-            inode,
-        })
+    fn see_time_conv(&mut self, raw: &RawRecord<'_>) {
+        let layout = DecodeContext::default();
+        // A record that cannot be decoded is as good as none.
+        if let Ok(Record {
+            body: Body::TimeConv(conv),
+            ..
+        }) = Record::decode(raw, &layout)
+        {
+            self.clock.convert_with(conv);
+        }
     }
-}
-
-/// Returns whether a mapping is memory without a regular file, in which generated code can be.
-pub(super) fn is_memory(dso: &MappedDso<'_>) -> bool {
-    dso.kind == DsoKind::Anonymous || dso.name.starts_with(b"/dev/shm/")
 }
 
 impl Stage for Jit {
@@ -451,10 +393,7 @@ impl Stage for Jit {
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
         self.clock.learn(&recording.events);
-        self.has_build_ids = recording
-            .events
-            .iter()
-            .any(|event| event.attr.flags.build_id() == 1);
+        self.images.see_events(&recording.events);
         self.is_timed = has_times(&recording.events);
         Ok(())
     }
@@ -482,7 +421,7 @@ impl Stage for Jit {
             RecordType::FINISHED_ROUND => self.read_all(recording, next.limits())?,
             RecordType::TIME_CONV => self.see_time_conv(raw),
             RecordType::MMAP | RecordType::MMAP2 => {
-                self.has_build_ids |= raw.misc & MISC_MMAP_BUILD_ID != 0;
+                self.images.see_mapping(raw.misc);
                 let record = Record::decode(raw, &recording.events.layout_of(raw))?;
                 let Some(map) = Map::of(&record).filter(|map| map.is_host) else {
                     return next.record(raw);
@@ -539,30 +478,6 @@ impl Stage for Jit {
             notes.push("the recording names no jitdump (jit-PID.dump): no code was added".into());
         }
         notes
-    }
-}
-
-impl Map<'_> {
-    fn marker(&self) -> Marker {
-        Marker {
-            pid: self.marker_pid,
-            name: self.name.to_vec(),
-            inode: self.inode,
-        }
-    }
-}
-
-impl Jit {
-    fn see_time_conv(&mut self, raw: &RawRecord<'_>) {
-        let layout = DecodeContext::default();
-        // A record that cannot be decoded is as good as none.
-        if let Ok(Record {
-            body: Body::TimeConv(conv),
-            ..
-        }) = Record::decode(raw, &layout)
-        {
-            self.clock.convert_with(conv);
-        }
     }
 }
 

@@ -73,11 +73,6 @@ const MOST_SHOWN: usize = 10;
 pub struct PerfMaps {
     places: Places,
     images: ImageFolders,
-    place: Images,
-    /// Whether mapping records contain the build IDs of images in any case.
-    adds_build_ids: bool,
-    /// Whether they do because the recording does.
-    has_build_ids: bool,
     /// The executable memory of each process that is no file, over the whole recording.
     memory: BTreeMap<u32, Ranges>,
     /// The number of ranges in it.
@@ -106,10 +101,7 @@ impl PerfMaps {
     pub fn new(images: Images) -> Self {
         PerfMaps {
             places: Places::default(),
-            images: ImageFolders::new(images.clone(), true),
-            place: images,
-            adds_build_ids: false,
-            has_build_ids: false,
+            images: ImageFolders::new(images),
             memory: BTreeMap::new(),
             ranges: 0,
             made: HashMap::new(),
@@ -139,7 +131,7 @@ impl PerfMaps {
     /// inodes if `adds` is set. Otherwise, it does so if the recording contains such records.
     #[must_use]
     pub fn with_build_ids(mut self, adds: bool) -> Self {
-        self.adds_build_ids = adds;
+        self.images.set_build_ids(adds);
         self
     }
 
@@ -147,7 +139,7 @@ impl PerfMaps {
     /// machine. The default is true.
     #[must_use]
     pub fn synced(mut self, syncs: bool) -> Self {
-        self.images = ImageFolders::new(self.place.clone(), syncs);
+        self.images.set_synced(syncs);
         self
     }
 
@@ -198,7 +190,6 @@ impl PerfMaps {
         };
         let shown = path.display();
         let target = target_of(ElfMachine::NONE, recording.endian, recording);
-        let by_build_id = self.adds_build_ids || self.has_build_ids;
         let mut names = 0;
         for (start, end) in self
             .memory
@@ -227,7 +218,7 @@ impl PerfMaps {
             };
             let folder = self.images.beside(&path)?;
             let path = folder.join(format!("perf-{pid}-{start:x}.so"));
-            let identity = self.images.write(&path, &written, by_build_id)?;
+            let identity = self.images.write(&path, &written)?;
             names += symbols.len() as u64;
             made.insert(
                 start,
@@ -353,8 +344,7 @@ impl Stage for PerfMaps {
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
-        let mut events = recording.events.iter();
-        self.has_build_ids = events.any(|event| event.attr.flags.build_id() == 1);
+        self.images.see_events(&recording.events);
         Ok(())
     }
 
@@ -364,7 +354,7 @@ impl Stage for PerfMaps {
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
         let recording = next.recording();
-        self.has_build_ids |= raw.misc & MISC_MMAP_BUILD_ID != 0;
+        self.images.see_mapping(raw.misc);
         let record = Record::decode(raw, &recording.events.layout_of(raw))?;
         let Some(memory) = Memory::of(&record) else {
             return next.record(raw);
