@@ -6,6 +6,7 @@
 //! recordings and with [`recordings::check_all`] on other recordings.
 
 pub mod allowed;
+pub mod code_folder;
 pub mod convert;
 pub mod fuzz;
 pub mod generate;

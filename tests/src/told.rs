@@ -33,6 +33,7 @@ pub enum Told<'a> {
     /// The conversion of the cycle counter.
     Conv(TimeConv),
 }
+
 /// `CLOCK_MONOTONIC`.
 pub const MONOTONIC: Option<i32> = Some(1);
 
@@ -56,18 +57,8 @@ pub fn made(path: &Path, order: Order, clock: Option<i32>, told: &[(u64, Told<'_
         clockid: Some(clock.unwrap_or(0)),
         ..Attr::default()
     };
-    let mut recording = Model::new(order);
-    let ids = vec![7, 8];
-    recording.events.push(Event { attr, ids });
-    let arch = Feature::Arch(HeaderString::new(b"x86_64"));
-    recording
-        .set_feature(FeatureId::ARCH, arch)
-        .expect("a name");
-    let file = File::create(path).expect("a file");
-    let gaps: Vec<u8> = Vec::new();
-    let mut writer =
-        FileWriter::begin(file, FilePlan::standard(), &recording, &gaps).expect("a writer");
-    for (time, told) in told {
+    let recording = model(order, attr, vec![7, 8]);
+    let record = |(time, told): &(u64, Told<'_>)| {
         let task = |pid| Some(Tid { pid, tid: pid });
         let trailer = |pid, time| SampleId {
             tid: task(pid),
@@ -75,8 +66,7 @@ pub fn made(path: &Path, order: Order, clock: Option<i32>, told: &[(u64, Told<'_
             id: Some(8),
             ..SampleId::default()
         };
-        let is_data = matches!(told, Data(..));
-        let record = match told {
+        match told {
             OldMap(pid, addr, len, name) => Record::new(Body::Mmap(Mmap {
                 pid: *pid,
                 tid: *pid,
@@ -88,25 +78,15 @@ pub fn made(path: &Path, order: Order, clock: Option<i32>, told: &[(u64, Told<'_
             .with_misc(CpuMode::USER.0)
             .with_sample_id(trailer(*pid, *time)),
             Map(pid, addr, len, name) | Data(pid, addr, len, name) => {
-                Record::new(Body::Mmap2(Mmap2 {
-                    pid: *pid,
-                    tid: *pid,
-                    addr: *addr,
-                    len: *len,
-                    pgoff: 0,
-                    inode: Some(Inode {
-                        maj: 8,
-                        min: 1,
-                        ino: 99,
-                        ino_generation: 0,
-                    }),
-                    build_id: None,
-                    prot: if is_data { 3 } else { 5 },
-                    flags: 2,
-                    filename: Text::padded(name.as_bytes(), 8),
-                }))
-                .with_misc(CpuMode::USER.0 | if is_data { MISC_MMAP_DATA } else { 0 })
-                .with_sample_id(trailer(*pid, *time))
+                let mut map = mapping(*pid, *addr, *len, name);
+                let mut misc = CpuMode::USER.0;
+                if matches!(told, Data(..)) {
+                    map.prot = 3;
+                    misc |= MISC_MMAP_DATA;
+                }
+                Record::new(Body::Mmap2(map))
+                    .with_misc(misc)
+                    .with_sample_id(trailer(*pid, *time))
             }
             Sample(pid, ip) => {
                 let body = record::Sample {
@@ -118,19 +98,63 @@ pub fn made(path: &Path, order: Order, clock: Option<i32>, told: &[(u64, Told<'_
                 };
                 Record::new(Body::Sample(body)).with_misc(CpuMode::USER.0)
             }
-            Round => Record::new(Body::FinishedRound(NoBody {})),
+            Round => end_of_round(),
             Conv(conv) => Record::new(Body::TimeConv(conv.clone())),
-        };
-        let record = match told {
-            Round => Record {
-                kind: RecordType::FINISHED_ROUND,
-                ..record
-            },
-            _ => record,
-        };
+        }
+    };
+    write(path, &recording, told.iter().map(record));
+}
+
+/// Returns an executable mapping of a file.
+pub fn mapping(pid: u32, addr: u64, len: u64, name: &str) -> Mmap2 {
+    Mmap2 {
+        pid,
+        tid: pid,
+        addr,
+        len,
+        pgoff: 0,
+        inode: Some(Inode {
+            maj: 8,
+            min: 1,
+            ino: 99,
+            ino_generation: 0,
+        }),
+        build_id: None,
+        prot: 5,
+        flags: 2,
+        filename: Text::padded(name.as_bytes(), 8),
+    }
+}
+
+/// Returns the record at the end of a round.
+pub fn end_of_round() -> Record {
+    Record {
+        kind: RecordType::FINISHED_ROUND,
+        ..Record::new(Body::FinishedRound(NoBody {}))
+    }
+}
+
+/// Returns the model of a recording of x86-64 with one event.
+pub fn model(order: Order, attr: Attr, ids: Vec<u64>) -> Model {
+    let mut recording = Model::new(order);
+    recording.events.push(Event { attr, ids });
+    let arch = Feature::Arch(HeaderString::new(b"x86_64"));
+    recording
+        .set_feature(FeatureId::ARCH, arch)
+        .expect("a name");
+    recording
+}
+
+/// Writes a recording with these records.
+pub fn write(path: &Path, recording: &Model, records: impl IntoIterator<Item = Record>) {
+    let file = File::create(path).expect("a file");
+    let gaps: Vec<u8> = Vec::new();
+    let mut writer =
+        FileWriter::begin(file, FilePlan::standard(), recording, &gaps).expect("a writer");
+    for record in records {
         writer.write(&record).expect("it is written");
     }
-    writer.finish(&recording).expect("a file");
+    writer.finish(recording).expect("a file");
 }
 
 /// Returns the records of a recording as text, with the last part of file names.

@@ -1,7 +1,7 @@
 //! User stacks in recordings that are made for the test: with mappings that come later in the file
 //! than in time, and with generated code.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use perfdata_convert::io::Output;
@@ -13,19 +13,18 @@ use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::jit::{Images, Jit};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
+use perfdata_core::Endian as Order;
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
-use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::record::{
-    Body, CallchainContext, CpuMode, Inode, Mmap2, NoBody, RawRecord, Record, RecordType, Regs,
-    RegsAbi, Sample, SampleId, StackUser, Tid,
+    Body, CallchainContext, CpuMode, RawRecord, Record, RecordType, Regs, RegsAbi, Sample,
+    SampleId, StackUser, Tid,
 };
-use perfdata_core::wire::{HeaderString, List, Rest, Text};
-use perfdata_core::{Endian as Order, Event, Recording as Model};
+use perfdata_core::wire::{List, Rest};
 use perfdata_symbols::Sources;
 use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::synth::jitdump::{Dump, Header};
 use perfdata_tests::synth::object::object;
-use perfdata_write::{FilePlan, FileWriter};
+use perfdata_tests::told::{end_of_round, mapping, model, write};
 
 const USER: u64 = CallchainContext::USER.0;
 
@@ -74,44 +73,18 @@ fn made(path: &Path, is_timed: bool, told: &[(u64, Told<'_>)]) {
         clockid: Some(1),
         ..Attr::default()
     };
-    let mut recording = Model::new(Order::Little);
-    let ids = vec![7];
-    recording.events.push(Event { attr, ids });
-    let arch = Feature::Arch(HeaderString::new(b"x86_64"));
-    recording
-        .set_feature(FeatureId::ARCH, arch)
-        .expect("a name");
-    let file = File::create(path).expect("a file");
-    let gaps: Vec<u8> = Vec::new();
-    let mut writer =
-        FileWriter::begin(file, FilePlan::standard(), &recording, &gaps).expect("a writer");
+    let recording = model(Order::Little, attr, vec![7]);
     let tid = Some(Tid { pid: 7, tid: 7 });
-    for (time, told) in told {
+    let record = |(time, told): &(u64, Told<'_>)| {
         let time = is_timed.then_some(*time);
-        let record = match told {
-            Map(addr, len, name) => Record::new(Body::Mmap2(Mmap2 {
-                pid: 7,
-                tid: 7,
-                addr: *addr,
-                len: *len,
-                pgoff: 0,
-                inode: Some(Inode {
-                    maj: 8,
-                    min: 1,
-                    ino: 99,
-                    ino_generation: 0,
+        match told {
+            Map(addr, len, name) => Record::new(Body::Mmap2(mapping(7, *addr, *len, name)))
+                .with_misc(CpuMode::USER.0)
+                .with_sample_id(SampleId {
+                    tid,
+                    time,
+                    ..SampleId::default()
                 }),
-                build_id: None,
-                prot: 5,
-                flags: 2,
-                filename: Text::padded(name.as_bytes(), 8),
-            }))
-            .with_misc(CpuMode::USER.0)
-            .with_sample_id(SampleId {
-                tid,
-                time,
-                ..SampleId::default()
-            }),
             At(ip, words) => {
                 let mut data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
                 let copied = data.len() as u64;
@@ -134,14 +107,10 @@ fn made(path: &Path, is_timed: bool, told: &[(u64, Told<'_>)]) {
                 };
                 Record::new(Body::Sample(body)).with_misc(CpuMode::USER.0)
             }
-            Round => Record {
-                kind: RecordType::FINISHED_ROUND,
-                ..Record::new(Body::FinishedRound(NoBody {}))
-            },
-        };
-        writer.write(&record).expect("it is written");
-    }
-    writer.finish(&recording).expect("a file");
+            Round => end_of_round(),
+        }
+    };
+    write(path, &recording, told.iter().map(record));
 }
 
 /// Returns the callchains of all samples.

@@ -3,41 +3,44 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::ops::Deref;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use perfdata_convert::error::{Error, Step};
-use perfdata_convert::io::Output;
-use perfdata_convert::pipeline::{Conversion, Stage, Summary};
+use perfdata_convert::pipeline::{Stage, Summary};
 use perfdata_convert::stages::build_ids::{
     BuildIds, KnownBuildIds, Resolver, Select, Storage, Sysroot,
 };
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::jit::{Images, Jit};
+use perfdata_convert::stages::jit::Jit;
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::Endian as Order;
 use perfdata_core::feature::{Feature, FeatureId};
 use perfdata_core::header::ContainerKind;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType, TimeConv};
+use perfdata_tests::code_folder::CodeFolder;
 use perfdata_tests::convert::{Whole, convert, perfconv};
 use perfdata_tests::synth::jitdump::{Dump, Header};
 use perfdata_tests::told::Told::{self, Conv, Map, Round, Sample as At};
 use perfdata_tests::told::{MONOTONIC, made, shown};
-use tempfile::TempDir;
 
-/// A folder for dumps, recordings and images.
-struct Place(TempDir);
+/// A folder with dumps.
+struct Place(CodeFolder);
+
+impl Deref for Place {
+    type Target = CodeFolder;
+    fn deref(&self) -> &CodeFolder {
+        &self.0
+    }
+}
 
 impl Place {
     fn new() -> Self {
-        Place(tempfile::tempdir().expect("a folder"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        Place(CodeFolder::new())
     }
 
     /// Returns the path as text, for records.
@@ -49,7 +52,11 @@ impl Place {
         fs::write(self.path(name), dump.bytes()).expect("it is written");
     }
 
-    /// Converts `input` with `jit` and further stages to `out.data`, with images in `out.jit`.
+    fn stage(&self) -> Jit {
+        Jit::new(self.destination()).synced(false)
+    }
+
+    /// Converts `input` with `jit` and further stages.
     fn convert(
         &self,
         input: &Path,
@@ -57,35 +64,14 @@ impl Place {
         jit: impl FnOnce(Jit) -> Jit,
         more: Vec<Box<dyn Stage>>,
     ) -> Result<Summary, Error> {
-        let jit = jit(Jit::new(Images::In(self.path("out.jit"))).synced(false));
-        let stages = [Box::new(jit) as Box<dyn Stage>].into_iter().chain(more);
-        let output = Output::create(&self.path("out.data"), input, true)?.synced(false);
-        Conversion::new(stages.collect()).to(to).run(input, output)
+        let jit = Box::new(jit(self.stage())) as Box<dyn Stage>;
+        self.0
+            .convert(input, to, [jit].into_iter().chain(more).collect())
     }
 
-    /// Converts a recording of `CLOCK_MONOTONIC` with these records; returns notes and records.
+    /// Adds the code to a recording with these records; returns notes and records.
     fn with(&self, told: &[(u64, Told<'_>)]) -> (Vec<String>, Vec<String>) {
-        let input = self.path("in.data");
-        made(&input, Order::Little, MONOTONIC, told);
-        let summary = self
-            .convert(&input, None, |jit| jit, Vec::new())
-            .expect("it is converted");
-        let folder = self.0.path().to_str().expect("text");
-        let notes = summary.notes.iter().map(|note| note.replace(folder, "DIR"));
-        (notes.collect(), shown(&self.path("out.data")))
-    }
-
-    fn images(&self) -> Vec<String> {
-        let Ok(files) = fs::read_dir(self.path("out.jit")) else {
-            return Vec::new();
-        };
-        let name = |file: std::io::Result<fs::DirEntry>| {
-            let name = file.expect("a file").file_name();
-            name.into_string().expect("text")
-        };
-        let mut names: Vec<String> = files.map(name).collect();
-        names.sort();
-        names
+        self.converted(told, Box::new(self.stage()))
     }
 }
 
@@ -629,7 +615,7 @@ fn a_live_stream_follows_its_dump() {
             "-o",
             "-",
         ])
-        .current_dir(place.0.path())
+        .current_dir(place.folder())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -710,7 +696,7 @@ fn the_command_needs_a_place_for_images() {
     );
     let run = |words: &[&str]| {
         let mut command = perfconv();
-        let output = command.args(words).current_dir(place.0.path()).output();
+        let output = command.args(words).current_dir(place.folder()).output();
         let output = output.expect("perfconv runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), said)

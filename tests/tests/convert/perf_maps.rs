@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::Path;
 
-use perfdata_convert::error::Error;
 use perfdata_convert::io::Output;
-use perfdata_convert::pipeline::{Conversion, Stage, Summary};
+use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::build_ids::Sysroot;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
-use perfdata_convert::stages::jit::{Images, Jit};
+use perfdata_convert::stages::jit::Jit;
 use perfdata_convert::stages::perf_maps::PerfMaps;
 use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
@@ -19,69 +19,41 @@ use perfdata_core::Endian as Order;
 use perfdata_core::header::ContainerKind;
 use perfdata_core::read::Limits;
 use perfdata_core::record::{Body, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType};
+use perfdata_tests::code_folder::CodeFolder;
 use perfdata_tests::convert::{Whole, convert, perfconv};
 use perfdata_tests::synth::jitdump::{Dump, Header};
 use perfdata_tests::told::Told::{self, Data, Map, OldMap, Round, Sample as At};
 use perfdata_tests::told::{MONOTONIC, made, names, shown};
-use tempfile::TempDir;
 
-/// A folder for maps, recordings and images.
-struct Place(TempDir);
+/// A folder with perf maps.
+struct Place(CodeFolder);
+
+impl Deref for Place {
+    type Target = CodeFolder;
+    fn deref(&self) -> &CodeFolder {
+        &self.0
+    }
+}
 
 impl Place {
     /// Returns a folder with the perf maps of these processes.
     fn with_maps(maps: &[(u32, &str)]) -> Self {
-        let place = Place(tempfile::tempdir().expect("a folder"));
+        let place = Place(CodeFolder::new());
         for (pid, text) in maps {
             fs::write(place.path(&format!("perf-{pid}.map")), text).expect("a map");
         }
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
     fn stage(&self) -> PerfMaps {
-        PerfMaps::new(Images::In(self.path("out.jit")))
-            .with_maps(self.0.path().to_owned())
+        PerfMaps::new(self.destination())
+            .with_maps(self.folder().to_owned())
             .synced(false)
-    }
-
-    /// Converts `input` with these stages to `out.data`.
-    fn convert(
-        &self,
-        input: &Path,
-        to: Option<ContainerKind>,
-        stages: Vec<Box<dyn Stage>>,
-    ) -> Result<Summary, Error> {
-        let output = Output::create(&self.path("out.data"), input, true)?.synced(false);
-        Conversion::new(stages).to(to).run(input, output)
     }
 
     /// Adds the names to a recording with these records; returns notes and records.
     fn with(&self, told: &[(u64, Told<'_>)]) -> (Vec<String>, Vec<String>) {
-        let input = self.path("in.data");
-        made(&input, Order::Little, MONOTONIC, told);
-        let summary = self
-            .convert(&input, None, vec![Box::new(self.stage())])
-            .expect("it is converted");
-        let folder = self.0.path().to_str().expect("text");
-        let notes = summary.notes.iter().map(|note| note.replace(folder, "DIR"));
-        (notes.collect(), shown(&self.path("out.data")))
-    }
-
-    fn images(&self) -> Vec<String> {
-        let Ok(files) = fs::read_dir(self.path("out.jit")) else {
-            return Vec::new();
-        };
-        let name = |file: std::io::Result<fs::DirEntry>| {
-            let name = file.expect("a file").file_name();
-            name.into_string().expect("text")
-        };
-        let mut names: Vec<String> = files.map(name).collect();
-        names.sort();
-        names
+        self.converted(told, Box::new(self.stage()))
     }
 }
 
@@ -309,7 +281,7 @@ fn other_machines_have_other_processes() {
         MONOTONIC,
         &[(1, Map(std::process::id(), 0x1000, 0x1000, "//anon"))],
     );
-    let maps = || PerfMaps::new(Images::In(place.path("out.jit"))).synced(false);
+    let maps = || PerfMaps::new(place.destination()).synced(false);
     let summary = place.convert(&input, None, vec![Box::new(maps())]);
     let notes = summary.expect("it is converted").notes;
     assert!(notes[0].contains("not made on this machine"), "{notes:?}");
@@ -343,7 +315,7 @@ fn dumps_have_precedence() {
     ];
     let input = place.path("in.data");
     made(&input, Order::Little, MONOTONIC, &told);
-    let jit = Jit::new(Images::In(place.path("out.jit"))).synced(false);
+    let jit = Jit::new(place.destination()).synced(false);
     let stages: Vec<Box<dyn Stage>> = vec![Box::new(jit), Box::new(place.stage())];
     place
         .convert(&input, None, stages)
@@ -451,10 +423,10 @@ fn the_command_takes_the_option() {
     let place = Place::with_maps(&[(5, MAP)]);
     let input = place.path("in.data");
     made(&input, Order::Little, MONOTONIC, &told());
-    let option = format!("--perf-maps={}", place.0.path().display());
+    let option = format!("--perf-maps={}", place.folder().display());
     let run = |args: &[&str]| {
         let output = perfconv()
-            .current_dir(place.0.path())
+            .current_dir(place.folder())
             .args(args)
             .arg(&option)
             .output()
