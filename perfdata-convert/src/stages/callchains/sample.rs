@@ -50,6 +50,13 @@ pub(super) struct Buffers {
     frames: Vec<u64>,
 }
 
+/// Replaces the user stacks of samples, one after the other.
+pub(super) struct Rewriter<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) unwinder: &'a mut Unwinder,
+    pub(super) buffers: &'a mut Buffers,
+}
+
 /// What a sample contains about the user callchain.
 struct User<'a> {
     abi: RegsAbi,
@@ -57,126 +64,171 @@ struct User<'a> {
     stack: &'a [u8],
 }
 
-/// Appends a sample with its user callchain instead of the user stack to `out`.
-///
-/// # Errors
-/// The sample is corrupt.
-pub(super) fn unwound(
-    raw: &RawRecord<'_>,
-    job: &Job,
-    shared: &Shared,
-    unwinder: &mut Unwinder,
-    buffers: &mut Buffers,
-    out: &mut Vec<u8>,
-) -> Result<Outcome> {
-    let layout = shared.from.layout_of(raw);
-    let mask = layout.sample_regs_user;
-    let Some(view) = shared.from.sample_view(raw) else {
-        return unwound_decoded(raw, job, shared, unwinder, buffers, out);
-    };
-    let Some(parts) = view.user_parts() else {
-        return unwound_decoded(raw, job, shared, unwinder, buffers, out);
-    };
-    let mut registers = view.words_at(parts.regs.clone());
-    let abi = RegsAbi(registers.next().unwrap_or(0));
-    buffers.registers.clear();
-    buffers.registers.extend(registers);
-    let mut stack = view.words_at(parts.stack.clone());
-    let size = stack.next().unwrap_or(0);
-    let copied = stack.next_back().unwrap_or(0).min(size);
-    let data = parts.stack.start.saturating_add(WORD);
-    let user = User {
-        abi,
-        mask,
-        stack: bytes_at(raw, data, copied),
-    };
-    // All bytes of the record except those of the parts that are replaced.
-    let others = raw.bytes.len().saturating_sub(
-        parts
-            .callchain
-            .len()
-            .saturating_add(parts.regs.len())
-            .saturating_add(parts.stack.len()),
-    );
-    let recorded = view.callchain();
-    let (kept, outcome) = chain(
-        recorded.clone(),
-        others,
-        &user,
-        job,
-        shared,
-        unwinder,
-        buffers,
-    );
-    let start = out.len();
-    let bytes = |range: Range<usize>| raw.bytes.get(range).unwrap_or_default();
-    out.extend_from_slice(bytes(0..parts.callchain.start));
-    let added = buffers.frames.iter().copied();
-    put(out, (kept.saturating_add(added.len())) as u64, raw.endian);
-    for word in recorded.take(kept).chain(added) {
-        put(out, word, raw.endian);
+impl Rewriter<'_> {
+    /// Appends a sample with its user callchain instead of the user stack to `out`.
+    ///
+    /// # Errors
+    /// The sample is corrupt.
+    pub(super) fn unwind(
+        &mut self,
+        raw: &RawRecord<'_>,
+        job: &Job,
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome> {
+        let shared = self.shared;
+        let layout = shared.from.layout_of(raw);
+        let mask = layout.sample_regs_user;
+        let Some(view) = shared.from.sample_view(raw) else {
+            return self.unwind_decoded(raw, job, out);
+        };
+        let Some(parts) = view.user_parts() else {
+            return self.unwind_decoded(raw, job, out);
+        };
+        let mut registers = view.words_at(parts.regs.clone());
+        let abi = RegsAbi(registers.next().unwrap_or(0));
+        self.buffers.registers.clear();
+        self.buffers.registers.extend(registers);
+        let mut stack = view.words_at(parts.stack.clone());
+        let size = stack.next().unwrap_or(0);
+        let copied = stack.next_back().unwrap_or(0).min(size);
+        let data = parts.stack.start.saturating_add(WORD);
+        let user = User {
+            abi,
+            mask,
+            stack: bytes_at(raw, data, copied),
+        };
+        // All bytes of the record except those of the parts that are replaced.
+        let others = raw.bytes.len().saturating_sub(
+            parts
+                .callchain
+                .len()
+                .saturating_add(parts.regs.len())
+                .saturating_add(parts.stack.len()),
+        );
+        let recorded = view.callchain();
+        let (kept, outcome) = self.chain(recorded.clone(), others, &user, job);
+        let start = out.len();
+        let bytes = |range: Range<usize>| raw.bytes.get(range).unwrap_or_default();
+        out.extend_from_slice(bytes(0..parts.callchain.start));
+        let added = self.buffers.frames.iter().copied();
+        put(out, (kept.saturating_add(added.len())) as u64, raw.endian);
+        for word in recorded.take(kept).chain(added) {
+            put(out, word, raw.endian);
+        }
+        out.extend_from_slice(bytes(parts.callchain.end..parts.regs.start));
+        out.extend_from_slice(bytes(parts.stack.end..raw.bytes.len()));
+        put_size(out.get_mut(start..).unwrap_or_default(), raw.endian);
+        Ok(outcome)
     }
-    out.extend_from_slice(bytes(parts.callchain.end..parts.regs.start));
-    out.extend_from_slice(bytes(parts.stack.end..raw.bytes.len()));
-    let record = out.get_mut(start..).unwrap_or_default();
-    let size = u16::try_from(record.len()).unwrap_or(u16::MAX);
-    RecordHeader::put_size(record, size, raw.endian);
-    Ok(outcome)
-}
 
-/// As [`unwound`], for samples whose parts are only found by decoding them.
-#[cold]
-fn unwound_decoded(
-    raw: &RawRecord<'_>,
-    job: &Job,
-    shared: &Shared,
-    unwinder: &mut Unwinder,
-    buffers: &mut Buffers,
-    out: &mut Vec<u8>,
-) -> Result<Outcome> {
-    let layout = shared.from.layout_of(raw);
-    let mut record = Record::decode(raw, &layout)?;
-    let Body::Sample(sample) = &mut record.body else {
-        out.extend_from_slice(raw.bytes);
-        return Ok(Outcome::NoRegisters);
-    };
-    let (abi, registers) = match &sample.regs_user {
-        Some(regs) => (regs.abi, regs.regs.0.as_slice()),
-        None => (RegsAbi::NONE, [].as_slice()),
-    };
-    buffers.registers.clear();
-    buffers.registers.extend_from_slice(registers);
-    let stack = sample.stack_user.as_ref();
-    let copied = stack.and_then(|stack| stack.dyn_size).unwrap_or(0);
-    let data = stack.map_or([].as_slice(), |stack| stack.data.0.as_slice());
-    let copied = usize::try_from(copied)
-        .unwrap_or(usize::MAX)
-        .min(data.len());
-    let user = User {
-        abi,
-        mask: layout.sample_regs_user,
-        stack: data.get(..copied).unwrap_or_default(),
-    };
-    let recorded: Vec<u64> = sample
-        .callchain
-        .iter()
-        .flat_map(|words| words.iter().copied())
-        .collect();
-    let replaced = [1, recorded.len(), 1, registers.len(), 2, data.len() / WORD];
-    let replaced = replaced
-        .into_iter()
-        .fold(0, usize::saturating_add)
-        .saturating_mul(WORD);
-    let others = raw.bytes.len().saturating_sub(replaced);
-    let words = recorded.iter().copied();
-    let (kept, outcome) = chain(words.clone(), others, &user, job, shared, unwinder, buffers);
-    let words: Vec<u64> = words
-        .take(kept)
-        .chain(buffers.frames.iter().copied())
-        .collect();
-    sample.callchain = Some(words.into());
-    write(&record, raw, &shared.to, out)?;
-    Ok(outcome)
+    /// As [`unwind`](Self::unwind), for samples whose parts are only found by decoding them.
+    #[cold]
+    fn unwind_decoded(
+        &mut self,
+        raw: &RawRecord<'_>,
+        job: &Job,
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome> {
+        let shared = self.shared;
+        let layout = shared.from.layout_of(raw);
+        let mut record = Record::decode(raw, &layout)?;
+        let Body::Sample(sample) = &mut record.body else {
+            out.extend_from_slice(raw.bytes);
+            return Ok(Outcome::NoRegisters);
+        };
+        let (abi, registers) = match &sample.regs_user {
+            Some(regs) => (regs.abi, regs.regs.0.as_slice()),
+            None => (RegsAbi::NONE, [].as_slice()),
+        };
+        self.buffers.registers.clear();
+        self.buffers.registers.extend_from_slice(registers);
+        let stack = sample.stack_user.as_ref();
+        let copied = stack.and_then(|stack| stack.dyn_size).unwrap_or(0);
+        let data = stack.map_or([].as_slice(), |stack| stack.data.0.as_slice());
+        let copied = usize::try_from(copied)
+            .unwrap_or(usize::MAX)
+            .min(data.len());
+        let user = User {
+            abi,
+            mask: layout.sample_regs_user,
+            stack: data.get(..copied).unwrap_or_default(),
+        };
+        let recorded: Vec<u64> = sample
+            .callchain
+            .iter()
+            .flat_map(|words| words.iter().copied())
+            .collect();
+        let replaced = [1, recorded.len(), 1, registers.len(), 2, data.len() / WORD];
+        let replaced = replaced
+            .into_iter()
+            .fold(0, usize::saturating_add)
+            .saturating_mul(WORD);
+        let others = raw.bytes.len().saturating_sub(replaced);
+        let words = recorded.iter().copied();
+        let (kept, outcome) = self.chain(words.clone(), others, &user, job);
+        let words: Vec<u64> = words
+            .take(kept)
+            .chain(self.buffers.frames.iter().copied())
+            .collect();
+        sample.callchain = Some(words.into());
+        write(&record, raw, &shared.to, out)?;
+        Ok(outcome)
+    }
+
+    /// Puts the words that follow the recorded ones into the buffer of frames. Returns the number of
+    /// recorded words that are kept, and what was done.
+    fn chain(
+        &mut self,
+        recorded: impl Iterator<Item = u64> + Clone,
+        others: usize,
+        user: &User<'_>,
+        job: &Job,
+    ) -> (usize, Outcome) {
+        let shared = self.shared;
+        let Buffers { registers, frames } = &mut *self.buffers;
+        frames.clear();
+        let len = recorded.clone().count();
+        if user.abi == RegsAbi::NONE {
+            return (len, Outcome::NoRegisters);
+        }
+        let Some(machine) = Machine::of(shared.registers, user.abi) else {
+            return (len, Outcome::Machine);
+        };
+        // The words up to the marker of user frames, if the kernel has recorded some.
+        let marker = recorded
+            .clone()
+            .position(|word| word == CallchainContext::USER.0);
+        let kept = marker.unwrap_or(len);
+        let room = MAX_SIZE.saturating_sub(others) / WORD;
+        let room = room.saturating_sub(kept.saturating_add(2));
+        let most = match shared.limit {
+            Limit::Words(words) => words.saturating_sub(kept.saturating_add(1)),
+            Limit::Frames(frames) => usize::try_from(frames).unwrap_or(usize::MAX),
+        };
+        let most = most.min(room);
+        if most == 0 {
+            return (len, Outcome::Full);
+        }
+        let task = Task {
+            machine,
+            mask: user.mask,
+            registers,
+            stack: user.stack,
+        };
+        let maps = ProcessMaps {
+            space: job.space.as_ref(),
+            ids: &shared.ids,
+        };
+        frames.push(CallchainContext::USER.0);
+        let end = self
+            .unwinder
+            .unwind(&task, &maps, &shared.objects, most, frames);
+        if frames.len() == 1 {
+            frames.clear();
+            return (len, Outcome::Unwound(end));
+        }
+        (kept, Outcome::Unwound(end))
+    }
 }
 
 /// Appends a sample without user registers and user stack to `out`.
@@ -198,9 +250,7 @@ pub(super) fn without_stack(
     let bytes = |range: Range<usize>| raw.bytes.get(range).unwrap_or_default();
     out.extend_from_slice(bytes(0..parts.regs.start));
     out.extend_from_slice(bytes(parts.stack.end..raw.bytes.len()));
-    let record = out.get_mut(start..).unwrap_or_default();
-    let size = u16::try_from(record.len()).unwrap_or(u16::MAX);
-    RecordHeader::put_size(record, size, raw.endian);
+    put_size(out.get_mut(start..).unwrap_or_default(), raw.endian);
     Ok(())
 }
 
@@ -218,65 +268,17 @@ fn write(record: &Record, raw: &RawRecord<'_>, to: &Events, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Puts the words that follow the recorded ones into the buffer of frames. Returns the number of
-/// recorded words that are kept, and what was done.
-fn chain(
-    recorded: impl Iterator<Item = u64> + Clone,
-    others: usize,
-    user: &User<'_>,
-    job: &Job,
-    shared: &Shared,
-    unwinder: &mut Unwinder,
-    buffers: &mut Buffers,
-) -> (usize, Outcome) {
-    let Buffers { registers, frames } = buffers;
-    frames.clear();
-    let len = recorded.clone().count();
-    if user.abi == RegsAbi::NONE {
-        return (len, Outcome::NoRegisters);
-    }
-    let Some(machine) = Machine::of(shared.registers, user.abi) else {
-        return (len, Outcome::Machine);
-    };
-    // The words up to the marker of user frames, if the kernel has recorded some.
-    let marker = recorded
-        .clone()
-        .position(|word| word == CallchainContext::USER.0);
-    let kept = marker.unwrap_or(len);
-    let room = MAX_SIZE.saturating_sub(others) / WORD;
-    let room = room.saturating_sub(kept.saturating_add(2));
-    let most = match shared.limit {
-        Limit::Words(words) => words.saturating_sub(kept.saturating_add(1)),
-        Limit::Frames(frames) => usize::try_from(frames).unwrap_or(usize::MAX),
-    };
-    let most = most.min(room);
-    if most == 0 {
-        return (len, Outcome::Full);
-    }
-    let task = Task {
-        machine,
-        mask: user.mask,
-        registers,
-        stack: user.stack,
-    };
-    let maps = ProcessMaps {
-        space: job.space.as_ref(),
-        ids: &shared.ids,
-    };
-    frames.push(CallchainContext::USER.0);
-    let end = unwinder.unwind(&task, &maps, &shared.objects, most, frames);
-    if frames.len() == 1 {
-        frames.clear();
-        return (len, Outcome::Unwound(end));
-    }
-    (kept, Outcome::Unwound(end))
-}
-
 fn bytes_at<'a>(raw: &RawRecord<'a>, start: usize, len: u64) -> &'a [u8] {
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     raw.bytes
         .get(start..start.saturating_add(len))
         .unwrap_or_default()
+}
+
+/// Sets the size of a record to that of its bytes.
+fn put_size(record: &mut [u8], endian: Endian) {
+    let size = u16::try_from(record.len()).unwrap_or(u16::MAX);
+    RecordHeader::put_size(record, size, endian);
 }
 
 fn put(out: &mut Vec<u8>, word: u64, endian: Endian) {

@@ -12,7 +12,7 @@ use perfdata_core::record::Registers;
 use perfdata_unwind::{ObjectId, Objects, Unwinder};
 
 use super::batch::Batch;
-use super::sample::{Buffers, Limit, Outcome, unwound};
+use super::sample::{Buffers, Limit, Outcome, Rewriter};
 use crate::error::Error;
 
 /// Number of batches that wait or are processed, for each thread.
@@ -62,10 +62,14 @@ impl Unwound {
         let unwinder = worker.unwinder.get_or_insert_with(|| {
             Unwinder::new().with_frame_pointers(shared.follows_frame_pointers)
         });
+        let mut rewriter = Rewriter {
+            shared,
+            unwinder,
+            buffers: &mut worker.buffers,
+        };
         for (raw, job) in self.batch.jobs() {
             let start = self.out.len();
-            let buffers = &mut worker.buffers;
-            let outcome = unwound(&raw, job, shared, unwinder, buffers, &mut self.out);
+            let outcome = rewriter.unwind(&raw, job, &mut self.out);
             let end = self.out.len();
             self.done
                 .push_back(outcome.map(|outcome| (start..end, outcome)));
