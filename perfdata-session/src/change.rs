@@ -1,7 +1,8 @@
 //! Changes of the address spaces by records, and the owners of these spaces.
 
 use perfdata_core::record::{
-    Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, Record, Task,
+    Body, CpuMode, KsymbolFlags, KsymbolType, MISC_COMM_EXEC, MISC_FORK_EXEC, Record, RecordType,
+    Task,
 };
 
 use crate::dso::Machine;
@@ -71,6 +72,19 @@ pub enum Change<T> {
 }
 
 impl<'a> Change<Mapped<'a>> {
+    /// Returns whether records of this type can change the address space of a process.
+    #[inline]
+    pub fn affects_processes(kind: RecordType) -> bool {
+        matches!(
+            kind,
+            RecordType::MMAP
+                | RecordType::MMAP2
+                | RecordType::COMM
+                | RecordType::FORK
+                | RecordType::EXIT
+        )
+    }
+
     /// Returns the change by `record`, if any.
     pub fn of(record: &'a Record) -> Option<Self> {
         let mode = CpuMode::of(record.misc);
@@ -136,6 +150,34 @@ impl<T> Change<T> {
             Change::Fork { child, parent } => Change::Fork { child, parent },
             Change::Exec(owner) => Change::Exec(owner),
             Change::Exit(owner) => Change::Exit(owner),
+        }
+    }
+}
+
+/// Changes for tests.
+#[cfg(test)]
+pub(crate) mod made {
+    use super::*;
+
+    /// Returns the process `pid` of the host.
+    pub(crate) fn process(pid: u32) -> Owner {
+        Owner::Process(Machine::HOST, pid)
+    }
+
+    /// Returns the mapping of page `at`.
+    pub(crate) fn map(pid: u32, at: u64, what: u32) -> Change<u32> {
+        Change::Map {
+            owner: process(pid),
+            range: (at << 12, (at + 1) << 12),
+            what,
+        }
+    }
+
+    /// Returns the start of a process.
+    pub(crate) fn fork(child: u32, parent: u32) -> Change<u32> {
+        Change::Fork {
+            child: process(child),
+            parent: Some(process(parent)),
         }
     }
 }

@@ -259,26 +259,7 @@ impl<T: Copy> AddressSpaceHistory<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dso::Machine;
-
-    fn process(pid: u32) -> Owner {
-        Owner::Process(Machine::HOST, pid)
-    }
-
-    fn map(pid: u32, at: u64, what: u32) -> Change<u32> {
-        Change::Map {
-            owner: process(pid),
-            range: (at << 12, (at + 1) << 12),
-            what,
-        }
-    }
-
-    fn fork(child: u32, parent: u32) -> Change<u32> {
-        Change::Fork {
-            child: process(child),
-            parent: Some(process(parent)),
-        }
-    }
+    use crate::change::made::{fork, map, process};
 
     fn at(history: &mut AddressSpaceHistory<u32>, pid: u32, time: u64, page: u64) -> Option<u32> {
         Some(history.at(process(pid), time)?.find(page << 12)?.1)

@@ -348,28 +348,10 @@ impl<T: Copy> AddressSpaces<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::made::{fork, map, process};
     use perfdata_core::record::CpuMode;
 
     const HOST: Machine = Machine::HOST;
-
-    fn process(pid: u32) -> Owner {
-        Owner::Process(HOST, pid)
-    }
-
-    fn map(pid: u32, at: u64, what: u32) -> Change<u32> {
-        Change::Map {
-            owner: process(pid),
-            range: (at << 12, (at + 1) << 12),
-            what,
-        }
-    }
-
-    fn fork(child: u32, parent: u32) -> Change<u32> {
-        Change::Fork {
-            child: process(child),
-            parent: Some(process(parent)),
-        }
-    }
 
     fn at(spaces: &AddressSpaces<u32>, owner: Owner, address: u64) -> Option<u32> {
         Some(spaces.space(owner)?.find(address)?.1)

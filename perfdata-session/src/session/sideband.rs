@@ -211,20 +211,16 @@ impl Session {
 /// Returns whether records of this type change the state of a session.
 #[inline]
 fn is_sideband(kind: RecordType) -> bool {
-    matches!(
-        kind,
-        RecordType::MMAP
-            | RecordType::MMAP2
-            | RecordType::COMM
-            | RecordType::FORK
-            | RecordType::EXIT
-            | RecordType::SWITCH
-            | RecordType::SWITCH_CPU_WIDE
-            | RecordType::NAMESPACES
-            | RecordType::CGROUP
-            | RecordType::KSYMBOL
-            | RecordType::BPF_EVENT
-            | RecordType::TEXT_POKE
-            | RecordType::HEADER_BUILD_ID
-    )
+    Change::affects_processes(kind)
+        || matches!(
+            kind,
+            RecordType::SWITCH
+                | RecordType::SWITCH_CPU_WIDE
+                | RecordType::NAMESPACES
+                | RecordType::CGROUP
+                | RecordType::KSYMBOL
+                | RecordType::BPF_EVENT
+                | RecordType::TEXT_POKE
+                | RecordType::HEADER_BUILD_ID
+        )
 }

@@ -67,13 +67,7 @@ impl Hits {
                 self.deferred(record, events)?
             }
             RecordType::FINISHED_ROUND => self.moments.push(None, Moment::EndOfRound),
-            RecordType::MMAP
-            | RecordType::MMAP2
-            | RecordType::COMM
-            | RecordType::FORK
-            | RecordType::EXIT => {
-                self.change(record, events)?;
-            }
+            kind if Change::affects_processes(kind) => self.change(record, events)?,
             RecordType::KSYMBOL if self.select == Select::Hit => self.change(record, events)?,
             kind if kind.is_compressed() => {
                 let mut inner = match self.decompressor.take() {

@@ -71,7 +71,7 @@ impl Ahead {
                 true => &recording.events,
                 false => &now.events,
             };
-            let is_change = changes_mappings(raw.kind) && is_timed;
+            let is_change = Change::affects_processes(raw.kind) && is_timed;
             if !is_change && raw.kind != RecordType::HEADER_BUILD_ID {
                 return Ok(());
             }
@@ -128,7 +128,7 @@ impl Ahead {
     pub(super) fn wants(&self, kind: RecordType) -> bool {
         match self.is_timed {
             true => self.has_generated_code && matches!(kind, RecordType::MMAP | RecordType::MMAP2),
-            false => changes_mappings(kind),
+            false => Change::affects_processes(kind),
         }
     }
 
@@ -214,18 +214,6 @@ impl Maps for ProcessMaps<'_> {
             None => At::Anonymous,
         }
     }
-}
-
-/// Returns whether records of this type can change the mappings of processes.
-fn changes_mappings(kind: RecordType) -> bool {
-    matches!(
-        kind,
-        RecordType::MMAP
-            | RecordType::MMAP2
-            | RecordType::COMM
-            | RecordType::FORK
-            | RecordType::EXIT
-    )
 }
 
 /// Returns whether a DSO is a file with code.
