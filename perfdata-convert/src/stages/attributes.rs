@@ -8,6 +8,7 @@ use perfdata_core::record::{Body, RawRecord, Record};
 use perfdata_core::wire::Rest;
 use perfdata_core::{DecodeContext, Endian, Event, Events, Recording};
 
+use super::to_file::has_attrs;
 use crate::error::Result;
 
 /// Returns the events with changed attributes.
@@ -17,6 +18,12 @@ pub(super) fn changed_events(events: &Events, change: &dyn Fn(&Attr) -> Attr) ->
         ids: event.ids.clone(),
     };
     events.iter().map(changed).collect()
+}
+
+/// Returns whether the events were read ahead: those of a stream without attributes at its start,
+/// in which attributes only repeat them.
+pub(super) fn has_late_events(recording: &Recording, container_layout: &ContainerLayout) -> bool {
+    !recording.events.is_empty() && !has_attrs(container_layout)
 }
 
 /// Changes the attributes in the metadata before the first record, except for those of the events.

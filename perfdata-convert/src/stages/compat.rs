@@ -17,8 +17,8 @@ use perfdata_core::header::{FileHeader, FileSection};
 use perfdata_core::record::{BranchFlags, DataSource, RawRecord, RecordType, TABLE};
 use perfdata_core::{DecodeContext, Endian, Event, Events, Recording, Version};
 
+use super::attributes::has_late_events;
 use super::swap::Unknown;
-use super::to_file::has_attrs;
 use crate::error::{Error, Result, Step};
 use crate::inspect::show::text::escaped;
 use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
@@ -367,7 +367,7 @@ impl Stage for Compat {
         container_layout: &mut ContainerLayout,
     ) -> Result<()> {
         self.endian = recording.endian;
-        self.has_late_events = !recording.events.is_empty() && !has_attrs(container_layout);
+        self.has_late_events = has_late_events(recording, container_layout);
         self.convert_events(recording)?;
         let damaged: Vec<FeatureId> = match container_layout {
             ContainerLayout::File(file) => {

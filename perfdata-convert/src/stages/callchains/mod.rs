@@ -23,8 +23,7 @@ use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::{Events, Recording};
 use perfdata_symbols::{Reason, Sources};
 
-use super::attributes::{change_head, changed_events, changed_record};
-use super::to_file::has_attrs;
+use super::attributes::{change_head, changed_events, changed_record, has_late_events};
 use crate::error::{Error, Result};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
@@ -83,6 +82,7 @@ pub struct Callchains {
     changes: Vec<bool>,
     from: Events,
     to: Events,
+    /// Whether the events were read ahead, so that attributes in the stream only repeat them.
     has_late_events: bool,
     report: Report,
 }
@@ -390,7 +390,7 @@ impl Stage for Callchains {
         recording: &mut Recording,
         container_layout: &mut ContainerLayout,
     ) -> Result<()> {
-        self.has_late_events = !recording.events.is_empty() && !has_attrs(container_layout);
+        self.has_late_events = has_late_events(recording, container_layout);
         self.set_events(&recording.events)?;
         recording.events = self.to.clone();
         change_head(recording, container_layout, &|attr| self.attr(attr))

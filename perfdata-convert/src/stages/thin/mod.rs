@@ -34,9 +34,8 @@ use perfdata_core::feature::FeatureId;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType, Sample};
 use perfdata_core::{Error as ReadError, Recording};
 
-use super::attributes::{change_head, changed_record};
+use super::attributes::{change_head, changed_record, has_late_events};
 use super::merge_deferred::defers;
-use super::to_file::has_attrs;
 use crate::error::{Error, Result, Step};
 use crate::io::InputSource;
 use crate::pipeline::{CompressedRecords, Link, ReadsAhead, Requirements, Stage};
@@ -358,7 +357,7 @@ impl Stage for Thin {
         recording: &mut Recording,
         container_layout: &mut ContainerLayout,
     ) -> Result<()> {
-        self.has_late_events = !recording.events.is_empty() && !has_attrs(container_layout);
+        self.has_late_events = has_late_events(recording, container_layout);
         let has_deferred = recording.events.iter().any(|event| defers(&event.attr));
         if !has_deferred || self.dropped().has(SampleType::CALLCHAIN) {
             // A stage before this one may have merged them.
