@@ -9,7 +9,7 @@ use perfdata_session::BuildId;
 use super::threads::{Life, Track};
 use super::{CATEGORIES, Firefox};
 use crate::error::{Error, Result};
-use crate::json;
+use crate::json::{self, Writer};
 use crate::shown::{Code, Interned};
 use crate::tables::{Module, Tables};
 
@@ -56,38 +56,9 @@ const SCHEMAS: [Schema; 6] = [
     ("tracepoint", "", &[("cpu", "CPU", "integer")]),
 ];
 
-/// Writes JSON.
-struct Writer<'a, W> {
-    out: &'a mut W,
-}
-
-impl<W: Write> Writer<'_, W> {
-    fn put(&mut self, text: &str) -> Result<()> {
-        self.out.write_all(text.as_bytes()).map_err(Error::Output)
-    }
-
-    /// Writes a list as the value of a key.
-    fn list<T>(
-        &mut self,
-        key: &str,
-        items: impl IntoIterator<Item = T>,
-        text: impl Fn(T) -> String,
-    ) -> Result<()> {
-        self.put(&format!("\"{key}\":["))?;
-        for (at, item) in items.into_iter().enumerate() {
-            if at > 0 {
-                self.put(",")?;
-            }
-            self.put(&text(item))?;
-        }
-        self.put("]")
-    }
-
-    /// Writes a list of `count` equal values, and a comma.
-    fn same(&mut self, key: &str, value: &str, count: usize) -> Result<()> {
-        self.list(key, 0..count, |_| value.to_owned())?;
-        self.put(",")
-    }
+/// Writes a list of `count` equal values.
+fn same<W: Write>(json: &mut Writer<'_, W>, key: &str, value: &str, count: usize) -> Result<()> {
+    json.list(key, 0..count, |_| value.to_owned())
 }
 
 /// Returns a difference of times in milliseconds.
@@ -140,8 +111,8 @@ impl<W: Write> Firefox<W> {
         let meta = self.meta();
         let arch = self.machine.take().map(|machine| machine.arch);
         let arch = arch.unwrap_or_default();
-        let mut json = Writer { out: &mut self.out };
-        json.put(&format!("{{\"meta\":{meta},\n"))?;
+        let mut json = Writer::new(&mut self.out, ",");
+        json.open(&format!("{{\"meta\":{meta},\n"))?;
         json.list("libs", tables.modules(), |module| library(module, &arch))?;
         json.put(",\"pages\":[],\n\"threads\":[")?;
         self.write_threads()?;
@@ -210,7 +181,7 @@ impl<W: Write> Firefox<W> {
         });
         let first = self.first_time.unwrap_or(0);
         let since = |time: u64| milliseconds(first, time);
-        let mut json = Writer { out: &mut self.out };
+        let mut json = Writer::new(&mut self.out, ",");
         for (at, (track, life)) in order.into_iter().enumerate() {
             let event = usize::try_from(track.event)
                 .ok()
@@ -234,26 +205,20 @@ impl<W: Write> Firefox<W> {
                 json::string(&name),
                 pid == tid && life.is_first(track.event),
             );
-            json.put(&head)?;
+            json.open(&head)?;
             let is_time = event.is_some_and(|event| event.is_time);
-            let mut is_first = true;
-            let mut column =
+            let column =
                 |json: &mut Writer<'_, _>, key: &str, text: &dyn Fn(&super::Point) -> String| {
-                    is_first = true;
-                    json.put(&format!("\"{key}\":["))?;
+                    json.key(key)?;
+                    json.open("[")?;
                     let mut last = 0;
                     self.threads.samples(track, |mut point| {
                         // Times must not decrease.
                         point.time = point.time.max(last);
                         last = point.time;
-                        let comma = if std::mem::take(&mut is_first) {
-                            ""
-                        } else {
-                            ","
-                        };
-                        json.put(&format!("{comma}{}", text(&point)))
+                        json.item(&text(&point))
                     })?;
-                    json.put("],")
+                    json.close("]")
                 };
             column(
                 &mut json,
@@ -269,23 +234,16 @@ impl<W: Write> Firefox<W> {
                 false => point.weight.to_string(),
             })?;
             let weights = if is_time { "tracing-ms" } else { "samples" };
-            json.put(&format!(
-                "\"weightType\":\"{weights}\",\"length\":{}}},\n\"markers\":{{",
-                track.count
-            ))?;
-            let mut column =
+            json.value("weightType", format_args!("\"{weights}\""))?;
+            json.value("length", track.count)?;
+            json.open("},\n\"markers\":{")?;
+            let column =
                 |json: &mut Writer<'_, _>, key: &str, text: &dyn Fn(&super::Marker) -> String| {
-                    is_first = true;
-                    json.put(&format!("\"{key}\":["))?;
-                    self.threads.markers(track, |marker| {
-                        let comma = if std::mem::take(&mut is_first) {
-                            ""
-                        } else {
-                            ","
-                        };
-                        json.put(&format!("{comma}{}", text(&marker)))
-                    })?;
-                    json.put("],")
+                    json.key(key)?;
+                    json.open("[")?;
+                    self.threads
+                        .markers(track, |marker| json.item(&text(&marker)))?;
+                    json.close("]")
                 };
             column(&mut json, "data", &|marker| {
                 String::from_utf8_lossy(&marker.data).into_owned()
@@ -300,7 +258,8 @@ impl<W: Write> Firefox<W> {
                 u8::from(marker.end.is_some()).to_string()
             })?;
             column(&mut json, "category", &|marker| marker.category.to_string())?;
-            json.put(&format!("\"length\":{}}}}}", track.marker_count))?;
+            json.value("length", track.marker_count)?;
+            json.close("}}")?;
         }
         json.put("]")
     }
@@ -326,21 +285,18 @@ impl<W: Write> Firefox<W> {
             .map(|module| self.strings.number(module.clone()))
             .collect();
         let count = funcs.len();
-        let mut json = Writer { out: &mut self.out };
+        let mut json = Writer::new(&mut self.out, ",");
         let nodes = || self.tree.nodes().iter().skip(1);
-        json.put(",\n\"shared\":{\"stackTable\":{")?;
+        json.open(",\n\"shared\":{\"stackTable\":{")?;
         json.list("frame", nodes(), |node| node.frame.to_string())?;
-        json.put(",")?;
         json.list("prefix", nodes(), |node| match node.parent.checked_sub(1) {
             Some(parent) => parent.to_string(),
             None => "null".into(),
         })?;
-        json.put(&format!(
-            ",\"length\":{}}},\n\"frameTable\":{{",
-            nodes().count()
-        ))?;
-        json.same("address", "-1", count)?;
-        json.same("inlineDepth", "0", count)?;
+        json.value("length", nodes().count())?;
+        json.open("},\n\"frameTable\":{")?;
+        same(&mut json, "address", "-1", count)?;
+        same(&mut json, "inlineDepth", "0", count)?;
         json.list("category", self.frames.list(), |frame| {
             let category = match frame.code {
                 Code::User => 0,
@@ -350,39 +306,37 @@ impl<W: Write> Firefox<W> {
             };
             category.to_string()
         })?;
-        json.put(",")?;
-        json.same("subcategory", "0", count)?;
+        same(&mut json, "subcategory", "0", count)?;
         json.list("func", 0..count, |at| at.to_string())?;
-        json.put(",")?;
         for key in ["nativeSymbol", "innerWindowID", "line", "column"] {
-            json.same(key, "null", count)?;
+            same(&mut json, key, "null", count)?;
         }
-        json.put(&format!("\"length\":{count}}},\n\"funcTable\":{{"))?;
+        json.value("length", count)?;
+        json.open("},\n\"funcTable\":{")?;
         json.list("name", &funcs, |func| func.0.to_string())?;
-        json.put(",")?;
-        json.same("isJS", "false", count)?;
-        json.same("relevantForJS", "false", count)?;
+        same(&mut json, "isJS", "false", count)?;
+        same(&mut json, "relevantForJS", "false", count)?;
         json.list("resource", &funcs, |func| func.1.clone())?;
-        json.put(",")?;
         for key in ["source", "lineNumber", "columnNumber"] {
-            json.same(key, "null", count)?;
+            same(&mut json, key, "null", count)?;
         }
-        json.put(&format!("\"length\":{count}}},\n\"resourceTable\":{{"))?;
+        json.value("length", count)?;
+        json.open("},\n\"resourceTable\":{")?;
         let count = names.len();
-        json.same("type", &LIBRARY.to_string(), count)?;
+        same(&mut json, "type", &LIBRARY.to_string(), count)?;
         json.list("lib", &resources.list, |module| {
             let library = libraries.get(&**module);
             library.map_or("null".into(), usize::to_string)
         })?;
-        json.put(",")?;
         json.list("name", &names, |name| name.to_string())?;
-        json.put(",")?;
-        json.same("host", "null", count)?;
-        json.put(&format!("\"length\":{count}}},\n\"nativeSymbols\":{{"))?;
+        same(&mut json, "host", "null", count)?;
+        json.value("length", count)?;
+        json.open("},\n\"nativeSymbols\":{")?;
         for key in ["libIndex", "address", "name", "functionSize"] {
-            json.same(key, "", 0)?;
+            same(&mut json, key, "", 0)?;
         }
-        json.put("\"length\":0},\"sources\":{\"id\":[],\"filename\":[],\"length\":0},\n")?;
+        json.value("length", 0)?;
+        json.open("},\"sources\":{\"id\":[],\"filename\":[],\"length\":0},\n")?;
         json.list("stringArray", &self.strings.list, |name| json::string(name))?;
         json.put("}}\n")
     }

@@ -7,7 +7,7 @@ use crate::counts::Sums;
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::flame_graph::rows::{Key, NONE, Rows};
-use crate::json;
+use crate::json::{self, Writer};
 use crate::shown::{Code, Interned, Shown};
 use crate::tree::Tree;
 
@@ -16,49 +16,7 @@ const TEMPLATE: &str = include_str!("page.html");
 /// The placeholder for the data.
 const PLACE: &str = "{{data}}";
 
-/// Writes JSON. It contains `<` only in strings, where an escape represents it, so that no tag can
-/// end the data.
-struct Writer<'a, W> {
-    out: &'a mut W,
-    needs_comma: bool,
-}
-
-impl<W: Write> Writer<'_, W> {
-    fn put(&mut self, text: &str) -> Result<()> {
-        self.out.write_all(text.as_bytes()).map_err(Error::Output)
-    }
-
-    fn key(&mut self, key: &str) -> Result<()> {
-        let comma = if self.needs_comma { ",\n" } else { "" };
-        self.needs_comma = true;
-        self.put(&format!("{comma}\"{key}\":"))
-    }
-
-    /// Writes a member that is a list.
-    fn list<T>(
-        &mut self,
-        key: &str,
-        items: impl IntoIterator<Item = T>,
-        text: impl Fn(T) -> String,
-    ) -> Result<()> {
-        self.key(key)?;
-        self.put("[")?;
-        for (at, item) in items.into_iter().enumerate() {
-            if at > 0 {
-                self.put(",")?;
-            }
-            self.put(&text(item))?;
-        }
-        self.put("]")
-    }
-
-    /// Writes a member that is a number or a Boolean value.
-    fn value(&mut self, key: &str, value: impl ToString) -> Result<()> {
-        self.key(key)?;
-        self.put(&value.to_string())
-    }
-}
-
+/// Returns a name as a JSON string. An escape represents `<`, so that no tag can end the data.
 fn string(name: &[u8]) -> String {
     json::string(name).replace('<', "\\u003c")
 }
@@ -134,12 +92,9 @@ impl<W: Write> FlameGraph<W> {
     /// Writes the page.
     pub(super) fn write_page(&mut self) -> Result<()> {
         let (before, after) = TEMPLATE.split_once(PLACE).unwrap_or((TEMPLATE, ""));
-        let mut json = Writer {
-            out: &mut self.out,
-            needs_comma: false,
-        };
+        let mut json = Writer::new(&mut self.out, ",\n");
         json.put(before)?;
-        json.put("{")?;
+        json.open("{")?;
         json.list("recordings", &self.sides, |side: &Side| {
             format!("[{},{},{}]", string(&side.name), side.samples, side.length)
         })?;
