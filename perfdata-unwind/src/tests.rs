@@ -6,7 +6,7 @@ use perfdata_symbols::{Elf, ObjectFiles};
 
 use crate::{At, End, Machine, MappedObject, Maps, Object, ObjectId, Objects, Task, Unwinder};
 
-use made::{COMMON, Form, X86_64, eh_frame};
+use made::{COMMON, Form, X86_64, eh_frame, return_register};
 
 /// The code of the object, and the address at which it is mapped.
 const CODE: u64 = 0x1000;
@@ -37,9 +37,21 @@ impl Maps for Mapped {
     }
 }
 
-/// A sample: registers by their bits in perf's mask, and the words of the stack.
+/// Unwinds a sample: registers by their bits in perf's mask, and the words of the stack.
 fn unwind(
     object: Object,
+    form: Form,
+    machine: Machine,
+    registers: &[(u32, u64)],
+    stack: &[u64],
+) -> (Vec<u64>, End) {
+    unwind_mapped(object, Mapped, form, machine, registers, stack)
+}
+
+/// The same with the mappings that `maps` returns.
+fn unwind_mapped<M: Maps>(
+    object: Object,
+    maps: impl FnOnce(ObjectId) -> M,
     form: Form,
     machine: Machine,
     registers: &[(u32, u64)],
@@ -56,7 +68,7 @@ fn unwind(
         stack: &stack,
     };
     let objects = Objects::known(vec![object]);
-    let maps = Mapped(objects.id(0).expect("an object"));
+    let maps = maps(objects.id(0).expect("an object"));
     let mut unwinder = Unwinder::new();
     let mut frames = Vec::new();
     let end = unwinder.unwind(&task, &maps, &objects, 100, &mut frames);
@@ -303,14 +315,7 @@ fn all_machines_are_unwound() {
             is_64,
         };
         let word = u64::from(machine.word());
-        let return_register = match machine {
-            Machine::X86_64 => 16,
-            Machine::I386 => 8,
-            Machine::Aarch64 => 30,
-            Machine::Arm | Machine::S390x => 14,
-            Machine::Riscv64 => 1,
-            Machine::Ppc64 => 65,
-        };
+        let return_register = return_register(machine);
         let sp = machine.stack_pointer();
         // CFA = SP + 4 words; the register at CFA-2 words, the return address at CFA-1 word.
         let functions = [
@@ -349,8 +354,8 @@ fn all_machines_are_unwound() {
         } else {
             (0x4000_0000, 0x7fff_0000)
         };
-        struct At32(ObjectId, u64);
-        impl Maps for At32 {
+        struct MappedAt(ObjectId, u64);
+        impl Maps for MappedAt {
             fn at(&self, address: u64) -> At {
                 match address.checked_sub(self.1) {
                     Some(offset) if offset < 0x4000 => At::Object(MappedObject {
@@ -376,21 +381,10 @@ fn all_machines_are_unwound() {
             0,
             signed(at(0x210)),
         ];
-        let stack: Vec<u8> = words.iter().flat_map(|value| form.word(*value)).collect();
         let (ip_bit, sp_bit) = machine.pointers();
-        let mut registers = [(ip_bit, at(0x50)), (sp_bit, stack_at), (bit, 0x1234)];
-        registers.sort();
-        let values: Vec<u64> = registers.iter().map(|(_, value)| *value).collect();
-        let task = Task {
-            machine,
-            mask: registers.iter().fold(0, |mask, (bit, _)| mask | 1 << bit),
-            registers: &values,
-            stack: &stack,
-        };
-        let objects = Objects::known(vec![object]);
-        let maps = At32(objects.id(0).expect("an object"), bias);
-        let mut frames = Vec::new();
-        let end = Unwinder::new().unwind(&task, &maps, &objects, 100, &mut frames);
+        let registers = [(ip_bit, at(0x50)), (sp_bit, stack_at), (bit, 0x1234)];
+        let maps = |id| MappedAt(id, bias);
+        let (frames, end) = unwind_mapped(object, maps, form, machine, &registers, &words);
         assert_eq!(frames, [at(0x50), at(0x10f), at(0x20f)], "{machine:?}");
         assert_eq!(end, End::Outermost, "{machine:?}");
     }

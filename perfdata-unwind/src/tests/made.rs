@@ -111,21 +111,14 @@ impl Form {
     }
 
     /// Returns `.debug_frame`: for each function its address, size and instructions, after those
-    /// that all have. `return_register` and the data alignment are those of the machine.
+    /// that all have. The register for the return address and the data alignment are those of the
+    /// machine.
     pub fn debug_frame(
         self,
         machine: Machine,
         common: &[u8],
         functions: &[(u64, u64, Vec<u8>)],
     ) -> Vec<u8> {
-        let return_register = match machine {
-            Machine::X86_64 => 16,
-            Machine::I386 => 8,
-            Machine::Aarch64 => 30,
-            Machine::Arm | Machine::S390x => 14,
-            Machine::Riscv64 => 1,
-            Machine::Ppc64 => 65,
-        };
         let entry = |out: &mut Vec<u8>, mut content: Vec<u8>| {
             while content.len() % 8 != 4 {
                 content.push(0);
@@ -141,7 +134,7 @@ impl Form {
             0,
             1,
             if self.is_64 { 0x78 } else { 0x7c },
-            return_register,
+            return_register(machine),
         ]);
         content.extend(common);
         entry(&mut out, content);
@@ -163,6 +156,18 @@ impl Form {
     ) -> Object {
         let frames = self.debug_frame(machine, common, functions);
         super::object(self.elf(&[(".debug_frame", 0, &frames)]))
+    }
+}
+
+/// Returns the DWARF number of the register for the return address.
+pub fn return_register(machine: Machine) -> u8 {
+    match machine {
+        Machine::X86_64 => 16,
+        Machine::I386 => 8,
+        Machine::Aarch64 => 30,
+        Machine::Arm | Machine::S390x => 14,
+        Machine::Riscv64 => 1,
+        Machine::Ppc64 => 65,
     }
 }
 
