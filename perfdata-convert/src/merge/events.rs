@@ -7,16 +7,13 @@ use perfdata_core::describe::{Describe, Style, WireSize};
 use perfdata_core::feature::{EventDescs, Feature, FeatureId, GroupDesc, PmuMapping, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::record::SampleId;
-use perfdata_core::wire::{Counted, HeaderString, Wire};
+use perfdata_core::wire::{HeaderString, Wire};
 use perfdata_core::{DecodeContext, Endian, Event, Events, Recording};
 
 use super::changes::Changes;
 use super::checks::refused;
+use super::pmus;
 use crate::error::Result;
-
-/// The first dynamic event type (include/uapi/linux/perf_event.h, PERF_TYPE_MAX): the kernel
-/// numbers the types from here on when PMUs are registered.
-const DYNAMIC: u32 = 6;
 
 /// IDs that collide are renumbered from the next multiple of this number: IDs count from 1 since
 /// the boot, so old and new ones stay apart.
@@ -165,7 +162,7 @@ pub(super) fn unite(
     // The unit of the first event of each recording.
     let mut homes = Vec::with_capacity(models.len());
     for (&(name, model), change) in models.iter().zip(&mut changes) {
-        let types = unite_pmus(&mut pmus, name, model, are_machines)?;
+        let types = pmus::unite(&mut pmus, name, model, are_machines)?;
         change.has_other_types = !types.is_empty();
         let own = units_of(model, size, &types)?;
         let mut added = units.len();
@@ -447,77 +444,4 @@ fn grown(attr: &Attr, size: usize) -> Result<Attr> {
     let (mut attr, _) = Attr::decode(&bytes, Endian::Little, context)?;
     attr.size = room;
     Ok(attr)
-}
-
-/// Returns the names of the dynamic event types of a recording.
-fn pmus_of(model: &Recording) -> Vec<PmuMapping> {
-    match model.feature(FeatureId::PMU_MAPPINGS) {
-        Some(Ok(Section {
-            value: Feature::PmuMappings(pmus),
-            ..
-        })) => pmus.into_inner(),
-        _ => Vec::new(),
-    }
-}
-
-/// Adds the event types of a recording to those of the others, and returns those whose number
-/// changes: the same PMU may have different numbers.
-fn unite_pmus(
-    pmus: &mut Vec<PmuMapping>,
-    name: &str,
-    model: &Recording,
-    are_machines: bool,
-) -> Result<HashMap<u32, u32>> {
-    let mut changes = HashMap::new();
-    let own = pmus_of(model);
-    if pmus.is_empty() && !are_machines {
-        *pmus = own;
-        return Ok(changes);
-    }
-    for pmu in &own {
-        let same = pmus
-            .iter()
-            .find(|other| other.name.text() == pmu.name.text());
-        let kind = match same {
-            Some(same) => same.kind,
-            None => {
-                let is_taken = pmus.iter().any(|other| other.kind == pmu.kind);
-                let next = pmus
-                    .iter()
-                    .map(|other| other.kind)
-                    .max()
-                    .unwrap_or(0)
-                    .saturating_add(1);
-                let kind = if is_taken { next } else { pmu.kind };
-                pmus.push(PmuMapping {
-                    kind,
-                    name: HeaderString::new(pmu.name.text()),
-                });
-                kind
-            }
-        };
-        if kind != pmu.kind && pmu.kind >= DYNAMIC {
-            changes.insert(pmu.kind, kind);
-        }
-    }
-    let nameless = model.events.iter().find(|event| {
-        event.attr.kind.0 >= DYNAMIC && !own.iter().any(|pmu| pmu.kind == event.attr.kind.0)
-    });
-    match nameless {
-        Some(event)
-            if are_machines
-                || (!own.is_empty() && pmus.iter().any(|pmu| pmu.kind == event.attr.kind.0)) =>
-        {
-            Err(refused(format!(
-                "{name}: the event type {} has no name in PMU_MAPPINGS, so it cannot be compared with those of the other recordings",
-                event.attr.kind.0
-            )))
-        }
-        _ => Ok(changes),
-    }
-}
-
-/// Returns the PMU_MAPPINGS section.
-pub(super) fn mappings(pmus: Vec<PmuMapping>) -> Feature {
-    Feature::PmuMappings(Counted::from(pmus))
 }

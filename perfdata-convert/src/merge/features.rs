@@ -8,8 +8,8 @@ use perfdata_core::{Events, Recording};
 
 use super::changes::Changes;
 use super::checks::{Part, refused, text};
-use super::events::{UnitedEvents, described, mappings};
-use super::{Align, Merge, bpf, build_ids, tracing};
+use super::events::{UnitedEvents, described};
+use super::{Align, Merge, bpf, build_ids, pmus, tracing};
 use crate::error::Result;
 
 /// The sections about the shape of one machine, which mean nothing for several.
@@ -66,7 +66,7 @@ pub(super) fn unite(
         set_unless_equal(
             &mut recording,
             FeatureId::PMU_MAPPINGS,
-            mappings(events.pmus),
+            pmus::mappings(events.pmus),
         )?;
     }
     let descs = described(&recording, events.names);

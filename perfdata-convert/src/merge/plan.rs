@@ -10,10 +10,11 @@ use perfdata_core::{Events, Recording};
 
 use super::changes::Changes;
 use super::checks::{self, Part, refused};
+use super::lane::{Lane, LanePlan};
 use super::prepare::{Prepared, again, named, prepared, surveyed};
 use super::sideband::{Opening, Sideband};
 use super::sorted::Sorted;
-use super::source::{Lane, LanePlan, MergedRecords};
+use super::source::MergedRecords;
 use super::survey::Survey;
 use super::{Align, Merge, events, features, kernel};
 use crate::error::{Result, Step};

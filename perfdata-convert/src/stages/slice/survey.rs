@@ -2,6 +2,7 @@
 //! belongs to the slice.
 
 mod conclusion;
+mod task;
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,7 @@ use perfdata_core::feature::{Feature, FeatureId, SampleTime, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::read::{ByTime, Limits, RecordRef};
 use perfdata_core::record::{
-    Body, CpuMode, RawRecord, Record, RecordType, Tid, deferred_cookie, is_known_time, is_moment,
+    Body, RawRecord, Record, RecordType, Tid, deferred_cookie, is_known_time, is_moment,
 };
 use perfdata_session::Machine;
 
@@ -20,12 +21,13 @@ use super::counters::CounterOrder;
 use super::decisions::{Decisions, Part, PartNumber};
 use super::deferred::{Chain, Deferred};
 use super::parts::{Facts, Key, Parts};
-use super::processes::{Of, Processes};
+use super::processes::Processes;
 use super::select::{Conditions, Select, of_counters};
 use super::tasks::Tasks;
 use crate::error::{Error, Result};
 use crate::io::{BoxedSource, InputSource};
 use crate::stages::sample_times::SampleTimes;
+use task::is_of_task;
 
 /// A sample that meets the conditions, while it is not known whether it is one of the last.
 #[derive(Debug)]
@@ -434,43 +436,6 @@ impl Survey<'_> {
         }
     }
 
-    /// Processes a record about a task.
-    fn task(&mut self, number: u64, record: &RecordRef<'_>, time: Option<u64>) -> Result<()> {
-        let decoded = record.decode()?;
-        self.tasks.see(self.select, &decoded, time);
-        if self.is_after(time) {
-            self.decisions.dropped.insert(number);
-            return Ok(());
-        }
-        let number = match &self.parts {
-            Some(parts) => parts.ordinal(number),
-            None => number,
-        };
-        let machine = Machine::of(CpuMode::of(decoded.misc));
-        let of = |pid, tid| Of { machine, pid, tid };
-        let (task, name) = match &decoded.body {
-            Body::Comm(comm) => (of(comm.pid, comm.tid), None),
-            Body::Namespaces(task) => (of(task.pid, task.tid), None),
-            Body::Mmap(map) => (of(map.pid, map.tid), Some(map.filename.text())),
-            Body::Mmap2(map) => (of(map.pid, map.tid), Some(map.filename.text())),
-            Body::Fork(task) | Body::Exit(task) => (of(task.pid, task.tid), None),
-            _ => return Ok(()),
-        };
-        if is_permanent(task.pid) {
-            return Ok(());
-        }
-        match &decoded.body {
-            Body::Fork(fork) => self.processes.fork(task, fork.ppid, number),
-            Body::Exit(_) => {
-                let number = (!self.has_switches).then_some(number);
-                self.processes.exit(task, time.unwrap_or(0), number);
-            }
-            _ => self.processes.record(task, number, name),
-        }
-        self.processes.weigh(task, record.bytes.len() as u64);
-        self.check(record.offset)
-    }
-
     fn check(&self, offset: u64) -> Result<()> {
         let held = self
             .processes
@@ -506,25 +471,6 @@ fn note_deferred(deferred: &mut Deferred, record: &RecordRef<'_>) {
     {
         deferred.sample((tid.tid, cookie), None);
     }
-}
-
-/// Returns whether records of this type are about a task or its mappings.
-fn is_of_task(kind: RecordType) -> bool {
-    matches!(
-        kind,
-        RecordType::COMM
-            | RecordType::FORK
-            | RecordType::EXIT
-            | RecordType::MMAP
-            | RecordType::MMAP2
-            | RecordType::NAMESPACES
-    )
-}
-
-/// Returns whether records with this process ID are always kept: those of the kernel and of idle
-/// threads.
-fn is_permanent(pid: u32) -> bool {
-    pid == u32::MAX || pid == 0
 }
 
 /// Returns the decoded record, for the second pass.
