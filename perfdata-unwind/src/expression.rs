@@ -2,7 +2,7 @@
 
 use gimli::{EvaluationResult, Expression, Format, Location, Value};
 
-use crate::frames::{Form, Slice};
+use crate::section::{Form, Slice};
 
 /// Maximum number of operations. The longest expressions of real programs, those of the procedure
 /// linkage table, have less than 20.

@@ -1,6 +1,6 @@
 //! The registers of a frame.
 
-use crate::machine::{Machine, REGISTERS};
+use crate::machine::REGISTERS;
 use crate::unwinder::Task;
 
 /// The registers of a frame.
@@ -52,15 +52,7 @@ pub(crate) fn first_frame(task: &Task<'_>) -> Option<Frame> {
             frame.set(number, Some(value));
         }
     }
-    // DWARF gives the instruction pointers of these machines a number, too.
-    let number = match task.machine {
-        Machine::X86_64 => Some(16),
-        Machine::I386 => Some(8),
-        Machine::Arm => Some(15),
-        Machine::S390x => Some(65),
-        _ => None,
-    };
-    if let Some(number) = number {
+    if let Some(number) = task.machine.instruction_pointer() {
         frame.set(number, Some(frame.pc));
     }
     has_pc.then_some(frame)

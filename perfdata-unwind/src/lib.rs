@@ -66,12 +66,12 @@
 mod everything;
 mod expression;
 mod frame;
-mod frames;
 mod machine;
 mod memory;
 mod object;
 mod objects;
 mod row;
+mod section;
 mod step;
 #[cfg(test)]
 mod tests;

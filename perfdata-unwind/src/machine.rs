@@ -146,6 +146,17 @@ impl Machine {
         }
     }
 
+    /// Returns the DWARF number of the instruction pointer; `None` if it has none.
+    pub(crate) fn instruction_pointer(self) -> Option<u8> {
+        match self {
+            Machine::X86_64 => Some(16),
+            Machine::I386 => Some(8),
+            Machine::Arm => Some(15),
+            Machine::S390x => Some(65),
+            Machine::Aarch64 | Machine::Riscv64 | Machine::Ppc64 => None,
+        }
+    }
+
     /// Returns the size of a word in bytes.
     pub fn word(self) -> u8 {
         match self {

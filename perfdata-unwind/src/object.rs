@@ -3,8 +3,8 @@
 use gimli::UnwindContext;
 use perfdata_symbols::{Elf, ObjectFiles, Segment};
 
-use crate::frames::{Form, Frames, Kind, Sections};
 use crate::row::Row;
+use crate::section::{Form, FrameSection, Kind, PointerBases};
 
 /// The section of a debug file that may be needed.
 pub(crate) const DEBUG_FRAME: &[u8] = b".debug_frame";
@@ -20,7 +20,7 @@ const AARCH64: u16 = 183;
 pub struct Object {
     elf: Elf,
     form: Form,
-    frames: Vec<Frames>,
+    sections: Vec<FrameSection>,
 }
 
 impl Object {
@@ -42,14 +42,20 @@ impl Object {
                 .map(|content| content.filter(|(_, bytes)| !bytes.is_empty()))
                 .map_err(|error| format!("{}: {error}", String::from_utf8_lossy(name)))
         };
-        let sections = Sections {
+        let pointers = PointerBases {
             text: object.section_address(b".text").unwrap_or(0),
             got: object.section_address(b".got").unwrap_or(0),
         };
-        let mut frames = Vec::new();
+        let mut sections = Vec::new();
         if let Some(section) = content(&object, b".eh_frame")? {
             let header = content(&object, b".eh_frame_hdr")?;
-            frames.push(Frames::new(Kind::EhFrame, form, section, header, sections));
+            sections.push(FrameSection::new(
+                Kind::EhFrame,
+                form,
+                section,
+                header,
+                pointers,
+            ));
         }
         let mini = object.mini_debug_info();
         for elf in [Some(&object), debug.as_ref(), mini.as_ref()]
@@ -61,25 +67,31 @@ impl Object {
                 && elf.is_64() == object.is_64()
                 && let Some(section) = content(elf, DEBUG_FRAME)?
             {
-                frames.push(Frames::new(Kind::DebugFrame, form, section, None, sections));
+                sections.push(FrameSection::new(
+                    Kind::DebugFrame,
+                    form,
+                    section,
+                    None,
+                    pointers,
+                ));
             }
         }
         Ok(Object {
             elf: object,
             form,
-            frames,
+            sections,
         })
     }
 
     /// Returns whether there is any call frame information.
     pub fn has_frames(&self) -> bool {
-        !self.frames.is_empty()
+        !self.sections.is_empty()
     }
 
     /// Returns the approximate memory use in bytes.
     pub fn held(&self) -> usize {
-        let frames = self.frames.iter().map(Frames::held);
-        frames.fold(size_of::<Self>(), usize::saturating_add)
+        let sections = self.sections.iter().map(FrameSection::held);
+        sections.fold(size_of::<Self>(), usize::saturating_add)
     }
 
     pub(crate) fn form(&self) -> Form {
@@ -113,12 +125,12 @@ impl Object {
 
     /// Returns the first addresses of functions with call frame information, for tests.
     pub(crate) fn functions(&self) -> impl Iterator<Item = u64> {
-        self.frames.iter().flat_map(Frames::functions)
+        self.sections.iter().flat_map(FrameSection::functions)
     }
 
     /// Returns the row for an address of the object.
     pub(crate) fn row(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Row> {
-        let mut frames = self.frames.iter();
-        frames.find_map(|frames| frames.row(address, context))
+        let mut sections = self.sections.iter();
+        sections.find_map(|section| section.row(address, context))
     }
 }

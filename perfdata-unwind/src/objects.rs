@@ -134,9 +134,7 @@ impl Objects {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
-}
 
-impl Objects {
     /// Returns a list of objects that need not be searched, in this order.
     pub fn known(objects: Vec<Object>) -> Self {
         let entry = |object| {

@@ -2,10 +2,10 @@
 
 use crate::expression::evaluate;
 use crate::frame::Frame;
-use crate::frames::Form;
 use crate::machine::Machine;
 use crate::memory::{Memory, Unknown};
 use crate::row::{Cfa, MOST_PACKED, Packed, PackedKind, Row, Rule};
+use crate::section::Form;
 use crate::unwinder::{End, Maps};
 
 /// The CFA, and the return address, if it is defined.
@@ -13,13 +13,13 @@ pub(crate) type Stepped = (u64, Option<u64>);
 
 /// Changes a frame to that of the caller, before any rule is applied: with the preserved registers,
 /// and the CFA as its stack pointer.
-pub(crate) fn enter_caller(frame: &mut Frame, machine: Machine, cfa: u64) {
+fn enter_caller(frame: &mut Frame, machine: Machine, cfa: u64) {
     frame.known &= machine.preserved();
     frame.set(machine.stack_pointer(), Some(machine.callers_stack(cfa)));
 }
 
 /// Returns what an error of reading means for a callchain.
-pub(crate) fn ended(unknown: Unknown) -> End {
+fn ended(unknown: Unknown) -> End {
     match unknown {
         Unknown::Stack => End::StackCopy,
         Unknown::Other => End::Other,
@@ -131,7 +131,7 @@ pub(crate) fn full_step<M: Maps>(
 
 /// Returns the return address; `None` if there is no caller. `pc` contains no value if the return
 /// address is not known.
-pub(crate) fn known(pc: Option<Option<u64>>) -> Result<Option<u64>, End> {
+fn known(pc: Option<Option<u64>>) -> Result<Option<u64>, End> {
     match pc {
         None => Ok(None),
         Some(Some(pc)) => Ok(Some(pc)),

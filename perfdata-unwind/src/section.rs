@@ -49,9 +49,9 @@ impl Form {
     }
 }
 
-/// A section with its content, and how entries are found in it.
+/// A section with call frame information, and how entries are found in it.
 #[derive(Debug)]
-pub(crate) struct Frames {
+pub(crate) struct FrameSection {
     kind: Kind,
     form: Form,
     bytes: Vec<u8>,
@@ -71,28 +71,28 @@ enum Index {
 
 /// Addresses of sections that pointers in entries may be relative to.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sections {
+pub(crate) struct PointerBases {
     pub text: u64,
     pub got: u64,
 }
 
-impl Frames {
-    /// Returns the frames of a section at `address` of the object, with its `.eh_frame_hdr`, if
+impl FrameSection {
+    /// Returns the section at `address` of the object, with its `.eh_frame_hdr`, if
     /// there is one: its address and content.
     pub fn new(
         kind: Kind,
         form: Form,
         (address, bytes): (u64, Vec<u8>),
         header: Option<(u64, Vec<u8>)>,
-        sections: Sections,
+        pointers: PointerBases,
     ) -> Self {
         let mut bases = BaseAddresses::default()
-            .set_text(sections.text)
-            .set_got(sections.got);
+            .set_text(pointers.text)
+            .set_got(pointers.got);
         if kind == Kind::EhFrame {
             bases = bases.set_eh_frame(address);
         }
-        let mut frames = Frames {
+        let mut section = FrameSection {
             kind,
             form,
             bytes,
@@ -100,14 +100,14 @@ impl Frames {
             address,
             index: Index::Scanned(Vec::new()),
         };
-        frames.index = match header.filter(|(_, bytes)| has_table(bytes, form)) {
+        section.index = match header.filter(|(_, bytes)| has_table(bytes, form)) {
             Some((address, bytes)) => Index::Header(address, bytes),
             None => Index::Scanned(match kind {
-                Kind::EhFrame => scan(&frames.eh_frame(), &frames.bases),
-                Kind::DebugFrame => scan(&frames.debug_frame(), &frames.bases),
+                Kind::EhFrame => scan(&section.eh_frame(), &section.bases),
+                Kind::DebugFrame => scan(&section.debug_frame(), &section.bases),
             }),
         };
-        frames
+        section
     }
 
     /// Returns the size in bytes.
@@ -175,7 +175,7 @@ impl Frames {
                 (address < end).then_some(offset)
             }
             Index::Header(at, bytes) => {
-                let offset = self.in_table(bytes, at, address)?;
+                let offset = self.in_table(bytes, *at, address)?;
                 usize::try_from(offset).ok()
             }
         }
@@ -185,20 +185,20 @@ impl Frames {
     pub fn functions(&self) -> impl Iterator<Item = u64> {
         let (list, table) = match &self.index {
             Index::Scanned(list) => (list.as_slice(), None),
-            Index::Header(at, bytes) => ([].as_slice(), Some((at, bytes))),
+            Index::Header(at, bytes) => ([].as_slice(), Some((*at, bytes))),
         };
-        let in_table = table.into_iter().flat_map(|(at, bytes)| {
+        let in_table = table.into_iter().flat_map(move |(at, bytes)| {
             let rows = bytes.get(HEADER..).unwrap_or_default().as_chunks::<8>().0;
             let count = self.count(bytes).unwrap_or(0);
             rows.iter()
                 .take(count)
-                .filter_map(|row| self.number(at, row))
+                .filter_map(move |row| self.number(at, row))
         });
         list.iter().map(|entry| entry.0).chain(in_table)
     }
 
     /// Returns a number in the table of `.eh_frame_hdr` at an address.
-    fn number(&self, at: &u64, bytes: &[u8]) -> Option<u64> {
+    fn number(&self, at: u64, bytes: &[u8]) -> Option<u64> {
         let bytes = *bytes.first_chunk::<4>()?;
         let value = match self.form.is_big_endian {
             true => i32::from_be_bytes(bytes),
@@ -213,7 +213,7 @@ impl Frames {
 
     /// Searches the table in `.eh_frame_hdr`: pairs of a first address and the address of its
     /// entry, both relative to the section (LSB Core, 10.6.2).
-    fn in_table(&self, bytes: &[u8], at: &u64, address: u64) -> Option<u64> {
+    fn in_table(&self, bytes: &[u8], at: u64, address: u64) -> Option<u64> {
         let rows = bytes.get(HEADER..)?.as_chunks::<8>().0;
         let number = |row: &[u8]| self.number(at, row);
         let count = self.count(bytes)?.min(rows.len());
