@@ -31,7 +31,7 @@ impl Message {
         varint(&mut self.0, u64::from(field) << 3 | kind);
     }
 
-    /// Appends a number. 0 is the default of all fields and is left out.
+    /// Appends a number. 0 is the default of all fields and is not written.
     pub fn number(&mut self, field: u32, value: u64) {
         if value != 0 {
             self.key(field, VARINT);

@@ -50,7 +50,7 @@ impl Label {
 /// Each event has two types of values: the number of samples, and the sum of their periods, in
 /// nanoseconds for clock events. The names of the types are `samples` and `cpu` if there is only one
 /// event and it is a clock, otherwise `EVENT_samples` and `EVENT`. The periods of the first event are
-/// the default type. Dummy events are left out.
+/// the default type. Dummy events are skipped.
 ///
 /// Locations have addresses in the mappings of the recording, with build IDs. The addresses of callers are
 /// those of the last byte of the call. If the functions of an object are known, pprof does not search

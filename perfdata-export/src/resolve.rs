@@ -204,21 +204,16 @@ impl Resolver {
 /// Returns perf's name for a DSO. Executable memory that is not a file has the name of the list of
 /// its symbols (tools/perf/util/map.c, `map__new`).
 fn shown_name(dso: &Dso, mapping: &Mapping, pid: Option<u32>) -> Box<[u8]> {
-    const NO_FILES: [&[u8]; 6] = [
-        b"//anon",
-        b"/dev/zero",
-        b"/anon_hugepage",
-        b"[stack",
-        b"/SYSV",
-        b"[heap]",
-    ];
     let is_executable = match mapping.prot {
         Some(prot) => prot & PROT_EXEC != 0,
         None => mapping.is_executable,
     };
-    let is_listed = NO_FILES.iter().any(|start| dso.name.starts_with(start));
-    let is_file = !dso.name.starts_with(b"[") && !dso.name.starts_with(b"/memfd:");
-    match pid.filter(|_| is_executable && (is_listed || is_file)) {
+    let has_list = match dso.name.starts_with(b"[") {
+        true => dso.name.starts_with(b"[stack") || dso.name.starts_with(b"[heap]"),
+        // perf regards a file in memory as a file.
+        false => !dso.name.starts_with(b"/memfd:"),
+    };
+    match pid.filter(|_| is_executable && has_list) {
         Some(pid) => format!("/tmp/perf-{pid}.map").into_bytes().into(),
         None => dso.name.clone(),
     }

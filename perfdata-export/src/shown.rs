@@ -88,13 +88,8 @@ impl ShownFrames {
             }
             Some(_) => Code::User,
         };
-        let name = match (tables.name(frame), module) {
-            (Some(name), _) => name.to_vec(),
-            (None, Some(module)) => module.label(),
-            (None, None) => b"[unknown]".to_vec(),
-        };
         let module = module.map_or(&b""[..], |module| &module.name).into();
-        let name = name.into_boxed_slice();
+        let name = tables.shown_name(frame.function, frame.module).into();
         let number = self.frames.number(Shown { name, module, code });
         self.ids.insert(key, number);
         number

@@ -163,16 +163,10 @@ impl<W: Write> Speedscope<W> {
         }
         put(b"],\n\"shared\":{\"frames\":[")?;
         for (at, (function, module)) in frames.iter().enumerate() {
-            let module = module.and_then(|id| tables.module(id));
-            let function = function.and_then(|id| tables.function(id));
-            let name = match (function, module) {
-                (Some(function), _) => function.name.to_vec(),
-                (None, Some(module)) => module.label(),
-                (None, None) => b"[unknown]".to_vec(),
-            };
+            let name = tables.shown_name(*function, *module);
             let comma = if at == 0 { "" } else { "," };
             put(format!("{comma}\n{{\"name\":{}", json::string(&name)).as_bytes())?;
-            if let Some(module) = module {
+            if let Some(module) = module.and_then(|id| tables.module(id)) {
                 put(format!(",\"file\":{}", json::string(&module.name)).as_bytes())?;
             }
             put(b"}")?;

@@ -90,6 +90,21 @@ impl Tables {
         Some(&self.function(frame.function?)?.name)
     }
 
+    /// Returns how formats without addresses name a frame: its function, `[MODULE]`, or `[unknown]`.
+    pub(crate) fn shown_name(
+        &self,
+        function: Option<FunctionId>,
+        module: Option<ModuleId>,
+    ) -> Vec<u8> {
+        let function = function.and_then(|id| self.function(id));
+        let module = module.and_then(|id| self.module(id));
+        match (function, module) {
+            (Some(function), _) => function.name.to_vec(),
+            (None, Some(module)) => module.label(),
+            (None, None) => b"[unknown]".to_vec(),
+        }
+    }
+
     /// Returns the number of a symbol's function, which `make` creates if it is new.
     pub(crate) fn function_of(
         &mut self,

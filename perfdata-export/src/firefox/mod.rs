@@ -100,12 +100,12 @@ impl<W: Write> Firefox<W> {
     fn mark(
         &mut self,
         life: usize,
-        name: &str,
+        name: &[u8],
         (start, end): (u64, Option<u64>),
         category: u8,
         data: String,
     ) -> Result<()> {
-        let name = self.strings.number(name.as_bytes().into());
+        let name = self.strings.number(name.into());
         let marker = Marker {
             name,
             start,
@@ -123,7 +123,7 @@ impl<W: Write> Firefox<W> {
             return Ok(());
         };
         let data = format!("{{\"type\":\"off-cpu\",\"preempted\":{is_preempted}}}");
-        self.mark(life, "off-CPU", (start, Some(time)), OFF_CPU, data)
+        self.mark(life, b"off-CPU", (start, Some(time)), OFF_CPU, data)
     }
 }
 
@@ -189,18 +189,9 @@ impl<W: Write> Sink for Firefox<W> {
             .attr()
             .is_some_and(|attr| attr.kind == EventType::TRACEPOINT);
         if is_tracepoint {
-            let name = sample.event_name();
             let cpu = sample.cpu().map_or("null".into(), |cpu| cpu.to_string());
             let data = format!("{{\"type\":\"tracepoint\",\"cpu\":{cpu}}}");
-            let name = self.strings.number(name.into());
-            let marker = Marker {
-                name,
-                start: time,
-                end: None,
-                category: OTHER,
-                data: data.into_bytes(),
-            };
-            self.threads.marker(life, &marker)?;
+            self.mark(life, sample.event_name(), (time, None), OTHER, data)?;
         }
         Ok(())
     }
@@ -229,6 +220,12 @@ impl<W: Write> Sink for Firefox<W> {
         let cpu = id.as_ref().and_then(|id| id.cpu).map(|cpu| cpu.cpu);
         let tid = id.as_ref().and_then(|id| id.tid);
         let (own, misc) = (record.kind, record.misc);
+        let mark_lost = |profile: &mut Self, name: &[u8], lost: u64| {
+            let tid = tid.unwrap_or_default();
+            let life = profile.threads.find(tid.pid, tid.tid, cpu);
+            let data = format!("{{\"type\":\"lost\",\"lost\":{lost}}}");
+            profile.mark(life, name, (time, None), OTHER, data)
+        };
         match decoded.body {
             Body::Comm(comm) => {
                 let life = self.threads.find(comm.pid, comm.tid, cpu);
@@ -240,7 +237,7 @@ impl<W: Write> Sink for Firefox<W> {
                     let is_exec = misc & MISC_COMM_EXEC != 0;
                     let name = json::string(name);
                     let data = format!("{{\"type\":\"comm\",\"comm\":{name},\"exec\":{is_exec}}}");
-                    self.mark(life, "COMM", (time, None), OTHER, data)?;
+                    self.mark(life, b"COMM", (time, None), OTHER, data)?;
                 }
             }
             Body::Fork(task) => {
@@ -257,7 +254,7 @@ impl<W: Write> Sink for Firefox<W> {
                 }
                 let (pid, tid) = (task.pid.cast_signed(), task.tid.cast_signed());
                 let data = format!("{{\"type\":\"fork\",\"pid\":{pid},\"tid\":{tid}}}");
-                self.mark(parent, "FORK", (time, None), OTHER, data)?;
+                self.mark(parent, b"FORK", (time, None), OTHER, data)?;
             }
             Body::Exit(task) if is_new => {
                 let life = self.threads.find(task.pid, task.tid, cpu);
@@ -267,24 +264,14 @@ impl<W: Write> Sink for Firefox<W> {
                 }
                 self.mark(
                     life,
-                    "EXIT",
+                    b"EXIT",
                     (time, None),
                     OTHER,
                     "{\"type\":\"exit\"}".into(),
                 )?;
             }
-            Body::Lost(lost) if is_new => {
-                let tid = tid.unwrap_or_default();
-                let life = self.threads.find(tid.pid, tid.tid, cpu);
-                let data = format!("{{\"type\":\"lost\",\"lost\":{}}}", lost.lost);
-                self.mark(life, "LOST", (time, None), OTHER, data)?;
-            }
-            Body::LostSamples(lost) if is_new => {
-                let tid = tid.unwrap_or_default();
-                let life = self.threads.find(tid.pid, tid.tid, cpu);
-                let data = format!("{{\"type\":\"lost\",\"lost\":{}}}", lost.lost);
-                self.mark(life, "LOST_SAMPLES", (time, None), OTHER, data)?;
-            }
+            Body::Lost(lost) if is_new => mark_lost(self, b"LOST", lost.lost)?,
+            Body::LostSamples(lost) if is_new => mark_lost(self, b"LOST_SAMPLES", lost.lost)?,
             _ if is_new && [RecordType::SWITCH, RecordType::SWITCH_CPU_WIDE].contains(&own) => {
                 let Some(tid) = tid else { return Ok(()) };
                 let life = self.threads.find(tid.pid, tid.tid, cpu);

@@ -21,7 +21,7 @@ fn string(name: &[u8]) -> String {
     json::string(name).replace('<', "\\u003c")
 }
 
-/// Returns a number that may be missing; -1 stands for it.
+/// Returns a number, or -1 if it is unknown.
 fn or_none(value: u32) -> String {
     match value {
         NONE => "-1".into(),

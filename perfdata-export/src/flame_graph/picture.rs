@@ -13,12 +13,13 @@ use crate::tree::Tree;
 
 /// Width of the picture in pixels.
 const WIDTH: f64 = 1200.0;
-/// Height of a frame, and of the title and the line below the graph.
+/// Height of a frame in pixels.
 const ROW: u32 = 17;
+/// Height of the title above the graph, and of the space below it, in pixels.
 const MARGIN: u32 = 30;
-/// Width of a character of the labels.
+/// Width of a character of the labels in pixels.
 const CHARACTER: f64 = 6.6;
-/// Width below which a frame is left out.
+/// Width in pixels below which a frame is not drawn.
 const LEAST: f64 = 0.1;
 
 /// Two values of a node: of the recording, and of the one to compare with.
