@@ -37,20 +37,11 @@ impl Bytes {
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
-        let mut file = File::open(path)?;
-        let mut start = [0; 6];
-        let len = Source::read_at(&file, &mut start, 0)?;
-        let start = start.get(..len).unwrap_or_default();
-        Ok(Bytes::Memory(if start.starts_with(ZSTD) {
-            all(zstd::Decoder::new(file)?)?
-        } else if start.starts_with(XZ) {
-            unpack_xz(file)?
-        } else if start.starts_with(GZIP) {
-            all(MultiGzDecoder::new(file))?
-        } else {
-            file.rewind()?;
-            return Ok(Bytes::File(file));
-        }))
+        let file = File::open(path)?;
+        Ok(match decompressed(&file)? {
+            Some(bytes) => Bytes::Memory(bytes),
+            None => Bytes::File(file),
+        })
     }
 
     /// Returns a reader of all bytes.
@@ -81,6 +72,29 @@ impl Bytes {
         }
         Ok(bytes)
     }
+}
+
+/// Returns the decompressed content of a file, up to 256 MiB; `None` if it is not compressed with
+/// zstd, xz or gzip.
+///
+/// # Errors
+/// The compressed data is corrupt, or cannot be read.
+pub fn decompressed(file: &File) -> io::Result<Option<Vec<u8>>> {
+    let mut start = [0; 6];
+    let len = Source::read_at(file, &mut start, 0)?;
+    let start = start.get(..len).unwrap_or_default();
+    let (form, content) = if start.starts_with(ZSTD) {
+        ("zstd", zstd::Decoder::new(file).and_then(all))
+    } else if start.starts_with(XZ) {
+        ("xz", unpack_xz(file))
+    } else if start.starts_with(GZIP) {
+        ("gzip", all(MultiGzDecoder::new(file)))
+    } else {
+        return Ok(None);
+    };
+    let corrupt =
+        |error: io::Error| io::Error::new(error.kind(), format!("corrupt {form} data: {error}"));
+    content.map(Some).map_err(corrupt)
 }
 
 /// Decompresses xz data.

@@ -44,7 +44,7 @@ mod demangle;
 mod elf;
 mod files;
 mod kallsyms;
-mod machine;
+pub mod machine;
 mod object;
 pub mod perf_map;
 mod reason;
@@ -87,10 +87,10 @@ pub fn parse_everything(data: &[u8]) {
     }
 }
 
+pub use bytes::decompressed;
 pub use demangle::demangled;
 pub use elf::{Elf, Segment};
 pub use files::{ObjectFiles, ObjectFinder};
-pub use machine::is_this_machine;
 pub use reason::{Reason, Unresolved};
 pub use sources::{Locate, Sources};
 pub use symbolizer::{Symbol, Symbolizer};

@@ -3,17 +3,17 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use object::Endianness;
 use perfdata_session::{BuildId, Dso, DsoKind, FileId};
 
 use crate::bytes::{Bytes, read_text};
 use crate::demangle::demangled;
-use crate::elf::{Addresses, Elf, id_in_notes};
+use crate::elf::{Addresses, Elf};
 use crate::kallsyms::Kallsyms;
+use crate::machine::{own_vdso, running_kernel};
 use crate::perf_map;
 use crate::reason::Reason;
 use crate::sources::Sources;
@@ -24,9 +24,6 @@ const MOST_KALLSYMS: u64 = 1 << 28;
 
 /// Maximum size of a list of modules in bytes.
 const MOST_MODULES: u64 = 1 << 26;
-
-/// Maximum size of a vDSO in bytes.
-const MOST_VDSO: u64 = 1 << 20;
 
 /// How an address is looked up in the table of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,12 +269,6 @@ pub(crate) fn is_file(path: &Path, file: &FileId) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.ino() == file.inode)
 }
 
-/// Returns the build ID of the running kernel.
-fn running_kernel() -> Option<BuildId> {
-    let notes = fs::read("/sys/kernel/notes").ok()?;
-    id_in_notes(&notes, Endianness::default())
-}
-
 /// Returns whether the recorded kernel is the running one.
 fn is_running(sources: &Sources, host: &Host) -> bool {
     match (&host.kernel, running_kernel()) {
@@ -460,7 +451,7 @@ fn vdso_file(wanted: &Wanted<'_>, sources: &Sources) -> Result<Elf, Reason> {
         return Err(Reason::NoBuildId);
     };
     let own = || {
-        let elf = Elf::parse(Bytes::Memory(own_vdso()?)).ok()?;
+        let elf = Elf::parse(Bytes::Memory(own_vdso().ok()?)).ok()?;
         let is_it = elf.build_id().is_some_and(|own| is_same(&own, &id));
         is_it.then_some(elf)
     };
@@ -481,23 +472,9 @@ fn vdso(wanted: &Wanted<'_>, sources: &Sources) -> Result<Symbols, Reason> {
     })
 }
 
-/// Returns the vDSO of this process.
-fn own_vdso() -> Option<Vec<u8>> {
-    let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
-    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-    let start = u64::from_str_radix(start, 16).ok()?;
-    let size = u64::from_str_radix(end, 16).ok()?.checked_sub(start)?;
-    let size = usize::try_from(size.min(MOST_VDSO)).ok()?;
-    let mut bytes = vec![0; size];
-    let memory = fs::File::open("/proc/self/mem").ok()?;
-    memory.read_exact_at(&mut bytes, start).ok()?;
-    Some(bytes)
-}
-
 /// Returns the symbols of generated code: those that the process listed itself.
 fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
-    // Another process of another machine has the same number.
+    // On another machine, the number belongs to another process.
     let is_own = host.is_this && sources.is_own();
     if !is_own && !sources.unverified {
         return Err(Reason::NoPerfMap);

@@ -74,7 +74,7 @@ pub(crate) fn parse(text: &[u8]) -> Table {
         let size = end.saturating_sub(start);
         builder.add(start, size, at, Properties::default());
     }
-    // Names are compared by nothing: all are equally good.
+    // The choice between functions at an address must not depend on their names.
     builder.build(|_| Cow::Borrowed(b""))
 }
 

@@ -10,18 +10,7 @@ use std::sync::Arc;
 
 use perfdata_session::BuildId;
 
-/// Folder for the debug files of a distribution. Each has the path of its object there.
-const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
-
-/// Paths of a kernel with symbols; the release replaces the star (tools/perf/util/symbol.c,
-/// `vmlinux_path__init`).
-const VMLINUX: [&str; 5] = [
-    "/boot/vmlinux-*",
-    "/usr/lib/debug/boot/vmlinux-*",
-    "/lib/modules/*/build/vmlinux",
-    "/usr/lib/debug/lib/modules/*/vmlinux",
-    "/usr/lib/debug/boot/vmlinux-*.debug",
-];
+use crate::machine::{DEBUG_DIRECTORY, KERNEL_IMAGES};
 
 /// Returns the file that contains what a recording calls `path`.
 pub type Locate = Arc<dyn Fn(&Path) -> PathBuf + Send + Sync>;
@@ -190,7 +179,7 @@ impl Sources {
     /// Returns the places of the image of a kernel.
     pub(crate) fn kernel_images(&self, release: Option<&str>) -> Vec<PathBuf> {
         let release = release.filter(|release| !release.contains('/'));
-        let named = VMLINUX
+        let named = KERNEL_IMAGES
             .iter()
             .filter_map(|path| Some(path.replace('*', release?)));
         ["/boot/vmlinux".to_owned()]

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::Recording;
-use perfdata_core::feature::FeatureId;
 use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Machine, Sample, Session};
 
 use crate::demangle::demangled;
-use crate::machine::{is_this_machine, text};
+use crate::machine::{is_this_machine, release};
 use crate::object::{Host, Lookup, Symbols, Wanted, load};
 use crate::reason::{Reason, Unresolved};
 use crate::sources::Sources;
@@ -273,7 +272,7 @@ impl Host {
     pub(crate) fn of(recording: &Recording) -> Self {
         Host {
             is_this: is_this_machine(recording),
-            release: text(recording, FeatureId::OSRELEASE),
+            release: release(recording),
             ..Host::default()
         }
     }

@@ -2,7 +2,7 @@
 
 /// Returns major and minor number of a device of Linux, as MMAP2 records contain them
 /// (include/linux/kdev_t.h, `new_decode_dev`, and its extension to 64 bits in glibc).
-pub fn device(dev: u64) -> (u32, u32) {
+pub(super) fn device(dev: u64) -> (u32, u32) {
     let major = (dev >> 8 & 0xfff) | (dev >> 32 & 0xffff_f000);
     let minor = (dev & 0xff) | (dev >> 12 & 0xffff_ff00);
     (major as u32, minor as u32)

@@ -6,6 +6,7 @@ pub mod callchains;
 pub mod compat;
 pub mod compress;
 pub mod decompress;
+mod device;
 pub mod edit;
 pub mod expand_off_cpu;
 pub(crate) mod from_directory;

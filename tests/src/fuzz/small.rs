@@ -13,6 +13,7 @@ use perfdata_core::jitdump::{JitRecord, JitdumpReader};
 use perfdata_core::read::{Decompressor, Limits};
 use perfdata_core::record::{RawRecord, RecordType};
 use perfdata_core::wire::Wire;
+use perfdata_symbols::machine;
 
 use crate::recordings;
 use crate::synth::jitdump::{Dump, Header};
@@ -81,7 +82,7 @@ pub(super) fn zstd_seeds() -> Vec<Vec<u8>> {
 /// Parses an ELF file, and notes without a file.
 pub(super) fn elf(data: &[u8]) {
     let _ = elf::parse(data);
-    let _ = elf::id_in_notes(data);
+    let _ = machine::build_id_in_notes(data);
 }
 
 /// Returns the ELF files among the fixtures.

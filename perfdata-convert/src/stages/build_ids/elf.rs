@@ -3,18 +3,16 @@
 //! Only headers, notes and the link are read. All offsets and sizes are compared with the file
 //! before they are used.
 
-use std::io::{self, BufReader, Read};
-use std::os::unix::fs::FileExt;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
-use lzma_rust2::XzReader;
 use object::elf::{
     ELF_NOTE_GNU, ELFCLASS64, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, SHT_NOBITS,
 };
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
 use perfdata_session::BuildId as Id;
+use perfdata_symbols::decompressed;
 
 use crate::io::open_regular;
 
@@ -27,17 +25,6 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Maximum number of section headers: the limit of the format itself for files without one section
 /// per function.
 const MOST_SECTIONS: u32 = 1 << 20;
-
-/// Maximum decompressed size of a file in bytes. Modules have some megabytes.
-const MOST_UNPACKED: u64 = 1 << 28;
-
-/// Maximum memory for the window of an xz stream in KiB: `xz -9` uses 64 MiB.
-const MOST_WINDOW_KIB: u32 = 80 << 10;
-
-/// Magic numbers of compressed files. Many distributions compress kernel modules.
-const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
-const XZ: &[u8] = b"\xfd7zXZ\0";
-const GZIP: &[u8] = b"\x1f\x8b";
 
 /// The result of a search in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,32 +52,10 @@ pub struct DebugLink {
 /// The reason why the file cannot be read, or is not an ELF file.
 pub fn read(path: &Path) -> Result<Found, String> {
     let file = open_regular(path).map_err(|e| e.to_string())?;
-    let mut start = [0; 6];
-    let is_read = file.read_exact_at(&mut start, 0).is_ok();
-    let is = |magic: &[u8]| is_read && start.starts_with(magic);
-    let unpacked = if is(ZSTD) {
-        zstd::Decoder::new(file)
-            .and_then(all)
-            .map_err(|e| damaged("zstd", &e))?
-    } else if is(XZ) {
-        all(XzReader::new_mem_limit(file, true, MOST_WINDOW_KIB)).map_err(|e| damaged("xz", &e))?
-    } else if is(GZIP) {
-        all(MultiGzDecoder::new(file)).map_err(|e| damaged("gzip", &e))?
-    } else {
-        return parse(&ReadCache::new(BufReader::new(file)));
-    };
-    parse(unpacked.as_slice())
-}
-
-/// Returns the output of a decoder, up to [`MOST_UNPACKED`].
-fn all(decoder: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    decoder.take(MOST_UNPACKED).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn damaged(how: &str, error: &io::Error) -> String {
-    format!("corrupt {how} data: {error}")
+    match decompressed(&file).map_err(|e| e.to_string())? {
+        Some(bytes) => parse(bytes.as_slice()),
+        None => parse(&ReadCache::new(BufReader::new(file))),
+    }
 }
 
 /// Returns whether the ELF file at `path` is of the 64-bit class; `None` if it is not an ELF file.
@@ -114,13 +79,6 @@ pub fn parse<'data>(data: impl ReadRef<'data>) -> Result<Found, String> {
         _ => return Err("not an ELF file".into()),
     }
     .map_err(|e| format!("damaged ELF file: {e}"))
-}
-
-/// Returns the build ID in notes without a file around them, in this machine's byte order.
-pub fn id_in_notes(notes: &[u8]) -> Option<Id> {
-    let notes =
-        NoteIterator::<FileHeader64<Endianness>>::new(Endianness::default(), 4, notes).ok()?;
-    id_in::<FileHeader64<Endianness>>(notes, Endianness::default())
 }
 
 /// Searches sections first: a debug file has the program headers of the original file, but not the

@@ -1,39 +1,27 @@
 //! The sources of build IDs.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use perfdata_core::Recording;
-use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_session::{BuildId as Id, Dso, DsoKind, Machine};
+use perfdata_symbols::machine;
 
 use super::elf::{self, DebugLink, Found};
 use super::known::KnownBuildIds;
 use super::sysroot::Sysroot;
 use crate::io::open_regular;
-
-/// Folder for the debug files of a distribution. Each has the path of its object there.
-const DEBUG_DIRECTORY: &str = "usr/lib/debug";
-
-/// Paths of a kernel with symbols; the release replaces the star (tools/perf/util/symbol.c,
-/// vmlinux_path__init).
-const VMLINUX: [&str; 5] = [
-    "boot/vmlinux-*",
-    "usr/lib/debug/boot/vmlinux-*",
-    "lib/modules/*/build/vmlinux",
-    "usr/lib/debug/lib/modules/*/vmlinux",
-    "usr/lib/debug/boot/vmlinux-*.debug",
-];
+use crate::stages::device::device;
 
 /// Paths of vDSOs. Their number of bits depends on the architecture.
 const VDSO: [&str; 3] = [
-    "lib/modules/*/vdso/vdso64.so",
-    "lib/modules/*/vdso/vdso32.so",
-    "lib/modules/*/vdso/vdso.so",
+    "/lib/modules/*/vdso/vdso64.so",
+    "/lib/modules/*/vdso/vdso32.so",
+    "/lib/modules/*/vdso/vdso.so",
 ];
 
 /// A file in the cache: its machine, kind and name.
@@ -92,21 +80,10 @@ impl Resolver {
 
     /// Reads from `recording` on which machine it was made.
     pub fn learn(&mut self, recording: &Recording) {
-        let text = |id| match recording.feature(id) {
-            Some(Ok(Section {
-                value: Feature::OsRelease(text) | Feature::Hostname(text),
-                ..
-            })) => String::from_utf8(text.text().to_vec()).ok(),
-            _ => None,
-        };
-        let own = |name: &str| fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok();
-        let same = |found: &Option<String>, name| {
-            let own = own(name);
-            found.is_some() && found.as_deref() == own.as_deref().map(str::trim_end)
-        };
-        self.release = text(FeatureId::OSRELEASE).filter(|release| !release.contains('/'));
-        self.own_kernel = self.sysroot.is_own() && same(&self.release, "osrelease");
-        self.own_machine = self.own_kernel && same(&text(FeatureId::HOSTNAME), "hostname");
+        self.release = machine::release(recording).filter(|release| !release.contains('/'));
+        let is_own = self.sysroot.is_own();
+        self.own_kernel = is_own && machine::is_this_release(recording);
+        self.own_machine = is_own && machine::is_this_machine(recording);
     }
 
     /// Returns the build ID of `object`.
@@ -151,7 +128,8 @@ impl Resolver {
             DsoKind::Kernel => {
                 let notes = root.locate(Path::new("/sys/kernel/notes"));
                 let bytes = fs::read(&notes).map_err(|e| format!("{}: {e}", notes.display()))?;
-                elf::id_in_notes(&bytes).ok_or_else(|| format!("{}: no build ID", notes.display()))
+                machine::build_id_in_notes(&bytes)
+                    .ok_or_else(|| format!("{}: no build ID", notes.display()))
             }
             DsoKind::Module => {
                 file(&root, &object.name).or_else(|why| module_in(&root, &object.name).ok_or(why))
@@ -166,8 +144,7 @@ impl Resolver {
     pub fn change(&self, object: &Dso) -> Option<String> {
         let then = object.file.as_ref().filter(|_| self.own_machine)?;
         let now = fs::metadata(as_path(&object.name)).ok()?;
-        // The kernel encodes device numbers like makedev(3).
-        let (maj, min) = (libc_major(now.dev()), libc_minor(now.dev()));
+        let (maj, min) = device(now.dev());
         if (then.device, then.inode) == ((maj, min), now.ino()) {
             return None;
         }
@@ -184,16 +161,14 @@ impl Resolver {
             return in_elf(path).map_err(|e| format!("{}: {e}", path.display()));
         }
         if self.own_kernel
-            && let Some(id) = fs::read("/sys/kernel/notes")
-                .ok()
-                .and_then(|notes| elf::id_in_notes(&notes))
+            && let Some(id) = machine::running_kernel()
         {
             return Ok(id);
         }
         if self.ignores_vmlinux {
             return Err("images of the kernel are not used (--ignore-vmlinux)".into());
         }
-        self.released(&VMLINUX, |_| true)
+        self.released(&machine::KERNEL_IMAGES, |_| true)
             .ok_or_else(|| match (&self.release, self.own_kernel) {
                 (None, _) => {
                     "the recording does not contain its release, and no kernel image was given"
@@ -210,10 +185,7 @@ impl Resolver {
     /// release.
     fn released(&self, places: &[&str], is_meant: impl Fn(&Path) -> bool) -> Option<Id> {
         let release = self.release.as_deref()?;
-        let path = |place: &&str| {
-            self.sysroot
-                .locate(&Path::new("/").join(place.replace('*', release)))
-        };
+        let path = |place: &&str| self.sysroot.locate(Path::new(&place.replace('*', release)));
         places
             .iter()
             .map(path)
@@ -240,7 +212,8 @@ impl Resolver {
     /// vDSO for its own number of bits.
     fn vdso(&self, bits: u32) -> Result<Id, String> {
         if self.own_kernel && bits == usize::BITS {
-            return own_vdso().and_then(|image| found(elf::parse(image.as_slice())?));
+            let image = machine::own_vdso().map_err(|e| e.to_string())?;
+            return found(elf::parse(image.as_slice())?);
         }
         let is_meant = |path: &Path| elf::is_64_bit(path) == Some(bits == 64);
         self.released(&VDSO, is_meant)
@@ -260,7 +233,7 @@ fn module_in(root: &Sysroot, name: &[u8]) -> Option<Id> {
     let notes = Path::new("/sys/module")
         .join(stem)
         .join("notes/.note.gnu.build-id");
-    elf::id_in_notes(&fs::read(root.locate(&notes)).ok()?)
+    machine::build_id_in_notes(&fs::read(root.locate(&notes)).ok()?)
 }
 
 /// Returns the build ID of a file in the file system `root`.
@@ -279,9 +252,8 @@ fn file(root: &Sysroot, name: &[u8]) -> Result<Id, String> {
 fn linked(root: &Sysroot, path: &Path, link: &DebugLink) -> Result<Id, String> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let name = Path::new(std::ffi::OsStr::from_bytes(&link.name));
-    let debug = Path::new("/")
-        .join(DEBUG_DIRECTORY)
-        .join(folder.strip_prefix("/").unwrap_or(folder));
+    let debug =
+        Path::new(machine::DEBUG_DIRECTORY).join(folder.strip_prefix("/").unwrap_or(folder));
     let mut why = format!(
         "it has no build ID, and its debug file {} was not found",
         name.display()
@@ -330,40 +302,8 @@ fn crc32(path: &Path) -> Option<u32> {
     }
 }
 
-/// Returns the vDSO that the running kernel maps into this process.
-fn own_vdso() -> Result<Vec<u8>, String> {
-    let maps = fs::read_to_string("/proc/self/maps").map_err(|e| e.to_string())?;
-    let range = maps
-        .lines()
-        .find(|line| line.ends_with("[vdso]"))
-        .and_then(|line| {
-            let (start, end) = line.split(' ').next()?.split_once('-')?;
-            Some((
-                u64::from_str_radix(start, 16).ok()?,
-                u64::from_str_radix(end, 16).ok()?,
-            ))
-        });
-    let (start, end) = range.ok_or("this process has none")?;
-    let mut image = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or(0)];
-    let memory = File::open("/proc/self/mem").map_err(|e| e.to_string())?;
-    memory
-        .read_exact_at(&mut image, start)
-        .map_err(|e| e.to_string())?;
-    Ok(image)
-}
-
 fn as_path(name: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(name))
-}
-
-/// Returns the major number of a device, like glibc's `major`.
-fn libc_major(dev: u64) -> u32 {
-    ((dev >> 8 & 0xfff) | (dev >> 32 & !0xfff)) as u32
-}
-
-/// Returns the minor number of a device, like glibc's `minor`.
-fn libc_minor(dev: u64) -> u32 {
-    ((dev & 0xff) | (dev >> 12 & !0xff)) as u32
 }
 
 #[cfg(test)]

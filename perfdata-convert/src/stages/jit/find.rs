@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use perfdata_core::jitdump::JitdumpReader;
 use perfdata_core::read::Limits;
 
-use super::device::device;
 use crate::io::open_regular;
 use crate::stages::build_ids::Sysroot;
+use crate::stages::device::device;
 
 /// A dump that is being read.
 pub type Reader = JitdumpReader<BufReader<File>>;

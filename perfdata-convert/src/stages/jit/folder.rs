@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use perfdata_core::Events;
 use perfdata_core::record::{Inode, MISC_MMAP_BUILD_ID, MappedBuildId};
 
-use super::device::device;
 use super::image::Written;
 use crate::error::{Error, Result};
 use crate::interrupt::Temporary;
 use crate::io::{NewFile, sync_file_system};
+use crate::stages::device::device;
 
 /// Where to write images.
 #[derive(Debug, Clone, PartialEq, Eq)]

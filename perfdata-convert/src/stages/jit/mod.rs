@@ -9,7 +9,6 @@
 //! than a previous round was there before.
 
 mod clock;
-mod device;
 mod dump;
 mod find;
 pub(super) mod folder;

@@ -18,7 +18,8 @@ use perfdata_core::read::Limits;
 use perfdata_core::record::{Body, CpuMode, MISC_MMAP_BUILD_ID, RawRecord, Record, RecordType};
 use perfdata_core::wire::Text;
 use perfdata_session::{DsoKind, Mapped};
-use perfdata_symbols::{Reason, is_this_machine};
+use perfdata_symbols::Reason;
+use perfdata_symbols::machine::is_this_machine;
 
 use super::build_ids::Sysroot;
 use super::jit::folder::{Identity, ImageFolders};
