@@ -5,6 +5,7 @@ pub mod build_ids;
 pub mod callchains;
 pub mod compat;
 pub mod compress;
+mod cycles;
 pub mod decompress;
 mod device;
 pub mod edit;

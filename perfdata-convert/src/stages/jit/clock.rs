@@ -4,6 +4,8 @@ use perfdata_core::Events;
 use perfdata_core::jitdump::JitHeader;
 use perfdata_core::record::TimeConv;
 
+use crate::stages::cycles::CycleClock;
+
 /// `CLOCK_MONOTONIC` (include/uapi/linux/time.h).
 const CLOCK_MONOTONIC: i32 = 1;
 
@@ -97,8 +99,7 @@ impl Times {
     }
 }
 
-/// Returns the time of a value of the cycle counter (tools/perf/util/tsc.c, `tsc_to_perf_time`).
-/// Wraps at 64 bits, as the kernel does.
+/// Returns the time of a value of the cycle counter, which may have fewer bits than its values.
 fn nanoseconds(conv: &TimeConv, counter: u64) -> u64 {
     let counter = match &conv.short {
         Some(short) if short.cap_user_time_short != 0 => {
@@ -107,15 +108,12 @@ fn nanoseconds(conv: &TimeConv, counter: u64) -> u64 {
         }
         _ => counter,
     };
-    let shift = u32::try_from(conv.time_shift).unwrap_or(u32::MAX);
-    let high = counter.checked_shr(shift).unwrap_or(0);
-    let mask = 1_u64
-        .checked_shl(shift)
-        .map_or(u64::MAX, |bit| bit.wrapping_sub(1));
-    let low = (counter & mask).wrapping_mul(conv.time_mult);
-    conv.time_zero
-        .wrapping_add(high.wrapping_mul(conv.time_mult))
-        .wrapping_add(low.checked_shr(shift).unwrap_or(0))
+    let clock = CycleClock {
+        shift: conv.time_shift,
+        mult: conv.time_mult,
+        zero: conv.time_zero,
+    };
+    clock.time(counter)
 }
 
 #[cfg(test)]

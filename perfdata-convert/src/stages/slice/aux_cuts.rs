@@ -22,6 +22,7 @@ use perfdata_core::{DecodeContext, Recording};
 use super::time_ranges::TimeRange;
 use crate::error::{Error, Result};
 use crate::io::InputSource;
+use crate::stages::cycles::CycleClock;
 use packets::{Search, SyncPoint};
 
 /// The part of the payload of an AUXTRACE record that is kept.
@@ -299,24 +300,20 @@ impl Needed {
     }
 }
 
-/// The conversion from TSC to time (tools/perf/util/tsc.c, `tsc_to_perf_time`).
+/// The conversion from TSC to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Clock {
-    shift: u64,
-    mult: u64,
-    zero: u64,
-}
+struct Clock(CycleClock);
 
 impl Clock {
     /// Returns the clock of data that can be cut; `None` for others.
     fn of(info: &IntelPt) -> Option<Self> {
         let is_continuous = info.snapshot_mode == 0;
         let has_times = info.cap_user_time_zero != 0 && info.time_shift < u64::from(u64::BITS);
-        (is_continuous && has_times).then_some(Clock {
+        (is_continuous && has_times).then_some(Clock(CycleClock {
             shift: info.time_shift,
             mult: info.time_mult,
             zero: info.time_zero,
-        })
+        }))
     }
 
     /// Returns the time in nanoseconds for the low 56 bits of a TSC. The high bits are those of the
@@ -333,12 +330,6 @@ impl Clock {
         } else {
             tsc
         };
-        let shift = u32::try_from(self.shift).unwrap_or(0);
-        let quotient = tsc.checked_shr(shift).unwrap_or(0);
-        let rest = tsc & 1u64.checked_shl(shift).unwrap_or(0).wrapping_sub(1);
-        let part = rest.wrapping_mul(self.mult).checked_shr(shift).unwrap_or(0);
-        self.zero
-            .wrapping_add(quotient.wrapping_mul(self.mult))
-            .wrapping_add(part)
+        self.0.time(tsc)
     }
 }

@@ -5,11 +5,11 @@ use crate::io::Input;
 use perfdata_core::Endian;
 use perfdata_write::{PipePlan, PipeWriter, RecordSink};
 
-const CLOCK: Clock = Clock {
+const CLOCK: Clock = Clock(CycleClock {
     shift: 10,
     mult: 512,
     zero: 1_000,
-};
+});
 
 /// Returns a PSB packet with its state, for the time `1_000 + time`, and `rest` bytes after it.
 fn psb(time: u64, rest: usize) -> Vec<u8> {
@@ -80,9 +80,9 @@ fn piece(idx: u32, size: u64) -> Auxtrace {
 fn info() -> IntelPt {
     IntelPt {
         pmu_type: 8,
-        time_shift: CLOCK.shift,
-        time_mult: CLOCK.mult,
-        time_zero: CLOCK.zero,
+        time_shift: CLOCK.0.shift,
+        time_mult: CLOCK.0.mult,
+        time_zero: CLOCK.0.zero,
         cap_user_time_zero: 1,
         tsc_bit: 0x400,
         noretcomp_bit: 0x800,
@@ -214,11 +214,11 @@ fn a_cut_changes_size_and_offset() {
 
 #[test]
 fn the_high_bits_of_a_time_are_those_near_the_reference() {
-    let clock = Clock {
+    let clock = Clock(CycleClock {
         shift: 0,
         mult: 1,
         zero: 0,
-    };
+    });
     let whole = 1 << 56;
     assert_eq!(clock.time(5, 3 * whole + 10), 3 * whole + 5);
     assert_eq!(clock.time(5, 4 * whole - 10), 4 * whole + 5);
