@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 use perfdata_core::read::{RecordRef, RecordSource};
 use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, DsoKind, Frame, Mapping, MappingId, Sample, Samples};
-use perfdata_symbols::{Symbolizer, Unresolved};
+use perfdata_symbols::{Symbolizer, Unresolved, perf_map};
 
 use crate::error::Result;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
@@ -214,7 +214,10 @@ fn shown_name(dso: &Dso, mapping: &Mapping, pid: Option<u32>) -> Box<[u8]> {
         false => !dso.name.starts_with(b"/memfd:"),
     };
     match pid.filter(|_| is_executable && has_list) {
-        Some(pid) => format!("/tmp/perf-{pid}.map").into_bytes().into(),
+        Some(pid) => perf_map::path(pid)
+            .into_os_string()
+            .into_encoded_bytes()
+            .into(),
         None => dso.name.clone(),
     }
 }

@@ -479,7 +479,7 @@ fn jitted(pid: u32, sources: &Sources, host: &Host) -> Result<Symbols, Reason> {
     if !is_own && !sources.unverified {
         return Err(Reason::NoPerfMap);
     }
-    let path = sources.locate(Path::new(&format!("/tmp/perf-{pid}.map")));
+    let path = sources.locate(&perf_map::path(pid));
     let text = perf_map::read(&path, true)?;
     Ok(Symbols {
         table: Arc::new(perf_map::parse(&text)),

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::bytes::read_text;
 use crate::kallsyms::number;
@@ -16,6 +16,19 @@ use crate::table::{Builder, Properties, Table};
 
 /// Maximum size of a perf map in bytes.
 const MOST: u64 = 1 << 28;
+
+/// The folder of perf maps.
+pub const FOLDER: &str = "/tmp";
+
+/// Returns the name of the perf map of process `pid`.
+pub fn file_name(pid: u32) -> String {
+    format!("perf-{pid}.map")
+}
+
+/// Returns the path of the perf map of process `pid`.
+pub fn path(pid: u32) -> PathBuf {
+    Path::new(FOLDER).join(file_name(pid))
+}
 
 /// A function in a perf map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perfdata_symbols::{Reason, perf_map};
+use perfdata_symbols::Reason;
+use perfdata_symbols::perf_map::{self, FOLDER, file_name};
 
 use crate::stages::build_ids::Sysroot;
-
-/// The folder of perf maps.
-const FOLDER: &str = "/tmp";
 
 /// The folders that may contain perf maps.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +33,7 @@ impl Places {
         if let Some(folder) = &self.maps {
             paths.push(folder.join(&name));
         }
-        let usual = Path::new(FOLDER).join(&name);
+        let usual = perf_map::path(pid);
         if !self.sysroot.is_own() {
             paths.push(self.sysroot.locate(&usual));
         } else if self.maps.is_none() {
@@ -54,10 +52,6 @@ impl Places {
         }
         Err(why)
     }
-}
-
-fn file_name(pid: u32) -> String {
-    format!("perf-{pid}.map")
 }
 
 /// Returns the path of the map of a process that still runs in a container: it is in the file
