@@ -52,9 +52,9 @@ impl Label {
 /// event and it is a clock, otherwise `EVENT_samples` and `EVENT`. The periods of the first event are
 /// the default type. Dummy events are skipped.
 ///
-/// Locations have addresses in the mappings of the recording, with build IDs. The addresses of callers are
-/// those of the last byte of the call. If the functions of an object are known, pprof does not search
-/// them itself.
+/// Locations have addresses in the mappings of the recording, with build IDs. The addresses of
+/// callers are those of the last byte of the call. If the functions of an object are known, pprof
+/// does not search them itself.
 ///
 /// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
 ///

@@ -99,7 +99,7 @@ impl<W: Write> Firefox<W> {
     /// Adds a marker to a thread.
     fn mark(
         &mut self,
-        life: usize,
+        thread: usize,
         name: &[u8],
         (start, end): (u64, Option<u64>),
         category: u8,
@@ -113,17 +113,20 @@ impl<W: Write> Firefox<W> {
             category,
             data: data.into_bytes(),
         };
-        self.threads.marker(life, &marker)
+        self.threads.marker(thread, &marker)
     }
 
     /// Adds the interval in which a thread did not run.
-    fn mark_off(&mut self, life: usize, time: u64) -> Result<()> {
-        let off = self.threads.life(life).and_then(|life| life.off.take());
+    fn mark_off(&mut self, thread: usize, time: u64) -> Result<()> {
+        let off = self
+            .threads
+            .get_mut(thread)
+            .and_then(|thread| thread.off.take());
         let Some((start, is_preempted)) = off else {
             return Ok(());
         };
         let data = format!("{{\"type\":\"off-cpu\",\"preempted\":{is_preempted}}}");
-        self.mark(life, b"off-CPU", (start, Some(time)), OFF_CPU, data)
+        self.mark(thread, b"off-CPU", (start, Some(time)), OFF_CPU, data)
     }
 }
 
@@ -167,11 +170,11 @@ impl<W: Write> Sink for Firefox<W> {
         let (pid, tid) = sample
             .tid()
             .map_or((u32::MAX, u32::MAX), |tid| (tid.pid, tid.tid));
-        let life = self.threads.find(pid, tid, sample.cpu());
-        if let Some(life) = self.threads.life(life)
-            && *life.comm != *sample.comm()
+        let thread = self.threads.find(pid, tid, sample.cpu());
+        if let Some(thread) = self.threads.get_mut(thread)
+            && *thread.comm != *sample.comm()
         {
-            life.comm = sample.comm().into();
+            thread.comm = sample.comm().into();
         }
         let mut stack = ROOT;
         for frame in resolved.frames.iter().rev() {
@@ -184,14 +187,14 @@ impl<W: Write> Sink for Firefox<W> {
             time,
             weight,
         };
-        self.threads.sample(life, event, point)?;
+        self.threads.sample(thread, event, point)?;
         let is_tracepoint = sample
             .attr()
             .is_some_and(|attr| attr.kind == EventType::TRACEPOINT);
         if is_tracepoint {
             let cpu = sample.cpu().map_or("null".into(), |cpu| cpu.to_string());
             let data = format!("{{\"type\":\"tracepoint\",\"cpu\":{cpu}}}");
-            self.mark(life, sample.event_name(), (time, None), OTHER, data)?;
+            self.mark(thread, sample.event_name(), (time, None), OTHER, data)?;
         }
         Ok(())
     }
@@ -222,48 +225,51 @@ impl<W: Write> Sink for Firefox<W> {
         let (own, misc) = (record.kind, record.misc);
         let mark_lost = |profile: &mut Self, name: &[u8], lost: u64| {
             let tid = tid.unwrap_or_default();
-            let life = profile.threads.find(tid.pid, tid.tid, cpu);
+            let thread = profile.threads.find(tid.pid, tid.tid, cpu);
             let data = format!("{{\"type\":\"lost\",\"lost\":{lost}}}");
-            profile.mark(life, name, (time, None), OTHER, data)
+            profile.mark(thread, name, (time, None), OTHER, data)
         };
         match decoded.body {
             Body::Comm(comm) => {
-                let life = self.threads.find(comm.pid, comm.tid, cpu);
+                let thread = self.threads.find(comm.pid, comm.tid, cpu);
                 let name = comm.comm.text();
-                if let Some(life) = self.threads.life(life) {
-                    life.comm = name.into();
+                if let Some(thread) = self.threads.get_mut(thread) {
+                    thread.comm = name.into();
                 }
                 if is_new {
                     let is_exec = misc & MISC_COMM_EXEC != 0;
                     let name = json::string(name);
                     let data = format!("{{\"type\":\"comm\",\"comm\":{name},\"exec\":{is_exec}}}");
-                    self.mark(life, b"COMM", (time, None), OTHER, data)?;
+                    self.mark(thread, b"COMM", (time, None), OTHER, data)?;
                 }
             }
             Body::Fork(task) => {
                 let parent = self.threads.find(task.ppid, task.ptid, cpu);
-                let comm = self.threads.life(parent).map(|life| life.comm.clone());
+                let comm = self
+                    .threads
+                    .get_mut(parent)
+                    .map(|thread| thread.comm.clone());
                 let child = self
                     .threads
                     .add(task.pid, task.tid, cpu, &comm.unwrap_or_default());
                 if !is_new {
                     return Ok(());
                 }
-                if let Some(life) = self.threads.life(child) {
-                    life.start = Some(time);
+                if let Some(thread) = self.threads.get_mut(child) {
+                    thread.start = Some(time);
                 }
                 let (pid, tid) = (task.pid.cast_signed(), task.tid.cast_signed());
                 let data = format!("{{\"type\":\"fork\",\"pid\":{pid},\"tid\":{tid}}}");
                 self.mark(parent, b"FORK", (time, None), OTHER, data)?;
             }
             Body::Exit(task) if is_new => {
-                let life = self.threads.find(task.pid, task.tid, cpu);
-                self.mark_off(life, time)?;
-                if let Some(life) = self.threads.life(life) {
-                    life.end = Some(time);
+                let thread = self.threads.find(task.pid, task.tid, cpu);
+                self.mark_off(thread, time)?;
+                if let Some(thread) = self.threads.get_mut(thread) {
+                    thread.end = Some(time);
                 }
                 self.mark(
-                    life,
+                    thread,
                     b"EXIT",
                     (time, None),
                     OTHER,
@@ -274,12 +280,12 @@ impl<W: Write> Sink for Firefox<W> {
             Body::LostSamples(lost) if is_new => mark_lost(self, b"LOST_SAMPLES", lost.lost)?,
             _ if is_new && [RecordType::SWITCH, RecordType::SWITCH_CPU_WIDE].contains(&own) => {
                 let Some(tid) = tid else { return Ok(()) };
-                let life = self.threads.find(tid.pid, tid.tid, cpu);
+                let thread = self.threads.find(tid.pid, tid.tid, cpu);
                 if misc & MISC_SWITCH_OUT == 0 {
-                    return self.mark_off(life, time);
+                    return self.mark_off(thread, time);
                 }
-                if let Some(life) = self.threads.life(life) {
-                    life.off = Some((time, misc & MISC_SWITCH_OUT_PREEMPT != 0));
+                if let Some(thread) = self.threads.get_mut(thread) {
+                    thread.off = Some((time, misc & MISC_SWITCH_OUT_PREEMPT != 0));
                 }
             }
             _ => {}

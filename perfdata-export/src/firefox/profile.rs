@@ -6,7 +6,7 @@ use std::io::Write;
 use foldhash::fast::RandomState;
 use perfdata_session::BuildId;
 
-use super::threads::{Life, Track};
+use super::threads::{Thread, Track};
 use super::{CATEGORIES, Firefox};
 use crate::error::{Error, Result};
 use crate::json::{self, Writer};
@@ -164,46 +164,46 @@ impl<W: Write> Firefox<W> {
 
     /// Writes all threads, by process.
     fn write_threads(&mut self) -> Result<()> {
-        let lives = &self.threads.lives;
+        let list = &self.threads.list;
         let mut processes: HashMap<u32, &[u8], RandomState> = HashMap::default();
-        for life in lives.iter().filter(|life| life.tid == life.pid) {
-            processes.insert(life.pid, &life.comm);
+        for thread in list.iter().filter(|thread| thread.tid == thread.pid) {
+            processes.insert(thread.pid, &thread.comm);
         }
-        let mut order: Vec<(&Track, &Life)> = self
+        let mut order: Vec<(&Track, &Thread)> = self
             .threads
             .tracks
             .iter()
-            .filter_map(|track| Some((track, lives.get(track.life)?)))
+            .filter_map(|track| Some((track, list.get(track.thread)?)))
             .collect();
-        order.sort_by_key(|(track, life)| {
-            let is_other = life.tid != life.pid;
-            (life.pid, is_other, life.tid, track.life, track.event)
+        order.sort_by_key(|(track, thread)| {
+            let is_other = thread.tid != thread.pid;
+            (thread.pid, is_other, thread.tid, track.thread, track.event)
         });
         let first = self.first_time.unwrap_or(0);
         let since = |time: u64| milliseconds(first, time);
         let mut json = Writer::new(&mut self.out, ",");
-        for (at, (track, life)) in order.into_iter().enumerate() {
+        for (at, (track, thread)) in order.into_iter().enumerate() {
             let event = usize::try_from(track.event)
                 .ok()
                 .and_then(|at| self.events.list().get(at));
-            let mut name = life.comm.to_vec();
-            if let Some(cpu) = life.cpu {
+            let mut name = thread.comm.to_vec();
+            if let Some(cpu) = thread.cpu {
                 name.extend(format!(" (CPU {cpu})").bytes());
             }
             if let Some(event) = event.filter(|_| self.events.list().len() > 1) {
                 name.extend_from_slice(b": ");
                 name.extend_from_slice(&event.name);
             }
-            let process = processes.get(&life.pid).copied().unwrap_or(&life.comm);
-            let (pid, tid) = (life.pid.cast_signed(), life.tid.cast_signed());
-            let end = life.end.map_or("null".into(), since);
+            let process = processes.get(&thread.pid).copied().unwrap_or(&thread.comm);
+            let (pid, tid) = (thread.pid.cast_signed(), thread.tid.cast_signed());
+            let end = thread.end.map_or("null".into(), since);
             let head = format!(
                 "{}\n{{\"processType\":\"default\",\"processName\":{},\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":{},\"unregisterTime\":{end},\"pausedRanges\":[],\"name\":{},\"isMainThread\":{},\"pid\":\"{pid}\",\"tid\":{tid},\"showMarkersInTimeline\":true,\n\"samples\":{{",
                 if at == 0 { "" } else { "," },
                 json::string(process),
-                life.start.map_or("0".into(), since),
+                thread.start.map_or("0".into(), since),
                 json::string(&name),
-                pid == tid && life.is_first(track.event),
+                pid == tid && thread.is_first(track.event),
             );
             json.open(&head)?;
             let is_time = event.is_some_and(|event| event.is_time);

@@ -1,4 +1,4 @@
-//! The threads of a profile: their lives, samples and markers.
+//! The threads of a profile, with their samples and markers.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ const IDLE: u32 = 0;
 
 /// A thread from its start to its end. Another thread may have the same ID later.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct Thread {
     pub pid: u32,
     pub tid: u32,
     /// The CPU of an idle thread.
@@ -27,7 +27,7 @@ pub(super) struct Life {
     tracks: Vec<(u32, usize)>,
 }
 
-impl Life {
+impl Thread {
     /// Returns whether the thread's track for `event` is the first one, which has the markers.
     pub fn is_first(&self, event: u32) -> bool {
         self.tracks.first().is_some_and(|track| track.0 == event)
@@ -37,7 +37,7 @@ impl Life {
 /// The samples of a thread for an event, and its markers.
 #[derive(Debug)]
 pub(super) struct Track {
-    pub life: usize,
+    pub thread: usize,
     pub event: u32,
     pub samples: usize,
     pub count: u64,
@@ -72,7 +72,7 @@ pub(super) struct Marker {
 /// All threads.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    pub lives: Vec<Life>,
+    pub list: Vec<Thread>,
     pub tracks: Vec<Track>,
     current: HashMap<(u32, Option<u32>), usize, RandomState>,
     spool: Spool,
@@ -93,9 +93,9 @@ impl Threads {
 
     /// Adds a thread, which replaces another one with the same ID.
     pub fn add(&mut self, pid: u32, tid: u32, cpu: Option<u32>, comm: &[u8]) -> usize {
-        let number = self.lives.len();
+        let number = self.list.len();
         let key = Self::key(tid, cpu);
-        self.lives.push(Life {
+        self.list.push(Thread {
             pid,
             tid,
             cpu: key.1,
@@ -110,14 +110,14 @@ impl Threads {
     }
 
     /// Returns a thread.
-    pub fn life(&mut self, number: usize) -> Option<&mut Life> {
-        self.lives.get_mut(number)
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut Thread> {
+        self.list.get_mut(number)
     }
 
     /// Returns the number of a thread's track for `event`.
-    fn track(&mut self, life: usize, event: u32) -> usize {
-        let known = self.lives.get(life).and_then(|life| {
-            let mut tracks = life.tracks.iter();
+    fn track(&mut self, thread: usize, event: u32) -> usize {
+        let known = self.list.get(thread).and_then(|thread| {
+            let mut tracks = thread.tracks.iter();
             tracks.find(|track| track.0 == event).map(|track| track.1)
         });
         if let Some(known) = known {
@@ -125,7 +125,7 @@ impl Threads {
         }
         let number = self.tracks.len();
         self.tracks.push(Track {
-            life,
+            thread,
             event,
             samples: self.spool.add(),
             count: 0,
@@ -134,15 +134,15 @@ impl Threads {
             markers: self.spool.add(),
             marker_count: 0,
         });
-        if let Some(life) = self.lives.get_mut(life) {
-            life.tracks.push((event, number));
+        if let Some(thread) = self.list.get_mut(thread) {
+            thread.tracks.push((event, number));
         }
         number
     }
 
     /// Adds a sample.
-    pub fn sample(&mut self, life: usize, event: u32, point: Point) -> Result<()> {
-        let number = self.track(life, event);
+    pub fn sample(&mut self, thread: usize, event: u32, point: Point) -> Result<()> {
+        let number = self.track(thread, event);
         let Some(track) = self.tracks.get_mut(number) else {
             return Ok(());
         };
@@ -160,9 +160,12 @@ impl Threads {
     }
 
     /// Adds a marker to the first track of a thread.
-    pub fn marker(&mut self, life: usize, marker: &Marker) -> Result<()> {
-        let event = self.lives.get(life).and_then(|life| life.tracks.first());
-        let number = self.track(life, event.map_or(0, |track| track.0));
+    pub fn marker(&mut self, thread: usize, marker: &Marker) -> Result<()> {
+        let event = self
+            .list
+            .get(thread)
+            .and_then(|thread| thread.tracks.first());
+        let number = self.track(thread, event.map_or(0, |track| track.0));
         let Some(track) = self.tracks.get_mut(number) else {
             return Ok(());
         };
@@ -240,8 +243,8 @@ mod tests {
     #[test]
     fn samples_and_markers_are_kept() {
         let mut threads = Threads::default();
-        let life = threads.add(1, 2, None, b"main");
-        assert_eq!(threads.find(1, 2, Some(5)), life);
+        let thread = threads.add(1, 2, None, b"main");
+        assert_eq!(threads.find(1, 2, Some(5)), thread);
         let point = |time| Point {
             stack: 7,
             time,
@@ -255,10 +258,10 @@ mod tests {
             data: b"{}".to_vec(),
         };
         for time in [10, 14] {
-            threads.sample(life, 0, point(time)).unwrap();
+            threads.sample(thread, 0, point(time)).unwrap();
         }
         for end in [None, Some(9)] {
-            threads.marker(life, &marker(end)).unwrap();
+            threads.marker(thread, &marker(end)).unwrap();
         }
         let (mut points, mut markers) = (Vec::new(), Vec::new());
         let track = &threads.tracks[0];
