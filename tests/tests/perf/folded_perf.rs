@@ -13,7 +13,7 @@ use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::skipped;
 
 const PROGRAMS: &str = "ls -lR /usr/share /etc | sort | gzip -9 > /dev/null; \
-    perl -e 'my %h; $h{$_ % 1000} .= $_ for 1..300000; print scalar(%h)'; cargo --version; \
+    perl -e 'my %h; $h{$_ % 1000} .= $_ for 1..300000; print scalar(%h)'; \
     bash -c 'exec -a \"two words;\" sleep 0.01'";
 
 /// Returns the name of a function without its arguments.
