@@ -396,8 +396,10 @@ impl<'a> SampleView<'a> {
             .checked_add(self.offsets.read_len(&self.sample)?)
     }
 
-    /// Returns the offset after the RAW data.
-    fn raw_end(&self) -> Option<usize> {
+    /// Returns the offsets of the RAW data without their size, and of what is after them. Both are
+    /// the same if there are none.
+    #[inline]
+    fn raw_range(&self) -> Option<Range<usize>> {
         let (sample, offsets) = (self.sample, self.offsets);
         let mut at = self.counted_at()?;
         if offsets.has_callchain {
@@ -405,18 +407,30 @@ impl<'a> SampleView<'a> {
                 .checked_add(WORD)?
                 .checked_add(self.callchain_bytes()?.len())?;
         }
-        if offsets.has_raw {
-            let size = *sample.bytes.get(at..)?.first_chunk()?;
-            let size = if sample.endian == Endian::Little {
-                u32::from_le_bytes(size)
-            } else {
-                u32::from_be_bytes(size)
-            };
-            at = at
-                .checked_add(4)?
-                .checked_add(usize::try_from(size).ok()?)?;
+        if !offsets.has_raw {
+            return Some(at..at);
         }
-        Some(at)
+        let size = *sample.bytes.get(at..)?.first_chunk()?;
+        let size = if sample.endian == Endian::Little {
+            u32::from_le_bytes(size)
+        } else {
+            u32::from_be_bytes(size)
+        };
+        let start = at.checked_add(4)?;
+        Some(start..start.checked_add(usize::try_from(size).ok()?)?)
+    }
+
+    /// Returns the offset after the RAW data.
+    fn raw_end(&self) -> Option<usize> {
+        Some(self.raw_range()?.end)
+    }
+
+    /// Returns the bytes of RAW: for tracepoints the data that TRACING_DATA describes, in its byte
+    /// order. `None` if the sample has none, or must be decoded to find them.
+    #[inline]
+    pub fn raw(&self) -> Option<&'a [u8]> {
+        let range = self.offsets.has_raw.then(|| self.raw_range())??;
+        self.sample.bytes.get(range)
     }
 
     /// Returns the offsets of the callchain, the user registers and the user stack; `None` if one of

@@ -198,5 +198,7 @@ fn seen_as_decoded(sample: &Sample, sample_view: &SampleView<'_>, layout: &Decod
                 .iter()
                 .flat_map(|chain| chain.iter().copied()))
         );
+        let raw: Option<&[u8]> = sample.raw.as_ref().map(|raw| &raw[..]);
+        assert_eq!(sample_view.raw(), raw);
     }
 }
