@@ -5,14 +5,14 @@
 //! sample of `sched:sched_stat_sleep` and similar events contains the duration as its period, but
 //! was recorded in the context of the task that woke it up.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use perfdata_core::Recording;
 use perfdata_core::attr::{EventType, SampleType};
-use perfdata_core::feature::tracing::{ByteOrder, TracingData};
-use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::names::EventNames;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType, Sample};
-use perfdata_core::{Endian, Recording};
+use perfdata_tracepoint::{Field, Formats};
 
 use crate::count::number_of;
 use crate::error::{Error, Result};
@@ -50,16 +50,9 @@ pub struct SchedStat {
 enum Role {
     Switch,
     Exit,
+    /// The field with the number of the task, or why it cannot be used.
     Stat(std::result::Result<Field, String>),
     Other,
-}
-
-/// The number of the task in the raw data of a tracepoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Field {
-    offset: usize,
-    size: usize,
-    endian: Endian,
 }
 
 /// A sample of `sched:sched_switch`.
@@ -123,16 +116,14 @@ impl SchedStat {
     /// Processes a sample of a `sched:sched_stat_*` event.
     fn merge(
         &mut self,
-        (event, field): (usize, Field),
+        (event, field): (usize, &Field),
         raw: &RawRecord<'_>,
         next: &mut Link<'_>,
     ) -> Result<()> {
         let recording = next.recording();
         let stat = sample_of(raw, recording)?;
-        let Some(stored) = field
-            .read(&stat)
-            .and_then(|tid| self.switches.get_mut(&tid))
-        else {
+        let tid = stat.raw.as_ref().and_then(|raw| field.number(raw));
+        let Some(stored) = tid.and_then(|tid| self.switches.get_mut(&(tid as u32))) else {
             self.alone = self.alone.saturating_add(1);
             return Ok(());
         };
@@ -183,11 +174,12 @@ fn role(
     let named = names.get(recording, at).unwrap_or_default();
     // A recording without the names of events has those in its tracing data.
     let is_named = !named.starts_with(EventType::TRACEPOINT.to_string().as_bytes());
-    let format = formats.and_then(|formats| formats.by_id.get(&event.attr.config));
+    let format = formats.and_then(|formats| formats.by_id(event.attr.config));
     let name = match format {
-        Some(format) if !is_named => &format.name,
-        _ => named.as_ref(),
+        Some(format) if !is_named => Cow::Owned([format.system(), b":", format.name()].concat()),
+        _ => Cow::Borrowed(named.as_ref()),
     };
+    let name = name.as_ref();
     let (role, needed) = if name == SWITCH {
         (
             Role::Switch,
@@ -196,8 +188,8 @@ fn role(
     } else if name == EXIT {
         (Role::Exit, SampleType::TID.0)
     } else if name.starts_with(STAT) {
-        let field = format.map(|format| format.pid);
-        let field = field.flatten().ok_or_else(|| {
+        let field = format.and_then(|format| format.field(b"pid"));
+        let field = field.cloned().ok_or_else(|| {
             "TRACING_DATA contains no format of the event with a field pid".to_owned()
         });
         let needed = SampleType::TIME.0 | SampleType::PERIOD.0 | SampleType::RAW.0;
@@ -215,101 +207,6 @@ fn role(
     Err(Error::Refused(format!(
         "samples of {shown} lack {lacks}, so that sched_stat events cannot be merged"
     )))
-}
-
-/// A tracepoint in the tracing data.
-#[derive(Debug, PartialEq, Eq)]
-struct Format {
-    /// Subsystem and name: `sched:sched_switch`.
-    name: Vec<u8>,
-    /// The field `pid`, if there is one.
-    pid: Option<Field>,
-}
-
-/// The tracepoints in the tracing data, by their numbers.
-#[derive(Debug, Default)]
-struct Formats {
-    by_id: HashMap<u64, Format>,
-}
-
-impl Formats {
-    /// Returns those of the subsystem `sched`; `None` if there are no tracing data.
-    fn of(recording: &Recording) -> Option<Self> {
-        let Some(Ok(Section {
-            value: Feature::TracingData(data),
-            ..
-        })) = recording.feature(FeatureId::TRACING_DATA)
-        else {
-            return None;
-        };
-        Some(Formats::in_data(&data))
-    }
-
-    fn in_data(data: &TracingData) -> Self {
-        let endian = match data.header.byte_order {
-            ByteOrder::BIG => Endian::Big,
-            _ => Endian::Little,
-        };
-        let mut formats = Formats::default();
-        for system in data.body.systems.iter() {
-            if system.name.text() != b"sched" {
-                continue;
-            }
-            for file in system.formats.iter() {
-                formats.by_id.extend(format(&file.0, endian));
-            }
-        }
-        formats
-    }
-}
-
-/// Parses the `format` file of a tracepoint of the subsystem `sched`; returns its number, too.
-fn format(file: &[u8], endian: Endian) -> Option<(u64, Format)> {
-    let text = String::from_utf8_lossy(file);
-    let (mut name, mut id, mut pid) = (None, None, None);
-    for line in text.lines().map(str::trim) {
-        if let Some(value) = line.strip_prefix("name:") {
-            name = Some(value.trim());
-        } else if let Some(value) = line.strip_prefix("ID:") {
-            id = value.trim().parse().ok();
-        } else if line.starts_with("field:") {
-            pid = pid.or_else(|| field(line, "pid", endian));
-        }
-    }
-    let name = format!("sched:{}", name?).into_bytes();
-    Some((id?, Format { name, pid }))
-}
-
-/// Parses `field:TYPE NAME; offset:N; size:N; signed:N;`, if the field is called `name`.
-fn field(line: &str, name: &str, endian: Endian) -> Option<Field> {
-    let part = |prefix: &str| {
-        let mut parts = line.split(';').map(str::trim);
-        parts.find_map(|part| part.strip_prefix(prefix))
-    };
-    let declared = part("field:")?.split_whitespace().next_back()?;
-    let (offset, size) = (part("offset:")?.parse().ok()?, part("size:")?.parse().ok()?);
-    (declared == name).then_some(Field {
-        offset,
-        size,
-        endian,
-    })
-}
-
-impl Field {
-    /// Returns the number in the raw data of a sample.
-    fn read(self, sample: &Sample) -> Option<u32> {
-        let raw: &[u8] = sample.raw.as_ref()?;
-        let end = self.offset.checked_add(self.size)?;
-        let bytes = raw.get(self.offset..end)?;
-        let number = bytes.iter().take(8).rev();
-        let number = match self.endian {
-            Endian::Little => number.fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
-            Endian::Big => number
-                .rev()
-                .fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
-        };
-        Some(number as u32)
-    }
 }
 
 impl Stage for SchedStat {
@@ -346,7 +243,7 @@ impl Stage for SchedStat {
                 task.into_iter().for_each(|task| self.forget(task.tid));
                 Ok(())
             }
-            Role::Stat(Ok(field)) => self.merge((event, field), raw, next),
+            Role::Stat(Ok(field)) => self.merge((event, &field), raw, next),
             Role::Stat(Err(why)) => Err(Error::Refused(why)),
         }
     }
@@ -357,49 +254,5 @@ impl Stage for SchedStat {
             number_of(self.merged, "sched_stat sample"),
             number_of(self.alone, "sample")
         )]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RUNTIME: &str = "name: sched_stat_runtime\nID: 322\nformat:\n\
-        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
-        \tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
-        \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\
-        \tfield:u64 runtime;\toffset:32;\tsize:8;\tsigned:0;\n\n\
-        print fmt: \"comm=%s pid=%d\", REC->comm, REC->pid\n";
-
-    #[test]
-    fn formats_are_parsed() {
-        let (id, format) = format(RUNTIME.as_bytes(), Endian::Little).unwrap();
-        assert_eq!((id, &*format.name), (322, &b"sched:sched_stat_runtime"[..]));
-        let field = format.pid.unwrap();
-        assert_eq!((field.offset, field.size), (24, 4));
-        assert_eq!(super::format(b"name: x\n", Endian::Little), None);
-        assert_eq!(super::format(b"ID: 5\n", Endian::Little), None);
-    }
-
-    #[test]
-    fn fields_are_read_in_the_order_of_the_tracing_data() {
-        let sample = |raw: &[u8]| Sample {
-            raw: Some(raw.to_vec().into()),
-            ..Sample::default()
-        };
-        let field = |endian, size| Field {
-            offset: 2,
-            size,
-            endian,
-        };
-        let raw = [0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-        let read = |endian, size| field(endian, size).read(&sample(&raw));
-        assert_eq!(read(Endian::Little, 4), Some(0x0403_0201));
-        assert_eq!(read(Endian::Big, 4), Some(0x0102_0304));
-        assert_eq!(read(Endian::Big, 8), Some(0x0506_0708));
-        assert_eq!(read(Endian::Little, 9), None);
-        assert_eq!(field(Endian::Little, usize::MAX).read(&sample(&raw)), None);
-        assert_eq!(field(Endian::Little, 4).read(&Sample::default()), None);
     }
 }
