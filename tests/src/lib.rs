@@ -41,6 +41,8 @@ mod documents {
     struct Session;
     #[doc = include_str!("../../perfdata-symbols/README.md")]
     struct Symbols;
+    #[doc = include_str!("../../perfdata-tracepoint/README.md")]
+    struct Tracepoint;
     #[doc = include_str!("../../perfdata-export/README.md")]
     struct Export;
     #[doc = include_str!("../../perfdata-write/README.md")]

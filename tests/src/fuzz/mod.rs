@@ -93,6 +93,11 @@ pub const TARGETS: &[Target] = &[
         seeds: small::symbols_seeds,
     },
     Target {
+        name: "tracepoint",
+        run: small::tracepoint,
+        seeds: small::tracepoint_seeds,
+    },
+    Target {
         name: "unwind",
         run: small::unwind,
         seeds: small::unwind_seeds,

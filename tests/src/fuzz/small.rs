@@ -188,6 +188,36 @@ pub(super) fn symbols_seeds() -> Vec<Vec<u8>> {
     elf_seeds().into_iter().chain(texts).collect()
 }
 
+/// Parses the format of a tracepoint and prints raw data with it.
+pub(super) fn tracepoint(data: &[u8]) {
+    let longest = perfdata_tracepoint::print_everything(data);
+    // The limit, and the longest conversion after it.
+    let most = (128 << 10) + 64 * data.len();
+    assert!(longest <= most, "a text of {longest} bytes");
+}
+
+/// Returns formats with raw data: all functions of libtraceevent, all letters of pointers.
+pub(super) fn tracepoint_seeds() -> Vec<Vec<u8>> {
+    const HEAD: &str = "name: n\nID: 7\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+        \tfield:int a;\toffset:4;\tsize:4;\tsigned:1;\n\
+        \tfield:__data_loc char[] d;\toffset:8;\tsize:4;\tsigned:0;\n\
+        \tfield:u8 m[6];\toffset:12;\tsize:6;\tsigned:0;\n\
+        \tfield:__rel_loc u64[] r;\toffset:20;\tsize:4;\tsigned:0;\n\n\
+        print fmt: ";
+    let formats = [
+        r#""%d %5s|%-*s", REC->a ? -1 : REC->a << 2, __get_str(d), 9, "x""#,
+        r#""%s %s", __print_flags(REC->a, "|", { 1 << 0, "a" }), __print_symbolic(REC->a, { 3, "c" })"#,
+        r#""%s %s %s", __print_hex(REC->m, 6), __print_array(__get_dynamic_array(r), 1, 8), __get_bitmask(r)"#,
+        r#""%pM %pI4 %pI6c %pU %pS %*ph %pISpc", REC->m, REC->m, REC->m, REC->m, REC->a, 3, __get_dynamic_array(r), __get_sockaddr(d)"#,
+        r#""%s %s %d", __get_cpumask(r), __get_stacktrace(r), ((u16 *)__get_dynamic_array(r))[1] + sizeof(REC->a)"#,
+        r#""%d", no_function(REC->a)"#,
+    ];
+    let raw = b"\x07\0\0\0\x01\0\0\0\x18\0\x04\0\x01\x02\x03\x04\x05\x06\0\0\x04\0\x08\0abc\0\xff\0\0\0\x01\0\0\0";
+    let seed = |format: &str| [HEAD.as_bytes(), format.as_bytes(), b"\n\0", raw].concat();
+    formats.into_iter().map(seed).collect()
+}
+
 /// Unwinds with an object and a stack of arbitrary data.
 pub(super) fn unwind(data: &[u8]) {
     perfdata_unwind::unwind_everything(data);

@@ -82,6 +82,16 @@ pub fn data(version: Version, big: bool) -> Vec<u8> {
 
 /// Returns tracing data with these tracepoints, each in a system of its own.
 pub fn data_of(version: Version, big: bool, tracepoints: &[Tracepoint]) -> Vec<u8> {
+    let formats: Vec<_> = tracepoints
+        .iter()
+        .map(|tracepoint| (tracepoint.system, tracepoint.format()))
+        .collect();
+    data_with(version, big, &formats, "")
+}
+
+/// Returns tracing data with these systems and formats, each in a system of its own, and with
+/// `printk_formats`.
+pub fn data_with(version: Version, big: bool, formats: &[(&str, String)], printk: &str) -> Vec<u8> {
     let number = if version == Version::V0_5 {
         "0.5"
     } else {
@@ -101,13 +111,14 @@ pub fn data_of(version: Version, big: bool, tracepoints: &[Tracepoint]) -> Vec<u
         .with(|b| string(b, "header_event"))
         .with(|b| file(b, HEADER_EVENT))
         .u32(0) // formats of ftrace itself
-        .u32(tracepoints.len() as u32) // systems
-        .each(tracepoints, |b, tracepoint| {
-            let b = string(b, tracepoint.system).u32(1);
-            file(b, &tracepoint.format())
+        .u32(formats.len() as u32) // systems
+        .each(formats, |b, (system, format)| {
+            let b = string(b, system).u32(1);
+            file(b, format)
         })
         .u32(0) // kallsyms
-        .u32(0) // printk_formats
+        .u32(printk.len() as u32)
+        .bytes(printk.as_bytes())
         .with(|b| {
             if version == Version::V0_6 {
                 file(b, "4201 synth\n")

@@ -72,6 +72,7 @@ targets! {
     jitdump 5000,
     perf_map 500,
     symbols 5000,
+    tracepoint 10000,
     unwind 5000,
     known 500,
     set 500,

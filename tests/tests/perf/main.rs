@@ -19,3 +19,4 @@ mod swap_perf;
 mod symbols_perf;
 mod synth_perf;
 mod thin_perf;
+mod tracepoint_perf;
