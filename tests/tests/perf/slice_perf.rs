@@ -129,6 +129,39 @@ fn without_unnamed(text: &str) -> String {
         .collect()
 }
 
+/// Returns the output without what depends on other parts of the recording: offsets in AUX data, and
+/// errors of its decoding, which a cut can shorten.
+fn without_offsets(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    lines
+        .filter(|line| !line.starts_with(" instruction trace error"))
+        .map(|line| match line.split_once("psb offs: ") {
+            Some((before, after)) => {
+                let address = after
+                    .trim_start()
+                    .split_once(' ')
+                    .map_or("", |(_, rest)| rest);
+                format!("{before}psb {}", address.trim_start())
+            }
+            None => line.to_owned(),
+        })
+        .collect()
+}
+
+/// Returns the output without CPUs. perf 7.2 shows 0 for CPUs that the features do not lead it to
+/// expect, and a conversion of an old stream completes these.
+fn without_cpus(text: &str) -> String {
+    let mut kept = String::new();
+    for line in text.split_inclusive('\n') {
+        let cpu = line
+            .find(" [")
+            .filter(|at| line.get(at + 5..at + 7) == Some("] "));
+        let (before, after) = cpu.map_or((line, ""), |at| (&line[..at], &line[at + 6..]));
+        kept.extend([before, after]);
+    }
+    kept
+}
+
 fn first_difference(expected: &str, found: &str) -> String {
     let (expected, found): (Vec<_>, Vec<_>) = (expected.lines().collect(), found.lines().collect());
     let at = (0..)
@@ -160,6 +193,11 @@ fn check(recording: &Recording) -> Result<(), String> {
         let count = if is_thorough() && is_native { 12 } else { 1 };
         for _ in 0..count {
             let words = conditions(&samples, is_file, &mut random);
+            // perf compares the name of a thread when the callchain of its sample has arrived.
+            let is_deferred = recording.name.contains("-defer");
+            if is_deferred && words.iter().any(|(option, _)| *option == "--comms") {
+                continue;
+            }
             let expected = script(perf, &words, &recording.path)?;
             if !expected.success() {
                 continue;
@@ -185,9 +223,19 @@ fn check(recording: &Recording) -> Result<(), String> {
             let found = script(perf, &again, &sliced.path())?;
             let has_name = words.iter().any(|(option, _)| *option == "--comms");
             let is_new = perf.version >= PerfVersion { major: 6, minor: 6 };
-            let text = |output: &Output| match has_name && is_new {
-                true => without_unnamed(&output.stdout),
-                false => output.stdout.clone(),
+            let lacks_cpus = recording.name.contains("quipper/piped") && perf.version.major >= 7;
+            let text = |output: &Output| {
+                let mut text = output.stdout.clone();
+                if has_name && is_new {
+                    text = without_unnamed(&text);
+                }
+                if has_aux_data {
+                    text = without_offsets(&text);
+                }
+                if lacks_cpus {
+                    text = without_cpus(&text);
+                }
+                text
             };
             let (expected, found) = (text(&expected), text(&found));
             if expected != found {

@@ -1,0 +1,197 @@
+//! The text of `perf script`: a line for each sample, or a paragraph if it has a callchain
+//! (tools/perf/builtin-script.c, `process_event`; tools/perf/util/evsel_fprintf.c, 7.2).
+
+mod bpf_output;
+mod branches;
+mod counters;
+mod ended;
+mod events;
+mod fields;
+mod frames;
+mod line;
+mod memory;
+mod numbers;
+
+use std::io::Write;
+
+use perfdata_core::header::ContainerKind;
+use perfdata_core::read::RecordRef;
+use perfdata_core::record::RecordType;
+
+use crate::error::{Error, Result};
+use crate::resolve::{Needs, ResolvedSample, Sink};
+use crate::tables::Tables;
+use counters::Counters;
+use ended::EndedThreads;
+use events::Events;
+pub use fields::{Fields, FieldsError};
+use fields::{Set, Shown};
+use perfdata_symbols::{Spelling, demangled_as};
+use perfdata_tracepoint::Like;
+
+/// Bytes of text that are written at once.
+const WRITTEN: usize = 1 << 16;
+
+/// Number of frames of a callchain that are shown by default (`PERF_MAX_STACK_DEPTH`).
+const MAX_STACK: usize = 127;
+
+/// Writes the text of `perf script --no-inline`.
+///
+/// The text is that of perf as far as it depends on the recording. These parts depend on the machine
+/// that perf runs on, and can differ: functions and the paths of modules.
+/// [`Needs::before_exec`] is set, as perf finds frames in the mappings of earlier programs.
+///
+/// perf unwinds user stacks (`--call-graph dwarf`) and decodes AUX data. This sink does not: stacks
+/// can be unwound to callchains before.
+#[derive(Debug)]
+pub struct PerfScript<W> {
+    out: W,
+    text: Vec<u8>,
+    style: Style,
+    shown: Shown,
+    events: Events,
+    ended: EndedThreads,
+    counters: Counters,
+    /// The names of functions, by their numbers, in the spelling of the version.
+    names: Vec<Box<[u8]>>,
+    /// Width of the longest source of data so far.
+    source_width: usize,
+}
+
+/// How samples are shown.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    like: Like,
+    nanoseconds: bool,
+    max_stack: usize,
+    /// Whether the recording is a stream: perf knows its events one after the other, and shows other
+    /// fields for some of them.
+    is_stream: bool,
+}
+
+impl<W: Write> PerfScript<W> {
+    /// Returns a sink that writes the text of this version of perf to `out`.
+    pub fn new(out: W, like: Like) -> Self {
+        PerfScript {
+            out,
+            text: Vec::new(),
+            style: Style {
+                like,
+                nanoseconds: false,
+                max_stack: MAX_STACK,
+                is_stream: false,
+            },
+            shown: Shown::new(like, &Fields::default()),
+            events: Events::default(),
+            ended: EndedThreads::default(),
+            counters: Counters::default(),
+            names: Vec::new(),
+            source_width: 0,
+        }
+    }
+
+    /// Returns the sink with the fields to show. The default depends on the type of the event.
+    #[must_use]
+    pub fn with_fields(self, fields: &Fields) -> Self {
+        PerfScript {
+            shown: Shown::new(self.style.like, fields),
+            ..self
+        }
+    }
+
+    /// Returns the sink with the unit of times: whether they have nanoseconds. The default is
+    /// microseconds.
+    #[must_use]
+    pub fn with_nanoseconds(mut self, nanoseconds: bool) -> Self {
+        self.style.nanoseconds = nanoseconds;
+        self
+    }
+
+    /// Returns the sink with the maximum number of frames of a sample. The default is 127.
+    #[must_use]
+    pub fn with_max_stack(mut self, max_stack: usize) -> Self {
+        self.style.max_stack = max_stack;
+        self
+    }
+
+    /// Writes the text.
+    fn flush(&mut self) -> Result<()> {
+        self.out.write_all(&self.text).map_err(Error::Output)?;
+        self.text.clear();
+        Ok(())
+    }
+}
+
+impl<W: Write> Sink for PerfScript<W> {
+    fn needs(&self) -> Needs {
+        let shown = |fields| self.shown.has_any(fields);
+        Needs {
+            branches: shown(Set::BRSTACK.with(Set::BRSTACKSYM).with(Set::BRSTACKOFF)),
+            data_address: shown(Set::ADDR) || self.events.has_branch_samples(),
+            before_exec: true,
+            counts: true,
+            tracepoints: shown(Set::TRACE).then_some(self.style.like),
+        }
+    }
+
+    fn begin(&mut self, container: ContainerKind) {
+        self.style.is_stream = container == ContainerKind::Pipe;
+    }
+
+    fn sample(&mut self, sample: &ResolvedSample<'_>) -> Result<()> {
+        let recording = sample.sample.recording();
+        self.events
+            .update(recording, self.style, &mut self.shown)
+            .map_err(Error::Fields)?;
+        let new = sample.tables.functions().get(self.names.len()..);
+        let spelling = match self.style.like {
+            Like::Perf6_1 => Spelling::WithoutParameters,
+            Like::Perf6_12 => Spelling::RustAsCpp,
+            _ => Spelling::Full,
+        };
+        for function in new.unwrap_or_default() {
+            let is_mangled = function.name != function.system_name;
+            self.names.push(match is_mangled {
+                true => demangled_as(&function.system_name, spelling).into(),
+                false => function.name.clone(),
+            });
+        }
+        self.sample_lines(sample)?;
+        if self.text.len() >= WRITTEN {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &RecordRef<'_>) -> Result<()> {
+        self.events.see(record);
+        if self.style.like > Like::Perf6_1 {
+            self.ended.see(record)?;
+        }
+        if matches!(
+            record.kind,
+            RecordType::STAT_CONFIG
+                | RecordType::CPU_MAP
+                | RecordType::THREAD_MAP
+                | RecordType::STAT
+                | RecordType::STAT_ROUND
+        ) {
+            let recording = record.recording();
+            self.events.update_names(recording, self.style.like);
+            let body = record.decode()?.body;
+            self.counters.see(
+                &body,
+                recording,
+                &self.events,
+                self.style.like,
+                &mut self.text,
+            );
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _tables: &Tables) -> Result<()> {
+        self.flush()?;
+        self.out.flush().map_err(Error::Output)
+    }
+}

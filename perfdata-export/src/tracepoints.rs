@@ -1,0 +1,79 @@
+//! The text of tracepoints.
+
+use std::borrow::Cow;
+
+use perfdata_core::Recording;
+use perfdata_core::attr::EventType;
+use perfdata_core::feature::{Feature, FeatureId, Section};
+use perfdata_core::record::CpuMode;
+use perfdata_session::Sample;
+use perfdata_symbols::Symbolizer;
+use perfdata_tracepoint::{Formats, Function, Like, Resolver};
+
+/// Prints the raw data of tracepoints.
+#[derive(Debug, Default)]
+pub(crate) struct Tracepoints {
+    /// The formats, since the first sample of a tracepoint.
+    formats: Option<Option<Formats>>,
+    /// The last text.
+    pub text: Vec<u8>,
+}
+
+impl Tracepoints {
+    /// Prints the raw data of a sample. Returns false if it has none, or its format is not known.
+    pub fn print(
+        &mut self,
+        sample: &Sample<'_>,
+        like: Like,
+        symbols: Option<&mut Symbolizer>,
+    ) -> bool {
+        self.text.clear();
+        let Some(attr) = sample.attr() else {
+            return false;
+        };
+        let Some(raw) = sample.sample_view().raw() else {
+            return false;
+        };
+        if attr.kind != EventType::TRACEPOINT {
+            return false;
+        }
+        let formats = self
+            .formats
+            .get_or_insert_with(|| formats(sample.recording(), like));
+        let format = formats.as_ref().and_then(|all| all.by_id(attr.config));
+        let Some(format) = format else {
+            return false;
+        };
+        let mut functions = Functions { sample, symbols };
+        format.print(raw, &mut functions, &mut self.text);
+        true
+    }
+}
+
+/// Returns the formats in a recording.
+fn formats(recording: &Recording, like: Like) -> Option<Formats> {
+    match recording.feature(FeatureId::TRACING_DATA)?.ok()? {
+        Section {
+            value: Feature::TracingData(data),
+            ..
+        } => Some(Formats::like(&data, like)),
+        _ => None,
+    }
+}
+
+/// The functions of the kernel at the time of a sample.
+struct Functions<'a> {
+    sample: &'a Sample<'a>,
+    symbols: Option<&'a mut Symbolizer>,
+}
+
+impl Resolver for Functions<'_> {
+    fn function(&mut self, address: u64) -> Option<Function<'_>> {
+        let frame = self.sample.address(address, CpuMode::KERNEL);
+        let symbol = self.symbols.as_mut()?.resolve(self.sample, &frame)?;
+        Some(Function {
+            name: Cow::Owned(symbol.demangled().into_owned()),
+            start: address.wrapping_sub(symbol.offset),
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! The text of `perf script` compared with that of perf, byte for byte.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use perfdata_export::{Fields, Like, PerfScript, Sources, Symbolizer, export};
+use perfdata_session::Samples;
+use perfdata_tests::perf::{self, Perf};
+use perfdata_tests::recordings::{self, Endian, PerfVersion, Recording};
+use perfdata_tests::{is_thorough, judge, skipped};
+
+/// Fields that do not depend on the machine that perf runs on: the default fields without the
+/// names of functions.
+const DEFAULT: &[&str] = &["-sym,-symoff"];
+
+/// Lists of fields. perf refuses those that the samples of a recording do not have.
+const LISTS: &[&[&str]] = &[
+    &["comm,pid,time,period,event"],
+    &["+misc,+pid,-sym,-symoff,-period"],
+    &["+brstack,-sym,-symoff"],
+    &["+brstackoff,-sym,-symoff"],
+    &["+addr,-sym,-symoff"],
+    &["+iregs,-sym,-symoff"],
+    &["+uregs,-sym,-symoff"],
+    &["+phys_addr,+data_src,+weight,-sym,-symoff"],
+    &["+data_page_size,+code_page_size,-sym,-symoff"],
+    &["+cgroup,-sym,-symoff"],
+    &["-sym,-symoff", "trace:comm,trace,period"],
+];
+
+/// Numbers of compared texts and lines.
+static COMPARED: Mutex<(usize, usize)> = Mutex::new((0, 0));
+
+/// Returns why the text of perf is another for a recording.
+fn exception(recording: &Recording, perf: &Perf, fields: &[&str]) -> Option<&'static str> {
+    let name = &*recording.name;
+    let has = |field: &str| fields.iter().any(|list| list.contains(field));
+    if name.contains("dwarf") || perf.endian == Endian::Big && name.ends_with("-g") {
+        return Some("perf unwinds user stacks");
+    }
+    if name.contains("intel_pt") {
+        return Some("perf decodes AUX data");
+    }
+    if name.contains("quipper/piped") && perf.version.major >= 7 {
+        return Some(
+            "perf 7.2 adds modifiers to events without names, and does not show CPUs above its own",
+        );
+    }
+    if name.ends_with("-pipe-cut") || name.ends_with("sleep.compressed2.pipe") {
+        return Some("the last record is not complete");
+    }
+    if name.contains("aarch64") && has("regs") {
+        return Some("perf names registers as those of the machine that it runs on");
+    }
+    if perf.endian == Endian::Big && has("addr") {
+        return Some("perf does not know the mode of addresses on s390");
+    }
+    if name.ends_with("callgraph_and_branch-3.4") && has("brstack") && perf.version.minor < 3 {
+        return Some("perf 6.1 takes the mode of the sample for that of each branch");
+    }
+    None
+}
+
+/// Returns the version of perf for the text.
+fn like(version: PerfVersion) -> Like {
+    match (version.major, version.minor) {
+        (..=6, ..=6) => Like::Perf6_1,
+        (..=6, _) => Like::Perf6_12,
+        _ => Like::Perf7_2,
+    }
+}
+
+/// Returns the text of this project; `None` if the fields are refused.
+fn ours(path: &Path, perf: &Perf, fields: &[&str]) -> Result<Option<Vec<u8>>, String> {
+    let fields = fields.iter().try_fold(Fields::default(), |all, list| {
+        Ok::<_, String>(all.and(list.parse().map_err(|error| format!("{error}"))?))
+    })?;
+    let mut out = Vec::new();
+    let mut sink = PerfScript::new(&mut out, like(perf.version)).with_fields(&fields);
+    let mut samples = Samples::open(path).map_err(|error| error.to_string())?;
+    match export(&mut samples, None, &mut sink) {
+        Ok(_) => Ok(Some(out)),
+        Err(perfdata_export::Error::Fields(_)) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn compare(recording: &Recording, perf: &Perf, fields: &[&str]) -> Result<(), String> {
+    let mut command = perf.command();
+    command.args(["script", "--no-inline", "--kallsyms", "/dev/null"]);
+    for list in fields {
+        command.args(["-F", list]);
+    }
+    let path = recording
+        .path
+        .canonicalize()
+        .map_err(|error| error.to_string())?;
+    command.arg("-i").arg(&path);
+    let output = perf::run(command, Duration::from_secs(240)).map_err(|error| error.to_string())?;
+    let expected = &*output.stdout;
+    if !output.success() || expected.is_empty() {
+        return Ok(());
+    }
+    let Some(found) = ours(&path, perf, fields)? else {
+        return Err(format!("{perf}: perf accepts the fields {fields:?}"));
+    };
+    let mut compared = COMPARED.lock().expect("it does not panic");
+    compared.0 += 1;
+    compared.1 += expected.lines().count();
+    drop(compared);
+    let mut found = perf::text(&found);
+    let mut expected = expected.to_owned();
+    if perf.endian == Endian::Big {
+        // perf looks for the vDSO of its own process, which has none when emulated.
+        found = found.replace("([vdso])", "([unknown])");
+        expected = expected.replace("([vdso])", "([unknown])");
+    }
+    if found == expected {
+        return Ok(());
+    }
+    let (expected, found): (Vec<&str>, Vec<&str>) =
+        (expected.split('\n').collect(), found.split('\n').collect());
+    let at = expected.iter().zip(&found).position(|(a, b)| a != b);
+    let at = at.unwrap_or(expected.len().min(found.len()));
+    Err(format!(
+        "{perf}, fields {fields:?}: {} and {} lines, line {at}:\n  {:?}, but here\n  {:?}",
+        expected.len(),
+        found.len(),
+        expected.get(at),
+        found.get(at)
+    ))
+}
+
+/// Compares a recording with all perfs that can read it.
+fn check(recording: &Recording, lists: &[&[&str]]) -> Result<(), String> {
+    for perf in judge::panel(recording)? {
+        for fields in lists {
+            if exception(recording, perf, fields).is_none() {
+                compare(recording, perf, fields)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For the fixtures, or for all available recordings if `PERFCONV_TEST_ALL` is set.
+#[test]
+fn the_text_is_that_of_perf() {
+    if perf::all().is_empty() {
+        return skipped::note("perf");
+    }
+    let mut list = recordings::fixtures();
+    if is_thorough() {
+        list = recordings::all();
+    }
+    list.retain(|recording| !recording.is_damaged());
+    recordings::check_all(&list, |recording: &Recording| check(recording, &[DEFAULT]));
+    let (texts, lines) = *COMPARED.lock().expect("it does not panic");
+    eprintln!("{texts} texts with {lines} lines compared");
+    assert!(texts > 30 && lines > 10_000, "{texts} texts, {lines} lines");
+}
+
+#[test]
+fn all_fields_are_those_of_perf() {
+    if perf::all().is_empty() {
+        return skipped::note("perf");
+    }
+    let names = [
+        "6.1-x86_64-file-data",
+        "6.1-x86_64-file-group-S",
+        "6.12-x86_64-file-tp-g",
+        "7.2-x86_64-file-lost",
+        "7.2-x86_64-file-cgroup-mk",
+    ];
+    let mut list: Vec<Recording> = recordings::fixtures()
+        .into_iter()
+        .filter(|recording| {
+            is_thorough()
+                || names.contains(&&*recording.name)
+                || recording.name.contains("regs")
+                || recording.name.contains("data")
+        })
+        .collect();
+    // These have branch stacks and data sources of hardware.
+    list.extend(recordings::corpus());
+    list.retain(|recording| !recording.is_damaged());
+    recordings::check_all(&list, |recording: &Recording| check(recording, LISTS));
+}
+
+/// Every source of data, in a recording made for this test.
+#[test]
+fn sources_of_data_are_those_of_perf() {
+    let judges: Vec<&Perf> = perf::all()
+        .iter()
+        .filter(|perf| perf.endian == Endian::Little)
+        .collect();
+    if judges.is_empty() {
+        return skipped::note("perf");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sources.data");
+    let mut file = File::create(&path).expect("a file");
+    file.write_all(&with_sources(&sources())).expect("written");
+    let recording = Recording::at(&path);
+    for perf in judges {
+        compare(&recording, perf, &["data_src"]).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// Returns sources with every value of each field, and random ones.
+fn sources() -> Vec<u64> {
+    const FIELDS: [(u32, u32); 11] = [
+        (0, 5),
+        (5, 14),
+        (19, 5),
+        (24, 2),
+        (26, 7),
+        (33, 4),
+        (37, 1),
+        (38, 2),
+        (40, 3),
+        (43, 3),
+        (46, 5),
+    ];
+    let mut sources = vec![0];
+    for (first, bits) in FIELDS {
+        sources.extend((1..1_u64 << bits).map(|value| value << first));
+    }
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..4000 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        sources.push(random >> 13);
+    }
+    sources
+}
+
+/// Returns a recording in file mode of a raw event, with a sample for each source.
+fn with_sources(sources: &[u64]) -> Vec<u8> {
+    const HEADER: u64 = 104;
+    const ATTR: u64 = 112;
+    let mut attr: Vec<u8> = Vec::new();
+    attr.extend(4_u32.to_le_bytes());
+    attr.extend(112_u32.to_le_bytes());
+    // The event, its period, and the parts IP, TID, TIME and DATA_SRC.
+    for word in [0x1cd, 1000, 1 | 2 | 4 | 1 << 15, 0, 1 << 18] {
+        attr.extend(u64::to_le_bytes(word));
+    }
+    attr.resize(112 + 16, 0);
+    let mut records: Vec<u8> = Vec::new();
+    for (number, source) in sources.iter().enumerate() {
+        records.extend(9_u32.to_le_bytes());
+        records.extend(2_u16.to_le_bytes());
+        records.extend(40_u16.to_le_bytes());
+        let ids = 10 | 10 << 32;
+        for word in [0x1000, ids, 1_000_000_000 + number as u64, *source] {
+            records.extend(u64::to_le_bytes(word));
+        }
+    }
+    let mut file = b"PERFILE2".to_vec();
+    let behind = HEADER + ATTR + 16;
+    let words = [
+        HEADER,
+        ATTR + 16,
+        HEADER,
+        ATTR + 16,
+        behind,
+        records.len() as u64,
+    ];
+    words
+        .iter()
+        .for_each(|word| file.extend(word.to_le_bytes()));
+    file.resize(104, 0);
+    file.extend(attr);
+    file.extend(records);
+    file
+}
+
+/// Functions of this machine: programs of the system, recorded with callchains.
+#[test]
+fn functions_are_those_of_perf() {
+    let Some(recorder) = perf::all().iter().find(|perf| perf.name == "perf") else {
+        return skipped::note("perf");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("programs.data");
+    let mut command = recorder.command();
+    command
+        .args(["record", "-e", "cpu-clock", "-F", "999", "-g", "-o"])
+        .arg(&path)
+        .args([
+            "--",
+            "sh",
+            "-c",
+            "ls -lR /usr/share | sort | gzip -9 > /dev/null",
+        ]);
+    let output = perf::run(command, Duration::from_secs(120)).expect("perf runs");
+    if !output.success() || !path.exists() {
+        return skipped::note("the permission to record");
+    }
+    let judges = perf::all()
+        .iter()
+        .filter(|perf| perf.version >= recorder.version && perf.endian == recorder.endian);
+    for perf in judges {
+        let mut command = perf.command();
+        command.args(["script", "--no-inline", "-i"]).arg(&path);
+        let output = perf::run(command, Duration::from_secs(300)).expect("perf runs");
+        let mut out = Vec::new();
+        let mut sink = PerfScript::new(&mut out, like(perf.version));
+        let mut samples = Samples::open(&path).expect("a recording");
+        let symbols = Symbolizer::new(Sources::default().with_caches(vec![]));
+        export(&mut samples, Some(symbols), &mut sink).expect("intact");
+        let text = String::from_utf8(out).expect("UTF-8");
+        let (lines, expected) = (text.lines(), output.stdout.lines());
+        assert_eq!(
+            text.lines().count(),
+            output.stdout.lines().count(),
+            "{perf}"
+        );
+        let named = text.lines().filter(|line| line.contains("+0x")).count();
+        assert!(named > 500, "{perf}: {named} functions");
+        for (ours, perfs) in lines.zip(expected) {
+            // perf finds nothing with the first lookup in some large objects, and takes the entries
+            // of procedure linkage tables in another order before 6.3.
+            let is_tolerated = perfs.contains(" [unknown] (") || perfs.contains("plt+0x");
+            assert!(
+                ours == perfs || is_tolerated,
+                "{perf}: {ours:?}, perf {perfs:?}"
+            );
+        }
+    }
+}
