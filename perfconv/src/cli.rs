@@ -17,7 +17,7 @@ mod words;
 
 pub use callchains::CallchainArgs;
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
-pub use export::{Counted, ExportArgs, Format, LabelArg, Mark, RootFrame};
+pub use export::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
 pub use jit::{Code, JitArgs, images_beside};

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::script::FieldsError;
+
 /// Why a recording could not be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,6 +14,9 @@ pub enum Error {
     /// The output cannot be written.
     #[error("the output cannot be written: {0}")]
     Output(#[source] io::Error),
+    /// A field of the text of `perf script` was requested that the samples of an event do not have.
+    #[error(transparent)]
+    Fields(#[from] FieldsError),
     /// A temporary file cannot be created, written or read.
     #[error("a temporary file: {0}")]
     Temporary(#[source] io::Error),

@@ -51,6 +51,7 @@ fn is_time(attr: &Attr) -> bool {
     is_software(attr, SoftwareEvent::CPU_CLOCK) || is_software(attr, SoftwareEvent::TASK_CLOCK)
 }
 
-fn is_software(attr: &Attr, event: SoftwareEvent) -> bool {
+/// Returns whether this is the software event.
+pub(crate) fn is_software(attr: &Attr, event: SoftwareEvent) -> bool {
     attr.kind == EventType::SOFTWARE && attr.config == event.0
 }

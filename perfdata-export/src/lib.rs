@@ -7,6 +7,7 @@
 //! - [`Folded`]: folded stacks, for other tools that draw flame graphs;
 //! - [`FlameGraph`]: flame graphs, also of the differences between two recordings;
 //! - [`Firefox`]: profiles for the Firefox Profiler;
+//! - [`PerfScript`]: the text of `perf script`, for the tools that read it;
 //! - [`Pprof`]: compressed profiles for pprof;
 //! - [`Speedscope`]: JSON for speedscope.
 //!
@@ -64,11 +65,13 @@ mod json;
 mod message;
 mod pprof;
 mod resolve;
+mod script;
 mod shown;
 mod speedscope;
 mod spool;
 mod tables;
 mod text;
+mod tracepoints;
 mod tree;
 
 pub use error::{Error, Result};
@@ -76,7 +79,9 @@ pub use firefox::Firefox;
 pub use flame_graph::{FlameGraph, FlameGraphForm};
 pub use folded::{Count, Folded, Root};
 pub use perfdata_symbols::{Reason, Sources, Symbolizer, Unresolved};
+pub use perfdata_tracepoint::Like;
 pub use pprof::{Label, Pprof};
-pub use resolve::{Report, ResolvedFrame, ResolvedSample, Sink, export};
+pub use resolve::{Needs, Report, ResolvedFrame, ResolvedSample, Sink, export};
+pub use script::{Fields, FieldsError, PerfScript};
 pub use speedscope::Speedscope;
 pub use tables::{Function, FunctionId, Module, ModuleId, Tables};

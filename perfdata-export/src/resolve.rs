@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{RecordRef, RecordSource};
 use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, DsoKind, Frame, Mapping, MappingId, Sample, Samples};
 use perfdata_symbols::{Symbolizer, Unresolved, perf_map};
+use perfdata_tracepoint::Like;
 
 use crate::error::Result;
 use crate::tables::{Function, FunctionId, Module, ModuleId, Tables};
+use crate::tracepoints::Tracepoints;
 
 /// Maximum number of addresses whose functions are remembered.
 const MOST_ADDRESSES: usize = 1 << 19;
@@ -33,6 +36,29 @@ pub struct ResolvedFrame {
     pub module: Option<ModuleId>,
     /// The function, if its name is known.
     pub function: Option<FunctionId>,
+    /// Offset of the address in the function, in bytes; 0 without a function.
+    pub function_offset: u64,
+}
+
+impl ResolvedFrame {
+    /// Returns a frame about whose address nothing is known.
+    pub(crate) fn unmapped(address: u64, mode: CpuMode) -> Self {
+        ResolvedFrame {
+            address,
+            mode,
+            is_return: false,
+            mapping: None,
+            module: None,
+            function: None,
+            function_offset: 0,
+        }
+    }
+
+    fn set(&mut self, module: ModuleId, function: Option<(FunctionId, u64)>) {
+        self.module = Some(module);
+        self.function = function.map(|(id, _)| id);
+        self.function_offset = function.map_or(0, |(_, offset)| offset);
+    }
 }
 
 /// A sample with its resolved frames.
@@ -43,12 +69,44 @@ pub struct ResolvedSample<'a> {
     pub sample: Sample<'a>,
     /// The frames, from the sampled function to its outermost caller.
     pub frames: &'a [ResolvedFrame],
+    /// The source and the target of each branch of the branch stack, newest first, if the sink
+    /// [needs](Sink::needs) them.
+    pub branches: &'a [(ResolvedFrame, ResolvedFrame)],
+    /// The data address, if the sink [needs](Sink::needs) it and the sample contains it.
+    pub data_address: Option<ResolvedFrame>,
+    /// The text of the tracepoint, if the sink [needs](Sink::needs) it and the sample contains one.
+    pub tracepoint: Option<&'a [u8]>,
     /// The functions and modules of the frames.
     pub tables: &'a Tables,
 }
 
+/// What a sink needs in addition to the frames of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Needs {
+    /// The branch stack.
+    pub branches: bool,
+    /// The data address.
+    pub data_address: bool,
+    /// The text of tracepoints, as this version of perf shows it.
+    pub tracepoints: Option<Like>,
+    /// Frames without a mapping have the mapping that perf finds
+    /// ([`Frame::before_exec`]).
+    pub before_exec: bool,
+    /// The counts of `perf stat record`: then a recording without samples has content.
+    pub counts: bool,
+}
+
 /// A format.
 pub trait Sink {
+    /// Returns what the sink needs in addition to the frames.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// Receives the container of the recording, before all samples.
+    fn begin(&mut self, _container: ContainerKind) {}
+
     /// Receives the next sample.
     ///
     /// # Errors
@@ -96,13 +154,17 @@ pub fn export<S: RecordSource>(
     sink: &mut dyn Sink,
 ) -> Result<Report> {
     let limits = samples.session().limits();
+    sink.begin(samples.source().container_layout().container());
     let mut resolver = Resolver {
         symbols,
         tables: Tables::default(),
         known: HashMap::default(),
+        before_exec: false,
     };
     let mut report = Report::default();
     let mut frames = Vec::new();
+    let mut branches = Vec::new();
+    let mut tracepoints = Tracepoints::default();
     let mut failed = None;
     while let Some(sample) = samples.next_with(|record| {
         if failed.is_none() {
@@ -112,6 +174,24 @@ pub fn export<S: RecordSource>(
         if let Some(error) = failed {
             return Err(error);
         }
+        let needs = sink.needs();
+        resolver.before_exec = needs.before_exec;
+        branches.clear();
+        if needs.branches {
+            let resolved = sample.branches().map(|branch| {
+                let from = resolver.resolve(&sample, &branch.from);
+                (from, resolver.resolve(&sample, &branch.to))
+            });
+            branches.extend(resolved);
+        }
+        let data_address = match needs.data_address {
+            true => sample.data_address(),
+            false => None,
+        };
+        let data_address = data_address.map(|frame| resolver.resolve(&sample, &frame));
+        let has_text = needs
+            .tracepoints
+            .is_some_and(|like| tracepoints.print(&sample, like, resolver.symbols.as_mut()));
         frames.clear();
         for frame in sample.frames() {
             let resolved = resolver.resolve(&sample, &frame);
@@ -126,6 +206,9 @@ pub fn export<S: RecordSource>(
         sink.sample(&ResolvedSample {
             sample,
             frames: &frames,
+            branches: &branches,
+            data_address,
+            tracepoint: has_text.then_some(&tracepoints.text),
             tables: &resolver.tables,
         })?;
     }
@@ -143,22 +226,39 @@ pub fn export<S: RecordSource>(
 /// An address in a mapping, and for generated code its process.
 type Place = (MappingId, u64, Option<u32>);
 
+/// What is at a place: the module, and the function with the offset of the address in it.
+type Found = (ModuleId, Option<(FunctionId, u64)>);
+
 /// Resolves frames, and remembers the results.
 struct Resolver {
     symbols: Option<Symbolizer>,
     tables: Tables,
-    known: HashMap<Place, (ModuleId, Option<FunctionId>), RandomState>,
+    known: HashMap<Place, Found, RandomState>,
+    /// Whether frames without a mapping have the mapping of an earlier program.
+    before_exec: bool,
 }
 
 impl Resolver {
     fn resolve(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> ResolvedFrame {
+        let mut frame = *frame;
+        if self.before_exec {
+            frame.mapping = frame.mapping.or(frame.before_exec);
+        }
+        if let Some(behind) = sample.behind_kernel(&frame) {
+            let resolved = self.resolve_mapped(sample, &behind);
+            if resolved.function.is_some() {
+                return resolved;
+            }
+        }
+        self.resolve_mapped(sample, &frame)
+    }
+
+    /// Resolves a frame in its mapping.
+    fn resolve_mapped(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> ResolvedFrame {
         let mut resolved = ResolvedFrame {
-            address: frame.address,
-            mode: frame.mode,
             is_return: frame.is_return,
             mapping: frame.mapping,
-            module: None,
-            function: None,
+            ..ResolvedFrame::unmapped(frame.address, frame.mode)
         };
         let (Some(id), Some(mapping), Some(dso)) = (frame.mapping, frame.mapping(), frame.dso())
         else {
@@ -172,7 +272,7 @@ impl Resolver {
         if symbols.is_some()
             && let Some(&(module, function)) = self.known.get(&place)
         {
-            (resolved.module, resolved.function) = (Some(module), function);
+            resolved.set(module, function);
             return resolved;
         }
         let module = self.tables.module_of((mapping.dso, pid), || Module {
@@ -186,17 +286,18 @@ impl Resolver {
         };
         let symbol = symbols.resolve(sample, frame);
         let function = symbol.map(|symbol| {
-            self.tables
-                .function_of((symbol.object, symbol.index), || Function {
-                    name: symbol.demangled().as_ref().into(),
-                    system_name: symbol.name.into(),
-                })
+            let make = || Function {
+                name: symbol.demangled().as_ref().into(),
+                system_name: symbol.name.into(),
+            };
+            let key = (symbol.object, symbol.index);
+            (self.tables.function_of(key, make), symbol.offset)
         });
         if self.known.len() >= MOST_ADDRESSES {
             self.known.clear();
         }
         self.known.insert(place, (module, function));
-        (resolved.module, resolved.function) = (Some(module), function);
+        resolved.set(module, function);
         resolved
     }
 }

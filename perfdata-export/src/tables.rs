@@ -41,10 +41,31 @@ pub struct Module {
 }
 
 impl Module {
+    /// Returns the name of a kernel module without its folder and endings, in brackets: perf shows
+    /// `[snd_hda_intel]` for `/lib/modules/6.1.0/kernel/sound/pci/hda/snd-hda-intel.ko.xz`.
+    pub fn short_name(&self) -> Vec<u8> {
+        let file = self.name.rsplit(|&byte| byte == b'/').next();
+        let file = file.unwrap_or(&self.name);
+        let end = file.windows(3).position(|part| part == b".ko");
+        let name = end.and_then(|end| file.get(..end));
+        let Some(name) = name.filter(|_| !file.starts_with(b"[")) else {
+            return file.to_vec();
+        };
+        let mut short = [b"[", name, b"]"].concat();
+        short
+            .iter_mut()
+            .filter(|byte| **byte == b'-')
+            .for_each(|byte| *byte = b'_');
+        short
+    }
+
     /// Returns what represents a function without a name: the file name in brackets.
     pub fn label(&self) -> Vec<u8> {
         if self.name.starts_with(b"[") {
             return self.name.to_vec();
+        }
+        if self.kind == DsoKind::Module {
+            return self.short_name();
         }
         let file = self.name.rsplit(|&byte| byte == b'/').next();
         [b"[", file.unwrap_or(&self.name), b"]"].concat()

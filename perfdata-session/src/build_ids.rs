@@ -60,6 +60,12 @@ impl BuildIdTable {
             .or_else(|| self.by_machine.get(&dso.machine)?.get(&dso.name).copied())
     }
 
+    /// Returns whether the table contains a DSO.
+    pub fn contains(&self, dso: &Dso) -> bool {
+        let ids = self.by_machine.get(&dso.machine);
+        ids.is_some_and(|ids| ids.contains_key(&dso.name))
+    }
+
     /// Returns the approximate memory use in bytes.
     pub fn held(&self) -> usize {
         self.held

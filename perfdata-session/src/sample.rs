@@ -156,6 +156,41 @@ impl<'a> Sample<'a> {
         Some(self.frame(address, self.mode(), false))
     }
 
+    /// Returns the data address as a frame; `None` if the sample contains no data address.
+    pub fn data_address(&self) -> Option<Frame<'a>> {
+        let address = self.sample_view.addr()?;
+        let frame = self.address(address, self.mode());
+        if frame.mapping.is_some() {
+            return Some(frame);
+        }
+        Some(self.address(address, mode_of_address(address)))
+    }
+
+    /// Returns an address as a frame, in the mappings for a CPU mode at the time of the sample.
+    pub fn address(&self, address: u64, mode: CpuMode) -> Frame<'a> {
+        self.frame(address, mode, false)
+    }
+
+    /// Returns a frame of the kernel without a mapping as one in the mapping of its image, if the
+    /// address is behind that; otherwise `None`. Records map the kernel up to its last code
+    /// (`_etext`); the code for booting, which the idle tasks return to, is behind that.
+    pub fn behind_kernel(&self, frame: &Frame<'a>) -> Option<Frame<'a>> {
+        if frame.mapping.is_some() || frame.mode != CpuMode::KERNEL {
+            return None;
+        }
+        let session = self.session;
+        let space = self.spaces(frame.mode).0?;
+        let is_kernel = |mapping: &Mapping| {
+            let dso = session.dso(mapping.dso);
+            dso.is_some_and(|dso| dso.kind == DsoKind::Kernel)
+        };
+        let (range, _) = space.iter().find(|(_, mapping)| is_kernel(mapping))?;
+        (frame.address >= range.start).then(|| Frame {
+            mapping: session.find(space, range.start),
+            ..*frame
+        })
+    }
+
     /// Returns the frames, from the sampled function to its outermost caller. These are the frames
     /// of the callchain, or the instruction pointer if there is no callchain. A callchain starts
     /// with the instruction pointer, which is returned once.
@@ -227,14 +262,7 @@ impl<'a> Sample<'a> {
     /// `perf record -b` and `-j`.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = Branch<'a>> + use<'a> {
         let sample = *self;
-        // The record contains no mode for the addresses. Kernel addresses have the highest bit set.
-        let mode = |address: u64| {
-            if address >> 63 == 1 {
-                CpuMode::KERNEL
-            } else {
-                CpuMode::USER
-            }
-        };
+        let mode = mode_of_address;
         let count = self
             .sample_view
             .branches()
@@ -297,6 +325,15 @@ impl<'a> Sample<'a> {
             return Err(error.at(self.record.offset));
         }
         Ok(())
+    }
+}
+
+/// Returns the mode of an address for which the record contains none. Kernel addresses have the
+/// highest bit set.
+fn mode_of_address(address: u64) -> CpuMode {
+    match address >> 63 {
+        0 => CpuMode::USER,
+        _ => CpuMode::KERNEL,
     }
 }
 

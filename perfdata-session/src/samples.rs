@@ -102,6 +102,11 @@ impl<S: RecordSource> Samples<S> {
         self.records.recording()
     }
 
+    /// Returns the source of the records.
+    pub fn source(&self) -> &S {
+        self.records.source()
+    }
+
     /// Reads up to the next sample.
     fn advance(&mut self, mut others: impl FnMut(RecordRef<'_>)) -> Result<Option<Next>> {
         let Samples {

@@ -194,6 +194,11 @@ impl Session {
         self.build_ids.find(self.dso(id)?)
     }
 
+    /// Returns the build IDs in the BUILD_ID section.
+    pub fn build_id_table(&self) -> &BuildIdTable {
+        &self.build_ids
+    }
+
     /// Returns the relocation symbol of a kernel, `_text` or `_stext`. [`Mapping::pgoff`] is its
     /// address in the recording.
     pub fn relocation_symbol(&self, id: DsoId) -> Option<&[u8]> {

@@ -22,19 +22,52 @@ const MOST_MANGLED: usize = 1 << 14;
 /// assert_eq!(&*demangled(b"main"), b"main");
 /// ```
 pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
+    demangled_as(name, Spelling::Full)
+}
+
+/// How a demangled name is spelled. Versions of perf differ in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Spelling {
+    /// With parameters; Rust names without their hash, with what compilers append. perf 7.2.
+    #[default]
+    Full,
+    /// Rust names as C++ names: with the hash, and newer ones (`_R`) as they are. perf 6.12.
+    RustAsCpp,
+    /// Without parameters and types of results; Rust names without what compilers append. perf 6.1.
+    WithoutParameters,
+}
+
+/// Returns the demangled form of a C++ or Rust symbol in one of its spellings; other names
+/// unchanged.
+///
+/// ```
+/// use perfdata_symbols::{Spelling, demangled_as};
+/// let name = b"_ZNK4llvm5Value7getTypeEv";
+/// assert_eq!(&*demangled_as(name, Spelling::WithoutParameters), b"llvm::Value::getType");
+/// ```
+pub fn demangled_as(name: &[u8], spelling: Spelling) -> Cow<'_, [u8]> {
     // On some platforms, names have one more underscore.
     let is_mangled = name.starts_with(b"_Z") || name.starts_with(b"_R") || name.starts_with(b"__Z");
     if !is_mangled || name.len() > MOST_MANGLED {
         return Cow::Borrowed(name);
     }
-    match rust(name).or_else(|| cpp(name)) {
+    let text = match spelling {
+        Spelling::RustAsCpp if name.starts_with(b"_R") => None,
+        Spelling::RustAsCpp => cpp(name, spelling),
+        _ => rust(name, spelling).or_else(|| cpp(name, spelling)),
+    };
+    match text {
         Some(text) => Cow::Owned(text.into_bytes()),
         None => Cow::Borrowed(name),
     }
 }
 
-fn rust(name: &[u8]) -> Option<String> {
-    let name = std::str::from_utf8(name).ok()?;
+fn rust(name: &[u8], spelling: Spelling) -> Option<String> {
+    let mut name = std::str::from_utf8(name).ok()?;
+    if spelling == Spelling::WithoutParameters && name.starts_with("_R") {
+        name = name.split_once('.').map_or(name, |(name, _)| name);
+    }
     let parsed = rustc_demangle::try_demangle(name).ok()?;
     let mut out = Limited(String::new());
     // The alternate form has no hash.
@@ -42,14 +75,49 @@ fn rust(name: &[u8]) -> Option<String> {
     Some(out.0)
 }
 
-fn cpp(name: &[u8]) -> Option<String> {
+fn cpp(name: &[u8], spelling: Spelling) -> Option<String> {
     let mut out = Limited(String::new());
     // A suffix of the compiler, such as `.cold`, is part of the parsed symbol.
     let parsed = Symbol::new(name).ok()?;
-    parsed
-        .structured_demangle(&mut out, &DemangleOptions::new())
-        .ok()?;
-    Some(with_literals(out.0))
+    let mut options = DemangleOptions::new();
+    if spelling == Spelling::WithoutParameters {
+        options = options.no_params().no_return_type();
+    }
+    parsed.structured_demangle(&mut out, &options).ok()?;
+    let mut text = with_literals(out.0);
+    // Empty packs of parameters.
+    for (empty, without) in [
+        (", >", ">"),
+        (", &&)", ")"),
+        (", &)", ")"),
+        ("(&&)", "()"),
+        ("(&)", "()"),
+    ] {
+        if text.contains(empty) {
+            text = text.replace(empty, without);
+        }
+    }
+    if spelling == Spelling::WithoutParameters
+        && let Some(method) = text.strip_suffix(" const")
+    {
+        text.truncate(method.len());
+    }
+    Some(with_numbered_clones(text))
+}
+
+/// Returns the number of a clone in the same brackets as its kind: `[clone .part.0]`.
+fn with_numbered_clones(text: String) -> String {
+    const NEXT: &str = "] [clone .";
+    let mut out = String::new();
+    let mut rest = &*text;
+    while let Some((before, after)) = rest.split_once(NEXT) {
+        out.push_str(before);
+        let is_number = after.starts_with(|c: char| c.is_ascii_digit());
+        out.push_str(if is_number { "." } else { NEXT });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Returns numbers in the arguments of templates as other demanglers write them: `32u` instead of
@@ -152,6 +220,42 @@ mod tests {
             of("_Z1fILin5ELb1ELb0ELm7EEvv"),
             "void f<-5, true, false, 7ul>()"
         );
+    }
+
+    #[test]
+    fn clones_have_their_numbers() {
+        assert_eq!(of("_Z3foov.cold"), "foo() [clone .cold]");
+        assert_eq!(
+            of("_Z3foov.part.0.cold"),
+            "foo() [clone .part.0] [clone .cold]"
+        );
+        assert_eq!(of("_Z3foov.llvm.123"), "foo() [clone .llvm.123]");
+    }
+
+    #[test]
+    fn versions_of_perf_spell_names_differently() {
+        let names = [
+            ("_Z3fooi", "foo(int)", "foo"),
+            ("_Z1fILi5EEvv", "f<5>()", "f<5>"),
+            (
+                "_ZN4core3fmt5write17h0123456789abcdefE",
+                "core::fmt::write::h0123456789abcdef",
+                "core::fmt::write",
+            ),
+            (
+                "_RNvCs1234_7mycrate3foo.cold",
+                "_RNvCs1234_7mycrate3foo.cold",
+                "mycrate::foo",
+            ),
+            ("main", "main", "main"),
+        ];
+        for (name, middle, old) in names {
+            let spelled = |spelling| {
+                String::from_utf8(demangled_as(name.as_bytes(), spelling).into_owned()).unwrap()
+            };
+            assert_eq!(spelled(Spelling::RustAsCpp).replace("void ", ""), middle);
+            assert_eq!(spelled(Spelling::WithoutParameters), old);
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub fn parse_everything(data: &[u8]) {
 }
 
 pub use bytes::decompressed;
-pub use demangle::demangled;
+pub use demangle::{Spelling, demangled, demangled_as};
 pub use elf::{Elf, Segment};
 pub use files::{ObjectFiles, ObjectFinder};
 pub use reason::{Reason, Unresolved};

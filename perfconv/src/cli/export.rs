@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Args, ValueEnum, ValueHint};
+use perfdata_export::Fields;
 
 use super::{InputArg, OutputArgs, SliceArgs};
 
@@ -21,19 +22,22 @@ pub enum Format {
     Firefox,
     /// A JSON file for speedscope.app
     Speedscope,
+    /// The text of `perf script`
+    PerfScript,
 }
 
 impl Format {
     /// Returns the format of files with this name.
     pub fn of(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?;
-        let endings: [(&[&str], Format); 6] = [
+        let endings: [(&[&str], Format); 7] = [
             (&[".folded", ".collapsed"], Format::Folded),
             (&[".html", ".htm"], Format::Flamegraph),
             (&[".svg"], Format::Svg),
             (&[".pb.gz", ".pprof"], Format::Pprof),
             (&[".json.gz"], Format::Firefox),
             (&[".speedscope.json"], Format::Speedscope),
+            (&[".txt", ".script"], Format::PerfScript),
         ];
         let has = |ending: &&str| name.ends_with(*ending);
         let found = endings
@@ -87,6 +91,21 @@ pub enum LabelArg {
     Cpu,
 }
 
+/// A version of perf whose text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum LikeArg {
+    /// perf 6.1
+    #[value(name = "6.1")]
+    V6_1,
+    /// perf 6.12
+    #[value(name = "6.12")]
+    V6_12,
+    /// perf 7.2
+    #[default]
+    #[value(name = "7.2")]
+    V7_2,
+}
+
 /// Hides the options of slices that make no difference in an export.
 pub fn of_export(arg: Arg) -> Arg {
     match arg.get_id() == "sideband" {
@@ -101,6 +120,8 @@ const PPROF: &str = "Profiles for pprof";
 const NAMES: &str = "Names of functions";
 /// Heading of the options of folded stacks.
 const FOLDED: &str = "Folded stacks";
+/// Heading of the options for the text of perf script.
+const SCRIPT: &str = "Text of perf script";
 /// Heading of the options of flame graphs.
 const FLAME: &str = "Flame graphs";
 
@@ -134,6 +155,23 @@ pub struct ExportArgs {
     /// Label the samples with these: pid, tid, comm, cpu
     #[arg(long, value_name = "WHICH,…", value_delimiter = ',', help_heading = PPROF)]
     pub label: Vec<LabelArg>,
+    /// Version of perf whose text is written
+    #[arg(long, value_name = "VERSION", default_value = "7.2", help_heading = SCRIPT)]
+    pub like: LikeArg,
+    /// Fields to show, as for perf script -F (repeatable)
+    ///
+    /// A list, such as comm,tid,time,event,ip; changes, such as +addr,-period; or either for one
+    /// type of event, such as trace:comm,trace. Types: hw, sw, trace, raw, break, synth.
+    #[arg(short = 'F', long, value_name = "FIELDS", allow_hyphen_values = true)]
+    #[arg(help_heading = SCRIPT)]
+    pub fields: Vec<Fields>,
+    /// Show times with nanoseconds
+    #[arg(long, help_heading = SCRIPT)]
+    pub ns: bool,
+    /// Show at most N frames of a callchain
+    #[arg(long, value_name = "N", default_value_t = 127, hide_short_help = true)]
+    #[arg(help_heading = SCRIPT)]
+    pub max_frames: usize,
     /// Unwind user stacks (--call-graph dwarf) to callchains
     ///
     /// The objects must be here, with the recorded build IDs. A stream is stored until it ends.

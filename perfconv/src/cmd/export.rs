@@ -5,15 +5,18 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef};
+use perfdata_core::record::RecordType;
 use perfdata_export::{
-    Count, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Pprof, Report, ResolvedSample, Root,
-    Sink, Sources, Speedscope, Symbolizer, Tables, Unresolved, export,
+    Count, Fields, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Like, Needs, PerfScript,
+    Pprof, Report, ResolvedSample, Root, Sink, Sources, Speedscope, Symbolizer, Tables, Unresolved,
+    export,
 };
 use perfdata_session::Samples;
 
 use super::{objects, open, output_or_standard};
-use crate::cli::{Counted, ExportArgs, Format, LabelArg, Mark, RootFrame};
+use crate::cli::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
 use crate::messages::Messages;
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result, Step};
@@ -86,6 +89,7 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
             }
             Format::Firefox => read(&args.input, &mut Firefox::new(out, name))?,
             Format::Speedscope => read(&args.input, &mut Speedscope::new(out, name))?,
+            Format::PerfScript => read(&args.input, &mut script(args, out))?,
         };
         Ok(vec![exported])
     };
@@ -154,6 +158,21 @@ fn folded<W: Write>(args: &ExportArgs, out: W) -> Folded<W> {
         .with_marks(marks(Mark::Kernel), marks(Mark::Jit))
 }
 
+/// Returns the sink for the text of perf script.
+fn script<W: Write>(args: &ExportArgs, out: W) -> PerfScript<W> {
+    let like = match args.like {
+        LikeArg::V6_1 => Like::Perf6_1,
+        LikeArg::V6_12 => Like::Perf6_12,
+        LikeArg::V7_2 => Like::Perf7_2,
+    };
+    let fields = args.fields.iter().cloned();
+    let fields = fields.fold(Fields::default(), Fields::and);
+    PerfScript::new(out, like)
+        .with_fields(&fields)
+        .with_nanoseconds(args.ns)
+        .with_max_stack(args.max_frames)
+}
+
 /// Returns where symbols are searched. A named file or folder must exist: if its name is wrong, no
 /// names would be found.
 fn sources(args: &ExportArgs) -> Result<Sources> {
@@ -173,29 +192,40 @@ struct Exported {
     leftover: Option<Leftover>,
 }
 
-/// A sink that ends its output only if the recording was read completely and has samples.
+/// A sink that ends its output only if the recording was read completely and has content.
 struct Checked<'a> {
     sink: &'a mut dyn Sink,
     ending: Option<Ending>,
     result: Option<Result<(Vec<String>, Option<Leftover>)>>,
     /// Whether an output without samples is wanted.
     allow_empty: bool,
-    has_samples: bool,
+    has_content: bool,
 }
 
 impl Sink for Checked<'_> {
+    fn needs(&self) -> Needs {
+        self.sink.needs()
+    }
+
+    fn begin(&mut self, container: ContainerKind) {
+        self.sink.begin(container);
+    }
+
     fn sample(&mut self, sample: &ResolvedSample<'_>) -> perfdata_export::Result<()> {
-        self.has_samples = true;
+        self.has_content = true;
         self.sink.sample(sample)
     }
 
     fn record(&mut self, record: &RecordRef<'_>) -> perfdata_export::Result<()> {
+        if record.kind == RecordType::STAT_ROUND {
+            self.has_content |= self.sink.needs().counts;
+        }
         self.sink.record(record)
     }
 
     fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {
         let mut result = self.ending.take().map(Ending::check);
-        if !self.has_samples && !self.allow_empty && matches!(result, Some(Ok(_))) {
+        if !self.has_content && !self.allow_empty && matches!(result, Some(Ok(_))) {
             let what = "the recording contains no samples";
             result = Some(Err(Error::Refused(what.into())));
         }
@@ -224,7 +254,7 @@ fn checked<S: perfdata_core::read::RecordSource>(
         ending: Some(ending),
         result: None,
         allow_empty,
-        has_samples: false,
+        has_content: false,
     };
     let exported = export(samples, symbols, &mut checked);
     let (notes, leftover) = checked.result.transpose()?.unwrap_or_default();

@@ -148,6 +148,11 @@ impl<S: RecordSource> ByTime<S> {
         self.count
     }
 
+    /// Returns the source of the records.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
     /// Returns the model as far as the input was read.
     pub fn recording(&self) -> &Recording {
         self.source.recording()

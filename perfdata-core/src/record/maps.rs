@@ -95,6 +95,51 @@ choice! {
     }
 }
 
+impl CpuMap {
+    /// Any CPU in a set of CPU numbers.
+    const ANY: u16 = u16::MAX;
+
+    /// Returns the CPUs in the set, -1 for any CPU; none if the representation is unknown.
+    pub fn cpus(&self) -> Vec<i64> {
+        let number = |cpu: u16| if cpu == Self::ANY { -1 } else { i64::from(cpu) };
+        let bits = |word: u64, at: usize, bits: u32| {
+            let first = u64::try_from(at)
+                .unwrap_or_default()
+                .saturating_mul(u64::from(bits));
+            (0..bits)
+                .filter(move |bit| word >> bit & 1 == 1)
+                .filter_map(move |bit| i64::try_from(first.saturating_add(bit.into())).ok())
+        };
+        match &self.cpus {
+            CpuSet::Cpus(cpus) => cpus.iter().map(|&cpu| number(cpu)).collect(),
+            CpuSet::Range(range) => {
+                let any = (range.any_cpu != 0).then_some(-1);
+                let cpus = range.start_cpu..=range.end_cpu;
+                any.into_iter().chain(cpus.map(i64::from)).collect()
+            }
+            CpuSet::Mask(mask) => {
+                let more = mask.uncounted.iter().flat_map(|words| words.0.iter());
+                match &mask.words {
+                    CpuMaskWords::Words32(words) => {
+                        let words = words.iter().chain(more).enumerate();
+                        words
+                            .flat_map(|(at, &word)| bits(word.into(), at, u32::BITS))
+                            .collect()
+                    }
+                    CpuMaskWords::Words64(words) => {
+                        let words = words.iter().enumerate();
+                        words
+                            .flat_map(|(at, &word)| bits(word, at, u64::BITS))
+                            .collect()
+                    }
+                    CpuMaskWords::Unknown(_) => Vec::new(),
+                }
+            }
+            CpuSet::Unknown(_) => Vec::new(),
+        }
+    }
+}
+
 wire! {
     /// CPUs as bits of words, which are not naturally aligned.
     pub struct CpuMask(layout) {

@@ -38,6 +38,7 @@ fn the_name_of_the_output_tells_the_format() {
         ("a.json.gz", b"\x1f\x8b"),
         ("a.html", b"<!doctype html>"),
         ("a.svg", b"<?xml"),
+        ("a.txt", b"perf"),
     ] {
         let output = run(
             folder.path(),
@@ -47,10 +48,10 @@ fn the_name_of_the_output_tells_the_format() {
         let bytes = fs::read(folder.path().join(name)).expect("an output");
         assert!(bytes.starts_with(start) && bytes.len() > 100, "{name}");
     }
-    let unknown = run(folder.path(), "perfconv export in.data -o a.txt");
+    let unknown = run(folder.path(), "perfconv export in.data -o a.other");
     assert_eq!(status(&unknown), Some(2));
     assert!(unknown.stderr.contains("--to folded"), "{}", unknown.stderr);
-    assert!(!folder.path().join("a.txt").exists());
+    assert!(!folder.path().join("a.other").exists());
     // An existing file remains.
     let again = run(folder.path(), "perfconv export in.data -o a.folded");
     assert_eq!(status(&again), Some(2));
@@ -221,6 +222,65 @@ fn pprof_reads_recordings_by_another_name_of_perfconv() {
     let bad = "./perf_to_profile -f -i a.pb.gz -o b.pb.gz";
     assert_eq!(status(&run(folder.path(), bad)), Some(1));
     assert_eq!(read("a.pb.gz"), read("b.pb.gz"));
+}
+
+#[test]
+fn fields_are_those_of_perf_script() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = |words: &str| {
+        let command =
+            format!("perfconv export -q --no-symbols --to perf-script in.data -o - {words}");
+        run(folder.path(), &command)
+    };
+    let line = |words: &str| script(words).stdout.lines().next().map(str::to_owned);
+    let times = script("-F comm,time").stdout;
+    assert!(times.lines().count() > 50, "{times}");
+    assert!(
+        times
+            .lines()
+            .all(|line| line.starts_with(' ') && line.ends_with(": "))
+    );
+    let nanoseconds = script("-F comm,time --ns").stdout;
+    assert_eq!(nanoseconds.len(), times.len() + 3 * times.lines().count());
+    let changed = line("-F +pid,-time -F -period").expect("a line");
+    assert!(changed.contains('/') && !changed.contains('.'), "{changed}");
+    let sizes = ["6.1", "6.12", "7.2"].map(|like| script(&format!("--like {like}")).stdout.len());
+    assert!(sizes[0] < sizes[1] && sizes[1] == sizes[2], "{sizes:?}");
+    assert_eq!(
+        script("--max-frames 1")
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with('\t'))
+            .count(),
+        script("--max-frames 1")
+            .stdout
+            .lines()
+            .filter(|line| line.contains("cpu-clock"))
+            .count()
+    );
+    for (words, expected) in [
+        ("-F comm,nothing", "unknown field 'nothing'"),
+        ("-F +comm,time", "with and without a sign"),
+        ("-F srcline", "'srcline' is not supported"),
+        ("-F other:comm", "unknown type of event 'other'"),
+        ("-F hw:trace", "no field 'trace'"),
+        ("-F comm,cgroup", "have no field 'cgroup'"),
+    ] {
+        let refused = script(words);
+        // Only the recording shows that its samples do not have a field.
+        let number = if words.contains("cgroup") { 1 } else { 2 };
+        assert_eq!(
+            status(&refused),
+            Some(number),
+            "{words}: {}",
+            refused.stderr
+        );
+        assert!(
+            refused.stderr.contains(expected),
+            "{words}: {}",
+            refused.stderr
+        );
+    }
 }
 
 /// Unwinding during an export gives what unwinding before it gives.

@@ -10,6 +10,7 @@ mod identity;
 mod input_file;
 mod odd_forms;
 mod records;
+mod script;
 mod session;
 mod synth_snippets;
 mod through_the_model;

@@ -11,6 +11,7 @@ mod off_cpu_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;
 mod sched_stat_perf;
+mod script_perf;
 mod session_perf;
 mod slice_perf;
 mod slice_reports_perf;
