@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 
@@ -42,6 +43,21 @@ struct Entry {
     name: u32,
 }
 
+/// Returns the shown form of a name.
+pub(crate) type Demangle = for<'a> fn(&'a [u8]) -> Cow<'a, [u8]>;
+
+/// Symbols with the same address, end and properties, between which only their demangled names
+/// decide. Linkers that fold identical functions make hundreds of thousands of them.
+#[derive(Debug)]
+struct Tie {
+    /// The number of the entry.
+    entry: u32,
+    /// Offsets of the names, in the order of insertion.
+    names: Vec<u32>,
+    /// The offset of the chosen name, since its first use.
+    chosen: OnceLock<u32>,
+}
+
 /// Builds a [`Table`].
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
@@ -70,12 +86,18 @@ impl Builder {
     }
 
     /// Returns the name of the symbol at each address, of those that were added so far.
-    pub fn starts(
-        &self,
-        demangled: impl Fn(&[u8]) -> Cow<'_, [u8]>,
-    ) -> HashMap<u64, u32, RandomState> {
-        let chosen = chosen(self.list.clone(), &self.names, demangled);
-        chosen.iter().map(|new| (new.start, new.name)).collect()
+    pub fn starts(&self, demangled: Demangle) -> HashMap<u64, u32, RandomState> {
+        let list = with_ends(self.list.clone());
+        let same = list.chunk_by(|one, other| one.start == other.start);
+        let name = |same: &[New]| match best_of(same, &self.names, demangled)? {
+            Best::One(new) => Some((new.start, new.name)),
+            Best::Tie(tied) => {
+                let start = tied.first()?.start;
+                let names = tied.iter().map(|new| new.name);
+                Some((start, best_name(names, &self.names, demangled)?))
+            }
+        };
+        same.filter_map(name).collect()
     }
 
     /// Adds a symbol. A symbol of unknown size has size 0.
@@ -95,26 +117,88 @@ impl Builder {
 
     /// Returns the table: one symbol for each address, each with an end. `demangled` returns the
     /// shown form of a name, on which the choice depends.
-    pub fn build(self, demangled: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Table {
+    pub fn build(self, demangled: Demangle) -> Table {
         let Builder { list, mut names } = self;
-        let kept = chosen(list, &names, demangled);
-        let list = kept.into_iter().map(|new| Entry {
-            start: new.start,
-            end: new.end,
-            name: new.name,
-        });
-        let list = list.collect();
+        let list = with_ends(list);
+        let mut kept: Vec<Entry> = Vec::with_capacity(list.len());
+        let mut ties: Vec<Tie> = Vec::new();
+        for same in list.chunk_by(|one, other| one.start == other.start) {
+            let Some(best) = best_of(same, &names, demangled) else {
+                continue;
+            };
+            if let Best::Tie(tied) = &best {
+                ties.push(Tie {
+                    entry: u32::try_from(kept.len()).unwrap_or(u32::MAX),
+                    names: tied.iter().map(|new| new.name).collect(),
+                    chosen: OnceLock::new(),
+                });
+            }
+            let new = match &best {
+                Best::One(new) => Some(*new),
+                Best::Tie(tied) => tied.first().copied(),
+            };
+            kept.extend(new.map(|new| Entry {
+                start: new.start,
+                end: new.end,
+                name: new.name,
+            }));
+        }
+        kept.shrink_to_fit();
         names.shrink_to_fit();
-        Table { list, names }
+        Table {
+            list: kept,
+            names,
+            ties,
+            demangled,
+        }
     }
 }
 
-/// Returns one symbol for each address, in the order of the addresses, each with an end.
-fn chosen(
-    mut list: Vec<New>,
-    names: &[u8],
-    demangled: impl Fn(&[u8]) -> Cow<'_, [u8]>,
-) -> Vec<New> {
+/// The best of several symbols at an address.
+enum Best {
+    One(New),
+    /// The names decide.
+    Tie(Vec<New>),
+}
+
+/// Returns the best of symbols at the same address.
+fn best_of(same: &[New], names: &[u8], demangled: Demangle) -> Option<Best> {
+    let mut tied: Vec<New> = Vec::new();
+    for new in same {
+        match tied.first().map(|best| rank(new).cmp(&rank(best))) {
+            None | Some(std::cmp::Ordering::Greater) => tied = vec![*new],
+            Some(std::cmp::Ordering::Equal) => tied.push(*new),
+            Some(std::cmp::Ordering::Less) => {}
+        }
+    }
+    let first = *tied.first()?;
+    if tied.len() == 1 {
+        return Some(Best::One(first));
+    }
+    if tied.iter().all(|new| new.end == first.end) {
+        return Some(Best::Tie(tied));
+    }
+    let better =
+        |best: New, new: &New| match is_second_better(best.name, new.name, names, demangled) {
+            true => *new,
+            false => best,
+        };
+    Some(Best::One(tied.iter().fold(first, better)))
+}
+
+/// Returns what perf compares before the names: the larger one is preferred
+/// (`choose_best_symbol`).
+fn rank(new: &New) -> (bool, bool, bool, bool) {
+    let Properties {
+        is_untyped,
+        is_weak,
+        is_global,
+    } = new.properties;
+    (new.end > new.start, !is_untyped, !is_weak, is_global)
+}
+
+/// Returns the symbols in the order of their addresses, each with an end.
+fn with_ends(mut list: Vec<New>) -> Vec<New> {
     // The order of insertion decides between symbols that are equal otherwise.
     list.sort_by_key(|new| new.start);
     // perf sets the ends first: of several symbols without a size at an address, the last one
@@ -129,45 +213,25 @@ fn chosen(
         }
         next = Some(new.start);
     }
-    let mut kept: Vec<New> = Vec::with_capacity(list.len());
-    for new in list {
-        match kept.last_mut() {
-            Some(last) if last.start == new.start => {
-                if is_second_better(last, &new, names, &demangled) {
-                    *last = new;
-                }
-            }
-            _ => kept.push(new),
-        }
-    }
-    kept
+    list
 }
 
-/// Returns whether perf prefers the second one of two symbols with the same start
+/// Returns the offset of the name that perf prefers.
+fn best_name(offsets: impl Iterator<Item = u32>, names: &[u8], demangled: Demangle) -> Option<u32> {
+    offsets.reduce(
+        |best, new| match is_second_better(best, new, names, demangled) {
+            true => new,
+            false => best,
+        },
+    )
+}
+
+/// Returns whether perf prefers the second one of two symbols with the same properties
 /// (`choose_best_symbol`).
-fn is_second_better(
-    first: &New,
-    second: &New,
-    names: &[u8],
-    demangled: &impl Fn(&[u8]) -> Cow<'_, [u8]>,
-) -> bool {
-    let has_size = |new: &New| new.end > new.start;
-    let (a, b) = (first.properties, second.properties);
-    if has_size(first) != has_size(second) {
-        return has_size(second);
-    }
-    if a.is_untyped != b.is_untyped {
-        return a.is_untyped;
-    }
-    if a.is_weak != b.is_weak {
-        return a.is_weak;
-    }
-    if a.is_global != b.is_global {
-        return b.is_global;
-    }
+fn is_second_better(first: u32, second: u32, names: &[u8], demangled: Demangle) -> bool {
     let (a, b) = (
-        demangled(name_in(names, first.name)),
-        demangled(name_in(names, second.name)),
+        demangled(name_in(names, first)),
+        demangled(name_in(names, second)),
     );
     let underscores = |name: &[u8]| name.iter().take_while(|&&byte| byte == b'_').count();
     if underscores(&a) != underscores(&b) {
@@ -189,10 +253,19 @@ fn name_in(names: &[u8], at: u32) -> &[u8] {
 }
 
 /// The symbols of an object, by address.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Table {
     list: Vec<Entry>,
     names: Vec<u8>,
+    /// In the order of the entries.
+    ties: Vec<Tie>,
+    demangled: Demangle,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Builder::default().build(|name| Cow::Borrowed(name))
+    }
 }
 
 /// A symbol that was found.
@@ -226,15 +299,30 @@ impl Table {
         let entry = usize::try_from(index)
             .ok()
             .and_then(|index| self.list.get(index));
-        entry
-            .map(|entry| name_in(&self.names, entry.name))
-            .unwrap_or_default()
+        let Some(entry) = entry else {
+            return &[];
+        };
+        let tie = self.ties.binary_search_by_key(&index, |tie| tie.entry);
+        let tie = tie.ok().and_then(|at| self.ties.get(at));
+        let name = tie.map_or(entry.name, |tie| {
+            *tie.chosen.get_or_init(|| {
+                let offsets = tie.names.iter().copied();
+                best_name(offsets, &self.names, self.demangled).unwrap_or(entry.name)
+            })
+        });
+        name_in(&self.names, name)
     }
 
     /// Returns the address of the symbol called `name`.
     pub fn address_of(&self, name: &[u8]) -> Option<u64> {
-        let is_called = |entry: &&Entry| name_in(&self.names, entry.name) == name;
-        self.list.iter().find(is_called).map(|entry| entry.start)
+        let is_called = |at: u32| name_in(&self.names, at) == name;
+        let one = self.list.iter().find(|entry| is_called(entry.name));
+        let tied = || {
+            let has_name = |tie: &&Tie| tie.names.iter().any(|&at| is_called(at));
+            let entry = self.ties.iter().find(has_name)?.entry;
+            self.list.get(usize::try_from(entry).ok()?)
+        };
+        one.or_else(tied).map(|entry| entry.start)
     }
 
     /// Returns whether there are no symbols.
@@ -244,9 +332,12 @@ impl Table {
 
     /// Returns the approximate size of the table in bytes.
     pub fn held(&self) -> usize {
-        self.list
-            .len()
-            .saturating_mul(size_of::<Entry>())
+        let ties = self.ties.iter().map(|tie| {
+            let names = tie.names.capacity().saturating_mul(size_of::<u32>());
+            names.saturating_add(size_of::<Tie>())
+        });
+        ties.fold(0, usize::saturating_add)
+            .saturating_add(self.list.len().saturating_mul(size_of::<Entry>()))
             .saturating_add(self.names.len())
     }
 }
@@ -308,6 +399,29 @@ mod tests {
             winner((4, "SyS_abc", GLOBAL), (4, "sys_abc", GLOBAL)),
             "sys_abc"
         );
+    }
+
+    #[test]
+    fn all_names_of_an_address_are_known() {
+        let table = table(&[
+            (16, 4, "_text", GLOBAL),
+            (16, 4, "_stext", GLOBAL),
+            (16, 4, "label", LABEL),
+            (32, 4, "other", GLOBAL),
+        ]);
+        assert_eq!(at(&table, 17), Some("_stext"));
+        assert_eq!(at(&table, 17), Some("_stext"), "the second time");
+        assert_eq!(at(&table, 32), Some("other"));
+        for name in ["_text", "_stext"] {
+            assert_eq!(table.address_of(name.as_bytes()), Some(16));
+        }
+        assert_eq!(table.address_of(b"nothing"), None);
+    }
+
+    #[test]
+    fn ends_of_symbols_at_an_address_may_differ() {
+        let table = table(&[(16, 4, "short", GLOBAL), (16, 8, "longer", GLOBAL)]);
+        assert_eq!(at(&table, 20), Some("longer"));
     }
 
     #[test]
