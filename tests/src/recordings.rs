@@ -14,6 +14,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
+use perfdata_tracepoint::Like;
 
 use crate::skipped;
 
@@ -48,6 +49,17 @@ pub struct PerfVersion {
     pub major: u16,
     /// The 12 of 6.12.
     pub minor: u16,
+}
+
+impl PerfVersion {
+    /// Returns the version whose text is that of this one.
+    pub fn like(self) -> Like {
+        match (self.major, self.minor) {
+            (..6, _) | (6, ..3) => Like::Perf6_1,
+            (6, ..=12) => Like::Perf6_12,
+            _ => Like::Perf7_2,
+        }
+    }
 }
 
 /// The container of a recording and the byte order inside it.

@@ -15,11 +15,12 @@ use perfdata_core::read::RecordRef;
 use perfdata_core::record::{
     Body, MISC_COMM_EXEC, MISC_SWITCH_OUT, MISC_SWITCH_OUT_PREEMPT, RecordType,
 };
+use perfdata_tracepoint::Like;
 
 use crate::error::Result;
 use crate::events::Events;
 use crate::json;
-use crate::resolve::{ResolvedSample, Sink};
+use crate::resolve::{Needs, ResolvedSample, Sink};
 use crate::shown::{Interned, ShownFrames};
 use crate::tables::Tables;
 use crate::tree::{ROOT, Tree};
@@ -158,6 +159,13 @@ fn machine(recording: &perfdata_core::Recording) -> Machine {
 }
 
 impl<W: Write> Sink for Firefox<W> {
+    fn needs(&self) -> Needs {
+        Needs {
+            tracepoints: Some(Like::default()),
+            ..Needs::default()
+        }
+    }
+
     fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
         let sample = &resolved.sample;
         let recording = sample.recording();
@@ -193,7 +201,8 @@ impl<W: Write> Sink for Firefox<W> {
             .is_some_and(|attr| attr.kind == EventType::TRACEPOINT);
         if is_tracepoint {
             let cpu = sample.cpu().map_or("null".into(), |cpu| cpu.to_string());
-            let data = format!("{{\"type\":\"tracepoint\",\"cpu\":{cpu}}}");
+            let text = json::string(resolved.tracepoint.unwrap_or_default());
+            let data = format!("{{\"type\":\"tracepoint\",\"text\":{text},\"cpu\":{cpu}}}");
             self.mark(thread, sample.event_name(), (time, None), OTHER, data)?;
         }
         Ok(())

@@ -53,7 +53,11 @@ const SCHEMAS: [Schema; 6] = [
         "{marker.data.lost}",
         &[("lost", "Number", "integer")],
     ),
-    ("tracepoint", "", &[("cpu", "CPU", "integer")]),
+    (
+        "tracepoint",
+        "{marker.data.text}",
+        &[("text", "Text", "string"), ("cpu", "CPU", "integer")],
+    ),
 ];
 
 /// Writes a list of `count` equal values.

@@ -465,3 +465,21 @@ fn firefox_profiles_show_what_happened_to_threads() {
     }
     assert!(intervals > 0);
 }
+
+#[test]
+fn firefox_profiles_contain_the_text_of_tracepoints() {
+    let recording = recordings::fixture("6.12-x86_64-file-tp-g");
+    let mut out = Vec::new();
+    run(&recording, &mut Firefox::new(&mut out, b"name"));
+    let profile: Value = serde_json::from_reader(GzDecoder::new(&*out)).expect("JSON");
+    let threads = profile["threads"].as_array().expect("threads");
+    let data = |thread: &Value| thread["markers"]["data"].as_array().expect("data").clone();
+    let texts: Vec<String> = threads
+        .iter()
+        .flat_map(data)
+        .filter_map(|data| Some(data["text"].as_str()?.to_owned()))
+        .collect();
+    assert!(texts.len() > 20, "{texts:?}");
+    let is_switch = |text: &String| text.starts_with("prev_comm=") && text.contains("next_prio=");
+    assert!(texts.iter().all(is_switch), "{texts:?}");
+}

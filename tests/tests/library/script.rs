@@ -1,6 +1,6 @@
 //! The text of `perf script` compared with the text that perf printed on the recording machine.
 
-use perfdata_export::{Like, PerfScript, export};
+use perfdata_export::{PerfScript, export};
 use perfdata_session::Samples;
 use perfdata_tests::perf;
 use perfdata_tests::recordings::{self, Recording};
@@ -45,15 +45,10 @@ fn check(recording: &Recording) -> Result<(), String> {
         return Ok(());
     }
     let expected = perf::text(&text);
-    let like = match recorder.perf.major {
-        7.. => Like::Perf7_2,
-        _ if recorder.perf.minor > 6 => Like::Perf6_12,
-        _ => Like::Perf6_1,
-    };
     let mut out = Vec::new();
     let fields = "-symoff,-sym,-dso";
     let fields = fields.parse().map_err(|error| format!("{error}"))?;
-    let mut sink = PerfScript::new(&mut out, like)
+    let mut sink = PerfScript::new(&mut out, recorder.perf.like())
         .with_fields(&fields)
         .with_nanoseconds(true);
     let mut all = Samples::open(&recording.path).map_err(|error| error.to_string())?;

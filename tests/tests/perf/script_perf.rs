@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use perfdata_export::{Fields, Like, PerfScript, Sources, Symbolizer, export};
+use perfdata_export::{Fields, PerfScript, Sources, Symbolizer, export};
 use perfdata_session::Samples;
 use perfdata_tests::perf::{self, Perf};
-use perfdata_tests::recordings::{self, Endian, PerfVersion, Recording};
+use perfdata_tests::recordings::{self, Endian, Recording};
 use perfdata_tests::{is_thorough, judge, skipped};
 
 /// Fields that do not depend on the machine that perf runs on: the default fields without the
@@ -64,22 +64,13 @@ fn exception(recording: &Recording, perf: &Perf, fields: &[&str]) -> Option<&'st
     None
 }
 
-/// Returns the version of perf for the text.
-fn like(version: PerfVersion) -> Like {
-    match (version.major, version.minor) {
-        (..=6, ..=6) => Like::Perf6_1,
-        (..=6, _) => Like::Perf6_12,
-        _ => Like::Perf7_2,
-    }
-}
-
 /// Returns the text of this project; `None` if the fields are refused.
 fn ours(path: &Path, perf: &Perf, fields: &[&str]) -> Result<Option<Vec<u8>>, String> {
     let fields = fields.iter().try_fold(Fields::default(), |all, list| {
         Ok::<_, String>(all.and(list.parse().map_err(|error| format!("{error}"))?))
     })?;
     let mut out = Vec::new();
-    let mut sink = PerfScript::new(&mut out, like(perf.version)).with_fields(&fields);
+    let mut sink = PerfScript::new(&mut out, perf.version.like()).with_fields(&fields);
     let mut samples = Samples::open(path).map_err(|error| error.to_string())?;
     match export(&mut samples, None, &mut sink) {
         Ok(_) => Ok(Some(out)),
@@ -310,7 +301,7 @@ fn functions_are_those_of_perf() {
         command.args(["script", "--no-inline", "-i"]).arg(&path);
         let output = perf::run(command, Duration::from_secs(300)).expect("perf runs");
         let mut out = Vec::new();
-        let mut sink = PerfScript::new(&mut out, like(perf.version));
+        let mut sink = PerfScript::new(&mut out, perf.version.like());
         let mut samples = Samples::open(&path).expect("a recording");
         let symbols = Symbolizer::new(Sources::default().with_caches(vec![]));
         export(&mut samples, Some(symbols), &mut sink).expect("intact");

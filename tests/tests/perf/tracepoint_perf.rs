@@ -15,7 +15,7 @@ use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::wire::Wire;
 use perfdata_session::Samples;
 use perfdata_tests::perf::{self, Perf};
-use perfdata_tests::recordings::{self, Endian, PerfVersion, Recording};
+use perfdata_tests::recordings::{self, Endian, Recording};
 use perfdata_tests::synth::attr::Attr;
 use perfdata_tests::synth::buf::Buf;
 use perfdata_tests::synth::feature_events::Event;
@@ -79,15 +79,6 @@ impl Learned {
     }
 }
 
-/// Returns which perf is imitated for a judge.
-fn like(version: PerfVersion) -> Like {
-    match (version.major, version.minor) {
-        (..6, _) | (6, ..3) => Like::Perf6_1,
-        (6, ..=12) => Like::Perf6_12,
-        _ => Like::Perf7_2,
-    }
-}
-
 /// Returns the formats of a recording.
 fn formats(samples: &Samples, like: Like) -> Option<Formats> {
     match samples.recording().feature(FeatureId::TRACING_DATA) {
@@ -123,7 +114,7 @@ fn compare(perf: &Perf, path: &Path) -> Result<Option<usize>, String> {
         return Ok(None);
     }
     // In a pipe, tracing data are known only after they were read.
-    let Some(formats) = formats(&samples, like(perf.version)) else {
+    let Some(formats) = formats(&samples, perf.version.like()) else {
         return Ok(None);
     };
     let mut command = perf.command();
@@ -412,7 +403,7 @@ fn judge(files: &[(&str, String)]) {
         let big = perf.endian == Endian::Big;
         // perf 6.1 takes half of a number there, as its machine passes arguments.
         let depends =
-            |file: &str| big && like(perf.version) == Like::Perf6_1 && file.contains("%z");
+            |file: &str| big && perf.version.like() == Like::Perf6_1 && file.contains("%z");
         let files: Vec<_> = files
             .iter()
             .filter(|(_, file)| !depends(file))
