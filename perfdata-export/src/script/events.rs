@@ -205,9 +205,9 @@ impl Events {
         self.list.get(number)
     }
 
-    /// Returns whether the samples of an event are branches.
+    /// Returns whether the samples of an event are branches; true as long as no event is known.
     pub fn has_branch_samples(&self) -> bool {
-        self.list.iter().any(|event| event.is_branch)
+        self.list.is_empty() || self.list.iter().any(|event| event.is_branch)
     }
 
     /// Returns whether a sample of an event shows a callchain.
