@@ -349,7 +349,8 @@ pub struct Frame<'a> {
     pub address: u64,
     /// The CPU mode: kernel, user (process), or hypervisor.
     pub mode: CpuMode,
-    /// Whether the address is a return address.
+    /// Whether the address is a return address. That of the first frame in each mode is not: there,
+    /// the instruction at the address was running, or is the next one.
     pub is_return: bool,
     /// The mapping; `None` if the recording contains no mapping at this address.
     pub mapping: Option<MappingId>,
@@ -454,6 +455,9 @@ impl<'a> Frames<'a> {
     fn enter(&mut self, mode: CpuMode) {
         if self.mode != mode {
             (self.mode, self.spaces) = (mode, None);
+            // Where a program entered the kernel is not a return address: an interrupt returns to
+            // the instruction that it found.
+            self.is_first = true;
         }
     }
 

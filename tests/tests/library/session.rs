@@ -620,6 +620,22 @@ fn callchains_that_come_later_are_joined() {
     );
 }
 
+/// Where a program entered the kernel is not a return address.
+#[test]
+fn the_first_address_in_each_mode_is_no_return_address() {
+    let mut s = Stream::new(USUAL);
+    s.map(CpuMode::USER, 5, 0x1000, 0x1000, 0, "/bin/a");
+    let callchain = [KERNEL, 0xf0, 0xf1, USER, 0x1010, 0x1020];
+    s.sample(CpuMode::KERNEL, (5, 5), &callchain);
+    s.sample(CpuMode::USER, (5, 5), &[USER, 0x1010, 0x1020]);
+    let mut samples = s.samples(Limits::default());
+    let mut found: Vec<Vec<bool>> = Vec::new();
+    while let Some(sample) = samples.next().expect("it is sound") {
+        found.push(sample.frames().map(|frame| frame.is_return).collect());
+    }
+    assert_eq!(found, [vec![false, true, false, true], vec![false, true]]);
+}
+
 /// `--call-graph lbr`: the kernel's frames are from the callchain, those of user space from the
 /// branch stack.
 #[test]
