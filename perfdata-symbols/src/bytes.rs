@@ -109,6 +109,16 @@ fn all(decoder: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Returns the output of a decoder, which must have `size` bytes.
+pub(crate) fn unpack_exactly(decoder: impl Read, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    decoder.take(size).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 != size {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
 /// Returns the content of a file without a size, such as those in `/proc`, up to `most` bytes.
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {

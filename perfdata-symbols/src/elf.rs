@@ -8,16 +8,18 @@ mod plt;
 use std::io;
 use std::path::Path;
 
+use flate2::read::ZlibDecoder;
 use object::elf::{
-    ELF_NOTE_GNU, EM_AARCH64, EM_ARM, EM_RISCV, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_W,
-    PT_LOAD, SHF_ALLOC, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STB_GLOBAL,
-    STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, STV_HIDDEN, STV_INTERNAL,
+    ELF_NOTE_GNU, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_ARM, EM_RISCV, FileHeader32,
+    FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD, SHF_ALLOC, SHF_COMPRESSED, SHN_ABS, SHN_UNDEF,
+    SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
+    STT_OBJECT, STV_HIDDEN, STV_INTERNAL,
 };
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endian as _, Endianness, FileKind, ReadCache, ReadRef};
 use perfdata_session::BuildId;
 
-use crate::bytes::{Bytes, unpack_xz};
+use crate::bytes::{Bytes, unpack_exactly, unpack_xz};
 use crate::table::{Builder, Properties};
 
 /// Maximum number of sections and segments that are considered.
@@ -69,6 +71,7 @@ pub(crate) struct Section {
     is_dynsym: bool,
     is_nobits: bool,
     is_allocated: bool,
+    is_compressed: bool,
     pub address: u64,
     pub offset: u64,
     pub size: u64,
@@ -207,6 +210,46 @@ impl Elf {
             return Ok(Vec::new());
         }
         self.bytes.read(section.offset, section.size, most)
+    }
+
+    /// Returns the content of the section `name`, decompressed if it is compressed; nothing if there
+    /// is no such section.
+    ///
+    /// # Errors
+    /// The content cannot be read, is not inside of the file, is larger than `most` bytes, or cannot
+    /// be decompressed.
+    pub(crate) fn unpacked_content(&self, name: &[u8], most: u64) -> io::Result<Vec<u8>> {
+        let Some(section) = self.section(name) else {
+            return Ok(Vec::new());
+        };
+        let content = self.content(section, most)?;
+        if !section.is_compressed || section.is_nobits {
+            return Ok(content);
+        }
+        let (kind, size, packed) = self
+            .compression(&content)
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        if size > most {
+            return Err(io::Error::other(format!("more than {most} bytes")));
+        }
+        match kind {
+            kind if kind == ELFCOMPRESS_ZLIB.0 => unpack_exactly(ZlibDecoder::new(packed), size),
+            kind if kind == ELFCOMPRESS_ZSTD.0 => unpack_exactly(zstd::Decoder::new(packed)?, size),
+            kind => Err(io::Error::other(format!("compressed by algorithm {kind}"))),
+        }
+    }
+
+    /// Returns what the header of a compressed section says: the algorithm, and the decompressed
+    /// size; and the compressed data after it.
+    fn compression<'a>(&self, content: &'a [u8]) -> Option<(u32, u64, &'a [u8])> {
+        let kind = self.endian.read_u32(*content.first_chunk()?);
+        Some(if self.is_64 {
+            let size = self.endian.read_u64(*content.get(8..)?.first_chunk()?);
+            (kind, size, content.get(24..)?)
+        } else {
+            let size = self.endian.read_u32(*content.get(4..)?.first_chunk()?);
+            (kind, size.into(), content.get(12..)?)
+        })
     }
 
     /// Returns the name of the file with debug information, without its folder.
@@ -456,6 +499,7 @@ fn headers<'data, H: FileHeader<Endian = Endianness>>(
             entry_size: section.sh_entsize(endian).into(),
             alignment: section.sh_addralign(endian).into(),
             is_allocated: flags.0 & SHF_ALLOC.0 != 0,
+            is_compressed: flags.0 & SHF_COMPRESSED.0 != 0,
             address: section.sh_addr(endian).into(),
             offset: section.sh_offset(endian).into(),
             size: section.sh_size(endian).into(),

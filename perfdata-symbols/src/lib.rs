@@ -14,6 +14,7 @@
 //!   a recorded build ID are used if the recording was made on this machine, by its host name and
 //!   kernel, and the file is still the same; or with [`Sources::unverified`].
 //!
+//! [`Symbolizer::source_frames`] returns the functions that are inlined at a frame, and source lines.
 //! [`Symbolizer::unresolved`] returns for each object how many addresses have no name, and why.
 //!
 //! [`ObjectFinder`] finds the files of objects in the same way, for programs that read other parts of
@@ -40,10 +41,12 @@
 )]
 
 mod bytes;
+mod debug_info;
 mod demangle;
 mod elf;
 mod files;
 mod kallsyms;
+mod lines;
 pub mod machine;
 mod object;
 pub mod perf_map;
@@ -56,6 +59,8 @@ mod table;
 #[doc(hidden)]
 pub fn parse_everything(data: &[u8]) {
     use std::borrow::Cow;
+
+    use debug_info::DebugInfo;
 
     if let Ok(elf) = Elf::parse(bytes::Bytes::Memory(data.to_vec())) {
         let _ = (
@@ -79,6 +84,11 @@ pub fn parse_everything(data: &[u8]) {
             );
         }
         let _ = elf.mini_debug_info();
+        if let Some(mut info) = DebugInfo::parse(&elf, 1 << 24) {
+            for address in info.some_addresses() {
+                let _ = info.find(address);
+            }
+        }
     }
     let _ = kallsyms::Kallsyms::parse(data);
     let _ = perf_map::parse(data).find(0x1000);
@@ -91,6 +101,7 @@ pub use bytes::decompressed;
 pub use demangle::{Spelling, demangled, demangled_as};
 pub use elf::{Elf, Segment};
 pub use files::{ObjectFiles, ObjectFinder};
+pub use lines::SourceFrame;
 pub use reason::{Reason, Unresolved};
 pub use sources::{Locate, Sources};
 pub use symbolizer::{Symbol, Symbolizer};

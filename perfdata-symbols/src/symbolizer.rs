@@ -8,6 +8,7 @@ use perfdata_core::Recording;
 use perfdata_session::{BuildId, DsoId, DsoKind, Frame, Machine, Sample, Session};
 
 use crate::demangle::demangled;
+use crate::lines::{Lines, SourceFrame};
 use crate::machine::{is_this_machine, release};
 use crate::object::{Host, Lookup, Symbols, Wanted, load};
 use crate::reason::{Reason, Unresolved};
@@ -107,12 +108,18 @@ pub struct Symbolizer {
     held: usize,
     now: u64,
     unmapped: u64,
+    lines: Option<Lines>,
+    has_inlines: bool,
+    has_lines: bool,
 }
 
 impl Symbolizer {
     /// Returns a symbolizer that searches `sources`, with 1 GiB of memory at most.
     pub fn new(sources: Sources) -> Self {
         Symbolizer {
+            lines: None,
+            has_inlines: false,
+            has_lines: false,
             sources,
             host: None,
             objects: Vec::new(),
@@ -132,6 +139,52 @@ impl Symbolizer {
             most_memory,
             ..self
         }
+    }
+
+    /// Returns the symbolizer with whether [`source_frames`](Self::source_frames) contains inlined
+    /// functions. By default, it does not.
+    #[must_use]
+    pub fn with_inlines(self, has_inlines: bool) -> Self {
+        Symbolizer {
+            has_inlines,
+            ..self
+        }
+    }
+
+    /// Returns the symbolizer with whether [`source_frames`](Self::source_frames) contains source
+    /// files and lines. By default, it does not.
+    #[must_use]
+    pub fn with_lines(self, has_lines: bool) -> Self {
+        Symbolizer { has_lines, ..self }
+    }
+
+    /// Returns the functions at the address of a frame as they are in the source code, from the
+    /// innermost inlined function to the function of the address itself, whose
+    /// [symbol](Self::resolve) is what perf shows. The list is empty if nothing is known, or if
+    /// neither [inlined functions](Self::with_inlines) nor [lines](Self::with_lines) are wanted.
+    ///
+    /// They are those of the debug information (DWARF 2 to 5) in the object or in its debug file,
+    /// verified as for symbols, for files and the vDSO. Kernels, supplementary files (`dwz`) and split
+    /// DWARF (`.dwo`) are not read. For a return address, they are those of the call before it. The
+    /// debug information of an object may have 1 GiB after decompression; larger one is not used. If
+    /// that of all objects exceeds 1 GiB, what was not used for the longest time is dropped.
+    pub fn source_frames(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> Vec<SourceFrame> {
+        if !self.has_inlines && !self.has_lines {
+            return Vec::new();
+        }
+        let lines = self
+            .lines
+            .get_or_insert_with(|| Lines::new(self.sources.clone()));
+        let mut frames = lines.find(sample, frame);
+        if !self.has_inlines {
+            frames.drain(..frames.len().saturating_sub(1));
+        }
+        if !self.has_lines {
+            for frame in &mut frames {
+                (frame.file, frame.line, frame.start_line) = (None, 0, 0);
+            }
+        }
+        frames
     }
 
     /// Returns the symbol at the address of a frame, as perf chooses it; `None` if it is not known.
