@@ -38,8 +38,9 @@ pub enum Root {
     Tid,
 }
 
-/// A frame as text: its function, its module, and whether it belongs to a Java program.
-type Key = (Option<FunctionId>, Option<ModuleId>, bool, bool);
+/// A frame as text: its function, its module, and whether it belongs to a Java program, to the kernel,
+/// or to an inlined function.
+type Key = (Option<FunctionId>, Option<ModuleId>, bool, bool, bool);
 
 /// Counts folded stacks.
 ///
@@ -60,6 +61,7 @@ pub struct Folded<W> {
     root: Root,
     marks_kernel: bool,
     marks_jit: bool,
+    marks_inlined: bool,
     counts: Counts,
     texts: Texts,
     roots: HashMap<(CommId, i64, i64), u32, RandomState>,
@@ -112,6 +114,7 @@ impl<W: Write> Folded<W> {
             root: Root::default(),
             marks_kernel: false,
             marks_jit: false,
+            marks_inlined: false,
             counts: Counts::default(),
             texts: Texts::default(),
             roots: HashMap::default(),
@@ -141,6 +144,16 @@ impl<W: Write> Folded<W> {
         Folded {
             marks_kernel: kernel,
             marks_jit: jit,
+            ..self
+        }
+    }
+
+    /// Returns the sink with whether `_[i]` follows inlined functions, as it always does in the names
+    /// of JIT compilers. By default, it does not.
+    #[must_use]
+    pub fn with_inline_marks(self, marks_inlined: bool) -> Self {
+        Folded {
+            marks_inlined,
             ..self
         }
     }
@@ -187,7 +200,13 @@ impl<W: Write> Folded<W> {
     /// own.
     fn frame(&mut self, frame: &ResolvedFrame, is_java: bool, tables: &Tables) -> u32 {
         let is_kernel = matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL);
-        let key = (frame.function, frame.module, is_java, is_kernel);
+        let key = (
+            frame.function,
+            frame.module,
+            is_java,
+            is_kernel,
+            frame.is_inlined,
+        );
         if let Some(&known) = self.keys.get(&key) {
             return known;
         }
@@ -205,12 +224,12 @@ impl<W: Write> Folded<W> {
                         Some((function, inner)) => (function, Some(inner)),
                         None => (part, None),
                     };
-                    let is_inlined = !text.is_empty();
-                    if is_inlined {
+                    let is_inner = !text.is_empty();
+                    if is_inner {
                         text.push(';');
                     }
                     text.push_str(tidy(function, is_java));
-                    match is_inlined {
+                    match is_inner || frame.is_inlined && self.marks_inlined {
                         true => text.push_str("_[i]"),
                         false => self.mark(&mut text, module_name, is_kernel),
                     }

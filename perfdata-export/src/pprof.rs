@@ -67,7 +67,7 @@ pub struct Pprof<W: Write> {
     events: Events,
     counts: Counts,
     strings: Strings,
-    locations: Vec<Location>,
+    locations: Vec<(Location, Vec<Line>)>,
     location_ids: HashMap<Location, u32, RandomState>,
     mappings: Vec<Mapping>,
     mapping_ids: HashMap<MappingKey, u32, RandomState>,
@@ -76,6 +76,9 @@ pub struct Pprof<W: Write> {
     last_time: u64,
     stack: Vec<u32>,
 }
+
+/// A function and the line in it, 0 if it is not known.
+type Line = (FunctionId, u32);
 
 /// An address, and what is there. Numbers of mappings count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,6 +98,9 @@ struct Mapping {
     end: u64,
     offset: u64,
     has_functions: bool,
+    has_files: bool,
+    has_lines: bool,
+    has_inlined: bool,
 }
 
 /// The table of strings. Number 0 is the empty one.
@@ -148,8 +154,14 @@ impl<W: Write> Pprof<W> {
         Pprof { labels, ..self }
     }
 
-    /// Returns the number of a frame's location, from 1.
-    fn location(&mut self, frame: &ResolvedFrame, session: &Session) -> u32 {
+    /// Returns the number of a frame's location, from 1. `inlined` are the frames of the functions
+    /// that are inlined there.
+    fn location(
+        &mut self,
+        frame: &ResolvedFrame,
+        inlined: &[ResolvedFrame],
+        session: &Session,
+    ) -> u32 {
         let key = (frame.module, frame.mapping);
         let mapping = match self.mapping_ids.get(&key) {
             Some(&known) => known,
@@ -164,6 +176,9 @@ impl<W: Write> Pprof<W> {
                     end,
                     offset,
                     has_functions: false,
+                    has_files: false,
+                    has_lines: false,
+                    has_inlined: false,
                 });
                 let number = u32::try_from(self.mappings.len()).unwrap_or(u32::MAX);
                 self.mapping_ids.insert(key, number);
@@ -177,6 +192,10 @@ impl<W: Write> Pprof<W> {
                 .and_then(|at| self.mappings.get_mut(at))
         {
             mapping.has_functions = true;
+            mapping.has_inlined |= !inlined.is_empty();
+            let is_known = inlined.iter().chain([frame]).any(|frame| frame.line != 0);
+            mapping.has_lines |= is_known;
+            mapping.has_files |= is_known;
         }
         let location = Location {
             mapping,
@@ -186,7 +205,10 @@ impl<W: Write> Pprof<W> {
         if let Some(&known) = self.location_ids.get(&location) {
             return known;
         }
-        self.locations.push(location);
+        // The functions that are inlined at an address are always the same ones.
+        let lines = inlined.iter().chain([frame]);
+        let lines = lines.filter_map(|frame| Some((frame.function?, frame.line)));
+        self.locations.push((location, lines.collect()));
         let number = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
         self.location_ids.insert(location, number);
         number
@@ -274,16 +296,20 @@ impl<W: Write> Pprof<W> {
             message.number(5, self.strings.intern(name).into());
             message.number(6, self.strings.intern(build_id.as_bytes()).into());
             message.number(7, mapping.has_functions.into());
+            message.number(8, mapping.has_files.into());
+            message.number(9, mapping.has_lines.into());
+            message.number(10, mapping.has_inlined.into());
             self.put(3, &message)?;
         }
-        for (number, location) in (1_u64..).zip(std::mem::take(&mut self.locations)) {
+        for (number, (location, lines)) in (1_u64..).zip(std::mem::take(&mut self.locations)) {
             let mut message = Message::default();
             message.number(1, number);
             message.number(2, location.mapping.into());
             message.number(3, location.address);
-            if let Some(function) = location.function {
+            for (function, number) in lines {
                 let mut line = Message::default();
                 line.number(1, u64::from(function.0).saturating_add(1));
+                line.number(2, number.into());
                 message.message(4, &line);
             }
             self.put(4, &message)?;
@@ -293,6 +319,9 @@ impl<W: Write> Pprof<W> {
             message.number(1, number);
             message.number(2, self.strings.intern(&function.name).into());
             message.number(3, self.strings.intern(&function.system_name).into());
+            let file = function.file.as_deref().unwrap_or_default();
+            message.number(4, self.strings.intern(file).into());
+            message.number(5, function.start_line.into());
             self.put(5, &message)?;
         }
         for string in std::mem::take(&mut self.strings.list) {
@@ -380,8 +409,12 @@ impl<W: Write> Sink for Pprof<W> {
                 None => unknown,
             });
         }
-        for frame in resolved.frames {
-            stack.push(self.location(frame, sample.session()));
+        let mut rest = resolved.frames;
+        while let Some(inlined) = rest.iter().position(|frame| !frame.is_inlined)
+            && let Some((inlined, [frame, after @ ..])) = rest.split_at_checked(inlined)
+        {
+            stack.push(self.location(frame, inlined, sample.session()));
+            rest = after;
         }
         self.counts.add(&stack, sample.weight(), line)?;
         self.stack = stack;

@@ -1,6 +1,7 @@
 //! The pass over the samples, and the interface of all formats.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::header::ContainerKind;
@@ -36,8 +37,12 @@ pub struct ResolvedFrame {
     pub module: Option<ModuleId>,
     /// The function, if its name is known.
     pub function: Option<FunctionId>,
-    /// Offset of the address in the function, in bytes; 0 without a function.
+    /// Offset of the address in the function, in bytes; 0 without a function, and for inlined ones.
     pub function_offset: u64,
+    /// Whether the function is inlined: its caller is the next frame, at the same address.
+    pub is_inlined: bool,
+    /// The line in the source file of the function, from 1; 0 if it is not known.
+    pub line: u32,
 }
 
 impl ResolvedFrame {
@@ -51,13 +56,16 @@ impl ResolvedFrame {
             module: None,
             function: None,
             function_offset: 0,
+            is_inlined: false,
+            line: 0,
         }
     }
 
-    fn set(&mut self, module: ModuleId, function: Option<(FunctionId, u64)>) {
-        self.module = Some(module);
-        self.function = function.map(|(id, _)| id);
-        self.function_offset = function.map_or(0, |(_, offset)| offset);
+    fn set(&mut self, known: &Known) {
+        self.module = Some(known.module);
+        self.function = known.function.map(|(id, _)| id);
+        self.function_offset = known.function.map_or(0, |(_, offset)| offset);
+        self.line = known.line;
     }
 }
 
@@ -67,7 +75,9 @@ impl ResolvedFrame {
 pub struct ResolvedSample<'a> {
     /// The sample: its event, time, thread and weight.
     pub sample: Sample<'a>,
-    /// The frames, from the sampled function to its outermost caller.
+    /// The frames, from the sampled function to its outermost caller. If the symbolizer finds
+    /// [inlined functions](Symbolizer::with_inlines), they are frames before the one of their
+    /// address.
     pub frames: &'a [ResolvedFrame],
     /// The source and the target of each branch of the branch stack, newest first, if the sink
     /// [needs](Sink::needs) them.
@@ -136,7 +146,7 @@ pub trait Sink {
 pub struct Report {
     /// Number of samples.
     pub samples: u64,
-    /// Number of frames.
+    /// Number of frames, with those of inlined functions.
     pub frames: u64,
     /// Number of frames without a function.
     pub unnamed: u64,
@@ -194,11 +204,10 @@ pub fn export<S: RecordSource>(
             .is_some_and(|like| tracepoints.print(&sample, like, resolver.symbols.as_mut()));
         frames.clear();
         for frame in sample.frames() {
-            let resolved = resolver.resolve(&sample, &frame);
+            let resolved = resolver.resolve_into(&sample, &frame, &mut frames);
             report.unnamed = report
                 .unnamed
                 .saturating_add(resolved.function.is_none().into());
-            frames.push(resolved);
         }
         report.samples = report.samples.saturating_add(1);
         report.frames = report.frames.saturating_add(frames.len() as u64);
@@ -223,30 +232,68 @@ pub fn export<S: RecordSource>(
     Ok(report)
 }
 
-/// An address in a mapping, and for generated code its process.
-type Place = (MappingId, u64, Option<u32>);
+/// An address in a mapping, whether it is a return address, and for generated code its process.
+type Place = (MappingId, u64, bool, Option<u32>);
 
-/// What is at a place: the module, and the function with the offset of the address in it.
-type Found = (ModuleId, Option<(FunctionId, u64)>);
+/// What is known about a place.
+#[derive(Debug, Clone)]
+struct Known {
+    module: ModuleId,
+    /// The function, and the offset in it.
+    function: Option<(FunctionId, u64)>,
+    /// The line in the function.
+    line: u32,
+    /// The functions that are inlined here, the innermost one first, and their lines.
+    inlined: Option<Inlined>,
+}
 
 /// Resolves frames, and remembers the results.
 struct Resolver {
     symbols: Option<Symbolizer>,
     tables: Tables,
-    known: HashMap<Place, Found, RandomState>,
+    known: HashMap<Place, Known, RandomState>,
     /// Whether frames without a mapping have the mapping of an earlier program.
     before_exec: bool,
 }
 
 impl Resolver {
+    /// Resolves a frame, and appends it after those of the functions that are inlined there.
+    fn resolve_into(
+        &mut self,
+        sample: &Sample<'_>,
+        frame: &Frame<'_>,
+        frames: &mut Vec<ResolvedFrame>,
+    ) -> ResolvedFrame {
+        let (resolved, inlined) = self.resolve_all(sample, frame);
+        let inlined = inlined.iter().flat_map(|inlined| inlined.iter());
+        frames.extend(inlined.map(|&(function, line)| ResolvedFrame {
+            function: Some(function),
+            function_offset: 0,
+            is_inlined: true,
+            line,
+            ..resolved
+        }));
+        frames.push(resolved);
+        resolved
+    }
+
+    /// Resolves a frame to the function of its address.
     fn resolve(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> ResolvedFrame {
+        self.resolve_all(sample, frame).0
+    }
+
+    fn resolve_all(
+        &mut self,
+        sample: &Sample<'_>,
+        frame: &Frame<'_>,
+    ) -> (ResolvedFrame, Option<Inlined>) {
         let mut frame = *frame;
         if self.before_exec {
             frame.mapping = frame.mapping.or(frame.before_exec);
         }
         if let Some(behind) = sample.behind_kernel(&frame) {
             let resolved = self.resolve_mapped(sample, &behind);
-            if resolved.function.is_some() {
+            if resolved.0.function.is_some() {
                 return resolved;
             }
         }
@@ -254,7 +301,11 @@ impl Resolver {
     }
 
     /// Resolves a frame in its mapping.
-    fn resolve_mapped(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> ResolvedFrame {
+    fn resolve_mapped(
+        &mut self,
+        sample: &Sample<'_>,
+        frame: &Frame<'_>,
+    ) -> (ResolvedFrame, Option<Inlined>) {
         let mut resolved = ResolvedFrame {
             is_return: frame.is_return,
             mapping: frame.mapping,
@@ -262,18 +313,18 @@ impl Resolver {
         };
         let (Some(id), Some(mapping), Some(dso)) = (frame.mapping, frame.mapping(), frame.dso())
         else {
-            return resolved;
+            return (resolved, None);
         };
         let pid = sample.thread().map(|thread| thread.pid);
         let pid = pid.filter(|_| dso.kind == DsoKind::Anonymous);
-        let place = (id, frame.address, pid);
+        let place = (id, frame.address, frame.is_return, pid);
         // Without symbols, the address does not matter.
         let symbols = self.symbols.as_mut();
         if symbols.is_some()
-            && let Some(&(module, function)) = self.known.get(&place)
+            && let Some(known) = self.known.get(&place)
         {
-            resolved.set(module, function);
-            return resolved;
+            resolved.set(known);
+            return (resolved, known.inlined.clone());
         }
         let module = self.tables.module_of((mapping.dso, pid), || Module {
             name: shown_name(dso, &mapping, pid),
@@ -282,25 +333,45 @@ impl Resolver {
         });
         let Some(symbols) = symbols else {
             resolved.module = Some(module);
-            return resolved;
+            return (resolved, None);
         };
-        let symbol = symbols.resolve(sample, frame);
-        let function = symbol.map(|symbol| {
+        let mut inlined = symbols.source_frames(sample, frame);
+        let own = inlined.pop().unwrap_or_default();
+        let function = symbols.resolve(sample, frame).map(|symbol| {
             let make = || Function {
                 name: symbol.demangled().as_ref().into(),
                 system_name: symbol.name.into(),
+                file: own.file.clone(),
+                start_line: own.start_line,
             };
             let key = (symbol.object, symbol.index);
-            (self.tables.function_of(key, make), symbol.offset)
+            let id = self.tables.function_of(key, own.file.as_ref(), make);
+            (id, symbol.offset)
         });
+        // perf shows neither of them at an address without a symbol.
+        let is_known = function.is_some();
+        let inlined = inlined.iter().filter(|_| is_known).filter_map(|frame| {
+            let id = self.tables.inlined_function(module, frame)?;
+            Some((id, frame.line))
+        });
+        let inlined: Vec<(FunctionId, u32)> = inlined.collect();
+        let known = Known {
+            module,
+            function,
+            line: if is_known { own.line } else { 0 },
+            inlined: (!inlined.is_empty()).then(|| inlined.into()),
+        };
+        resolved.set(&known);
         if self.known.len() >= MOST_ADDRESSES {
             self.known.clear();
         }
-        self.known.insert(place, (module, function));
-        resolved.set(module, function);
-        resolved
+        self.known.insert(place, known.clone());
+        (resolved, known.inlined)
     }
 }
+
+/// The functions that are inlined at an address, and their lines.
+type Inlined = Rc<[(FunctionId, u32)]>;
 
 /// Returns perf's name for a DSO. Executable memory that is not a file has the name of the list of
 /// its symbols (tools/perf/util/map.c, `map__new`).

@@ -1,6 +1,7 @@
 //! Frames as formats without addresses show them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::CpuMode;
@@ -28,6 +29,8 @@ pub(crate) struct Shown {
     pub name: Box<[u8]>,
     pub module: Box<[u8]>,
     pub code: Code,
+    /// The source file and the line of the function's declaration, as far as they are known.
+    pub source: Option<(Arc<[u8]>, u32)>,
 }
 
 /// A list without duplicates.
@@ -64,9 +67,18 @@ impl<T: Clone + Eq + std::hash::Hash> Interned<T> {
 pub(crate) struct ShownFrames {
     frames: Interned<Shown>,
     ids: HashMap<(Option<FunctionId>, Option<ModuleId>, bool), u32, RandomState>,
+    has_sources: bool,
 }
 
 impl ShownFrames {
+    /// Returns an empty list whose frames have their source files.
+    pub fn with_sources() -> Self {
+        ShownFrames {
+            has_sources: true,
+            ..ShownFrames::default()
+        }
+    }
+
     /// Returns all frames, by their numbers.
     pub fn list(&self) -> &[Shown] {
         &self.frames.list
@@ -89,8 +101,16 @@ impl ShownFrames {
             Some(_) => Code::User,
         };
         let module = module.map_or(&b""[..], |module| &module.name).into();
-        let name = tables.shown_name(frame.function, frame.module).into();
-        let number = self.frames.number(Shown { name, module, code });
+        let function = frame.function.filter(|_| self.has_sources);
+        let source = function
+            .and_then(|id| tables.function(id))
+            .and_then(|function| Some((function.file.clone()?, function.start_line)));
+        let number = self.frames.number(Shown {
+            name: tables.shown_name(frame.function, frame.module).into(),
+            module,
+            code,
+            source,
+        });
         self.ids.insert(key, number);
         number
     }

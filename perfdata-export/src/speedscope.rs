@@ -18,7 +18,8 @@ use crate::tables::{FunctionId, ModuleId, Tables};
 /// For each event, there is a profile of all samples and one of each thread, with the samples in
 /// their order of time. The weights are the periods of the samples: nanoseconds for clock events,
 /// otherwise the unit of the event. Frames have the name of their function, or `[MODULE]`, and the
-/// name of their module as file. speedscope shows the order of the samples, but not their times.
+/// name of their source file, if it is known, or of their module as file. speedscope shows the order
+/// of the samples, but not their times.
 ///
 /// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
 ///
@@ -37,8 +38,8 @@ pub struct Speedscope<W> {
     spool: Spool,
 }
 
-/// The function and the module of a frame.
-type FrameKey = (Option<FunctionId>, Option<ModuleId>);
+/// The function, the module and the line of a frame.
+type FrameKey = (Option<FunctionId>, Option<ModuleId>, u32);
 
 /// A profile.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl<W: Write> Speedscope<W> {
     }
 
     fn frame(&mut self, frame: &ResolvedFrame) -> usize {
-        let key = (frame.function, frame.module);
+        let key = (frame.function, frame.module, frame.line);
         if let Some(&known) = self.frame_numbers.get(&key) {
             return known;
         }
@@ -162,12 +163,18 @@ impl<W: Write> Speedscope<W> {
             put(b"]}")?;
         }
         put(b"],\n\"shared\":{\"frames\":[")?;
-        for (at, (function, module)) in frames.iter().enumerate() {
+        for (at, (function, module, line)) in frames.iter().enumerate() {
             let name = tables.shown_name(*function, *module);
+            let module = module.and_then(|id| tables.module(id));
+            let function = function.and_then(|id| tables.function(id));
             let comma = if at == 0 { "" } else { "," };
             put(format!("{comma}\n{{\"name\":{}", json::string(&name)).as_bytes())?;
-            if let Some(module) = module.and_then(|id| tables.module(id)) {
-                put(format!(",\"file\":{}", json::string(&module.name)).as_bytes())?;
+            let source = function.and_then(|function| function.file.as_deref());
+            if let Some(file) = source.or(module.map(|module| &*module.name)) {
+                put(format!(",\"file\":{}", json::string(file)).as_bytes())?;
+            }
+            if *line != 0 && source.is_some() {
+                put(format!(",\"line\":{line}").as_bytes())?;
             }
             put(b"}")?;
         }

@@ -1,10 +1,12 @@
 //! The functions and modules in an export.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::read::Limits;
 use perfdata_session::{BuildId, DsoId, DsoKind};
+use perfdata_symbols::{SourceFrame, demangled};
 
 use crate::error::Result;
 use crate::resolve::ResolvedFrame;
@@ -25,6 +27,11 @@ pub struct Function {
     pub name: Box<[u8]>,
     /// The name as it is in the object.
     pub system_name: Box<[u8]>,
+    /// The path of the source file when it was compiled, if the symbolizer finds
+    /// [lines](perfdata_symbols::Symbolizer::with_lines): any bytes except NUL.
+    pub file: Option<Arc<[u8]>>,
+    /// The line of the declaration in the file, from 1; 0 if it is not known.
+    pub start_line: u32,
 }
 
 /// An object that contains code: a file, a kernel, or the generated code of a process.
@@ -77,10 +84,18 @@ impl Module {
 pub struct Tables {
     functions: Vec<Function>,
     modules: Vec<Module>,
-    function_ids: HashMap<(u32, u32), FunctionId, RandomState>,
+    function_ids: HashMap<SymbolKey, FunctionId, RandomState>,
+    inlined_ids: HashMap<InlinedKey, FunctionId, RandomState>,
     module_ids: HashMap<(DsoId, Option<u32>), ModuleId, RandomState>,
     held: usize,
 }
+
+/// The object and number of a symbol, and a source file of its function: code can be included from
+/// several ones.
+type SymbolKey = ((u32, u32), Option<Arc<[u8]>>);
+
+/// The module, name and source file of an inlined function.
+type InlinedKey = (ModuleId, Arc<[u8]>, Option<Arc<[u8]>>);
 
 /// Approximate size of an entry in bytes, without its names.
 const ENTRY: usize = 96;
@@ -126,24 +141,50 @@ impl Tables {
         }
     }
 
-    /// Returns the number of a symbol's function, which `make` creates if it is new.
+    /// Returns the number of a symbol's function in a source file, which `make` creates if it is
+    /// new.
     pub(crate) fn function_of(
         &mut self,
         symbol: (u32, u32),
+        file: Option<&Arc<[u8]>>,
         make: impl FnOnce() -> Function,
     ) -> FunctionId {
-        if let Some(&id) = self.function_ids.get(&symbol) {
+        let key = (symbol, file.cloned());
+        if let Some(&id) = self.function_ids.get(&key) {
             return id;
         }
-        let function = make();
-        let names = function
-            .name
-            .len()
-            .saturating_add(function.system_name.len());
-        self.held = self.held.saturating_add(names).saturating_add(ENTRY);
+        let id = self.add(make());
+        self.function_ids.insert(key, id);
+        id
+    }
+
+    /// Returns the number of an inlined function, if its name is known.
+    pub(crate) fn inlined_function(
+        &mut self,
+        module: ModuleId,
+        frame: &SourceFrame,
+    ) -> Option<FunctionId> {
+        let name = frame.function.clone()?;
+        let key = (module, name, frame.file.clone());
+        if let Some(&id) = self.inlined_ids.get(&key) {
+            return Some(id);
+        }
+        let id = self.add(Function {
+            name: demangled(&key.1).as_ref().into(),
+            system_name: key.1.as_ref().into(),
+            file: frame.file.clone(),
+            start_line: frame.start_line,
+        });
+        self.inlined_ids.insert(key, id);
+        Some(id)
+    }
+
+    fn add(&mut self, function: Function) -> FunctionId {
+        let file = function.file.as_ref().map_or(0, |file| file.len());
+        let sizes = [function.name.len(), function.system_name.len(), file, ENTRY];
+        self.held = sizes.into_iter().fold(self.held, usize::saturating_add);
         let id = FunctionId(u32::try_from(self.functions.len()).unwrap_or(u32::MAX));
         self.functions.push(function);
-        self.function_ids.insert(symbol, id);
         id
     }
 

@@ -76,6 +76,8 @@ pub enum Mark {
     Kernel,
     /// `_[j]` after functions that a JIT compiler generated
     Jit,
+    /// `_[i]` after inlined functions
+    Inline,
 }
 
 /// A label of the samples in a profile for pprof.
@@ -149,10 +151,10 @@ pub struct ExportArgs {
     /// What the first frame of each stack names
     #[arg(long, value_name = "WHAT", default_value = "comm", help_heading = FOLDED)]
     pub root: RootFrame,
-    /// Mark these functions: kernel, jit
+    /// Mark these functions
     #[arg(long, value_name = "WHICH,…", value_delimiter = ',', help_heading = FOLDED)]
     pub mark: Vec<Mark>,
-    /// Label the samples with these: pid, tid, comm, cpu
+    /// Label the samples with these
     #[arg(long, value_name = "WHICH,…", value_delimiter = ',', help_heading = PPROF)]
     pub label: Vec<LabelArg>,
     /// Version of perf whose text is written
@@ -180,6 +182,12 @@ pub struct ExportArgs {
     /// Do not search the names of functions
     #[arg(long, help_heading = NAMES)]
     pub no_symbols: bool,
+    /// Show inlined functions as frames (from DWARF)
+    #[arg(long, conflicts_with = "no_symbols", help_heading = NAMES)]
+    pub inlines: bool,
+    /// Show source files and lines (from DWARF)
+    #[arg(long, conflicts_with = "no_symbols", help_heading = NAMES)]
+    pub lines: bool,
     /// Search this directory for objects and debug files instead of this machine
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "no_symbols")]
     #[arg(help_heading = NAMES)]

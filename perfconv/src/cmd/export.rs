@@ -41,6 +41,7 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
         let what = "--diff needs a flame graph";
         return Err(Error::Usage(what.into()).with_step(Step::Other("--to flamegraph".into())));
     }
+    check_debug_info(args, format)?;
     let inputs: Vec<&Path> = [&*args.input]
         .into_iter()
         .chain(args.diff.as_deref())
@@ -103,6 +104,22 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
     Ok(())
 }
 
+/// Refuses inlined functions and lines in formats that cannot contain them.
+fn check_debug_info(args: &ExportArgs, format: Format) -> Result<()> {
+    let refused =
+        |what: &str, step: &str| Err(Error::Usage(what.into()).with_step(Step::Other(step.into())));
+    match format {
+        Format::PerfScript if args.inlines => refused(
+            "--inlines is not possible for the text of perf script: the versions of perf show different inlined functions",
+            "--to folded",
+        ),
+        Format::PerfScript | Format::Folded | Format::Flamegraph | Format::Svg if args.lines => {
+            refused("this format has no source lines for --lines", "--to pprof")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes to an existing file, which others may have opened, once the output is complete.
 fn write_in_place<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let temporary = || Error::io("a temporary file");
@@ -125,7 +142,11 @@ fn pass(
 ) -> Result<Exported> {
     let symbols = match args.no_symbols {
         true => None,
-        false => Some(Symbolizer::new(sources(args)?)),
+        false => Some(
+            Symbolizer::new(sources(args)?)
+                .with_inlines(args.inlines)
+                .with_lines(args.lines),
+        ),
     };
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
     if let Some(select) = args.slice.select(limits)? {
@@ -156,6 +177,7 @@ fn folded<W: Write>(args: &ExportArgs, out: W) -> Folded<W> {
             RootFrame::Tid => Root::Tid,
         })
         .with_marks(marks(Mark::Kernel), marks(Mark::Jit))
+        .with_inline_marks(marks(Mark::Inline))
 }
 
 /// Returns the sink for the text of perf script.

@@ -37,6 +37,17 @@ struct Machine {
     clock: Option<(u64, u64)>,
 }
 
+/// A frame of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Frame {
+    /// The number of its function.
+    function: u32,
+    /// The line in the source file, 0 if it is not known.
+    line: u32,
+    /// Number of functions around an inlined one up to that of the address.
+    depth: u32,
+}
+
 /// Writes a compressed profile for the [Firefox Profiler](https://profiler.firefox.com).
 ///
 /// Each thread has its samples in the order of time, with their periods as weights. If there are
@@ -55,7 +66,8 @@ pub struct Firefox<W: Write> {
     name: Box<[u8]>,
     machine: Option<Machine>,
     events: Events,
-    frames: ShownFrames,
+    functions: ShownFrames,
+    frames: Interned<Frame>,
     tree: Tree,
     strings: Interned<Box<[u8]>>,
     threads: Threads,
@@ -83,7 +95,8 @@ impl<W: Write> Firefox<W> {
             name: name.into(),
             machine: None,
             events: Events::default(),
-            frames: ShownFrames::default(),
+            functions: ShownFrames::with_sources(),
+            frames: Interned::default(),
             tree: Tree::new(),
             strings: Interned::default(),
             threads: Threads::default(),
@@ -185,8 +198,17 @@ impl<W: Write> Sink for Firefox<W> {
             thread.comm = sample.comm().into();
         }
         let mut stack = ROOT;
+        let mut depth = 0_u32;
         for frame in resolved.frames.iter().rev() {
-            let frame = self.frames.number(frame, resolved.tables);
+            depth = match frame.is_inlined {
+                true => depth.saturating_add(1),
+                false => 0,
+            };
+            let frame = self.frames.number(Frame {
+                function: self.functions.number(frame, resolved.tables),
+                line: frame.line,
+                depth,
+            });
             stack = self.tree.child(stack, frame);
         }
         let weight = sample.weight();

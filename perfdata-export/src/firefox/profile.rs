@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_session::BuildId;
@@ -275,20 +276,34 @@ impl<W: Write> Firefox<W> {
             libraries.entry(&module.name).or_insert(at);
         }
         let mut resources: Interned<Box<[u8]>> = Interned::default();
+        let mut sources: Interned<Arc<[u8]>> = Interned::default();
         let mut funcs = Vec::new();
-        for frame in self.frames.list() {
+        let number =
+            |number: Option<u32>| number.map_or("null".into(), |number| number.to_string());
+        for frame in self.functions.list() {
+            let source = frame.source.as_ref();
+            let file = source.map(|(file, _)| sources.number(file.clone()));
+            let line = source.map(|&(_, line)| line).filter(|&line| line != 0);
             let resource = match frame.module.is_empty() {
                 true => "-1".into(),
                 false => resources.number(frame.module.clone()).to_string(),
             };
-            funcs.push((self.strings.number(frame.name.clone()), resource));
+            let name = self.strings.number(frame.name.clone());
+            funcs.push((name, resource, number(file), number(line)));
         }
+        let files: Vec<u32> = sources
+            .list
+            .iter()
+            .map(|file| self.strings.number(file.as_ref().into()))
+            .collect();
         let names: Vec<u32> = resources
             .list
             .iter()
             .map(|module| self.strings.number(module.clone()))
             .collect();
-        let count = funcs.len();
+        let functions = self.functions.list();
+        let frames = &self.frames.list;
+        let count = frames.len();
         let mut json = Writer::new(&mut self.out, ",");
         let nodes = || self.tree.nodes().iter().skip(1);
         json.open(",\n\"shared\":{\"stackTable\":{")?;
@@ -300,30 +315,36 @@ impl<W: Write> Firefox<W> {
         json.value("length", nodes().count())?;
         json.open("},\n\"frameTable\":{")?;
         same(&mut json, "address", "-1", count)?;
-        same(&mut json, "inlineDepth", "0", count)?;
-        json.list("category", self.frames.list(), |frame| {
-            let category = match frame.code {
-                Code::User => 0,
-                Code::Kernel => 1,
-                Code::Generated => 2,
-                Code::Unknown => super::OTHER,
+        json.list("inlineDepth", frames, |frame| frame.depth.to_string())?;
+        json.list("category", frames, |frame| {
+            let function = usize::try_from(frame.function).ok();
+            let function = function.and_then(|at| functions.get(at));
+            let category = match function.map(|function| function.code) {
+                Some(Code::User) => 0,
+                Some(Code::Kernel) => 1,
+                Some(Code::Generated) => 2,
+                Some(Code::Unknown) | None => super::OTHER,
             };
             category.to_string()
         })?;
         same(&mut json, "subcategory", "0", count)?;
-        json.list("func", 0..count, |at| at.to_string())?;
-        for key in ["nativeSymbol", "innerWindowID", "line", "column"] {
+        json.list("func", frames, |frame| frame.function.to_string())?;
+        json.list("line", frames, |frame| {
+            number(Some(frame.line).filter(|&line| line != 0))
+        })?;
+        for key in ["nativeSymbol", "innerWindowID", "column"] {
             same(&mut json, key, "null", count)?;
         }
         json.value("length", count)?;
         json.open("},\n\"funcTable\":{")?;
         json.list("name", &funcs, |func| func.0.to_string())?;
+        let count = funcs.len();
         same(&mut json, "isJS", "false", count)?;
         same(&mut json, "relevantForJS", "false", count)?;
         json.list("resource", &funcs, |func| func.1.clone())?;
-        for key in ["source", "lineNumber", "columnNumber"] {
-            same(&mut json, key, "null", count)?;
-        }
+        json.list("source", &funcs, |func| func.2.clone())?;
+        json.list("lineNumber", &funcs, |func| func.3.clone())?;
+        same(&mut json, "columnNumber", "null", count)?;
         json.value("length", count)?;
         json.open("},\n\"resourceTable\":{")?;
         let count = names.len();
@@ -340,7 +361,12 @@ impl<W: Write> Firefox<W> {
             same(&mut json, key, "", 0)?;
         }
         json.value("length", 0)?;
-        json.open("},\"sources\":{\"id\":[],\"filename\":[],\"length\":0},\n")?;
+        json.open("},\"sources\":{")?;
+        let count = files.len();
+        same(&mut json, "id", "null", count)?;
+        json.list("filename", &files, |file| file.to_string())?;
+        json.value("length", count)?;
+        json.open("},\n")?;
         json.list("stringArray", &self.strings.list, |name| json::string(name))?;
         json.put("}}\n")
     }

@@ -1,5 +1,6 @@
 //! `perfconv export` on the command line.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -188,6 +189,42 @@ fn only_flame_graphs_show_differences() {
         &format!("cp in.data other.html && {command}"),
     );
     assert_eq!(status(&output), Some(2), "{}", output.stderr);
+}
+
+#[test]
+fn inlined_functions_and_lines_need_a_format_that_contains_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (arguments, step) in [
+        ("--inlines -o a.txt", "--to folded"),
+        ("--lines -o a.txt", "--to pprof"),
+        ("--lines -o a.folded", "--to pprof"),
+        ("--lines -o a.html", "--to pprof"),
+        ("--lines -o a.svg", "--to pprof"),
+        ("--inlines --no-symbols -o a.folded", "--no-symbols"),
+    ] {
+        let refused = run(
+            folder.path(),
+            &format!("perfconv export in.data {arguments}"),
+        );
+        assert_eq!(status(&refused), Some(2), "{arguments}");
+        assert!(refused.stderr.contains(step), "{}", refused.stderr);
+    }
+    // Without the inlined functions, which libraries of this machine may have, the stacks are the
+    // same ones.
+    let stacks = |options: &str| {
+        let command = format!("perfconv export -q in.data {options} --to folded -o -");
+        let output = run(folder.path(), &command);
+        assert!(output.success(), "{}", output.stderr);
+        let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
+        for line in output.stdout.lines() {
+            let (stack, count) = line.rsplit_once(' ').expect("a count");
+            let frames = stack.split(';').filter(|frame| !frame.ends_with("_[i]"));
+            let frames: Vec<&str> = frames.collect();
+            *stacks.entry(frames.join(";")).or_default() += count.parse::<u64>().expect("a number");
+        }
+        stacks
+    };
+    assert_eq!(stacks("--inlines --mark inline"), stacks(""));
 }
 
 #[test]

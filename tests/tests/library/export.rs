@@ -329,7 +329,13 @@ fn check_firefox(recording: &Recording, totals: &Totals) -> Result<(), String> {
         let mut columns = columns.filter_map(Value::as_array);
         columns.all(|column| column.len() as u64 == length(table))
     };
-    let names = ["stackTable", "frameTable", "funcTable", "resourceTable"];
+    let names = [
+        "stackTable",
+        "frameTable",
+        "funcTable",
+        "resourceTable",
+        "sources",
+    ];
     let are_even = names.iter().all(|name| is_even(&shared[name]));
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let strings = list(&shared["stringArray"]).len() as u64;
