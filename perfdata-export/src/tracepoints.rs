@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use perfdata_core::Recording;
 use perfdata_core::attr::EventType;
-use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::CpuMode;
 use perfdata_session::Sample;
 use perfdata_symbols::Symbolizer;
@@ -39,7 +37,7 @@ impl Tracepoints {
         }
         let formats = self
             .formats
-            .get_or_insert_with(|| formats(sample.recording(), like));
+            .get_or_insert_with(|| Formats::of(sample.recording(), like));
         let format = formats.as_ref().and_then(|all| all.by_id(attr.config));
         let Some(format) = format else {
             return false;
@@ -47,17 +45,6 @@ impl Tracepoints {
         let mut functions = Functions { sample, symbols };
         format.print(raw, &mut functions, &mut self.text);
         true
-    }
-}
-
-/// Returns the formats in a recording.
-fn formats(recording: &Recording, like: Like) -> Option<Formats> {
-    match recording.feature(FeatureId::TRACING_DATA)?.ok()? {
-        Section {
-            value: Feature::TracingData(data),
-            ..
-        } => Some(Formats::like(&data, like)),
-        _ => None,
     }
 }
 

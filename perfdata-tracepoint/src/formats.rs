@@ -69,14 +69,14 @@ impl Formats {
         }
     }
 
-    /// Parses the formats in the feature section TRACING_DATA of a recording, for the text of the
-    /// newest perf. `None` if it has no such section, or one that cannot be read.
-    pub fn of(recording: &Recording) -> Option<Self> {
+    /// Parses the formats in the feature section TRACING_DATA of a recording, for the text of a
+    /// version of perf. `None` if it has no such section, or one that cannot be read.
+    pub fn of(recording: &Recording, like: Like) -> Option<Self> {
         match recording.feature(FeatureId::TRACING_DATA) {
             Some(Ok(Section {
                 value: Feature::TracingData(data),
                 ..
-            })) => Some(Formats::new(&data)),
+            })) => Some(Formats::like(&data, like)),
             _ => None,
         }
     }

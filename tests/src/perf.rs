@@ -193,6 +193,33 @@ impl fmt::Display for Perf {
     }
 }
 
+/// Records programs with callchains to `path`, with the perf of this machine. Returns the perfs that
+/// can judge the recording; `None`, with a note, if nothing can be recorded here.
+pub fn record_programs(path: &Path, frequency: u32, programs: &str) -> Option<Vec<&'static Perf>> {
+    let Some(recorder) = all().iter().find(|perf| perf.name == "perf") else {
+        skipped::note("perf");
+        return None;
+    };
+    let mut command = recorder.command();
+    command
+        .args(["record", "-e", "cpu-clock", "-g", "-F"])
+        .arg(frequency.to_string())
+        .arg("-o")
+        .arg(path)
+        .args(["--", "sh", "-c", programs]);
+    if let Some(home) = env::var_os("HOME") {
+        command.env("HOME", home);
+    }
+    let output = run(command, TIMEOUT).expect("perf runs");
+    if !output.success() || !path.exists() {
+        skipped::note("the permission to record");
+        return None;
+    }
+    let can_judge =
+        |perf: &&Perf| perf.version >= recorder.version && perf.endian == recorder.endian;
+    Some(all().iter().filter(can_judge).collect())
+}
+
 /// Returns the perfs of this machine, one for each version and byte order. Missing ones are listed
 /// on stderr.
 pub fn all() -> &'static [Perf] {

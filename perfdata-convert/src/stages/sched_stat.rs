@@ -12,7 +12,7 @@ use perfdata_core::Recording;
 use perfdata_core::attr::{EventType, SampleType};
 use perfdata_core::names::EventNames;
 use perfdata_core::record::{Body, RawRecord, Record, RecordType, Sample};
-use perfdata_tracepoint::{Field, Formats};
+use perfdata_tracepoint::{Field, Formats, Like};
 
 use crate::count::number_of;
 use crate::error::{Error, Result};
@@ -77,7 +77,7 @@ impl SchedStat {
             Some(roles) => roles,
             None => {
                 self.names.update(recording);
-                let formats = Formats::of(recording);
+                let formats = Formats::of(recording, Like::default());
                 let count = recording.events.len();
                 let role = |at| role(recording, &self.names, formats.as_ref(), at);
                 (0..count).map(role).collect::<Result<_>>()?

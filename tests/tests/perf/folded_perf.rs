@@ -10,7 +10,6 @@ use perfdata_export::{Folded, Root, Sources, Symbolizer, export};
 use perfdata_session::Samples;
 use perfdata_symbols::demangled;
 use perfdata_tests::perf::{self, Perf};
-use perfdata_tests::skipped;
 
 const PROGRAMS: &str = "ls -lR /usr/share /etc | sort | gzip -9 > /dev/null; \
     perl -e 'my %h; $h{$_ % 1000} .= $_ for 1..300000; print scalar(%h)'; \
@@ -157,26 +156,10 @@ fn compare(perf: &Perf, path: &Path) {
 
 #[test]
 fn folded_stacks_are_those_of_perf_script() {
-    let Some(recorder) = perf::all().iter().find(|perf| perf.name == "perf") else {
-        return skipped::note("perf");
-    };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("programs.data");
-    let mut command = recorder.command();
-    command
-        .args(["record", "-e", "cpu-clock", "-F", "997", "-g", "-o"])
-        .arg(&path)
-        .args(["--", "sh", "-c", PROGRAMS]);
-    if let Some(home) = std::env::var_os("HOME") {
-        command.env("HOME", home);
-    }
-    let output = perf::run(command, Duration::from_secs(120)).expect("perf runs");
-    if !output.success() || !path.exists() {
-        return skipped::note("the permission to record");
-    }
-    let judges = perf::all().iter().filter(|perf| {
-        // Before 6.3, perf names frames of the procedure linkage table in another way.
-        perf.version >= recorder.version && perf.endian == recorder.endian
-    });
-    judges.for_each(|perf| compare(perf, &path));
+    let Some(judges) = perf::record_programs(&path, 997, PROGRAMS) else {
+        return;
+    };
+    judges.iter().for_each(|perf| compare(perf, &path));
 }

@@ -271,31 +271,17 @@ fn with_sources(sources: &[u64]) -> Vec<u8> {
     file
 }
 
+/// Programs of the system.
+const PROGRAMS: &str = "ls -lR /usr/share | sort | gzip -9 > /dev/null";
+
 /// Functions of this machine: programs of the system, recorded with callchains.
 #[test]
 fn functions_are_those_of_perf() {
-    let Some(recorder) = perf::all().iter().find(|perf| perf.name == "perf") else {
-        return skipped::note("perf");
-    };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("programs.data");
-    let mut command = recorder.command();
-    command
-        .args(["record", "-e", "cpu-clock", "-F", "999", "-g", "-o"])
-        .arg(&path)
-        .args([
-            "--",
-            "sh",
-            "-c",
-            "ls -lR /usr/share | sort | gzip -9 > /dev/null",
-        ]);
-    let output = perf::run(command, Duration::from_secs(120)).expect("perf runs");
-    if !output.success() || !path.exists() {
-        return skipped::note("the permission to record");
-    }
-    let judges = perf::all()
-        .iter()
-        .filter(|perf| perf.version >= recorder.version && perf.endian == recorder.endian);
+    let Some(judges) = perf::record_programs(&path, 999, PROGRAMS) else {
+        return;
+    };
     for perf in judges {
         let mut command = perf.command();
         command.args(["script", "--no-inline", "-i"]).arg(&path);

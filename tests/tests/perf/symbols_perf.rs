@@ -2,14 +2,13 @@
 //! machine.
 
 use std::collections::HashSet;
-use std::process::Command;
 use std::time::Duration;
 
 use perfdata_session::{Frame, Samples};
 use perfdata_symbols::{Sources, Symbolizer, demangled};
+use perfdata_tests::is_thorough;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::PerfVersion;
-use perfdata_tests::{is_thorough, skipped};
 
 /// Programs of the system, stripped or not, and the kernel.
 const PROGRAMS: &str = "for n in 1 2 3; do ls -lR /usr/share /etc; done | sort | gzip -9 > /dev/null; \
@@ -169,26 +168,11 @@ fn compare(perf: &Perf, path: &std::path::Path) -> (usize, usize, Vec<String>) {
 
 #[test]
 fn perf_finds_the_same_functions() {
-    let Some(recorder) = perf::all().iter().find(|perf| perf.name == "perf") else {
-        return skipped::note("perf");
-    };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("programs.data");
-    let mut command: Command = recorder.command();
-    command
-        .args(["record", "-e", "cpu-clock", "-F", "1999", "-g", "-o"])
-        .arg(&path)
-        .args(["--", "sh", "-c", &programs()]);
-    if let Some(home) = std::env::var_os("HOME") {
-        command.env("HOME", home);
-    }
-    let output = perf::run(command, Duration::from_secs(120)).expect("perf runs");
-    if !output.success() || !path.exists() {
-        return skipped::note("the permission to record");
-    }
-    let judges = perf::all()
-        .iter()
-        .filter(|perf| perf.version >= recorder.version && perf.endian == recorder.endian);
+    let Some(judges) = perf::record_programs(&path, 1999, &programs()) else {
+        return;
+    };
     for perf in judges {
         let (frames, names, mut wrong) = compare(perf, &path);
         let count = wrong.len();

@@ -11,7 +11,6 @@ use std::time::Duration;
 use perfdata_core::DecodeContext;
 use perfdata_core::attr::EventType;
 use perfdata_core::feature::tracing::TracingData;
-use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::wire::Wire;
 use perfdata_session::Samples;
 use perfdata_tests::perf::{self, Perf};
@@ -79,17 +78,6 @@ impl Learned {
     }
 }
 
-/// Returns the formats of a recording.
-fn formats(samples: &Samples, like: Like) -> Option<Formats> {
-    match samples.recording().feature(FeatureId::TRACING_DATA) {
-        Some(Ok(Section {
-            value: Feature::TracingData(data),
-            ..
-        })) => Some(Formats::like(&data, like)),
-        _ => None,
-    }
-}
-
 /// Compares all samples of tracepoints in a recording. Returns how many there are; `None` if there
 /// are none, or if perf does not read the recording.
 fn compare(perf: &Perf, path: &Path) -> Result<Option<usize>, String> {
@@ -114,7 +102,7 @@ fn compare(perf: &Perf, path: &Path) -> Result<Option<usize>, String> {
         return Ok(None);
     }
     // In a pipe, tracing data are known only after they were read.
-    let Some(formats) = formats(&samples, perf.version.like()) else {
+    let Some(formats) = Formats::of(samples.recording(), perf.version.like()) else {
         return Ok(None);
     };
     let mut command = perf.command();
