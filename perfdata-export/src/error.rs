@@ -17,6 +17,16 @@ pub enum Error {
     /// A field of the text of `perf script` was requested that the samples of an event do not have.
     #[error(transparent)]
     Fields(#[from] FieldsError),
+    /// The output would be larger than its format allows.
+    #[error(
+        "the output would have {len} bytes, but its format allows {most}: export a part of the recording"
+    )]
+    TooLarge {
+        /// Size of the output in bytes.
+        len: u64,
+        /// Maximum size in bytes.
+        most: u64,
+    },
     /// A temporary file cannot be created, written or read.
     #[error("a temporary file: {0}")]
     Temporary(#[source] io::Error),

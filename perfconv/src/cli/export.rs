@@ -22,6 +22,9 @@ pub enum Format {
     Firefox,
     /// A JSON file for speedscope.app
     Speedscope,
+    /// Profiles of OpenTelemetry (opentelemetry-proto 1.10)
+    #[value(name = "otlp-1.10")]
+    Otlp,
     /// The text of `perf script`
     PerfScript,
 }
@@ -30,13 +33,14 @@ impl Format {
     /// Returns the format of files with this name.
     pub fn of(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?;
-        let endings: [(&[&str], Format); 7] = [
+        let endings: [(&[&str], Format); 8] = [
             (&[".folded", ".collapsed"], Format::Folded),
             (&[".html", ".htm"], Format::Flamegraph),
             (&[".svg"], Format::Svg),
             (&[".pb.gz", ".pprof"], Format::Pprof),
             (&[".json.gz"], Format::Firefox),
             (&[".speedscope.json"], Format::Speedscope),
+            (&[".otlp"], Format::Otlp),
             (&[".txt", ".script"], Format::PerfScript),
         ];
         let has = |ending: &&str| name.ends_with(*ending);
@@ -80,7 +84,7 @@ pub enum Mark {
     Inline,
 }
 
-/// A label of the samples in a profile for pprof.
+/// A label of the samples in a profile for pprof or OpenTelemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LabelArg {
     /// The process ID
@@ -91,6 +95,10 @@ pub enum LabelArg {
     Comm,
     /// The CPU
     Cpu,
+    /// The cgroup (perf record --all-cgroups)
+    Cgroup,
+    /// The CPU mode: user, kernel, …
+    Mode,
 }
 
 /// A version of perf whose text is written.
@@ -117,7 +125,7 @@ pub fn of_export(arg: Arg) -> Arg {
 }
 
 /// Heading of the options for pprof.
-const PPROF: &str = "Profiles for pprof";
+const PPROF: &str = "Profiles for pprof and OpenTelemetry";
 /// Heading of the options for names.
 const NAMES: &str = "Names of functions";
 /// Heading of the options of folded stacks.
@@ -154,11 +162,23 @@ pub struct ExportArgs {
     /// Mark these functions
     #[arg(long, value_name = "WHICH,…", value_delimiter = ',', help_heading = FOLDED)]
     pub mark: Vec<Mark>,
-    /// Label the samples with these
-    #[arg(long, value_name = "WHICH,…", value_delimiter = ',', help_heading = PPROF)]
+    /// Label the samples: pid, tid, comm, cpu, cgroup, mode
+    #[arg(
+        long,
+        value_name = "WHICH,…",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
+    #[arg(help_heading = PPROF)]
     pub label: Vec<LabelArg>,
-    /// Version of perf whose text is written
-    #[arg(long, value_name = "VERSION", default_value = "7.2", help_heading = SCRIPT)]
+    /// Version of perf whose text is written: 6.1, 6.12 or 7.2
+    #[arg(
+        long,
+        value_name = "VERSION",
+        default_value = "7.2",
+        hide_possible_values = true
+    )]
+    #[arg(help_heading = SCRIPT)]
     pub like: LikeArg,
     /// Fields to show, as for perf script -F (repeatable)
     ///
@@ -168,7 +188,7 @@ pub struct ExportArgs {
     #[arg(help_heading = SCRIPT)]
     pub fields: Vec<Fields>,
     /// Show times with nanoseconds
-    #[arg(long, help_heading = SCRIPT)]
+    #[arg(long, hide_short_help = true, help_heading = SCRIPT)]
     pub ns: bool,
     /// Show at most N frames of a callchain
     #[arg(long, value_name = "N", default_value_t = 127, hide_short_help = true)]

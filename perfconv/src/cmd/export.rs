@@ -9,9 +9,9 @@ use perfdata_core::header::ContainerKind;
 use perfdata_core::read::{Limits, RecordRef};
 use perfdata_core::record::RecordType;
 use perfdata_export::{
-    Count, Fields, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Like, Needs, PerfScript,
-    Pprof, Report, ResolvedSample, Root, Sink, Sources, Speedscope, Symbolizer, Tables, Unresolved,
-    export,
+    Count, Fields, Firefox, FlameGraph, FlameGraphForm, Folded, Label, Like, Needs, Otlp,
+    PerfScript, Pprof, Report, ResolvedSample, Root, Sink, Sources, Speedscope, Symbolizer, Tables,
+    Unresolved, export,
 };
 use perfdata_session::Samples;
 
@@ -79,13 +79,11 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
                 return Ok(vec![read(&args.input, &mut sink)?, read(other, &mut sink)?]);
             }
             Format::Pprof => {
-                let labels = args.label.iter().map(|label| match label {
-                    LabelArg::Pid => Label::Pid,
-                    LabelArg::Tid => Label::Tid,
-                    LabelArg::Comm => Label::Comm,
-                    LabelArg::Cpu => Label::Cpu,
-                });
-                let mut sink = Pprof::new(out).with_labels(labels.collect());
+                let mut sink = Pprof::new(out).with_labels(labels(args));
+                read(&args.input, &mut sink)?
+            }
+            Format::Otlp => {
+                let mut sink = Otlp::new(out).with_labels(labels(args));
                 read(&args.input, &mut sink)?
             }
             Format::Firefox => read(&args.input, &mut Firefox::new(out, name))?,
@@ -161,6 +159,19 @@ fn pass(
     let mut samples = Samples::new(converted)?;
     let allow_empty = args.slice.allow_empty;
     checked(&mut samples, symbols, sink, ending, path, allow_empty)
+}
+
+/// Returns the labels of the samples.
+fn labels(args: &ExportArgs) -> Vec<Label> {
+    let labels = args.label.iter().map(|label| match label {
+        LabelArg::Pid => Label::Pid,
+        LabelArg::Tid => Label::Tid,
+        LabelArg::Comm => Label::Comm,
+        LabelArg::Cpu => Label::Cpu,
+        LabelArg::Cgroup => Label::Cgroup,
+        LabelArg::Mode => Label::Mode,
+    });
+    labels.collect()
 }
 
 /// Returns the sink for folded stacks.

@@ -10,7 +10,6 @@ use std::io::{BufWriter, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use perfdata_core::attr::EventType;
-use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::read::RecordRef;
 use perfdata_core::record::{
     Body, MISC_COMM_EXEC, MISC_SWITCH_OUT, MISC_SWITCH_OUT_PREEMPT, RecordType,
@@ -20,22 +19,12 @@ use perfdata_tracepoint::Like;
 use crate::error::Result;
 use crate::events::Events;
 use crate::json;
+use crate::machine::Machine;
 use crate::resolve::{Needs, ResolvedSample, Sink};
 use crate::shown::{Interned, ShownFrames};
 use crate::tables::Tables;
 use crate::tree::{ROOT, Tree};
 use threads::{Marker, Point, Threads};
-
-/// What is known about the machine.
-#[derive(Debug, Default)]
-struct Machine {
-    release: Vec<u8>,
-    arch: Vec<u8>,
-    cpu: Vec<u8>,
-    cpus: u32,
-    /// The time of day, and the same moment on the recording's clock, in nanoseconds.
-    clock: Option<(u64, u64)>,
-}
 
 /// A frame of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -144,33 +133,6 @@ impl<W: Write> Firefox<W> {
     }
 }
 
-/// Returns what a recording says about its machine.
-fn machine(recording: &perfdata_core::Recording) -> Machine {
-    let mut machine = Machine::default();
-    for id in [
-        FeatureId::OSRELEASE,
-        FeatureId::ARCH,
-        FeatureId::CPUDESC,
-        FeatureId::NRCPUS,
-        FeatureId::CLOCK_DATA,
-    ] {
-        let Some(Ok(Section { value, .. })) = recording.feature(id) else {
-            continue;
-        };
-        match value {
-            Feature::OsRelease(text) => machine.release = text.text().to_vec(),
-            Feature::Arch(text) => machine.arch = text.text().to_vec(),
-            Feature::CpuDesc(text) => machine.cpu = text.text().to_vec(),
-            Feature::NrCpus(cpus) => machine.cpus = cpus.online,
-            Feature::ClockData(clock) => {
-                machine.clock = Some((clock.wall_clock, clock.clock_time));
-            }
-            _ => {}
-        }
-    }
-    machine
-}
-
 impl<W: Write> Sink for Firefox<W> {
     fn needs(&self) -> Needs {
         Needs {
@@ -182,7 +144,7 @@ impl<W: Write> Sink for Firefox<W> {
     fn sample(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
         let sample = &resolved.sample;
         let recording = sample.recording();
-        self.machine.get_or_insert_with(|| machine(recording));
+        self.machine.get_or_insert_with(|| Machine::of(recording));
         let Some(event) = self.events.of(sample) else {
             return Ok(());
         };

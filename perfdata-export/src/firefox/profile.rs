@@ -11,6 +11,7 @@ use super::threads::{Thread, Track};
 use super::{CATEGORIES, Firefox};
 use crate::error::{Error, Result};
 use crate::json::{self, Writer};
+use crate::machine::Machine;
 use crate::shown::{Code, Interned};
 use crate::tables::{Module, Tables};
 
@@ -129,7 +130,7 @@ impl<W: Write> Firefox<W> {
     /// Returns the description of the recording.
     fn meta(&self) -> String {
         let machine = self.machine.as_ref();
-        let text = |of: fn(&super::Machine) -> &Vec<u8>| {
+        let text = |of: fn(&Machine) -> &Vec<u8>| {
             json::string(machine.map(of).map_or(&[][..], Vec::as_slice))
         };
         // The time between two samples of the thread with the most samples.
@@ -137,10 +138,10 @@ impl<W: Write> Firefox<W> {
         let interval =
             longest.and_then(|track| track.span.checked_div(track.count.checked_sub(1)?));
         let interval = milliseconds(0, interval.filter(|&ns| ns > 0).unwrap_or(1_000_000));
-        let clock = machine.and_then(|machine| machine.clock);
-        let start = clock
+        let start = machine
             .zip(self.first_time)
-            .map(|((wall, clock), first)| milliseconds(clock, wall.saturating_add(first)));
+            .and_then(|(machine, first)| machine.time_of_day(first))
+            .map(|start| milliseconds(0, start));
         let categories = CATEGORIES.map(|(name, color)| {
             format!("{{\"name\":\"{name}\",\"color\":\"{color}\",\"subcategories\":[\"Other\"]}}")
         });

@@ -39,6 +39,7 @@ fn the_name_of_the_output_tells_the_format() {
         ("a.json.gz", b"\x1f\x8b"),
         ("a.html", b"<!doctype html>"),
         ("a.svg", b"<?xml"),
+        ("a.otlp", b"\x0a"),
         ("a.txt", b"perf"),
     ] {
         let output = run(

@@ -12,9 +12,12 @@ use perfdata_session::Samples;
 use perfdata_tests::recordings::{self, Recording};
 use serde_json::Value;
 
+use crate::messages::{fields, number_in, packed};
+use crate::otlp::check_otlp;
+
 /// The number of samples and the sum of their weights, by event, without dummy events; and the name
 /// of the first event.
-type Totals = (BTreeMap<Vec<u8>, (u64, u64)>, Option<Vec<u8>>);
+pub type Totals = (BTreeMap<Vec<u8>, (u64, u64)>, Option<Vec<u8>>);
 
 fn totals(recording: &Recording) -> Option<Totals> {
     let mut samples = Samples::open(&recording.path).ok()?;
@@ -34,7 +37,7 @@ fn totals(recording: &Recording) -> Option<Totals> {
     Some(totals)
 }
 
-fn run(recording: &Recording, sink: &mut dyn Sink) {
+pub fn run(recording: &Recording, sink: &mut dyn Sink) {
     let mut samples = Samples::open(&recording.path).expect("it was opened before");
     export(&mut samples, None, sink).expect("it was read before");
 }
@@ -191,49 +194,6 @@ fn check_flame_graph(recording: &Recording, totals: &Totals) -> Result<(), Strin
     }
 }
 
-/// A field of a message: its number, and its value or bytes.
-type Field = (u64, u64, Vec<u8>);
-
-/// Decodes a message.
-fn fields(mut bytes: &[u8]) -> Vec<Field> {
-    let mut list = Vec::new();
-    while !bytes.is_empty() {
-        let key = varint(&mut bytes);
-        match key & 7 {
-            0 => list.push((key >> 3, varint(&mut bytes), vec![])),
-            2 => {
-                let len = usize::try_from(varint(&mut bytes)).expect("a length");
-                let (content, rest) = bytes.split_at(len);
-                list.push((key >> 3, 0, content.to_vec()));
-                bytes = rest;
-            }
-            kind => panic!("type {kind}"),
-        }
-    }
-    list
-}
-
-fn varint(bytes: &mut &[u8]) -> u64 {
-    let mut value = 0;
-    for shift in (0..70).step_by(7) {
-        let (&byte, rest) = bytes.split_first().expect("a byte");
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            break;
-        }
-    }
-    value
-}
-
-fn packed(mut bytes: &[u8]) -> Vec<u64> {
-    let mut list = Vec::new();
-    while !bytes.is_empty() {
-        list.push(varint(&mut bytes));
-    }
-    list
-}
-
 fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
     let mut out = Vec::new();
     run(
@@ -246,13 +206,6 @@ fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let profile = fields(&profile);
     let of = |number: u64| profile.iter().filter(move |field| field.0 == number);
-    let number_in = |message: &[u8], number: u64| {
-        let fields = fields(message);
-        fields
-            .iter()
-            .find(|field| field.0 == number)
-            .map_or(0, |field| field.1)
-    };
     let strings: Vec<String> = of(6)
         .map(|field| String::from_utf8(field.2.clone()).expect("UTF-8"))
         .collect();
@@ -290,7 +243,7 @@ fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
                     .for_each(|(sum, value)| *sum += value),
                 3 => {
                     let key = string(number_in(&content, 1));
-                    assert!(["pid", "tid", "comm", "cpu"].contains(&&*key), "{key}");
+                    assert!(Label::ALL.iter().any(|label| label.key() == key), "{key}");
                 }
                 _ => {}
             }
@@ -402,6 +355,7 @@ fn every_format_contains_all_samples() {
         check_speedscope(recording, &totals)?;
         check_flame_graph(recording, &totals)?;
         check_firefox(recording, &totals)?;
+        check_otlp(recording, &totals)?;
         check_pprof(recording, &totals)
     };
     recordings::check_all(&recordings::fixtures(), check);

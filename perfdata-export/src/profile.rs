@@ -1,0 +1,330 @@
+//! The content of a profile of pprof or OpenTelemetry: sums of samples with equal stacks, and the
+//! tables of what the stacks contain.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use perfdata_core::record::{Body, CpuMode};
+use perfdata_session::{MappingId, Sample, Session};
+
+use crate::counts::Counts;
+use crate::error::Result;
+use crate::events::Events;
+use crate::machine::Machine;
+use crate::resolve::{ResolvedFrame, ResolvedSample};
+use crate::tables::{FunctionId, ModuleId};
+use crate::text::push_text;
+
+/// A label of samples. Samples with different labels are not added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Label {
+    /// The process ID.
+    Pid,
+    /// The thread ID.
+    Tid,
+    /// The name of the thread.
+    Comm,
+    /// The CPU.
+    Cpu,
+    /// The path of the cgroup (`perf record --all-cgroups`), or its ID if no record contains the
+    /// path.
+    Cgroup,
+    /// The CPU mode: `user`, `kernel`, `hypervisor`, `guest user` or `guest kernel`.
+    Mode,
+}
+
+impl Label {
+    /// All labels.
+    pub const ALL: [Label; 6] = [
+        Label::Pid,
+        Label::Tid,
+        Label::Comm,
+        Label::Cpu,
+        Label::Cgroup,
+        Label::Mode,
+    ];
+
+    /// Returns the key of the label.
+    pub fn key(self) -> &'static str {
+        match self {
+            Label::Pid => "pid",
+            Label::Tid => "tid",
+            Label::Comm => "comm",
+            Label::Cpu => "cpu",
+            Label::Cgroup => "cgroup",
+            Label::Mode => "mode",
+        }
+    }
+
+    /// Returns the number that represents a missing value: -1 is also the ID of a thread that has
+    /// ended, and 0 is the number of the empty string.
+    fn missing(self) -> u32 {
+        match self {
+            Label::Pid | Label::Tid | Label::Cpu => u32::MAX,
+            Label::Comm | Label::Cgroup | Label::Mode => 0,
+        }
+    }
+
+    /// Returns the value that a number of [`Profile::counts`] represents.
+    pub(crate) fn value(self, number: u32) -> Option<LabelValue> {
+        match self {
+            Label::Pid | Label::Tid => Some(LabelValue::Number(number.cast_signed().into())),
+            _ if number == self.missing() => None,
+            Label::Cpu => Some(LabelValue::Number(number.into())),
+            Label::Comm | Label::Cgroup | Label::Mode => Some(LabelValue::Text(number)),
+        }
+    }
+}
+
+/// The value of a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum LabelValue {
+    /// The number of a string.
+    Text(u32),
+    Number(i64),
+}
+
+/// A function and the line in it, 0 if it is not known.
+pub(crate) type Line = (FunctionId, u32);
+
+/// An address, and what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Location {
+    /// The number of the mapping, from 1; 0 if there is none.
+    pub mapping: u32,
+    pub address: u64,
+    pub function: Option<FunctionId>,
+    /// Whether the kernel runs here.
+    pub is_kernel: bool,
+}
+
+/// A module and its mapping.
+type MappingKey = (Option<ModuleId>, Option<MappingId>);
+
+/// A mapping that has locations.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    pub module: Option<ModuleId>,
+    pub start: u64,
+    pub end: u64,
+    pub offset: u64,
+    pub has_functions: bool,
+    pub has_lines: bool,
+    pub has_inlined: bool,
+}
+
+/// The table of strings. Number 0 is the empty one.
+#[derive(Debug)]
+pub(crate) struct Strings {
+    pub list: Vec<Box<str>>,
+    known: HashMap<Box<str>, u32, RandomState>,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        let mut strings = Strings {
+            list: Vec::new(),
+            known: HashMap::default(),
+        };
+        strings.intern(b"");
+        strings
+    }
+}
+
+impl Strings {
+    /// Returns the number of a name.
+    pub fn intern(&mut self, name: &[u8]) -> u32 {
+        let mut text = String::new();
+        push_text(&mut text, name);
+        if let Some(&number) = self.known.get(&*text) {
+            return number;
+        }
+        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(text.as_str().into());
+        self.known.insert(text.into(), number);
+        number
+    }
+}
+
+/// The sums and tables of a profile.
+#[derive(Debug, Default)]
+pub(crate) struct Profile {
+    pub machine: Option<Machine>,
+    pub labels: Vec<Label>,
+    pub events: Events,
+    /// The sums of each list of numbers: the event, the values of the labels, and the numbers of the
+    /// locations from the sampled function to its outermost caller.
+    pub counts: Counts,
+    pub strings: Strings,
+    /// The locations with their lines: first those of inlined functions. They are numbered from 1.
+    pub locations: Vec<(Location, Vec<Line>)>,
+    location_ids: HashMap<Location, u32, RandomState>,
+    /// They are numbered from 1.
+    pub mappings: Vec<Mapping>,
+    mapping_ids: HashMap<MappingKey, u32, RandomState>,
+    /// The weight of the first sample of each event.
+    pub periods: Vec<u64>,
+    pub first_time: Option<u64>,
+    pub last_time: u64,
+    stack: Vec<u32>,
+}
+
+impl Profile {
+    /// Returns an empty profile whose samples have labels.
+    pub fn with_labels(mut labels: Vec<Label>) -> Self {
+        labels.sort_unstable();
+        labels.dedup();
+        Profile {
+            labels,
+            ..Profile::default()
+        }
+    }
+
+    /// Returns the time of day of the first sample in nanoseconds since 1970, if it is known.
+    pub fn start(&self) -> Option<u64> {
+        self.machine.as_ref()?.time_of_day(self.first_time?)
+    }
+
+    /// Returns the time from the first sample to the last one in nanoseconds.
+    pub fn duration(&self) -> u64 {
+        let first = self.first_time.unwrap_or(self.last_time);
+        self.last_time.saturating_sub(first)
+    }
+
+    /// Adds a sample. Samples of dummy events are skipped.
+    pub fn add(&mut self, resolved: &ResolvedSample<'_>) -> Result<()> {
+        let sample = &resolved.sample;
+        self.machine
+            .get_or_insert_with(|| Machine::of(sample.recording()));
+        let Some(event) = self.events.of(sample) else {
+            return Ok(());
+        };
+        if let Some(time) = sample.time() {
+            let first = self.first_time.get_or_insert(time);
+            *first = time.min(*first);
+            self.last_time = self.last_time.max(time);
+        }
+        if usize::try_from(event) == Ok(self.periods.len()) {
+            self.periods.push(sample.weight());
+        }
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.clear();
+        stack.push(event);
+        for at in 0..self.labels.len() {
+            if let Some(&label) = self.labels.get(at) {
+                let value = self.value(label, sample)?;
+                stack.push(value.unwrap_or_else(|| label.missing()));
+            }
+        }
+        let mut rest = resolved.frames;
+        while let Some(inlined) = rest.iter().position(|frame| !frame.is_inlined)
+            && let Some((inlined, [frame, after @ ..])) = rest.split_at_checked(inlined)
+        {
+            stack.push(self.location(frame, inlined, sample.session()));
+            rest = after;
+        }
+        self.counts.add(&stack, sample.weight(), line)?;
+        self.stack = stack;
+        Ok(())
+    }
+
+    /// Returns the value of a sample's label: a number, or the number of a string.
+    fn value(&mut self, label: Label, sample: &Sample<'_>) -> Result<Option<u32>> {
+        Ok(match label {
+            Label::Pid => sample.tid().map(|tid| tid.pid),
+            Label::Tid => sample.tid().map(|tid| tid.tid),
+            Label::Cpu => sample.cpu(),
+            Label::Comm => Some(self.strings.intern(sample.comm())),
+            Label::Cgroup => {
+                let Body::Sample(decoded) = sample.record().decode()?.body else {
+                    return Ok(None);
+                };
+                decoded.cgroup.map(|id| match sample.session().cgroup(id) {
+                    Some(path) => self.strings.intern(path),
+                    None => self.strings.intern(id.to_string().as_bytes()),
+                })
+            }
+            Label::Mode => match sample.mode() {
+                CpuMode::USER => Some("user"),
+                CpuMode::KERNEL => Some("kernel"),
+                CpuMode::HYPERVISOR => Some("hypervisor"),
+                CpuMode::GUEST_USER => Some("guest user"),
+                CpuMode::GUEST_KERNEL => Some("guest kernel"),
+                _ => None,
+            }
+            .map(|name| self.strings.intern(name.as_bytes())),
+        })
+    }
+
+    /// Returns the number of a frame's location. `inlined` are the frames of the functions that are
+    /// inlined there.
+    fn location(
+        &mut self,
+        frame: &ResolvedFrame,
+        inlined: &[ResolvedFrame],
+        session: &Session,
+    ) -> u32 {
+        let key = (frame.module, frame.mapping);
+        let mapping = match self.mapping_ids.get(&key) {
+            Some(&known) => known,
+            None if frame.module.is_none() => 0,
+            None => {
+                let mapping = frame.mapping.and_then(|id| session.mapping(id));
+                let numbers = mapping.map(|mapping| (mapping.start, mapping.end, mapping.pgoff));
+                let (start, end, offset) = numbers.unwrap_or_default();
+                self.mappings.push(Mapping {
+                    module: frame.module,
+                    start,
+                    end,
+                    offset,
+                    has_functions: false,
+                    has_lines: false,
+                    has_inlined: false,
+                });
+                let number = u32::try_from(self.mappings.len()).unwrap_or(u32::MAX);
+                self.mapping_ids.insert(key, number);
+                number
+            }
+        };
+        if frame.function.is_some()
+            && let Some(at) = mapping.checked_sub(1)
+            && let Some(mapping) = usize::try_from(at)
+                .ok()
+                .and_then(|at| self.mappings.get_mut(at))
+        {
+            mapping.has_functions = true;
+            mapping.has_inlined |= !inlined.is_empty();
+            mapping.has_lines |= inlined.iter().chain([frame]).any(|frame| frame.line != 0);
+        }
+        let location = Location {
+            mapping,
+            address: frame.address.saturating_sub(frame.is_return.into()),
+            function: frame.function,
+            is_kernel: matches!(frame.mode, CpuMode::KERNEL | CpuMode::GUEST_KERNEL),
+        };
+        if let Some(&known) = self.location_ids.get(&location) {
+            return known;
+        }
+        // The functions that are inlined at an address are always the same ones.
+        let lines = inlined.iter().chain([frame]);
+        let lines = lines.filter_map(|frame| Some((frame.function?, frame.line)));
+        self.locations.push((location, lines.collect()));
+        let number = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
+        self.location_ids.insert(location, number);
+        number
+    }
+}
+
+/// Returns a list of numbers as bytes.
+pub(crate) fn line(numbers: &[u32]) -> Vec<u8> {
+    let bytes = numbers.iter().flat_map(|number| number.to_be_bytes());
+    bytes.collect()
+}
+
+/// Returns the numbers of a [line].
+pub(crate) fn numbers(line: &[u8]) -> Vec<u32> {
+    let numbers = line.chunks_exact(4);
+    let numbers = numbers.filter_map(|bytes| Some(u32::from_be_bytes(*bytes.first_chunk()?)));
+    numbers.collect()
+}
