@@ -2,6 +2,7 @@
 //! (`docs-developer/processed-profile-format.md` and `src/profile-logic/processed-profile-versioning.ts`
 //! of firefox-devtools/profiler).
 
+mod memory;
 mod profile;
 mod threads;
 
@@ -24,6 +25,7 @@ use crate::resolve::{Needs, ResolvedSample, Sink};
 use crate::shown::{Interned, ShownFrames};
 use crate::tables::Tables;
 use crate::tree::{ROOT, Tree};
+use memory::Memory;
 use threads::{Marker, Point, Threads};
 
 /// A frame of a stack.
@@ -42,7 +44,8 @@ struct Frame {
 /// Each thread has its samples in the order of time, with their periods as weights. If there are
 /// several events, each has threads of its own. Markers show new names of
 /// threads, the threads they start, their ends, when they did not run (`perf record
-/// --switch-events`), lost records, and tracepoints. If the recording contains the time of day
+/// --switch-events`), lost records, and tracepoints. A counter of each process shows its
+/// resident memory if the recording contains the tracepoint `kmem:rss_stat`. If the recording contains the time of day
 /// (`perf record -k`), the profile starts at it.
 ///
 /// Control characters and bytes that are not UTF-8 become U+FFFD and two hexadecimal digits.
@@ -60,6 +63,7 @@ pub struct Firefox<W: Write> {
     tree: Tree,
     strings: Interned<Box<[u8]>>,
     threads: Threads,
+    memory: Memory,
     first_time: Option<u64>,
 }
 
@@ -89,6 +93,7 @@ impl<W: Write> Firefox<W> {
             tree: Tree::new(),
             strings: Interned::default(),
             threads: Threads::default(),
+            memory: Memory::default(),
             first_time: None,
         }
     }
@@ -184,6 +189,7 @@ impl<W: Write> Sink for Firefox<W> {
             .attr()
             .is_some_and(|attr| attr.kind == EventType::TRACEPOINT);
         if is_tracepoint {
+            self.memory.sample(sample)?;
             let cpu = sample.cpu().map_or("null".into(), |cpu| cpu.to_string());
             let text = json::string(resolved.tracepoint.unwrap_or_default());
             let data = format!("{{\"type\":\"tracepoint\",\"text\":{text},\"cpu\":{cpu}}}");
@@ -257,6 +263,9 @@ impl<W: Write> Sink for Firefox<W> {
             }
             Body::Exit(task) if is_new => {
                 let thread = self.threads.find(task.pid, task.tid, cpu);
+                if task.pid == task.tid {
+                    self.memory.exit(task.pid);
+                }
                 self.mark_off(thread, time)?;
                 if let Some(thread) = self.threads.get_mut(thread) {
                     thread.end = Some(time);

@@ -188,7 +188,10 @@ impl<W: Write> Firefox<W> {
         let first = self.first_time.unwrap_or(0);
         let since = |time: u64| milliseconds(first, time);
         let mut json = Writer::new(&mut self.out, ",");
+        // The first thread of each process.
+        let mut mains: HashMap<u32, usize, RandomState> = HashMap::default();
         for (at, (track, thread)) in order.into_iter().enumerate() {
+            mains.entry(thread.pid).or_insert(at);
             let event = usize::try_from(track.event)
                 .ok()
                 .and_then(|at| self.events.list().get(at));
@@ -265,6 +268,37 @@ impl<W: Write> Firefox<W> {
             })?;
             column(&mut json, "category", &|marker| marker.category.to_string())?;
             json.value("length", track.marker_count)?;
+            json.close("}}")?;
+        }
+        json.put("]")?;
+        self.write_counters(&mains)
+    }
+
+    /// Writes the memory of all processes. `threads` are the numbers of their first threads.
+    fn write_counters(&mut self, threads: &HashMap<u32, usize, RandomState>) -> Result<()> {
+        let first = self.first_time.unwrap_or(0);
+        let mut json = Writer::new(&mut self.out, ",");
+        json.put(",\n\"counters\":[")?;
+        let processes = self.memory.processes.iter();
+        let processes = processes.filter_map(|(pid, process)| {
+            let thread = threads.get(pid)?;
+            Some((pid.cast_signed(), thread, process))
+        });
+        for (at, (pid, thread, process)) in processes.enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            json.open(&format!(
+                "{comma}\n{{\"name\":\"Resident memory\",\"category\":\"Memory\",\"description\":\"kmem:rss_stat\",\"pid\":\"{pid}\",\"mainThreadIndex\":{thread},\n\"samples\":{{"
+            ))?;
+            let mut column = |key: &str, text: &dyn Fn(u64, i64) -> String| {
+                json.key(key)?;
+                json.open("[")?;
+                let memory = &self.memory;
+                memory.changes(process, |time, delta| json.item(&text(time, delta)))?;
+                json.close("]")
+            };
+            column("time", &|time, _| milliseconds(first, time))?;
+            column("count", &|_, delta| delta.to_string())?;
+            json.value("length", process.count)?;
             json.close("}}")?;
         }
         json.put("]")

@@ -7,6 +7,7 @@ mod folded_perf;
 mod inlines_perf;
 mod jit_perf;
 mod judges;
+mod memory_perf;
 mod merge_perf;
 mod off_cpu_perf;
 mod perf_maps_perf;
