@@ -125,7 +125,12 @@ impl<W: Write> Pprof<W> {
     }
 
     fn write_tables(&mut self, tables: &Tables) -> Result<()> {
-        for (number, mapping) in (1_u64..).zip(std::mem::take(&mut self.profile.mappings)) {
+        let program = self.profile.program.map(u64::from);
+        let mappings = std::mem::take(&mut self.profile.mappings);
+        let mut mappings: Vec<_> = (1_u64..).zip(mappings).collect();
+        // pprof takes the first mapping for the program.
+        mappings.sort_by_key(|(number, _)| Some(*number) != program);
+        for (number, mapping) in mappings {
             let module = mapping.module.and_then(|id| tables.module(id));
             let name = module.map(|module| &*module.name).unwrap_or_default();
             let build_id = module.and_then(|module| module.build_id);

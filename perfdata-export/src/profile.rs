@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use perfdata_core::record::{Body, CpuMode};
-use perfdata_session::{MappingId, Sample, Session};
+use perfdata_session::{DsoKind, MappingId, Sample, Session};
 
 use crate::counts::Counts;
 use crate::error::Result;
 use crate::events::Events;
 use crate::machine::Machine;
 use crate::resolve::{ResolvedFrame, ResolvedSample};
-use crate::tables::{FunctionId, ModuleId};
+use crate::tables::{FunctionId, Module, ModuleId};
 use crate::text::push_text;
 
 /// A label of samples. Samples with different labels are not added up.
@@ -163,6 +163,8 @@ pub(crate) struct Profile {
     /// They are numbered from 1.
     pub mappings: Vec<Mapping>,
     mapping_ids: HashMap<MappingKey, u32, RandomState>,
+    /// The number of the first mapping that is the program of its thread.
+    pub program: Option<u32>,
     /// The weight of the first sample of each event.
     pub periods: Vec<u64>,
     pub first_time: Option<u64>,
@@ -221,8 +223,20 @@ impl Profile {
         while let Some(inlined) = rest.iter().position(|frame| !frame.is_inlined)
             && let Some((inlined, [frame, after @ ..])) = rest.split_at_checked(inlined)
         {
-            stack.push(self.location(frame, inlined, sample.session()));
+            let number = self.location(frame, inlined, sample.session());
+            stack.push(number);
             rest = after;
+            if self.program.is_none() {
+                let module = frame.module.and_then(|id| resolved.tables.module(id));
+                let is_program = module.is_some_and(|module| is_program(module, sample.comm()));
+                let location = usize::try_from(number)
+                    .ok()
+                    .and_then(|at| at.checked_sub(1));
+                let location = location.and_then(|at| self.locations.get(at));
+                self.program = location
+                    .map(|(location, _)| location.mapping)
+                    .filter(|_| is_program);
+            }
         }
         self.counts.add(&stack, sample.weight(), line)?;
         self.stack = stack;
@@ -314,6 +328,14 @@ impl Profile {
         self.location_ids.insert(location, number);
         number
     }
+}
+
+/// Returns whether a module is the program of a thread with this name, which the kernel shortens to
+/// 15 bytes (`TASK_COMM_LEN`).
+fn is_program(module: &Module, comm: &[u8]) -> bool {
+    let file = module.name.rsplit(|&byte| byte == b'/').next();
+    let file = file.unwrap_or_default();
+    module.kind == DsoKind::File && file.get(..15).unwrap_or(file) == comm
 }
 
 /// Returns a list of numbers as bytes.

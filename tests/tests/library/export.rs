@@ -12,7 +12,7 @@ use perfdata_session::Samples;
 use perfdata_tests::recordings::{self, Recording};
 use serde_json::Value;
 
-use crate::messages::{fields, number_in, packed};
+use crate::messages::{contents, fields, number_in, packed};
 use crate::otlp::check_otlp;
 
 /// The number of samples and the sum of their weights, by event, without dummy events; and the name
@@ -214,9 +214,9 @@ fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
     let (mappings, locations) = (of(3).count() as u64, of(4).count() as u64);
     // Numbers count from 1 without gaps, and refer to entries that exist.
     let are_numbered = |number: u64| {
-        (1..)
-            .zip(of(number))
-            .all(|(at, field)| number_in(&field.2, 1) == at)
+        let mut numbers: Vec<u64> = of(number).map(|field| number_in(&field.2, 1)).collect();
+        numbers.sort_unstable();
+        (1..).zip(numbers).all(|(at, number)| at == number)
     };
     let are_mapped = of(4).all(|field| number_in(&field.2, 2) <= mappings);
     if ![3, 4, 5].into_iter().all(are_numbered) || !are_mapped || strings[0] != *"" {
@@ -264,6 +264,23 @@ fn check_pprof(recording: &Recording, totals: &Totals) -> Result<(), String> {
         true => Ok(()),
         false => Err("pprof: the default type".into()),
     }
+}
+
+/// pprof takes the first mapping for the program.
+#[test]
+fn profiles_for_pprof_begin_with_the_program() {
+    let recording = recordings::fixture("6.1-x86_64-file-g");
+    let mut out = Vec::new();
+    run(&recording, &mut Pprof::new(&mut out));
+    let mut profile = Vec::new();
+    GzDecoder::new(&*out)
+        .read_to_end(&mut profile)
+        .expect("compressed");
+    let first = &contents(&profile, 3)[0];
+    assert_ne!(number_in(first, 1), 1);
+    let strings = contents(&profile, 6);
+    let name = &strings[number_in(first, 5) as usize];
+    assert_eq!(name, b"/usr/local/bin/perf-workload");
 }
 
 fn check_firefox(recording: &Recording, totals: &Totals) -> Result<(), String> {
