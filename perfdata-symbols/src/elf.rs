@@ -261,6 +261,16 @@ impl Elf {
         is_name.then(|| name.to_vec())
     }
 
+    /// Returns the path and the build ID of the supplementary file with the debug information that
+    /// this file shares with others (`dwz`).
+    pub(crate) fn supplementary(&self) -> Option<(Vec<u8>, BuildId)> {
+        let section = self.section(b".gnu_debugaltlink")?;
+        let content = self.content(section, MOST_NOTES).ok()?;
+        let mut parts = content.splitn(2, |&byte| byte == 0);
+        let (path, id) = (parts.next()?, parts.next()?);
+        (!path.is_empty()).then_some((path.to_vec(), BuildId::new(id)?))
+    }
+
     /// Returns the ELF file inside of this one that contains the symbols of a stripped program.
     pub fn mini_debug_info(&self) -> Option<Elf> {
         let section = self.section(b".gnu_debugdata")?;

@@ -9,7 +9,7 @@ use perfdata_session::{BuildId, Dso};
 
 use crate::bytes::Bytes;
 use crate::elf::Elf;
-use crate::object::{Host, Wanted, files, is_file, is_same};
+use crate::object::{Host, Wanted, files, first_with, is_file, is_same};
 use crate::reason::Reason;
 use crate::sources::Sources;
 
@@ -83,6 +83,13 @@ impl ObjectFinder {
         };
         let (object, debug) = files(&wanted, &self.sources, &self.host, section)?;
         Ok(ObjectFiles { object, debug })
+    }
+
+    /// Returns the supplementary file of a file with debug information (`dwz`), if there is one.
+    pub(crate) fn supplementary(&self, file: &Elf) -> Option<Elf> {
+        let (path, id) = file.supplementary()?;
+        let paths = self.sources.supplementary(&path, &id);
+        first_with(paths, Some(&id), |_| true)
     }
 
     /// Returns the file of `dso` that was written for the recording on this machine, such as an

@@ -95,7 +95,9 @@ impl Lines {
             let files = finder.find(dso, frame.build_id(), DEBUG_INFO).ok();
             let info = files.as_ref().and_then(|files| {
                 let file = files.debug.as_ref().unwrap_or(&files.object);
-                DebugInfo::parse(file, MOST_MEMORY)
+                let info = DebugInfo::parse(file, MOST_MEMORY)?;
+                let supplementary = finder.supplementary(file);
+                Some(info.with_supplementary(supplementary.as_ref(), MOST_MEMORY))
             });
             let segments = files.map_or(Vec::new(), |files| files.object.segments().to_vec());
             let object = Object {

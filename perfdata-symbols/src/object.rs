@@ -103,7 +103,7 @@ fn of_elf(elf: &Elf, runtime: &Elf, addresses: Addresses) -> Result<Table, Reaso
 }
 
 /// Opens the first of `paths` that is an ELF file with the build ID and fulfils `is_fit`.
-fn first_with(
+pub(crate) fn first_with(
     paths: impl IntoIterator<Item = PathBuf>,
     id: Option<&BuildId>,
     is_fit: impl Fn(&Elf) -> bool,

@@ -176,6 +176,24 @@ impl Sources {
         found
     }
 
+    /// Returns the places of the supplementary file that debug files call `path`.
+    pub(crate) fn supplementary(&self, path: &[u8], id: &BuildId) -> Vec<PathBuf> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let mut found = Vec::new();
+        if path.is_absolute() {
+            found.push(self.locate(path));
+        }
+        // A relative path begins at the debug file, and leads to this folder.
+        let names = path.file_name().into_iter();
+        found.extend(names.flat_map(|name| {
+            let folders = self.debug_folders();
+            folders.map(move |folder| folder.join(".dwz").join(name))
+        }));
+        found.extend(self.debug_files(path.as_os_str().as_bytes(), Some(id)));
+        found.extend(self.in_caches(id, &["debug"]));
+        found
+    }
+
     /// Returns the places of the image of a kernel.
     pub(crate) fn kernel_images(&self, release: Option<&str>) -> Vec<PathBuf> {
         let release = release.filter(|release| !release.contains('/'));

@@ -164,8 +164,8 @@ impl Symbolizer {
     /// neither [inlined functions](Self::with_inlines) nor [lines](Self::with_lines) are wanted.
     ///
     /// They are those of the debug information (DWARF 2 to 5) in the object or in its debug file,
-    /// verified as for symbols, for files and the vDSO. Kernels, supplementary files (`dwz`) and split
-    /// DWARF (`.dwo`) are not read. For a return address, they are those of the call before it. The
+    /// verified as for symbols, for files and the vDSO, with the supplementary file to which it refers
+    /// (`dwz`). Kernels and split DWARF (`.dwo`) are not read. For a return address, they are those of the call before it. The
     /// debug information of an object may have 1 GiB after decompression; larger one is not used. If
     /// that of all objects exceeds 1 GiB, what was not used for the longest time is dropped.
     pub fn source_frames(&mut self, sample: &Sample<'_>, frame: &Frame<'_>) -> Vec<SourceFrame> {

@@ -78,7 +78,7 @@ pub(super) struct Root<'a> {
     pub die: Die<'a>,
     pub line_program: Option<DebugLineOffset<usize>>,
     /// The folder in which the compiler ran.
-    pub folder: Option<Slice<'a>>,
+    pub folder: Option<AttributeValue<Slice<'a>>>,
 }
 
 /// Reads the first entry of a unit, on which the other ones depend.
@@ -116,7 +116,6 @@ pub(super) fn open_first<'a>(
     let mut entries = unit.entries_raw(None).ok()?;
     let abbreviation = entries.read_abbreviation().ok()??;
     let die = Die::read(dwarf, &unit, &mut entries, abbreviation, work)?;
-    let folder = folder.and_then(|value| dwarf.attr_string(&unit, value).ok());
     let root = Root {
         die,
         line_program,

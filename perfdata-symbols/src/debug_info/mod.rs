@@ -6,6 +6,7 @@
 
 mod entry;
 mod line_table;
+mod names;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -16,15 +17,16 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use gimli::{
-    Abbreviations, AttributeValue, DebugAddrBase, DebugInfoOffset, DebugLine, DebugLineOffset,
-    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, EndianSlice, Reader, RunTimeEndian,
-    Section, SectionId, UnitHeader, UnitOffset, UnitType,
+    Abbreviations, DebugAddrBase, DebugInfoOffset, DebugLine, DebugLineOffset, DebugLocListsBase,
+    DebugRngListsBase, DebugStrOffsetsBase, EndianSlice, Reader, RunTimeEndian, Section, SectionId,
+    UnitHeader, UnitOffset, UnitType,
 };
 
 use crate::elf::Elf;
 use crate::lines::SourceFrame;
 use entry::{Die, empty_unit, open_first, read_abbreviations};
 use line_table::LineTable;
+use names::{Named, string};
 use spans::{Span, sort, spans_at};
 use work::Work;
 
@@ -55,12 +57,6 @@ const MOST_LINE_HEADER: u64 = 1 << 22;
 /// Maximum number of functions that are inlined into each other at an address.
 const MOST_INLINED: usize = 256;
 
-/// Maximum number of references from an entry to the one with its name.
-const MOST_REFERENCES: usize = 16;
-
-/// Maximum length of a name in bytes.
-const MOST_NAME: usize = 1 << 16;
-
 /// A unit, as far as it was read.
 #[derive(Debug)]
 struct Known {
@@ -77,9 +73,6 @@ struct Known {
     lines: Option<LineTable>,
 }
 
-/// The name of a function and the line of its declaration, 0 if it is not known.
-type Named = (Option<Arc<[u8]>>, u32);
-
 /// The debug information of an object.
 #[derive(Debug)]
 pub(crate) struct DebugInfo {
@@ -95,12 +88,27 @@ struct Tables {
     /// The names of functions, by the offsets of their entries in `.debug_info`.
     names: HashMap<usize, Named, RandomState>,
     work: Work,
+    /// The supplementary file with entries and names that several files share.
+    supplementary: Option<Box<DebugInfo>>,
 }
 
 impl DebugInfo {
     /// Reads the list of units in the debug information of a file. `most` limits the memory for
     /// it, in bytes.
     pub fn parse(elf: &Elf, most: usize) -> Option<Self> {
+        Self::parse_any(elf, most).filter(|info| !info.tables.spans.is_empty())
+    }
+
+    /// Returns the information with the supplementary file to which it refers.
+    pub fn with_supplementary(mut self, elf: Option<&Elf>, most: usize) -> Self {
+        let most = most.saturating_sub(self.held());
+        let supplementary = elf.and_then(|elf| Self::parse_any(elf, most));
+        self.tables.supplementary = supplementary.map(Box::new);
+        self
+    }
+
+    /// Reads the list of units, which may have no code.
+    fn parse_any(elf: &Elf, most: usize) -> Option<Self> {
         let mut work = Work::new(most);
         let mut sections = HashMap::default();
         for id in SECTIONS {
@@ -122,18 +130,21 @@ impl DebugInfo {
                 spans: Vec::new(),
                 names: HashMap::default(),
                 work,
+                supplementary: None,
             },
         };
         let DebugInfo {
             sections, tables, ..
         } = &mut info;
         tables.add_units(&dwarf(sections, endian));
-        (!info.tables.spans.is_empty()).then_some(info)
+        Some(info)
     }
 
     /// Returns the memory for the information in bytes.
     pub fn held(&self) -> usize {
-        self.tables.work.held()
+        let supplementary = self.tables.supplementary.as_ref();
+        let supplementary = supplementary.map_or(0, |info| info.held());
+        self.tables.work.held().saturating_add(supplementary)
     }
 
     /// Returns the first addresses of units, for tests.
@@ -334,8 +345,12 @@ impl Tables {
         }
         let header = unit.header;
         let (opened, root) = open_first(dwarf, header, unit.abbreviations.clone(), &mut self.work)?;
+        let folder = root.folder;
+        let folder =
+            folder.and_then(|value| string(self.supplementary.as_deref(), dwarf, &opened, value));
         let unit = Unit {
-            comp_dir: root.folder,
+            comp_dir: folder
+                .map(|folder| EndianSlice::new(folder, dwarf.debug_str.reader().endian())),
             ..opened
         };
         let program = DebugLine::from(whole)
@@ -430,66 +445,6 @@ impl Tables {
             }
         }
         Some(())
-    }
-
-    /// Returns the name of the function at an entry, and the line of its declaration.
-    fn named(&mut self, dwarf: &Dwarf<'_>, number: usize, entry: UnitOffset<usize>) -> Named {
-        let Some(known) = self.units.get(number) else {
-            return (None, 0);
-        };
-        let key = known.offset.saturating_add(entry.0);
-        if let Some(named) = self.names.get(&key) {
-            return named.clone();
-        }
-        let mut named = (None, 0);
-        let _ = self.find_name(dwarf, number, entry, &mut named);
-        let size = named.0.as_ref().map_or(0, |name: &Arc<[u8]>| name.len());
-        if self.work.hold(size.saturating_add(64)).is_some() {
-            self.names.insert(key, named.clone());
-        }
-        named
-    }
-
-    /// Follows the references of an entry to its name: the linkage name of the first entry that has
-    /// one, otherwise the name of the first one that has one.
-    fn find_name(
-        &mut self,
-        dwarf: &Dwarf<'_>,
-        mut number: usize,
-        mut entry: UnitOffset<usize>,
-        named: &mut Named,
-    ) -> Option<()> {
-        for _ in 0..MOST_REFERENCES {
-            let unit = self.open(dwarf, number)?;
-            let mut entries = unit.entries_raw(Some(entry)).ok()?;
-            let abbreviation = entries.read_abbreviation().ok()??;
-            let die = Die::read(dwarf, &unit, &mut entries, abbreviation, &mut self.work)?;
-            if named.1 == 0 {
-                named.1 = die.declared;
-            }
-            let name = |value: Option<AttributeValue<Slice<'_>>>| -> Option<Arc<[u8]>> {
-                let name = dwarf.attr_string(&unit, value?).ok()?.slice();
-                (!name.is_empty() && name.len() <= MOST_NAME).then(|| name.into())
-            };
-            if let Some(linkage) = name(die.linkage_name) {
-                named.0 = Some(linkage);
-                return Some(());
-            }
-            if named.0.is_none() {
-                named.0 = name(die.name);
-            }
-            match die.origin? {
-                AttributeValue::UnitRef(offset) => entry = offset,
-                AttributeValue::DebugInfoRef(offset) => {
-                    let after = self.units.partition_point(|unit| unit.offset <= offset.0);
-                    number = after.checked_sub(1)?;
-                    let unit = self.units.get(number)?;
-                    entry = UnitOffset(offset.0.checked_sub(unit.offset)?);
-                }
-                _ => return None,
-            }
-        }
-        None
     }
 }
 
