@@ -41,9 +41,9 @@
 //! # Call frame information
 //!
 //! It is read from `.eh_frame`, by the table in `.eh_frame_hdr` if there is one, from `.debug_frame`
-//! of the object or its debug file, and from that in `.gnu_debugdata`. All registers and rules of
-//! DWARF are supported, including expressions. Memory is read from the copied stack, and from
-//! segments of mapped files that processes cannot change.
+//! of the object or its debug file, and from that in `.gnu_debugdata`; for 32-bit Arm also from
+//! `.ARM.exidx`. All registers and rules of DWARF are supported, including expressions. Memory is
+//! read from the copied stack, and from segments of mapped files that processes cannot change.
 //!
 //! # Guarantees
 //!
@@ -64,6 +64,7 @@
 )]
 
 mod everything;
+mod exidx;
 mod expression;
 mod frame;
 mod machine;

@@ -3,6 +3,7 @@
 use gimli::UnwindContext;
 use perfdata_symbols::{Elf, ObjectFiles, Segment};
 
+use crate::exidx::Exidx;
 use crate::row::Row;
 use crate::section::{Form, FrameSection, Kind, PointerBases};
 
@@ -15,17 +16,22 @@ const MOST_SECTION: u64 = 1 << 28;
 /// `EM_AARCH64`
 const AARCH64: u16 = 183;
 
+/// `EM_ARM`
+const ARM: u16 = 40;
+
 /// An object with call frame information.
 #[derive(Debug)]
 pub struct Object {
     elf: Elf,
     form: Form,
     sections: Vec<FrameSection>,
+    exidx: Option<Exidx>,
 }
 
 impl Object {
     /// Reads the call frame information of an object: `.eh_frame`, then `.debug_frame` of the object
-    /// or of its debug file, then that of its mini debug information (`.gnu_debugdata`).
+    /// or of its debug file, then that of its mini debug information (`.gnu_debugdata`), and for
+    /// 32-bit Arm `.ARM.exidx`.
     ///
     /// # Errors
     /// The reason why a section cannot be read.
@@ -76,21 +82,30 @@ impl Object {
                 ));
             }
         }
+        let exidx = match content(&object, b".ARM.exidx")? {
+            Some(index) if object.machine() == ARM => {
+                let table = content(&object, b".ARM.extab")?;
+                Some(Exidx::new(form.is_big_endian, index, table))
+            }
+            _ => None,
+        };
         Ok(Object {
             elf: object,
             form,
             sections,
+            exidx,
         })
     }
 
     /// Returns whether there is any call frame information.
     pub fn has_frames(&self) -> bool {
-        !self.sections.is_empty()
+        !self.sections.is_empty() || self.exidx.is_some()
     }
 
     /// Returns the approximate memory use in bytes.
     pub fn held(&self) -> usize {
         let sections = self.sections.iter().map(FrameSection::held);
+        let sections = sections.chain(self.exidx.as_ref().map(Exidx::held));
         sections.fold(size_of::<Self>(), usize::saturating_add)
     }
 
@@ -125,12 +140,16 @@ impl Object {
 
     /// Returns the first addresses of functions with call frame information, for tests.
     pub(crate) fn functions(&self) -> impl Iterator<Item = u64> {
-        self.sections.iter().flat_map(FrameSection::functions)
+        let in_tables = self.exidx.iter().flat_map(Exidx::functions);
+        let sections = self.sections.iter();
+        sections.flat_map(FrameSection::functions).chain(in_tables)
     }
 
     /// Returns the row for an address of the object.
     pub(crate) fn row(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Row> {
         let mut sections = self.sections.iter();
-        sections.find_map(|section| section.row(address, context))
+        sections
+            .find_map(|section| section.row(address, context))
+            .or_else(|| self.exidx.as_ref()?.row(address))
     }
 }

@@ -1,5 +1,6 @@
 //! Stacks unwound with call frame information that is written byte by byte.
 
+mod exidx;
 mod made;
 
 use perfdata_symbols::{Elf, ObjectFiles};

@@ -42,9 +42,15 @@ impl Form {
         let start = header + segment;
         for (name, address, content) in sections {
             let offset = start + body.len();
+            // SHT_ARM_EXIDX, or SHT_PROGBITS.
+            let kind = if *name == ".ARM.exidx" {
+                0x7000_0001
+            } else {
+                1
+            };
             table.push([
                 names.len() as u64,
-                1,
+                kind,
                 *address,
                 offset as u64,
                 content.len() as u64,
