@@ -132,6 +132,7 @@
     )
 )]
 
+pub mod arm_spe;
 pub mod attr;
 mod codes;
 pub mod container_layout;

@@ -30,6 +30,14 @@ pub struct InjectArgs {
     /// Merge sched_stat with sched_switch events: where and how long tasks slept
     #[arg(short, long)]
     pub sched_stat: bool,
+    /// Replace the trace of Arm SPE by samples: i1i operations (1 of N: iNi), b branches, f and m
+    /// first- and last-level cache, t TLB, a remote accesses, M memory, l branch stacks
+    /// [default: i1ibfmtaM]
+    #[arg(long, value_name = "OPTS", num_args = 0..=1, require_equals = true)]
+    pub itrace: Option<Option<String>>,
+    /// With --itrace: drop all other samples
+    #[arg(long, requires = "itrace")]
+    pub strip: bool,
     /// Whether and how to add generated code.
     #[command(flatten)]
     pub jit: JitArgs,
@@ -103,15 +111,7 @@ pub struct OnlyInPerf {
 
 impl OnlyInPerf {
     /// The option, why it is refused, and what to use instead.
-    const OPTIONS: [(&str, &str); 5] = [
-        (
-            "itrace",
-            "perfconv does not decode instruction traces; use perf inject, or perfconv extract-aux for the raw data",
-        ),
-        (
-            "strip",
-            "it removes the samples that --itrace replaces, and perfconv does not decode instruction traces; use perf inject",
-        ),
+    const OPTIONS: [(&str, &str); 3] = [
         (
             "vm-time-correlation",
             "it changes the times inside Intel PT data, which perfconv does not decode; use perf inject",

@@ -1,5 +1,5 @@
-//! `perfconv inject`: the function of `perf inject` for build IDs, generated code and callchains,
-//! with the same options.
+//! `perfconv inject`: the function of `perf inject` for build IDs, generated code, callchains and
+//! traces of Arm SPE, with the same options.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,6 +14,7 @@ use crate::messages::Messages;
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
 use perfdata_convert::stages::build_ids::{BuildIds, Select, Storage};
+use perfdata_convert::stages::itrace::{Itrace, ItraceOptions};
 use perfdata_convert::stages::jit::Images;
 use perfdata_convert::stages::sched_stat::SchedStat;
 use perfdata_convert::stages::sort::Sort;
@@ -47,9 +48,13 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
         asked.is_some(),
         !args.no_sync,
     )?;
+    let itrace = itrace(args)?;
     let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-    if args.sched_stat {
+    if args.sched_stat || itrace.is_some() {
         stages.push(Box::new(Sort::new()));
+    }
+    if let Some(itrace) = itrace {
+        stages.push(Box::new(itrace));
     }
     if let Some(jit) = code.jit {
         stages.push(Box::new(jit));
@@ -80,6 +85,26 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
     warn_of_unfinished(&summary, &args.input, messages);
     report(&summary, messages);
     Ok(())
+}
+
+/// Returns the stage that replaces AUX data by samples, if it is requested.
+fn itrace(args: &InjectArgs) -> Result<Option<Itrace>> {
+    let Some(words) = &args.itrace else {
+        return Ok(None);
+    };
+    let hits = args.build_ids || args.mmap2_buildids;
+    if hits && args.output == Path::new("-") {
+        // They precede the samples in a pipe.
+        return Err(Error::Usage(
+            "--itrace into a pipe cannot be combined with the build IDs of what samples hit: use --buildid-all or --mmap2-buildid-all"
+                .into(),
+        ));
+    }
+    let options = match words {
+        Some(words) => ItraceOptions::parse(words)?,
+        None => ItraceOptions::all(),
+    };
+    Ok(Some(Itrace::new(options, args.strip)))
 }
 
 /// Returns which objects get a build ID, and where it is stored. Of several options, the one for

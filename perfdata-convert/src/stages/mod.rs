@@ -12,6 +12,7 @@ pub mod edit;
 pub mod expand_off_cpu;
 pub(crate) mod from_directory;
 mod from_json;
+pub mod itrace;
 pub mod jit;
 pub mod merge_deferred;
 mod notes;

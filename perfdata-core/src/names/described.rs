@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use binrw::Endian;
+
 use super::{ids_of, name_in};
 use crate::feature::{Feature, FeatureId, Section};
 use crate::record::{
@@ -59,31 +61,36 @@ impl DescribedNames {
         name_in(record).is_some_and(|(id, name)| self.get(id) == Some(&name))
     }
 
-    /// Returns EVENT_UPDATE records with these names, in the form of perf. A name that is too long
-    /// has no record.
+    /// Returns EVENT_UPDATE records with these names: see [`name_records`].
     pub fn records(&self, recording: &Recording) -> Vec<Vec<u8>> {
-        /// perf reserves the size of the largest other content, plus the size of the name.
-        const EXTRA: usize = 16;
-        let record = |(id, name): &(u64, Vec<u8>)| {
-            let Text(mut room) = Text::padded(name, 8);
-            room.resize(room.len().saturating_add(EXTRA), 0);
-            let update = EventUpdateValue::Name(Text(room));
-            let body = Body::EventUpdate(EventUpdate {
-                kind: EventUpdateType::NAME,
-                id: *id,
-                update,
-            });
-            let kind = RecordType::EVENT_UPDATE;
-            Record {
-                kind,
-                misc: 0,
-                body,
-                tail: Vec::new(),
-                sample_id: None,
-            }
-            .encode(recording.endian)
-            .ok()
-        };
-        self.list.iter().filter_map(record).collect()
+        name_records(&self.list, recording.endian)
     }
+}
+
+/// Returns EVENT_UPDATE records with these IDs and names, in the form of perf. A name that is too
+/// long has no record.
+pub fn name_records(names: &[(u64, Vec<u8>)], endian: Endian) -> Vec<Vec<u8>> {
+    /// perf reserves the size of the largest other content, plus the size of the name.
+    const EXTRA: usize = 16;
+    let record = |(id, name): &(u64, Vec<u8>)| {
+        let Text(mut room) = Text::padded(name, 8);
+        room.resize(room.len().saturating_add(EXTRA), 0);
+        let update = EventUpdateValue::Name(Text(room));
+        let body = Body::EventUpdate(EventUpdate {
+            kind: EventUpdateType::NAME,
+            id: *id,
+            update,
+        });
+        let kind = RecordType::EVENT_UPDATE;
+        Record {
+            kind,
+            misc: 0,
+            body,
+            tail: Vec::new(),
+            sample_id: None,
+        }
+        .encode(endian)
+        .ok()
+    };
+    names.iter().filter_map(record).collect()
 }

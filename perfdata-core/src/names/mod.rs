@@ -5,7 +5,7 @@
 
 mod described;
 
-pub use described::DescribedNames;
+pub use described::{DescribedNames, name_records};
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -42,7 +42,7 @@ impl Bench {
         }
     }
 
-    fn input(&self, bytes: &[u8]) -> Input {
+    pub(super) fn input(&self, bytes: &[u8]) -> Input {
         let path = self.folder.path().join("input");
         fs::write(&path, bytes).expect("files can be written");
         Input::open(&path).expect("it is there")
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     /// Returns the output of a conversion, or `None` if it was refused.
-    fn convert(
+    pub(super) fn convert(
         &self,
         bytes: &[u8],
         stages: Vec<Box<dyn Stage>>,

@@ -4,6 +4,7 @@
 //! inputs found by cargo-fuzz, the suite `fuzz` with the recordings of this project, damaged in
 //! reproducible ways.
 
+mod arm_spe;
 mod conversions;
 mod copy;
 mod fields;
@@ -81,6 +82,11 @@ pub const TARGETS: &[Target] = &[
         name: "jitdump",
         run: small::jitdump,
         seeds: small::jitdump_seeds,
+    },
+    Target {
+        name: "arm_spe",
+        run: arm_spe::arm_spe,
+        seeds: arm_spe::seeds,
     },
     Target {
         name: "perf_map",

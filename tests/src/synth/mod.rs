@@ -14,6 +14,7 @@
 //! * [`mod@file`], [`pipe`], [`dir`]: builders of whole recordings, and [`sink`]: one valid
 //!   recording with every record type and feature.
 
+pub mod arm_spe;
 pub mod attr;
 pub mod auxtrace;
 pub mod bits;

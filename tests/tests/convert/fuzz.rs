@@ -70,6 +70,7 @@ targets! {
     zstd 5000,
     elf 5000,
     jitdump 5000,
+    arm_spe 1000,
     perf_map 500,
     symbols 5000,
     tracepoint 10000,

@@ -5,6 +5,7 @@ mod callchain_perf;
 mod file2pipe_perf;
 mod folded_perf;
 mod inlines_perf;
+mod itrace_perf;
 mod jit_perf;
 mod judges;
 mod memory_perf;

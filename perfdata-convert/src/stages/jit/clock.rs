@@ -4,7 +4,7 @@ use perfdata_core::Events;
 use perfdata_core::jitdump::JitHeader;
 use perfdata_core::record::TimeConv;
 
-use crate::stages::cycles::CycleClock;
+use crate::stages::cycles::nanoseconds;
 
 /// `CLOCK_MONOTONIC` (include/uapi/linux/time.h).
 const CLOCK_MONOTONIC: i32 = 1;
@@ -97,23 +97,6 @@ impl Times {
             .map_or(timestamp, |cycles| nanoseconds(cycles, timestamp))
             .saturating_add_signed(self.offset)
     }
-}
-
-/// Returns the time of a value of the cycle counter, which may have fewer bits than its values.
-fn nanoseconds(conv: &TimeConv, counter: u64) -> u64 {
-    let counter = match &conv.short {
-        Some(short) if short.cap_user_time_short != 0 => {
-            let since = counter.wrapping_sub(short.time_cycles) & short.time_mask;
-            short.time_cycles.wrapping_add(since)
-        }
-        _ => counter,
-    };
-    let clock = CycleClock {
-        shift: conv.time_shift,
-        mult: conv.time_mult,
-        zero: conv.time_zero,
-    };
-    clock.time(counter)
 }
 
 #[cfg(test)]
