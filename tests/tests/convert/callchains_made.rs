@@ -12,6 +12,7 @@ use perfdata_convert::stages::build_ids::{
 use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::jit::{Images, Jit};
+use perfdata_convert::stages::perf_maps::PerfMaps;
 use perfdata_convert::stages::swap::{Swap, Target, Unknown};
 use perfdata_core::Endian as Order;
 use perfdata_core::attr::{Attr, AttrFlags, EventType, SampleType};
@@ -68,7 +69,7 @@ fn made(path: &Path, is_timed: bool, told: &[(u64, Told<'_>)]) {
         size: 96,
         config2: Some(0),
         branch_sample_type: Some(Default::default()),
-        sample_regs_user: Some(1 << 7 | 1 << 8),
+        sample_regs_user: Some(1 << 6 | 1 << 7 | 1 << 8),
         sample_stack_user: Some(64),
         clockid: Some(1),
         ..Attr::default()
@@ -96,7 +97,8 @@ fn made(path: &Path, is_timed: bool, told: &[(u64, Told<'_>)]) {
                     callchain: Some(Vec::new().into()),
                     regs_user: Some(Regs {
                         abi: RegsAbi::BITS_64,
-                        regs: List(vec![SP, *ip]),
+                        // The frame pointer, the stack pointer, the instruction pointer.
+                        regs: List(vec![SP, SP, *ip]),
                     }),
                     stack_user: Some(StackUser {
                         size: 64,
@@ -301,4 +303,65 @@ fn generated_code_is_unwound_in_the_same_pass() {
         notes.contains("3 user callchains unwound, 2 of them completely"),
         "{notes}"
     );
+}
+
+/// Names of generated code in perf maps, callchains through it and compression in one pass are the
+/// same as one after the other. A perf map contains no call frame information, but frame pointers
+/// lead through the code.
+#[test]
+fn named_code_is_unwound_in_the_same_pass() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let map = "10000 40 function\n10080 80 caller\n";
+    fs::write(folder.path().join("perf-7.map"), map).expect("it is written");
+    let input = folder.path().join("in.data");
+    // The saved frame pointer, and the return address.
+    let stack = [0, 0x10090];
+    made(
+        &input,
+        true,
+        &[
+            (1, Map(0x10000, 0x1000, "//anon")),
+            (18, At(0x10008, &stack)),
+            (0, Round),
+            (20, Map(0x10000, 0x2000, "//anon")),
+            (40, At(0x10010, &stack)),
+        ],
+    );
+    let maps = || -> Box<dyn Stage> {
+        let maps = PerfMaps::new(Images::In(folder.path().join("images")));
+        let maps = maps.with_maps(folder.path().to_owned());
+        Box::new(maps.synced(false).with_build_ids(true))
+    };
+    let compress = || -> Box<dyn Stage> { Box::new(Compress::new(RecordType::COMPRESSED2, 1)) };
+    let run = |from: &Path, to: &str, stages: Vec<Box<dyn Stage>>| {
+        let to = folder.path().join(to);
+        let output = Output::create(&to, from, true).expect("an output");
+        Conversion::new(stages)
+            .run(from, output.synced(false))
+            .expect("converted");
+        to
+    };
+    for follows_frame_pointers in [false, true] {
+        let callchains = || -> Box<dyn Stage> {
+            let sources = Sources::default().with_caches(Vec::new());
+            let stage = Callchains::unwound(sources);
+            Box::new(stage.with_frame_pointers(follows_frame_pointers))
+        };
+        let once = run(&input, "once.data", vec![maps(), callchains(), compress()]);
+        let plain = run(&input, "plain.data", vec![maps(), callchains()]);
+        let named = run(&input, "named.data", vec![maps()]);
+        let unwound = run(&named, "unwound.data", vec![callchains()]);
+        let steps = run(&unwound, "steps.data", vec![compress()]);
+        let chain = |pc| match follows_frame_pointers {
+            true => vec![USER, pc, 0x1008f],
+            false => vec![USER, pc],
+        };
+        assert_eq!(chains(&plain), [chain(0x10008), chain(0x10010)]);
+        let bytes = |path| fs::read(path).expect("a file");
+        assert!(bytes(&plain) == bytes(&unwound), "one pass and steps");
+        assert!(
+            bytes(&once) == bytes(&steps),
+            "one pass and steps, compressed"
+        );
+    }
 }

@@ -4,6 +4,7 @@ mod aux_cuts_perf;
 mod callchain_perf;
 mod file2pipe_perf;
 mod folded_perf;
+mod inject_words_perf;
 mod inlines_perf;
 mod itrace_perf;
 mod jit_perf;

@@ -1,0 +1,240 @@
+//! The command lines of perf's own tests of `perf inject` (tools/perf/tests/shell in Linux 7.1:
+//! pipe_test.sh, inject-callchain.sh, jitdump-python.sh, test_java_symbol.sh,
+//! record+zstd_comp_decomp.sh, test_intel_pt.sh), with `perfconv inject` in place of `perf inject`.
+//! perf finds in the result what these tests look for.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use perfdata_tests::convert::perfconv;
+use perfdata_tests::perf::{self, Perf};
+use perfdata_tests::recordings::{Endian, PerfVersion};
+use perfdata_tests::skipped;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The function that reports must show, in a program that runs for a moment.
+const SYMBOL: &str = "noploop";
+const PROGRAM: &str = "
+#include <time.h>
+__attribute__((noinline)) static unsigned noploop(unsigned n) {
+    volatile unsigned sum = 0;
+    for (unsigned at = 0; at < n; at++) sum += at;
+    return sum;
+}
+int main(void) {
+    struct timespec now, start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    unsigned sum = 0;
+    do {
+        sum += noploop(100000);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 40);
+    return sum == 1;
+}";
+
+/// A recorder, and a program.
+struct Bench {
+    perf: &'static Perf,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    /// Returns `None` if there is no perf or no compiler.
+    fn new() -> Option<Self> {
+        let native = |perf: &&Perf| perf.endian == Endian::Little && perf.name == "perf";
+        let Some(perf) = perf::all().iter().find(native) else {
+            skipped::note("perf");
+            return None;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = folder.path().join("program.c");
+        std::fs::write(&source, PROGRAM).expect("a file");
+        let mut command = Command::new("gcc");
+        command.args(["-O1", "-g", "-o"]);
+        command.arg(folder.path().join("program")).arg(&source);
+        if !perf::run(command, TIMEOUT).is_ok_and(|said| said.success()) {
+            skipped::note("the compiler gcc");
+            return None;
+        }
+        let bench = Bench { perf, folder };
+        let test = bench.path("test.data");
+        if !bench.record(&["-e", "task-clock:u", "-o"], &test) {
+            skipped::note("a perf that may record task-clock:u");
+            return None;
+        }
+        Some(bench)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs `perf record WORDS OUTPUT -- program`.
+    fn record(&self, words: &[&str], output: &Path) -> bool {
+        let mut command = self.perf.command();
+        command.args(["record", "-q"]).args(words).arg(output);
+        command.arg("--").arg(self.path("program"));
+        command.stdin(Stdio::null());
+        perf::run(command, TIMEOUT).is_ok_and(|said| said.success())
+    }
+
+    /// Starts `perf record WORDS -o - program | perfconv inject MORE`.
+    fn piped(&self, words: &[&str], more: &[&str], output: &Path) {
+        let mut record = self.perf.command();
+        record.args(["record", "-q"]).args(words).args(["-o", "-"]);
+        record.arg("--").arg(self.path("program"));
+        record.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut record = record.stderr(Stdio::null()).spawn().expect("perf starts");
+        let stream = record.stdout.take().expect("a pipe");
+        let mut inject = perfconv();
+        inject.arg("inject").args(more).stdin(stream);
+        if !more.contains(&"-o") {
+            inject.stdout(File::create(output).expect("a file"));
+        }
+        let said = inject.output().expect("perfconv starts");
+        assert!(record.wait().expect("perf ends").success());
+        let text = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{more:?}: {text}");
+    }
+
+    /// Runs `perfconv inject WORDS`, with its standard output in a file.
+    fn inject(&self, words: &[&str], output: &Path) {
+        let mut command = perfconv();
+        command.arg("inject").args(words).stdin(Stdio::null());
+        command.stdout(File::create(output).expect("a file"));
+        let said = command.output().expect("perfconv starts");
+        let text = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{words:?}: {text}");
+    }
+
+    /// Returns the text of the recorder's `perf report WORDS`.
+    fn report(&self, input: &Path, is_pipe: bool, words: &[&str]) -> String {
+        report(self.perf, input, is_pipe, words)
+    }
+}
+
+/// Returns the text of `perf report WORDS`. The recording is its standard input if it is a pipe.
+fn report(perf: &Perf, input: &Path, is_pipe: bool, words: &[&str]) -> String {
+    let mut command = perf.command();
+    command.args(["report", "--stdio"]).args(words).arg("-i");
+    if is_pipe {
+        command.arg("-").stdin(File::open(input).expect("a file"));
+    } else {
+        command.arg(input).stdin(Stdio::null());
+    }
+    let said = command.output().expect("perf starts");
+    let text = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{}: {text}", input.display());
+    perf::text(&said.stdout)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+/// pipe_test.sh: six ways to read and write, with each option for build IDs. test_intel_pt.sh: a
+/// live stream whose result is thrown away.
+#[test]
+fn build_ids() {
+    let Some(bench) = Bench::new() else { return };
+    let [data, data2, out] = ["data", "data2", "out"].map(|name| bench.path(name));
+    let event = ["-e", "task-clock:u"];
+    for option in ["-B", "-b", "--buildid-all", "--mmap2-buildid-all"] {
+        let shows = |input: &Path, is_pipe, number| {
+            let text = bench.report(input, is_pipe, &[]);
+            assert!(text.contains(SYMBOL), "{option} #{number}: {text}");
+        };
+        bench.piped(&event, &[option], &out);
+        shows(&out, true, 1);
+        bench.piped(&["-g", "-e", "task-clock:u"], &[option], &out);
+        shows(&out, true, 2);
+        bench.piped(&event, &[option, "-o", text(&data)], &out);
+        shows(&data, false, 3);
+        assert!(bench.record(&["-e", "task-clock:u", "-o"], &data));
+        bench.inject(&[option, "-i", text(&data)], &out);
+        shows(&out, true, 4);
+        bench.piped(&event, &[], &data);
+        bench.inject(&[option, "-i", text(&data)], &out);
+        shows(&out, true, 5);
+        bench.inject(&[option, "-i", text(&data), "-o", text(&data2)], &out);
+        shows(&data2, false, 6);
+    }
+    bench.piped(&["-e", "task-clock:u"], &["-b"], Path::new("/dev/null"));
+}
+
+/// inject-callchain.sh: the report of the converted recording is that of the original, except for
+/// inlined functions.
+#[test]
+fn callchains() {
+    let Some(bench) = Bench::new() else { return };
+    let [data, new, out] = ["data", "data.new", "out"].map(|name| bench.path(name));
+    let words = [
+        "-e",
+        "task-clock:u",
+        "-F",
+        "999",
+        "--call-graph",
+        "dwarf",
+        "-o",
+    ];
+    assert!(bench.record(&words, &data));
+    let line = ["-i", text(&data), "--convert-callchain", "-o", text(&new)];
+    bench.inject(&line, &out);
+    let words = ["--no-children", "-q", "--percent-limit=1"];
+    let [old, new] = [&data, &new].map(|path| bench.report(path, false, &words));
+    assert!(old.contains(SYMBOL));
+    for line in old.lines().filter(|line| !line.contains("(inlined)")) {
+        assert!(new.lines().any(|other| other == line), "{line:?}: {new}");
+    }
+}
+
+/// record+zstd_comp_decomp.sh: a report of the recording and of the result are the same.
+#[test]
+fn compressed() {
+    let Some(bench) = Bench::new() else { return };
+    let [data, new, out] = ["data", "data.decomp", "out"].map(|name| bench.path(name));
+    let words = ["-e", "task-clock:u", "-g", "-z", "-F", "5000", "-o"];
+    if !bench.record(&words, &data) {
+        return skipped::note("a perf that compresses");
+    }
+    bench.inject(&["-i", text(&data), "-o", text(&new)], &out);
+    let words = ["-F", "comm,dso,sym"];
+    let [old, new] = [&data, &new].map(|path| bench.report(path, false, &words));
+    assert!(old.contains(SYMBOL) && old == new);
+}
+
+/// jitdump-python.sh, test_java_symbol.sh and test_intel_pt.sh: the words in their orders. The
+/// recordings contain a JIT compiler.
+#[test]
+fn generated_code() {
+    let root = perfdata_tests::recordings::root().join("../shared/recordings/jit/x86_64-6.12");
+    let input = root.join("jit-recorded.data");
+    if !input.exists() {
+        return skipped::note("recordings of a JIT compiler, ../shared/recordings");
+    }
+    let Some(bench) = Bench::new() else { return };
+    // perf reads recordings of its own release and of older ones.
+    let since: PerfVersion = "6.12".parse().expect("a release");
+    let is_judge = |perf: &&Perf| perf.endian == Endian::Little && perf.version >= since;
+    let Some(judge) = perf::all().iter().find(is_judge) else {
+        return skipped::note("perf 6.12 or newer");
+    };
+    let (new, out) = (bench.path("jit"), bench.path("out"));
+    for line in [
+        &["-i", text(&input), "-j", "-o", text(&new)][..],
+        &["-i", text(&input), "-o", text(&new), "-j"],
+        &["-i", text(&input), "-o", text(&new), "--jit"],
+    ] {
+        // The images of perf's are beside the dump, which must stay as it is.
+        let images = bench.path("images");
+        let more = ["--jit-dir", text(&root), "--jit-images", text(&images)];
+        bench.inject(&[line, &more].concat(), &out);
+        let shown = report(judge, &new, false, &["-s", "sym"]);
+        let images = std::fs::read_dir(&images).expect("images").count();
+        assert!(images > 0, "{line:?}");
+        assert!(shown.contains("unwindable_leaf"), "{line:?}: {shown}");
+    }
+}
