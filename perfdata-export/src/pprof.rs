@@ -37,7 +37,8 @@ impl<W: Write> Pprof<W> {
     /// Returns a sink that writes to `out` at the end.
     pub fn new(out: W) -> Self {
         Pprof {
-            out: BufWriter::new(GzEncoder::new(out, Compression::default())),
+            // As in the profiles that Go programs write: a profile is read soon, or recompressed.
+            out: BufWriter::new(GzEncoder::new(out, Compression::fast())),
             profile: Profile::default(),
         }
     }
