@@ -1,11 +1,11 @@
 //! The pass over the samples, and the interface of all formats.
 
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{RecordRef, RecordSource};
+use perfdata_core::read::{Limits, RecordRef, RecordSource, RecordingReader};
 use perfdata_core::record::CpuMode;
 use perfdata_session::{Dso, DsoKind, Frame, Mapping, MappingId, Sample, Samples};
 use perfdata_symbols::{Symbolizer, Unresolved, perf_map};
@@ -105,6 +105,19 @@ pub struct Needs {
     pub before_exec: bool,
     /// The counts of `perf stat record`: then a recording without samples has content.
     pub counts: bool,
+    /// The frames are not needed: samples have none.
+    pub without_frames: bool,
+}
+
+impl Needs {
+    /// Returns the same needs with whether the frames are not needed. The default is false.
+    #[must_use]
+    pub fn without_frames(self, without_frames: bool) -> Self {
+        Needs {
+            without_frames,
+            ..self
+        }
+    }
 }
 
 /// A format.
@@ -165,16 +178,7 @@ pub fn export<S: RecordSource>(
 ) -> Result<Report> {
     let limits = samples.session().limits();
     sink.begin(samples.source().container_layout().container());
-    let mut resolver = Resolver {
-        symbols,
-        tables: Tables::default(),
-        known: HashMap::default(),
-        before_exec: false,
-    };
-    let mut report = Report::default();
-    let mut frames = Vec::new();
-    let mut branches = Vec::new();
-    let mut tracepoints = Tracepoints::default();
+    let mut pass = Pass::new(symbols);
     let mut failed = None;
     while let Some(sample) = samples.next_with(|record| {
         if failed.is_none() {
@@ -184,7 +188,113 @@ pub fn export<S: RecordSource>(
         if let Some(error) = failed {
             return Err(error);
         }
-        let needs = sink.needs();
+        sink.sample(&pass.resolve(sample, sink.needs(), &limits)?)?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    sink.finish(&pass.resolver.tables)?;
+    Ok(pass.finish())
+}
+
+/// The samples of a recording in time order with their resolved frames, for programs that request
+/// one after the other. [`export`] passes them to a [`Sink`].
+#[derive(Debug)]
+pub struct ResolvedSamples<S = RecordingReader> {
+    samples: Samples<S>,
+    needs: Needs,
+    pass: Pass,
+}
+
+impl<S: RecordSource> ResolvedSamples<S> {
+    /// Returns the samples that `samples` has not returned yet. Without `symbols`, no functions are
+    /// searched.
+    pub fn new(samples: Samples<S>, symbols: Option<Symbolizer>) -> Self {
+        ResolvedSamples {
+            samples,
+            needs: Needs::default(),
+            pass: Pass::new(symbols),
+        }
+    }
+
+    /// Returns the samples with what is needed in addition to the frames. By default, nothing is.
+    #[must_use]
+    pub fn with_needs(self, needs: Needs) -> Self {
+        ResolvedSamples { needs, ..self }
+    }
+
+    /// Returns the next sample; `None` at the end. `others` receives all records before it that are
+    /// not samples, in time order.
+    ///
+    /// # Errors
+    /// The recording cannot be read, or exceeds its limits.
+    pub fn next_with(
+        &mut self,
+        others: impl FnMut(RecordRef<'_>),
+    ) -> Result<Option<ResolvedSample<'_>>> {
+        let limits = self.samples.session().limits();
+        let Some(sample) = self.samples.next_with(others)? else {
+            return Ok(None);
+        };
+        self.pass.resolve(sample, self.needs, &limits).map(Some)
+    }
+
+    /// Returns the samples without their frames, with the session and the recording.
+    pub fn samples(&self) -> &Samples<S> {
+        &self.samples
+    }
+
+    /// Returns the functions and modules of all samples so far.
+    pub fn tables(&self) -> &Tables {
+        &self.pass.resolver.tables
+    }
+
+    /// Returns what was resolved so far.
+    pub fn finish(self) -> Report {
+        self.pass.finish()
+    }
+}
+
+/// Resolves samples one after the other.
+#[derive(Debug)]
+struct Pass {
+    resolver: Resolver,
+    tracepoints: Tracepoints,
+    frames: Vec<ResolvedFrame>,
+    branches: Vec<(ResolvedFrame, ResolvedFrame)>,
+    report: Report,
+}
+
+impl Pass {
+    fn new(symbols: Option<Symbolizer>) -> Self {
+        Pass {
+            resolver: Resolver {
+                symbols,
+                tables: Tables::default(),
+                known: HashMap::default(),
+                modules: Vec::new(),
+                before_exec: false,
+            },
+            tracepoints: Tracepoints::default(),
+            frames: Vec::new(),
+            branches: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    fn resolve<'a>(
+        &'a mut self,
+        sample: Sample<'a>,
+        needs: Needs,
+        limits: &Limits,
+    ) -> Result<ResolvedSample<'a>> {
+        let Pass {
+            resolver,
+            tracepoints,
+            frames,
+            branches,
+            report,
+        } = self;
         resolver.before_exec = needs.before_exec;
         branches.clear();
         if needs.branches {
@@ -203,33 +313,38 @@ pub fn export<S: RecordSource>(
             .tracepoints
             .is_some_and(|like| tracepoints.print(&sample, like, resolver.symbols.as_mut()));
         frames.clear();
-        for frame in sample.frames() {
-            let resolved = resolver.resolve_into(&sample, &frame, &mut frames);
+        for frame in sample
+            .frames()
+            .take(if needs.without_frames { 0 } else { usize::MAX })
+        {
+            let resolved = resolver.resolve_into(&sample, &frame, frames);
             report.unnamed = report
                 .unnamed
                 .saturating_add(resolved.function.is_none().into());
         }
         report.samples = report.samples.saturating_add(1);
         report.frames = report.frames.saturating_add(frames.len() as u64);
-        resolver.tables.check(&limits)?;
-        sink.sample(&ResolvedSample {
+        resolver.tables.check(limits)?;
+        Ok(ResolvedSample {
             sample,
-            frames: &frames,
-            branches: &branches,
+            frames,
+            branches,
             data_address,
             tracepoint: has_text.then_some(&tracepoints.text),
             tables: &resolver.tables,
-        })?;
+        })
     }
-    if let Some(error) = failed {
-        return Err(error);
+
+    fn finish(self) -> Report {
+        Report {
+            unresolved: self
+                .resolver
+                .symbols
+                .map(|symbols| symbols.unresolved())
+                .unwrap_or_default(),
+            ..self.report
+        }
     }
-    sink.finish(&resolver.tables)?;
-    report.unresolved = resolver
-        .symbols
-        .map(|symbols| symbols.unresolved())
-        .unwrap_or_default();
-    Ok(report)
 }
 
 /// An address in a mapping, whether it is a return address, and for generated code its process.
@@ -248,10 +363,13 @@ struct Known {
 }
 
 /// Resolves frames, and remembers the results.
+#[derive(Debug)]
 struct Resolver {
     symbols: Option<Symbolizer>,
     tables: Tables,
     known: HashMap<Place, Known, RandomState>,
+    /// The module of each mapping that does not belong to a process, if no functions are searched.
+    modules: Vec<Option<ModuleId>>,
     /// Whether frames without a mapping have the mapping of an earlier program.
     before_exec: bool,
 }
@@ -311,8 +429,14 @@ impl Resolver {
             mapping: frame.mapping,
             ..ResolvedFrame::unmapped(frame.address, frame.mode)
         };
-        let (Some(id), Some(mapping), Some(dso)) = (frame.mapping, frame.mapping(), frame.dso())
-        else {
+        let Some(id) = frame.mapping else {
+            return (resolved, None);
+        };
+        if let Some(&Some(module)) = self.modules.get(id.index()) {
+            resolved.module = Some(module);
+            return (resolved, None);
+        }
+        let (Some(mapping), Some(dso)) = (frame.mapping(), frame.dso()) else {
             return (resolved, None);
         };
         let pid = sample.thread().map(|thread| thread.pid);
@@ -333,6 +457,14 @@ impl Resolver {
         });
         let Some(symbols) = symbols else {
             resolved.module = Some(module);
+            if dso.kind != DsoKind::Anonymous {
+                if self.modules.len() <= id.index() {
+                    self.modules.resize(id.index().saturating_add(1), None);
+                }
+                if let Some(known) = self.modules.get_mut(id.index()) {
+                    *known = Some(module);
+                }
+            }
             return (resolved, None);
         };
         let mut inlined = symbols.source_frames(sample, frame);
@@ -371,7 +503,7 @@ impl Resolver {
 }
 
 /// The functions that are inlined at an address, and their lines.
-type Inlined = Rc<[(FunctionId, u32)]>;
+type Inlined = Arc<[(FunctionId, u32)]>;
 
 /// Returns perf's name for a DSO. Executable memory that is not a file has the name of the list of
 /// its symbols (tools/perf/util/map.c, `map__new`).

@@ -127,11 +127,7 @@ impl Tables {
     }
 
     /// Returns how formats without addresses name a frame: its function, `[MODULE]`, or `[unknown]`.
-    pub(crate) fn shown_name(
-        &self,
-        function: Option<FunctionId>,
-        module: Option<ModuleId>,
-    ) -> Vec<u8> {
+    pub fn shown_name(&self, function: Option<FunctionId>, module: Option<ModuleId>) -> Vec<u8> {
         let function = function.and_then(|id| self.function(id));
         let module = module.and_then(|id| self.module(id));
         match (function, module) {

@@ -3,9 +3,9 @@
 /// The character before the two hexadecimal digits of an escaped byte.
 const ESCAPE: char = char::REPLACEMENT_CHARACTER;
 
-/// Appends a name as UTF-8. Control characters and bytes that are not UTF-8 become U+FFFD and two
+/// Appends a name as UTF-8, for formats that require it: the names in recordings are bytes. Control characters and bytes that are not UTF-8 become U+FFFD and two
 /// hexadecimal digits, and so do the bytes of U+FFFD itself: different names never become equal.
-pub(crate) fn push_text(out: &mut String, name: &[u8]) {
+pub fn push_text(out: &mut String, name: &[u8]) {
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
             if c.is_control() || c == ESCAPE {

@@ -71,6 +71,18 @@ pub struct MappedDso<'a> {
 /// A mapping as described by an MMAP, MMAP2 or KSYMBOL record.
 pub type Mapped<'a> = Mapping<MappedDso<'a>>;
 
+impl Mapping {
+    /// Returns the offset of an address in the mapped DSO, which has this kind, in bytes:
+    /// [`Frame::offset`](crate::Frame::offset).
+    pub fn offset(&self, kind: DsoKind, address: u64) -> u64 {
+        match kind {
+            DsoKind::Kernel => address.wrapping_sub(self.pgoff),
+            DsoKind::Module | DsoKind::KernelSymbol => address.wrapping_sub(self.start),
+            _ => address.wrapping_sub(self.start).wrapping_add(self.pgoff),
+        }
+    }
+}
+
 impl<'a> Mapped<'a> {
     /// Returns the mapping in `map`, a record with `misc`.
     pub fn of_mmap(map: &'a Mmap, misc: u16) -> Self {

@@ -398,14 +398,7 @@ impl<'a> Frame<'a> {
     ///   of their text section.
     pub fn offset(&self) -> Option<u64> {
         let (mapping, dso) = (self.mapping()?, self.dso()?);
-        Some(match dso.kind {
-            DsoKind::Kernel => self.address.wrapping_sub(mapping.pgoff),
-            DsoKind::Module | DsoKind::KernelSymbol => self.address.wrapping_sub(mapping.start),
-            _ => self
-                .address
-                .wrapping_sub(mapping.start)
-                .wrapping_add(mapping.pgoff),
-        })
+        Some(mapping.offset(dso.kind, self.address))
     }
 }
 

@@ -131,6 +131,7 @@ impl<W: Write> Sink for PerfScript<W> {
             before_exec: true,
             counts: true,
             tracepoints: shown(Set::TRACE).then_some(self.style.like),
+            ..Needs::default()
         }
     }
 
