@@ -5,6 +5,7 @@
 
 mod background_writer;
 mod directory;
+mod file_set;
 mod filtered;
 mod input;
 mod input_source;
@@ -17,6 +18,7 @@ mod spool;
 
 pub use background_writer::BackgroundWriter;
 pub use directory::Directory;
+pub use file_set::{FileSet, Published};
 pub use filtered::{Accepts, RecordFilter};
 pub use input::{BoxedSource, Input};
 pub use input_source::InputSource;

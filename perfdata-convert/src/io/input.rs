@@ -23,6 +23,9 @@ use crate::error::{Error, Result};
 use crate::foreign;
 use crate::merge::Plan;
 
+/// Number of bytes that are passed at once.
+const BLOCK: usize = 256 << 10;
+
 /// An open input.
 pub struct Input {
     kind: Kind,
@@ -331,6 +334,39 @@ impl Input {
             Kind::Records(_) => Err(Error::Refused("this reader can be read only once".into())),
             _ => Ok(self),
         }
+    }
+
+    /// Passes all bytes of the input to `each`: those of a file, or of the files of a directory,
+    /// `data` first. Returns false for other inputs, whose bytes cannot be read twice.
+    ///
+    /// # Errors
+    /// The operating system reports an error.
+    pub fn each_block(&self, mut each: impl FnMut(&[u8])) -> Result<bool> {
+        let mut files: Vec<Bytes> = Vec::new();
+        match &self.kind {
+            Kind::File(file) => files.push(file.clone()),
+            Kind::Directory(directory) => {
+                files.push(directory.data().clone());
+                let others = directory.files().iter();
+                files.extend(others.map(|file| file.source.clone() as Bytes));
+            }
+            _ => return Ok(false),
+        }
+        let mut block = vec![0; BLOCK];
+        for file in files {
+            let mut offset = 0;
+            loop {
+                let read = match file.read_at(&mut block, offset) {
+                    Ok(0) => break,
+                    Ok(read) => read,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(Error::io("input")(error)),
+                };
+                each(block.get(..read).unwrap_or_default());
+                offset = offset.saturating_add(read as u64);
+            }
+        }
+        Ok(true)
     }
 
     /// Reads the whole input, and reports which parts are readable. For a directory, returns a
