@@ -2,6 +2,7 @@
 
 mod allocations;
 mod by_time;
+mod columns;
 mod export;
 mod features;
 mod fixtures;

@@ -1,0 +1,62 @@
+//! Errors.
+
+use std::io;
+
+use arrow_schema::ArrowError;
+
+/// Why a recording could not be converted to columns.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The recording cannot be read, or exceeds its limits.
+    #[error(transparent)]
+    Recording(#[from] perfdata_core::Error),
+    /// The output cannot be written.
+    #[error("the output cannot be written: {0}")]
+    Output(#[source] io::Error),
+    /// The samples cannot be resolved.
+    #[error(transparent)]
+    Samples(perfdata_export::Error),
+    /// The library for Arrow or Parquet refuses the data.
+    #[error("columns cannot be encoded: {0}")]
+    Encoding(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The result of an operation of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<perfdata_export::Error> for Error {
+    fn from(error: perfdata_export::Error) -> Self {
+        match error {
+            perfdata_export::Error::Recording(error) => Error::Recording(error),
+            perfdata_export::Error::Output(error) => Error::Output(error),
+            other => Error::Samples(other),
+        }
+    }
+}
+
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, error) => Error::Output(error),
+            ArrowError::ExternalError(error) => match error.downcast::<io::Error>() {
+                Ok(error) => Error::Output(*error),
+                Err(error) => Error::Encoding(error),
+            },
+            other => Error::Encoding(other.into()),
+        }
+    }
+}
+
+#[cfg(feature = "parquet")]
+impl From<parquet::errors::ParquetError> for Error {
+    fn from(error: parquet::errors::ParquetError) -> Self {
+        match error {
+            parquet::errors::ParquetError::External(error) => match error.downcast::<io::Error>() {
+                Ok(error) => Error::Output(*error),
+                Err(error) => Error::Encoding(error),
+            },
+            other => Error::Encoding(other.into()),
+        }
+    }
+}

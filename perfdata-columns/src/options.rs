@@ -1,0 +1,112 @@
+//! What record batches contain.
+
+use std::sync::Arc;
+
+use crate::schema::SampleColumn;
+
+/// Maximum number of rows in a batch by default.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// What the record batches of samples contain.
+///
+/// ```
+/// use perfdata_columns::{Options, SampleColumn};
+///
+/// let columns = [SampleColumn::Time, SampleColumn::Event, SampleColumn::Period];
+/// let options = Options::default().with_columns(columns).with_batch_rows(1000);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) columns: Option<Vec<SampleColumn>>,
+    pub(crate) batch_rows: usize,
+    pub(crate) recording: Option<Arc<str>>,
+    pub(crate) file: Option<String>,
+    pub(crate) offsets: bool,
+    pub(crate) inlines: bool,
+    pub(crate) lines: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            columns: None,
+            batch_rows: BATCH_ROWS,
+            recording: None,
+            file: None,
+            offsets: false,
+            inlines: false,
+            lines: false,
+        }
+    }
+}
+
+impl Options {
+    /// Returns the options with these columns, in their order. By default, all columns are there,
+    /// but `offsets` is null if names are searched ([`with_offsets`](Self::with_offsets)).
+    #[must_use]
+    pub fn with_columns(self, columns: impl IntoIterator<Item = SampleColumn>) -> Self {
+        let mut chosen: Vec<SampleColumn> = Vec::new();
+        for column in columns {
+            if !chosen.contains(&column) {
+                chosen.push(column);
+            }
+        }
+        Options {
+            offsets: chosen.contains(&SampleColumn::Offsets),
+            columns: Some(chosen),
+            ..self
+        }
+    }
+
+    /// Returns the options with whether the column `offsets` is filled also if names are searched.
+    /// The default is true if [`with_columns`](Self::with_columns) chose it, otherwise false.
+    #[must_use]
+    pub fn with_offsets(self, offsets: bool) -> Self {
+        Options { offsets, ..self }
+    }
+
+    /// Returns the options with the maximum number of rows in a batch, at least 1. It has fewer
+    /// rows if it reaches 131,072 frames. The default is 65,536.
+    #[must_use]
+    pub fn with_batch_rows(self, batch_rows: usize) -> Self {
+        Options {
+            batch_rows: batch_rows.max(1),
+            ..self
+        }
+    }
+
+    /// Returns the options with the ID of the recording, as [`recording_id`](crate::recording_id)
+    /// makes it. By default, the column `recording` is null.
+    #[must_use]
+    pub fn with_recording(self, id: Option<&str>) -> Self {
+        Options {
+            recording: id.map(Into::into),
+            ..self
+        }
+    }
+
+    /// Returns the options with the name of the recording's file, for the table `recordings`.
+    #[must_use]
+    pub fn with_file(self, name: &[u8]) -> Self {
+        Options {
+            file: Some(crate::machine::text(name)),
+            ..self
+        }
+    }
+
+    /// Returns the options with whether the symbolizer finds inlined functions and source lines,
+    /// so that the columns about them are not null. By default, neither.
+    #[must_use]
+    pub fn with_debug_info(self, inlines: bool, lines: bool) -> Self {
+        Options {
+            inlines,
+            lines,
+            ..self
+        }
+    }
+
+    /// Returns the columns.
+    pub(crate) fn columns(&self) -> &[SampleColumn] {
+        self.columns.as_deref().unwrap_or(SampleColumn::ALL)
+    }
+}
