@@ -2,6 +2,8 @@
 
 mod callchains;
 mod choices;
+#[cfg(feature = "columns")]
+mod columns;
 mod examples;
 mod export;
 mod inject;
@@ -17,6 +19,8 @@ mod words;
 
 pub use callchains::CallchainArgs;
 pub use choices::{ByteOrder, Container, Objects, UnknownContent};
+#[cfg(feature = "columns")]
+pub use columns::ColumnArgs;
 pub use export::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
 pub use inject::{InjectArgs, OnlyInPerf};
 pub use input::{InputArg, InputArgs};
@@ -245,7 +249,7 @@ impl Cli {
             Some(Command::Dump(args)) => args.input.all(),
             Some(Command::Verify(args)) => &args.input,
             Some(Command::ExtractAux(args)) => args.input.all(),
-            Some(Command::Export(args)) => args.input.all(),
+            Some(Command::Export(args)) => &args.input,
             Some(Command::Recover(args)) => args.convert.input.all(),
             Some(Command::Split(args)) => args.convert.input.all(),
             Some(

@@ -87,6 +87,8 @@ Examples:
     perfconv export perf.data -o perf.pb.gz
     perfconv export perf.data -o perf.json.gz
     perfconv export perf.data -o perf.speedscope.json
+    perfconv export perf.data -o perf.parquet
+    perfconv export *.data --append-to fleet
     perfconv export --comms nginx --time 10%-20% --mark kernel perf.data -o nginx.folded
     perfconv export --sysroot /mnt/target other-machine.data -o target.folded
 

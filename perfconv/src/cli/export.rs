@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, Args, ValueEnum, ValueHint};
 use perfdata_export::Fields;
 
-use super::{InputArg, OutputArgs, SliceArgs};
+#[cfg(feature = "columns")]
+use super::ColumnArgs;
+use super::{InputArgs, OutputArgs, SliceArgs};
 
 /// A format of other profilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -27,13 +29,19 @@ pub enum Format {
     Otlp,
     /// The text of `perf script`
     PerfScript,
+    /// Columns for databases: the samples in a file, or all tables in a directory
+    #[cfg(feature = "columns")]
+    Parquet,
+    /// Columns as an Arrow IPC stream: the samples
+    #[cfg(feature = "columns")]
+    Arrow,
 }
 
 impl Format {
     /// Returns the format of files with this name.
     pub fn of(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?;
-        let endings: [(&[&str], Format); 8] = [
+        let endings: &[(&[&str], Format)] = &[
             (&[".folded", ".collapsed"], Format::Folded),
             (&[".html", ".htm"], Format::Flamegraph),
             (&[".svg"], Format::Svg),
@@ -42,12 +50,14 @@ impl Format {
             (&[".speedscope.json"], Format::Speedscope),
             (&[".otlp"], Format::Otlp),
             (&[".txt", ".script"], Format::PerfScript),
+            #[cfg(feature = "columns")]
+            (&[".parquet"], Format::Parquet),
+            #[cfg(feature = "columns")]
+            (&[".arrows"], Format::Arrow),
         ];
         let has = |ending: &&str| name.ends_with(*ending);
-        let found = endings
-            .into_iter()
-            .find(|(endings, _)| endings.iter().any(&has));
-        found.map(|(_, format)| format)
+        let found = endings.iter().find(|(endings, _)| endings.iter().any(&has));
+        found.map(|&(_, format)| format)
     }
 }
 
@@ -138,9 +148,9 @@ const FLAME: &str = "Flame graphs";
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Recording to read.
+    /// Recordings to read: one, or several with `--append-to`.
     #[command(flatten)]
-    pub input: InputArg,
+    pub input: InputArgs,
     /// File to write.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -150,6 +160,10 @@ pub struct ExportArgs {
     /// Format of OUTPUT [default: by the ending of its name]
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<Format>,
+    /// Columns for databases.
+    #[cfg(feature = "columns")]
+    #[command(flatten)]
+    pub columns: ColumnArgs,
     /// Show the differences between INPUT and this recording, such as an older one
     #[arg(long, value_name = "OTHER", value_hint = ValueHint::FilePath, help_heading = FLAME)]
     pub diff: Option<PathBuf>,
@@ -169,7 +183,7 @@ pub struct ExportArgs {
         value_delimiter = ',',
         hide_possible_values = true
     )]
-    #[arg(help_heading = PPROF)]
+    #[arg(hide_short_help = true, help_heading = PPROF)]
     pub label: Vec<LabelArg>,
     /// Version of perf whose text is written: 6.1, 6.12 or 7.2
     #[arg(

@@ -15,23 +15,55 @@ use perfdata_export::{
 };
 use perfdata_session::Samples;
 
-use super::{objects, open, output_or_standard};
+use super::{Outcome, Several, objects, open, output_or_standard};
+#[cfg(feature = "columns")]
+use super::{append, columns};
 use crate::cli::{Counted, ExportArgs, Format, LabelArg, LikeArg, Mark, RootFrame};
 use crate::messages::Messages;
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result, Step};
-use perfdata_convert::io::Output;
+use perfdata_convert::io::{Input, Output};
 use perfdata_convert::leftover::Leftover;
-use perfdata_convert::pipeline::{Conversion, Ending, Stage};
+use perfdata_convert::pipeline::{Conversion, Converted, Ending, Stage};
 use perfdata_convert::stages::callchains::Callchains;
 use perfdata_convert::stages::slice::Slice;
+
+/// The reason why there is no output.
+pub(super) const NO_SAMPLES: &str = "the recording contains no samples";
 
 /// Maximum number of objects without names that are listed.
 const MOST_LISTED: usize = 5;
 
-/// Exports according to `args`.
-pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> {
-    let path = output_or_standard(args.output.path.as_deref(), &args.input)?;
+/// Exports according to `args`. `several` contains the inputs.
+pub fn run(
+    args: &ExportArgs,
+    limits: Limits,
+    messages: Messages,
+    several: &Several<'_>,
+) -> Result<Outcome> {
+    #[cfg(feature = "columns")]
+    if let Some(folder) = &args.columns.append_to {
+        return append::run(args, folder, limits, messages, several);
+    }
+    let [input] = several.paths else {
+        let what = "several recordings cannot be exported to one output";
+        return Err(Error::Usage(match cfg!(feature = "columns") {
+            true => format!("{what}; --append-to DIR adds their tables to a directory"),
+            false => what.into(),
+        }));
+    };
+    export_one(args, input, limits, messages)?;
+    Ok(Outcome::Done)
+}
+
+/// Exports one recording.
+fn export_one(
+    args: &ExportArgs,
+    recording: &Path,
+    limits: Limits,
+    messages: Messages,
+) -> Result<()> {
+    let path = output_or_standard(args.output.path.as_deref(), recording)?;
     let Some(format) = args.to.or_else(|| Format::of(path)) else {
         let what = format!("the format is not known by the name {}", path.display());
         return Err(Error::Usage(what).with_step(Step::Other("--to folded".into())));
@@ -42,20 +74,24 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
         return Err(Error::Usage(what.into()).with_step(Step::Other("--to flamegraph".into())));
     }
     check_debug_info(args, format)?;
-    let inputs: Vec<&Path> = [&*args.input]
+    #[cfg(feature = "columns")]
+    if matches!(format, Format::Parquet | Format::Arrow) {
+        return columns::export(args, format, recording, path, limits, messages);
+    }
+    let inputs: Vec<&Path> = [recording]
         .into_iter()
         .chain(args.diff.as_deref())
         .collect();
     let output =
         Output::create_beside(path, &inputs, args.output.force)?.synced(!args.output.no_sync);
     let read = |input: &Path, sink: &mut dyn Sink| pass(args, input, limits, messages, sink, path);
-    let name = args.input.file_name().unwrap_or_default().as_bytes();
+    let name = recording.file_name().unwrap_or_default().as_bytes();
     let write = |out: &mut dyn Write| {
         let out = BufWriter::new(out);
         let exported = match format {
             Format::Folded => {
                 let mut sink = folded(args, out);
-                let mut exported = read(&args.input, &mut sink)?;
+                let mut exported = read(recording, &mut sink)?;
                 if sink.others() > 0 {
                     let event = sink.event().unwrap_or_default();
                     exported.notes.push(format!(
@@ -73,22 +109,26 @@ pub fn run(args: &ExportArgs, limits: Limits, messages: Messages) -> Result<()> 
                 };
                 let mut sink = FlameGraph::new(out, form, name);
                 let Some(other) = &args.diff else {
-                    return Ok(vec![read(&args.input, &mut sink)?]);
+                    return Ok(vec![read(recording, &mut sink)?]);
                 };
                 sink = sink.with_other(other.as_os_str().as_bytes());
-                return Ok(vec![read(&args.input, &mut sink)?, read(other, &mut sink)?]);
+                return Ok(vec![read(recording, &mut sink)?, read(other, &mut sink)?]);
             }
             Format::Pprof => {
                 let mut sink = Pprof::new(out).with_labels(labels(args));
-                read(&args.input, &mut sink)?
+                read(recording, &mut sink)?
             }
             Format::Otlp => {
                 let mut sink = Otlp::new(out).with_labels(labels(args));
-                read(&args.input, &mut sink)?
+                read(recording, &mut sink)?
             }
-            Format::Firefox => read(&args.input, &mut Firefox::new(out, name))?,
-            Format::Speedscope => read(&args.input, &mut Speedscope::new(out, name))?,
-            Format::PerfScript => read(&args.input, &mut script(args, out))?,
+            Format::Firefox => read(recording, &mut Firefox::new(out, name))?,
+            Format::Speedscope => read(recording, &mut Speedscope::new(out, name))?,
+            Format::PerfScript => read(recording, &mut script(args, out))?,
+            #[cfg(feature = "columns")]
+            Format::Parquet | Format::Arrow => {
+                return Err(Error::Usage("columns are written to other outputs".into()));
+            }
         };
         Ok(vec![exported])
     };
@@ -138,6 +178,18 @@ fn pass(
     sink: &mut dyn Sink,
     path: &Path,
 ) -> Result<Exported> {
+    let input = open(input, limits, messages)?;
+    let (mut samples, symbols, ending) = opened(args, input, limits)?;
+    let allow_empty = args.slice.allow_empty;
+    checked(&mut samples, symbols, sink, ending, path, allow_empty)
+}
+
+/// Opens the selected samples of `input`, and what finds the names of functions.
+pub(super) fn opened(
+    args: &ExportArgs,
+    input: Input,
+    limits: Limits,
+) -> Result<(Samples<Converted>, Option<Symbolizer>, Ending)> {
     let symbols = match args.no_symbols {
         true => None,
         false => Some(
@@ -154,11 +206,8 @@ fn pass(
         let unwound = Callchains::unwound(sources(args)?).with_help(objects::help);
         stages.push(Box::new(unwound));
     }
-    let input = open(input, limits, messages)?;
     let (converted, ending) = Conversion::new(stages).read(input)?;
-    let mut samples = Samples::new(converted)?;
-    let allow_empty = args.slice.allow_empty;
-    checked(&mut samples, symbols, sink, ending, path, allow_empty)
+    Ok((Samples::new(converted)?, symbols, ending))
 }
 
 /// Returns the labels of the samples.
@@ -219,10 +268,10 @@ fn sources(args: &ExportArgs) -> Result<Sources> {
 }
 
 /// What was exported.
-struct Exported {
-    report: Report,
-    notes: Vec<String>,
-    leftover: Option<Leftover>,
+pub(super) struct Exported {
+    pub report: Report,
+    pub notes: Vec<String>,
+    pub leftover: Option<Leftover>,
 }
 
 /// A sink that ends its output only if the recording was read completely and has content.
@@ -259,8 +308,7 @@ impl Sink for Checked<'_> {
     fn finish(&mut self, tables: &Tables) -> perfdata_export::Result<()> {
         let mut result = self.ending.take().map(Ending::check);
         if !self.has_content && !self.allow_empty && matches!(result, Some(Ok(_))) {
-            let what = "the recording contains no samples";
-            result = Some(Err(Error::Refused(what.into())));
+            result = Some(Err(Error::Refused(NO_SAMPLES.into())));
         }
         let is_complete = matches!(result, Some(Ok(_)));
         self.result = result;
@@ -291,21 +339,25 @@ fn checked<S: perfdata_core::read::RecordSource>(
     };
     let exported = export(samples, symbols, &mut checked);
     let (notes, leftover) = checked.result.transpose()?.unwrap_or_default();
-    let report = exported.map_err(|error| match error {
-        perfdata_export::Error::Recording(error) => Error::Read(error),
-        perfdata_export::Error::Output(error) => Error::io(path)(error),
-        perfdata_export::Error::Temporary(error) => Error::io("a temporary file")(error),
-        other => Error::Refused(other.to_string()),
-    })?;
     Ok(Exported {
-        report,
+        report: exported.map_err(|error| failed(error, path))?,
         notes,
         leftover,
     })
 }
 
+/// Returns the error of an export to `path`.
+pub(super) fn failed(error: perfdata_export::Error, path: &Path) -> Error {
+    match error {
+        perfdata_export::Error::Recording(error) => Error::Read(error),
+        perfdata_export::Error::Output(error) => Error::io(path)(error),
+        perfdata_export::Error::Temporary(error) => Error::io("a temporary file")(error),
+        other => Error::Refused(other.to_string()),
+    }
+}
+
 /// Reports what was exported, and which names are missing.
-fn tell(exported: &Exported, messages: Messages) {
+pub(super) fn tell(exported: &Exported, messages: Messages) {
     let Exported {
         report,
         notes,

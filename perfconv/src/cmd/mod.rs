@@ -1,6 +1,10 @@
 //! The subcommands, one file each.
 
 mod about;
+#[cfg(feature = "columns")]
+mod append;
+#[cfg(feature = "columns")]
+mod columns;
 mod completions;
 mod convert;
 pub mod diagnostics;
@@ -97,7 +101,10 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
         Some(Command::Inject(args)) => inject::run(&args, limits, messages)?,
         Some(Command::Merge(args)) => merge::run(&args, limits, messages)?,
         Some(Command::Split(args)) => split::run(&args, limits, messages)?,
-        Some(Command::Export(args)) => export::run(&args, limits, messages)?,
+        Some(Command::Export(args)) => {
+            let several = Several::new(&args.input, &given, messages);
+            outcome = export::run(&args, limits, messages, &several)?;
+        }
         Some(Command::Info(args)) => {
             outcome = info::run(
                 &args,
@@ -152,6 +159,13 @@ impl<'a> Several<'a> {
     /// Returns whether a report must show the name of its input.
     fn are_many(&self) -> bool {
         self.paths.len() > 1
+    }
+
+    /// Reports the error of one of several inputs.
+    #[cfg(feature = "columns")]
+    fn failed(&self, path: &Path, error: &Error) -> Outcome {
+        self.given.explain_of(Some(path), error, self.messages);
+        Outcome::Failed(exit_code(error))
     }
 
     /// Calls `look` with each input. After an error in one of several inputs, the next ones are

@@ -1,0 +1,117 @@
+//! The options of exports to columns.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueHint};
+use perfdata_columns::SampleColumn;
+
+/// Heading of these options.
+const COLUMNS: &str = "Columns";
+
+/// Options of Parquet and Arrow.
+#[derive(Debug, Args)]
+pub struct ColumnArgs {
+    /// Add Parquet tables of all INPUTs to DIR, for queries over many recordings
+    ///
+    /// Recordings that are there are skipped, unless --force is given. Several processes may add to
+    /// one directory. Recordings that cannot be exported are reported and skipped.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["output", "diff"])]
+    pub append_to: Option<PathBuf>,
+    /// Columns of the samples: a list, or changes, such as +offsets,-stack
+    #[arg(long, value_name = "COLUMNS", allow_hyphen_values = true, help_heading = COLUMNS)]
+    #[arg(hide_short_help = true)]
+    pub columns: Option<ColumnList>,
+    /// Export at most N recordings at the same time [default: number of CPUs]
+    #[arg(long, value_name = "N", requires = "append_to", hide_short_help = true)]
+    #[arg(help_heading = COLUMNS)]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// A choice of columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnList {
+    /// The columns.
+    pub columns: Vec<SampleColumn>,
+    /// Whether the column `offsets` is named.
+    pub offsets: bool,
+}
+
+impl FromStr for ColumnList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        let is_change = |word: &&str| word.starts_with(['+', '-']);
+        let changes = words.iter().filter(|word| is_change(word)).count();
+        if changes != 0 && changes != words.len() {
+            return Err("either all columns have + or -, or none".into());
+        }
+        let mut chosen = match changes {
+            0 => Vec::new(),
+            _ => SampleColumn::ALL.to_vec(),
+        };
+        let mut offsets = false;
+        for word in words {
+            let name = word.strip_prefix(['+', '-']).unwrap_or(word);
+            let column = SampleColumn::by_name(name).ok_or_else(|| unknown(name))?;
+            if column == SampleColumn::Offsets {
+                offsets = !word.starts_with('-');
+            }
+            match word.starts_with('-') {
+                true => chosen.retain(|known| *known != column),
+                false if !chosen.contains(&column) => chosen.push(column),
+                false => {}
+            }
+        }
+        if chosen.is_empty() {
+            return Err("no column is left".into());
+        }
+        Ok(ColumnList {
+            columns: chosen,
+            offsets,
+        })
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let all = SampleColumn::ALL.iter().map(|column| column.column().name);
+    let all: Vec<&str> = all.collect();
+    format!("{name} is not a column; these are: {}", all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_listed_or_changed() {
+        let parse = |text: &str| text.parse::<ColumnList>();
+        let of = |text: &str| parse(text).map(|list| list.columns);
+        assert_eq!(
+            of("time, comm,time"),
+            Ok(vec![SampleColumn::Time, SampleColumn::Comm])
+        );
+        let changed = of("-stack,+offsets").expect("columns");
+        assert!(!changed.contains(&SampleColumn::Stack));
+        assert!(changed.contains(&SampleColumn::Offsets));
+        assert!(changed.contains(&SampleColumn::Time));
+        let offsets = |text| parse(text).expect("columns").offsets;
+        assert!(offsets("+offsets") && offsets("offsets"));
+        assert!(!offsets("-offsets") && !offsets("-stack"));
+        assert!(of("time,-stack").is_err());
+        assert!(of("").is_err());
+        assert!(
+            of("nothing")
+                .expect_err("an unknown name")
+                .contains("callchain")
+        );
+        let all = SampleColumn::ALL
+            .iter()
+            .map(|column| format!("-{}", column.column().name));
+        let all: Vec<String> = all.collect();
+        assert!(of(&all.join(",")).is_err());
+    }
+}

@@ -1,0 +1,258 @@
+//! `perfconv export --append-to`: the tables of many recordings in one directory.
+
+use std::fs;
+use std::io::{self, BufWriter};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+use perfdata_columns::{ENDING, ParquetTables, Partition, Table};
+use perfdata_core::read::Limits;
+
+use super::columns::{Opened, STANDARD, cpus, id_of};
+use super::export::{Exported, tell};
+use super::{Outcome, Several, open, open_unseen};
+use crate::cli::{ExportArgs, Format};
+use crate::messages::Messages;
+use crate::suggestions;
+use perfdata_convert::error::{Error, Result, Step};
+use perfdata_convert::io::{FileSet, Published};
+
+/// The result for one of several recordings.
+enum Appended {
+    Added(Exported),
+    /// The recording was there.
+    Known,
+}
+
+/// Adds the tables of all recordings to `folder`. Recordings that cannot be exported are reported
+/// and skipped.
+pub fn run(
+    args: &ExportArgs,
+    folder: &Path,
+    limits: Limits,
+    messages: Messages,
+    several: &Several<'_>,
+) -> Result<Outcome> {
+    if args.to.is_some_and(|format| format != Format::Parquet) {
+        let what = "--append-to writes Parquet files";
+        return Err(Error::Usage(what.into()).with_step(Step::Other("--to parquet".into())));
+    }
+    if folder.as_os_str() == STANDARD {
+        let what = "a directory cannot be written to standard output";
+        return Err(Error::Usage(what.into()));
+    }
+    let start = Instant::now();
+    let paths = several.paths;
+    let jobs = args.columns.jobs.map_or_else(cpus, Into::into);
+    let jobs = jobs.min(paths.len()).max(1);
+    let next = AtomicUsize::new(0);
+    let is_over = AtomicBool::new(false);
+    let (sender, results) = mpsc::channel();
+    let mut total = Total::default();
+    let mut outcome = Outcome::Done;
+    let mut fatal = None;
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (sender, next, is_over) = (sender.clone(), &next, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed)
+                    && let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    // Encoding needs threads of its own only if there is one recording.
+                    let threads = if jobs == 1 { cpus() } else { 0 };
+                    let result = append_one(args, path, folder, limits, messages, threads);
+                    if sender.send((path, result)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (path, result) in results {
+            match result {
+                Ok(Appended::Known) => {
+                    total.known = total.known.saturating_add(1);
+                    messages.detail(format_args!("{}: already there", path.display()));
+                }
+                Ok(Appended::Added(exported)) => {
+                    if !several.are_many() {
+                        tell(&exported, messages);
+                    } else {
+                        tell_of(path, &exported, messages);
+                    }
+                    total.add(&exported);
+                }
+                Err(error) if !several.are_many() || is_of_folder(&error, folder) => {
+                    is_over.store(true, Ordering::Relaxed);
+                    fatal.get_or_insert(error);
+                }
+                Err(error) => {
+                    let failed = several.failed(path, &error);
+                    if failed.exit_code() > outcome.exit_code() {
+                        outcome = failed;
+                    }
+                    total.failed = total.failed.saturating_add(1);
+                }
+            }
+        }
+    });
+    if let Some(error) = fatal {
+        return Err(error);
+    }
+    if several.are_many() || total.known > 0 {
+        total.tell(start, messages);
+    }
+    Ok(outcome)
+}
+
+/// Returns whether an error is about the output, and so would happen again.
+fn is_of_folder(error: &Error, folder: &Path) -> bool {
+    match error {
+        Error::Io { path, .. } => path.starts_with(folder),
+        Error::Usage(_) => true,
+        _ => false,
+    }
+}
+
+/// Adds the tables of a recording.
+fn append_one(
+    args: &ExportArgs,
+    path: &Path,
+    folder: &Path,
+    limits: Limits,
+    messages: Messages,
+    threads: usize,
+) -> Result<Appended> {
+    let input = match threads {
+        0 => open_unseen(path, limits)?,
+        _ => open(path, limits, messages)?,
+    };
+    let input = input.into_seekable()?;
+    let modified = input.modified();
+    let id = id_of(&input)?.unwrap_or_default();
+    let recordings = Table::Recordings.name();
+    let marker = Partition::new(None, None).path_of(&Table::Recordings, &id);
+    if folder.join(marker).exists() && !args.output.force {
+        return Ok(Appended::Known);
+    }
+    let mut opened = Opened::new(args, path, input, Some(id.clone()), limits)?;
+    opened.threads = threads;
+    let set = FileSet::create(folder)?.synced(!args.output.no_sync);
+    let tables = ParquetTables::new(threads, |table| {
+        Ok(Box::new(BufWriter::new(set.file(&table.name())?)))
+    });
+    let (exported, summary) = opened.write_tables(tables.with_host_in_path(true), folder)?;
+    let time = summary.wall.or_else(|| micros(modified));
+    let partition = Partition::new(time, summary.host.as_deref());
+    let path_of = |table: &str| PathBuf::from(partition.path_of_name(table, &id));
+    let stale = |root: &Path| stale(root, &partition, &id);
+    let published = set.publish(&recordings, args.output.force, path_of, stale)?;
+    Ok(match published {
+        Published::Now => Appended::Added(exported),
+        Published::Before => Appended::Known,
+    })
+}
+
+/// Returns a time of the file system in microseconds since 1970 (UTC).
+fn micros(time: Option<SystemTime>) -> Option<i64> {
+    let since = time?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_micros()).ok()
+}
+
+/// Returns the files of a recording that are in any partition of its host.
+fn stale(root: &Path, partition: &Partition, id: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut tables = folders(root)?;
+    let traced = tables
+        .iter()
+        .position(|table| table.ends_with("tracepoints"));
+    if let Some(at) = traced {
+        let traced = tables.swap_remove(at);
+        tables.extend(folders(&traced)?);
+    }
+    for table in tables {
+        for date in folders(&table)? {
+            let file = date
+                .join(partition.host_folder())
+                .join(format!("{id}{ENDING}"));
+            if file.exists() {
+                found.push(file);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the folders in a folder, except temporary ones.
+fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_hidden = entry.file_name().as_bytes().starts_with(b".");
+        if entry.file_type()?.is_dir() && !is_hidden {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Reports what one of several recordings contained.
+fn tell_of(path: &Path, exported: &Exported, messages: Messages) {
+    let name = path.display();
+    if let Some(leftover) = &exported.leftover {
+        messages.warning(format_args!(
+            "{name}: {leftover}; the output does not contain them"
+        ));
+    }
+    for note in &exported.notes {
+        messages.note(format_args!("{name}: {note}"));
+    }
+    let report = &exported.report;
+    messages.detail(format_args!(
+        "{name}: {}, {}, {} without a name",
+        suggestions::count(report.samples, "sample"),
+        suggestions::count(report.frames, "frame"),
+        report.unnamed
+    ));
+}
+
+/// What was added.
+#[derive(Default)]
+struct Total {
+    recordings: u64,
+    known: u64,
+    failed: u64,
+    samples: u64,
+    frames: u64,
+    unnamed: u64,
+}
+
+impl Total {
+    fn add(&mut self, exported: &Exported) {
+        let report = &exported.report;
+        self.recordings = self.recordings.saturating_add(1);
+        self.samples = self.samples.saturating_add(report.samples);
+        self.frames = self.frames.saturating_add(report.frames);
+        self.unnamed = self.unnamed.saturating_add(report.unnamed);
+    }
+
+    fn tell(&self, start: Instant, messages: Messages) {
+        let more = [(self.known, "already there"), (self.failed, "skipped")];
+        let more = more.iter().filter(|(count, _)| *count > 0);
+        let more: String = more
+            .map(|(count, what)| format!(", {count} {what}"))
+            .collect();
+        messages.summary(format_args!(
+            "{} added{more}; {}, {}, {} without a name, {:.2} s",
+            suggestions::count(self.recordings, "recording"),
+            suggestions::count(self.samples, "sample"),
+            suggestions::count(self.frames, "frame"),
+            self.unnamed,
+            start.elapsed().as_secs_f64()
+        ));
+    }
+}

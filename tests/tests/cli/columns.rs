@@ -1,0 +1,275 @@
+//! `perfconv export` to Parquet and Arrow on the command line.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use perfdata_session::Samples;
+use perfdata_tests::convert::in_shell;
+use perfdata_tests::{perf, recordings, skipped};
+
+fn status(output: &perf::Output) -> Option<i32> {
+    output.status.and_then(|status| status.code())
+}
+
+/// Copies fixtures to a folder, as a.data, b.data and so on.
+fn folder_of(names: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (letter, name) in ('a'..).zip(names) {
+        let target = folder.path().join(format!("{letter}.data"));
+        fs::copy(recordings::fixture(name).path, target).expect("a fixture");
+    }
+    folder
+}
+
+/// Returns all files below a folder, relative to it, with hidden ones.
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    fn add(folder: &Path, root: &Path, found: &mut BTreeSet<PathBuf>) {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.expect("a name").path();
+            match path.is_dir() {
+                true => add(&path, root, found),
+                false => {
+                    found.insert(path.strip_prefix(root).expect("below").to_owned());
+                }
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    add(folder, folder, &mut found);
+    found
+}
+
+fn rows(path: &Path) -> i64 {
+    let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let reader = SerializedFileReader::new(file).expect("a Parquet file");
+    reader.metadata().file_metadata().num_rows()
+}
+
+/// Returns the number of rows of all files below a folder.
+fn all_rows(folder: &Path) -> i64 {
+    let files = files(folder);
+    files.iter().map(|path| rows(&folder.join(path))).sum()
+}
+
+fn samples(name: &str) -> i64 {
+    let mut samples = Samples::open(recordings::fixture(name).path).expect("a fixture");
+    let mut count = 0;
+    while samples.next().expect("a fixture").is_some() {
+        count += 1;
+    }
+    count
+}
+
+const CALLCHAINS: &str = "6.1-x86_64-file-g";
+const TRACED: &str = "6.1-x86_64-file-tp";
+
+#[test]
+fn outputs_are_a_file_a_directory_or_a_stream() {
+    let folder = folder_of(&[CALLCHAINS, TRACED]);
+    let at = folder.path();
+    let commands = "set -e; export='perfconv export -q --no-symbols'
+        $export a.data -o a.parquet
+        $export a.data --to parquet -o - > piped.parquet
+        $export b.data --to parquet -o tables
+        $export a.data --to arrow -o - > a.arrows
+        $export a.data -o b.arrows
+        perfconv -q file2pipe a.data -o - | $export --to parquet -o stream.parquet
+        $export a.data --first 7 --columns time,comm -o few.parquet";
+    let output = in_shell(at, commands);
+    assert!(output.success(), "{}", output.stderr);
+    let count = samples(CALLCHAINS);
+    for name in ["a.parquet", "piped.parquet", "stream.parquet"] {
+        assert_eq!(rows(&at.join(name)), count, "{name}");
+    }
+    assert_eq!(rows(&at.join("few.parquet")), 7);
+    assert_eq!(rows(&at.join("tables/samples.parquet")), samples(TRACED));
+    assert_eq!(rows(&at.join("tables/recordings.parquet")), 1);
+    let traced = all_rows(&at.join("tables/tracepoints"));
+    assert_eq!(traced, samples(TRACED));
+    let arrow = |name: &str| fs::read(at.join(name)).expect("a stream");
+    assert!(arrow("a.arrows").starts_with(b"\xff\xff\xff\xff"));
+    assert_eq!(arrow("a.arrows"), arrow("b.arrows"));
+    // Both have the same bytes, if the recording has the same.
+    let piped = fs::read(at.join("piped.parquet")).expect("a file");
+    assert_eq!(fs::read(at.join("a.parquet")).expect("a file"), piped);
+}
+
+#[test]
+fn outputs_are_not_replaced_by_mistake() {
+    let folder = folder_of(&[CALLCHAINS]);
+    let at = folder.path();
+    let export = |words: &str| in_shell(at, &format!("perfconv export -q --no-symbols {words}"));
+    assert!(export("a.data --to parquet -o tables").success());
+    let again = export("a.data --to parquet -o tables");
+    assert_eq!(status(&again), Some(2), "{}", again.stderr);
+    assert!(export("a.data --to parquet -o tables --force").success());
+    fs::write(at.join("tables/notes.txt"), "mine").expect("a file");
+    let again = export("a.data --to parquet -o tables --force");
+    assert_eq!(status(&again), Some(2));
+    assert!(again.stderr.contains("notes.txt"), "{}", again.stderr);
+    assert!(at.join("tables/samples.parquet").exists());
+    // Errors of the command line.
+    for (words, expected) in [
+        ("a.data a.data -o b.parquet", "--append-to DIR adds"),
+        ("a.data --append-to x --to arrow", "writes Parquet"),
+        ("a.data --append-to x -o y", "cannot be used with"),
+        ("a.data --columns nothing -o b.parquet", "callchain"),
+        ("a.data --append-to -", "standard output"),
+    ] {
+        let output = export(words);
+        assert_eq!(status(&output), Some(2), "{words}: {}", output.stderr);
+        assert!(output.stderr.contains(expected), "{}", output.stderr);
+    }
+    assert!(!at.join("b.parquet").exists() && !at.join("x").exists());
+    // A recording without the selected samples has no output.
+    let empty = export("a.data --comms nobody -o empty.parquet");
+    assert_eq!(status(&empty), Some(1));
+    assert!(!at.join("empty.parquet").exists());
+    assert!(export("a.data --comms nobody --allow-empty -o empty.parquet").success());
+    assert_eq!(rows(&at.join("empty.parquet")), 0);
+}
+
+#[test]
+fn recordings_are_added_once() {
+    let folder = folder_of(&[CALLCHAINS, TRACED, "6.1-s390x-file-clockmono"]);
+    let at = folder.path();
+    let bad = fs::read(at.join("a.data")).expect("a fixture");
+    fs::write(at.join("bad.data"), &bad[..200]).expect("a file");
+    fs::write(at.join("other.data"), "no recording").expect("a file");
+    let append = "perfconv export --no-symbols *.data --append-to fleet";
+    let output = in_shell(at, append);
+    assert_eq!(status(&output), Some(1), "{}", output.stderr);
+    let said = &output.stderr;
+    assert!(said.contains("3 recordings added, 2 skipped"), "{said}");
+    assert!(
+        said.contains("bad.data") && said.contains("other.data"),
+        "{said}"
+    );
+    let fleet = at.join("fleet");
+    let found = files(&fleet);
+    assert_eq!(all_rows(&fleet.join("recordings")), 3);
+    let counts = [CALLCHAINS, TRACED, "6.1-s390x-file-clockmono"].map(samples);
+    assert_eq!(all_rows(&fleet.join("samples")), counts.iter().sum::<i64>());
+    assert_eq!(all_rows(&fleet.join("tracepoints")), counts[1]);
+    let is_partition = |path: &PathBuf| {
+        let text = path.to_string_lossy();
+        text.starts_with("recordings/") || (text.contains("/date=20") && text.contains("/host="))
+    };
+    assert!(found.iter().all(is_partition), "{found:?}");
+    // The time of day is in the recording: the date does not depend on the file.
+    let clock = "samples/date=2026-";
+    assert!(
+        found
+            .iter()
+            .any(|path| path.to_string_lossy().starts_with(clock)),
+        "{found:?}"
+    );
+    // Again: nothing is added, also under another name.
+    let again = in_shell(
+        at,
+        "mv a.data z.data; rm bad.data other.data; \
+        perfconv export --no-symbols *.data --append-to fleet",
+    );
+    assert!(again.success(), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("0 recordings added, 3 already there"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(files(&fleet), found);
+    // Several processes at once, and files that an interrupted one left.
+    let marker = found.iter().find(|path| path.starts_with("recordings"));
+    let marker = fleet.join(marker.expect("a recording"));
+    fs::remove_file(&marker).expect("a file");
+    let id = marker
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    File::create(fleet.join(format!("recordings/.{id}.unfinished"))).expect("a file");
+    let at_once = "for n in 1 2 3; do \
+        perfconv export -q --no-symbols *.data --append-to fleet --jobs 2 & done; wait";
+    let output = in_shell(at, at_once);
+    assert!(output.success(), "{}", output.stderr);
+    assert_eq!(files(&fleet), found);
+    // Other options take effect with --force.
+    let forced = in_shell(
+        at,
+        "perfconv export -q --no-symbols --first 1 z.data --append-to fleet -f",
+    );
+    assert!(forced.success(), "{}", forced.stderr);
+    let rest = counts.iter().sum::<i64>() - counts[0] + 1;
+    assert_eq!(all_rows(&fleet.join("samples")), rest);
+}
+
+/// A run that was killed leaves nothing with a final name.
+#[test]
+fn killed_runs_leave_nothing() {
+    let folder = folder_of(&[CALLCHAINS]);
+    let at = folder.path();
+    // The stream does not end.
+    let commands = "mkfifo stream; (perfconv -q file2pipe a.data -o -; sleep 60) > stream & \
+        perfconv export -q --no-symbols --to parquet -o out < stream & one=$!; \
+        perfconv export -q --no-symbols a.data --to parquet -o done; \
+        sleep 1; kill -KILL $one; wait $one; kill %1; ls -A";
+    let output = in_shell(at, commands);
+    let names: BTreeSet<&str> = output.stdout.lines().collect();
+    assert!(!names.contains("out"), "{names:?}");
+    assert!(names.contains("done"), "{names:?}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_ends_the_command() {
+    let folder = folder_of(&[CALLCHAINS, TRACED]);
+    let at = folder.path();
+    fs::write(at.join("fleet"), "a file").expect("a file");
+    let output = in_shell(
+        at,
+        "perfconv export -q --no-symbols *.data --append-to fleet",
+    );
+    assert_eq!(status(&output), Some(2), "{}", output.stderr);
+    assert!(output.stderr.contains("fleet"), "{}", output.stderr);
+}
+
+/// Other programs read the same values: the Python packages of several engines.
+#[test]
+fn engines_read_the_same_values() {
+    let python = std::env::var_os("PERFCONV_PYTHON").unwrap_or("python3".into());
+    let judge = recordings::root().join("tests/judges/columns.py");
+    for name in [CALLCHAINS, TRACED, "6.1-s390x-file-clockmono"] {
+        let folder = folder_of(&[name]);
+        let at = folder.path();
+        let commands = "set -e; export='perfconv export -q a.data'
+            $export -o samples.parquet
+            $export -o samples.arrows
+            $export --to parquet -o tables
+            $export --append-to fleet";
+        let output = in_shell(at, commands);
+        assert!(output.success(), "{}", output.stderr);
+        let mut opened = Samples::open(recordings::fixture(name).path).expect("a fixture");
+        let mut period = 0;
+        while let Some(sample) = opened.next().expect("a fixture") {
+            period += sample.weight();
+        }
+        let mut command = Command::new(&python);
+        command.arg(&judge).arg(at);
+        command.args([samples(name).to_string(), period.to_string()]);
+        let output = match perf::run(command, Duration::from_secs(120)) {
+            Ok(output) => output,
+            Err(_) => return skipped::note("python3 with pyarrow, duckdb, polars and pandas"),
+        };
+        if status(&output) == Some(77) {
+            return skipped::note("pyarrow, duckdb, polars and pandas (PERFCONV_PYTHON)");
+        }
+        assert!(
+            output.success(),
+            "{name}: {}{}",
+            output.stdout,
+            output.stderr
+        );
+    }
+}
