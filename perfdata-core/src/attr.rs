@@ -264,11 +264,11 @@ wire! {
         pub kind: EventType,
         /// Size of the attribute in bytes as its writer knew it; 0 means 64. A new attribute must
         /// set exactly the fields within this size.
-        pub size: u32,
+        pub size: u32 => Number,
         /// Event number within its type; a tracepoint's ID.
-        pub config: u64 as Hex,
+        pub config: u64 as Hex => Config,
         /// Number of events between two samples or, with the flag `freq`, samples per second.
-        pub sample_period: u64,
+        pub sample_period: u64 => Number,
         /// Content of its samples.
         pub sample_type: SampleType,
         /// Content of its read values.
@@ -277,53 +277,53 @@ wire! {
         pub flags: AttrFlags,
         /// Number of events or, with the flag `watermark`, bytes after which the kernel wakes up
         /// the reader.
-        pub wakeup: u32,
+        pub wakeup: u32 => Number,
         /// Breakpoint type, `HW_BREAKPOINT_*`.
-        pub bp_type: u32,
+        pub bp_type: u32 => Number,
         /// Breakpoint address, second configuration word of a PMU, or a pointer to a probe's name.
-        pub config1: u64 as Hex,
+        pub config1: u64 as Hex => Config,
         /// Breakpoint length, third configuration word, or a probe's offset (2.6.33).
         #[br(if(layout.attr_has(size, 72)))]
-        pub config2: Option<u64> as Hex,
+        pub config2: Option<u64> as Hex => Config,
         /// Branches to record (3.4).
         #[br(if(layout.attr_has(size, 80)))]
         pub branch_sample_type: Option<BranchSampleType>,
         /// Mask of user registers in samples (3.7).
         #[br(if(layout.attr_has(size, 88)))]
-        pub sample_regs_user: Option<u64> as Hex,
+        pub sample_regs_user: Option<u64> as Hex => Number,
         /// Size of the user stack in samples, in bytes (3.7).
         #[br(if(layout.attr_has(size, 92)))]
-        pub sample_stack_user: Option<u32>,
+        pub sample_stack_user: Option<u32> => Number,
         /// Clock of the times, with the flag `use_clockid` (4.1).
         #[br(if(layout.attr_has(size, 96)))]
-        pub clockid: Option<i32>,
+        pub clockid: Option<i32> => Number,
         /// Mask of interrupt registers in samples (3.19).
         #[br(if(layout.attr_has(size, 104)))]
-        pub sample_regs_intr: Option<u64> as Hex,
+        pub sample_regs_intr: Option<u64> as Hex => Number,
         /// Number of bytes of AUX data after which the kernel wakes up the reader (4.1).
         #[br(if(layout.attr_has(size, 108)))]
-        pub aux_watermark: Option<u32>,
+        pub aux_watermark: Option<u32> => Number,
         /// Maximum number of frames in a callchain (4.8).
         #[br(if(layout.attr_has(size, 110)))]
-        pub sample_max_stack: Option<u16>,
+        pub sample_max_stack: Option<u16> => Number,
         /// Reserved.
         #[br(if(layout.attr_has(size, 112)))]
-        pub reserved_2: Option<u16>,
+        pub reserved_2: Option<u16> => Unknown,
         /// Size of the AUX data in a sample, in bytes (5.5).
         #[br(if(layout.attr_has(size, 116)))]
-        pub aux_sample_size: Option<u32>,
+        pub aux_sample_size: Option<u32> => Number,
         /// Effect of the event on the AUX trace (6.13; reserved before).
         #[br(if(layout.attr_has(size, 120)))]
         pub aux_action: Option<AuxAction>,
         /// User-defined value for SIGTRAP (5.13).
         #[br(if(layout.attr_has(size, 128)))]
-        pub sig_data: Option<u64> as Hex,
+        pub sig_data: Option<u64> as Hex => Unknown,
         /// Fourth configuration word of a PMU (6.3).
         #[br(if(layout.attr_has(size, 136)))]
-        pub config3: Option<u64> as Hex,
+        pub config3: Option<u64> as Hex => Config,
         /// Fifth configuration word of a PMU (6.18).
         #[br(if(layout.attr_has(size, 144)))]
-        pub config4: Option<u64> as Hex,
+        pub config4: Option<u64> as Hex => Config,
         /// Fields that this version of the library does not know.
         #[br(args_raw = Extent::UpTo(layout.attr_end(size)))]
         pub tail: Rest as Opaque,
@@ -408,6 +408,12 @@ impl Attr {
         attr.sample_type.0 &= !parts.0;
         attr.clear_fields_of(parts);
         attr
+    }
+
+    /// Returns the parts of its samples whose position is certain: parts after an unknown one are
+    /// bytes.
+    pub fn placed_parts(&self) -> SampleType {
+        DecodeContext::of_attr(self).placed_parts()
     }
 
     /// Clears the fields that only concern `parts` of a sample.

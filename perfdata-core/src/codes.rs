@@ -42,6 +42,11 @@ macro_rules! codes {
             }
         }
 
+        impl $crate::content::Rewrite for $name {
+            const NEEDS_CONTENT: bool = false;
+            fn rewrite(&mut self, _: &'static str, _: $crate::content::Content, _: &mut dyn $crate::content::Rewriter) {}
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 match self.name() {
@@ -111,6 +116,8 @@ macro_rules! flags {
                 v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags { word: u64::from(self.0), fields: Self::FIELDS, mirrored: false });
             }
         }
+
+        $crate::content::rewrite_known_bits!($name: $word);
 
         impl $crate::values::FromValues for $name {
             fn from_values(values: &mut dyn $crate::values::Values, name: &'static str, _: $crate::describe::Style, (): ()) -> Self {
@@ -251,6 +258,8 @@ macro_rules! bitfield {
                 v.leaf(name, size_of::<$word>(), $crate::describe::Leaf::Flags { word: u64::from(self.0), fields: Self::FIELDS, mirrored: Self::MIRRORED });
             }
         }
+
+        $crate::content::rewrite_known_bits!($name: $word);
 
         impl $crate::values::FromValues for $name {
             fn from_values(values: &mut dyn $crate::values::Values, name: &'static str, _: $crate::describe::Style, (): ()) -> Self {

@@ -359,7 +359,7 @@ mod tests {
 
     wire! {
         pub struct Inner {
-            pub known: u16,
+            pub known: u16 => Number,
             pub flags: AttrFlags,
             pub tail: Rest as Opaque,
         }

@@ -6,6 +6,7 @@ use std::io::{Read, Seek, Write};
 
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::feature::FeatureId;
 use crate::values::{FromValues, Values, list_of};
@@ -81,6 +82,12 @@ impl FromValues for Magic {
     }
 }
 
+/// A constant has no content.
+impl Rewrite for Magic {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, _: &'static str, _: Content, _: &mut dyn Rewriter) {}
+}
+
 impl Describe for Magic {
     fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
         v.leaf(name, 8, Leaf::Text(self.bytes(Endian::Little)));
@@ -92,9 +99,9 @@ wire! {
     #[derive(Copy, Eq, Default)]
     pub struct FileSection {
         /// Absolute offset in bytes.
-        pub offset: u64 as Hex,
+        pub offset: u64 as Hex => Number,
         /// Length in bytes.
-        pub size: u64,
+        pub size: u64 => Number,
     }
 }
 elements!(FileSection);
@@ -133,7 +140,7 @@ wire! {
     #[derive(Copy, Eq, Default)]
     pub struct Hex64 {
         /// The word.
-        pub value: u64 as Hex,
+        pub value: u64 as Hex => Number,
     }
 }
 
@@ -197,6 +204,13 @@ impl FromValues for [Hex64; 4] {
     }
 }
 
+impl Rewrite for [Hex64; 4] {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        self.as_mut_slice().rewrite(name, content, rewriter);
+    }
+}
+
 impl Describe for [Hex64; 4] {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         self.as_slice().describe(name, style, v);
@@ -209,9 +223,9 @@ wire! {
         /// Version of the format.
         pub magic: Magic,
         /// Must always be on the PMU.
-        pub size: u64,
+        pub size: u64 => Number,
         /// Its group must be the only one on the PMU.
-        pub attr_size: u64,
+        pub attr_size: u64 => Number,
         /// The attributes.
         pub attrs: FileSection,
         /// The records; the table of the feature sections follows them.
@@ -237,7 +251,7 @@ wire! {
         /// Version of the format.
         pub magic: Magic,
         /// Size of this header in bytes.
-        pub size: u64,
+        pub size: u64 => Number,
     }
 }
 

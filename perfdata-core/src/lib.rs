@@ -136,6 +136,7 @@ pub mod arm_spe;
 pub mod attr;
 mod codes;
 pub mod container_layout;
+pub mod content;
 pub mod decode_context;
 pub mod describe;
 pub mod error;

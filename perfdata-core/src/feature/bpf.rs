@@ -6,6 +6,7 @@ use std::io::{Read, Seek, Write};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::codes::{bitfield, flags};
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::values::{FromValues, Values};
@@ -35,13 +36,13 @@ wire! {
     /// `struct bpf_prog_info` of include/uapi/linux/bpf.h: initially 208 bytes, 216 since 5.12, 224
     /// since 5.16, 232 since 6.0. Instead of pointers to arrays it contains their offsets in the
     /// data that follows.
-    pub struct BpfProgInfo(layout) {
+    pub struct BpfProgInfo(layout) => Bpf {
         /// Program type, `enum bpf_prog_type`.
         pub kind: u32,
         /// Program ID.
         pub id: u32,
         /// Hash of the instructions.
-        pub tag: [u8; 8],
+        pub tag: [u8; 8] => BuildId,
         /// Size of the machine code in bytes.
         pub jited_prog_len: u32,
         /// Size of the BPF code in bytes.
@@ -53,13 +54,13 @@ wire! {
         /// Load time in nanoseconds since boot.
         pub load_time: u64 as Time,
         /// User who loaded the program.
-        pub created_by_uid: u32,
+        pub created_by_uid: u32 => User,
         /// Number of map IDs.
         pub nr_map_ids: u32,
         /// Offset of the map IDs.
         pub map_ids: u64 as Hex,
         /// Name.
-        pub name: Chars<16>,
+        pub name: Chars<16> => Symbol,
         /// Network device to which the program is offloaded, or 0.
         pub ifindex: u32,
         /// Flags.
@@ -67,7 +68,7 @@ wire! {
         /// Network namespace of the device: device number of its link in /proc.
         pub netns_dev: u64 as Hex,
         /// Network namespace of the device: inode number of its link in /proc.
-        pub netns_ino: u64,
+        pub netns_ino: u64 => Namespace,
         /// Number of function addresses.
         pub nr_jited_ksyms: u32,
         /// Number of function lengths.
@@ -271,6 +272,16 @@ impl Describe for BpfInfo {
     }
 }
 
+impl Rewrite for BpfInfo {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        match self {
+            BpfInfo::Known(info) => info.rewrite(name, content, rewriter),
+            BpfInfo::Opaque(bytes) => rewriter.bytes(name, bytes, Content::Bpf),
+        }
+    }
+}
+
 /// An array and the padding up to the next one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Padded<T> {
@@ -331,9 +342,19 @@ impl<T: Element> Describe for Padded<T> {
     }
 }
 
+impl<T: Element> Rewrite for Padded<T> {
+    const NEEDS_CONTENT: bool = T::NEEDS_CONTENT;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        T::rewrite_many(&mut self.items, name, content, rewriter);
+        if !self.padding.is_empty() {
+            rewriter.bytes("padding", &mut self.padding, Content::Padding);
+        }
+    }
+}
+
 wire! {
     /// Start of a function, `struct bpf_func_info`.
-    pub struct BpfFuncInfo {
+    pub struct BpfFuncInfo => Bpf {
         /// Index of its first instruction.
         pub insn_off: u32,
         /// Type ID.
@@ -343,7 +364,7 @@ wire! {
 
 wire! {
     /// Start of a source line, `struct bpf_line_info`.
-    pub struct BpfLineInfo {
+    pub struct BpfLineInfo => Bpf {
         /// Index of its first instruction.
         pub insn_off: u32,
         /// File name: offset in the string section of the types.
@@ -389,7 +410,7 @@ impl BpfSpans {
 
 wire! {
     /// The arrays of one program.
-    pub struct BpfArrays(spans: BpfSpans) {
+    pub struct BpfArrays(spans: BpfSpans) => Bpf {
         /// Machine code.
         #[br(if(spans.has(BpfArraySet::JITED_INSNS)), args(spans.of(BpfArraySet::JITED_INSNS)))]
         pub jited_insns: Option<Padded<u8>>,
@@ -492,9 +513,19 @@ impl Describe for BpfData {
     }
 }
 
+impl Rewrite for BpfData {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        match self {
+            BpfData::Arrays(arrays) => arrays.rewrite(name, content, rewriter),
+            BpfData::Opaque(bytes) => rewriter.bytes(name, bytes, Content::Bpf),
+        }
+    }
+}
+
 wire! {
     /// A BPF program, `struct perf_bpil` of tools/perf/util/bpf-utils.h.
-    pub struct BpfProgram {
+    pub struct BpfProgram => Bpf {
         /// Size of the description in bytes.
         pub info_len: u32,
         /// Size of the arrays in bytes.
@@ -522,7 +553,7 @@ impl BpfInfo {
 wire! {
     /// Types of a BPF program, of the kernel or of a module. They contain their own byte order in
     /// the first two bytes, the number 0xeb9f.
-    pub struct Btf {
+    pub struct Btf => Bpf {
         /// BTF ID.
         pub id: u32,
         /// BTF data.

@@ -5,6 +5,7 @@ use std::io::{Cursor, Seek, Write};
 
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Style, Visitor, WireSize};
 use crate::record::{Body, BuildId, CpuMode, Record, RecordHeader, RecordType};
@@ -151,5 +152,12 @@ impl BinWrite for BuildIds {
 impl Describe for BuildIds {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         self.0.describe(name, style, v);
+    }
+}
+
+impl Rewrite for BuildIds {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        self.0.rewrite(name, content, rewriter);
     }
 }

@@ -33,7 +33,7 @@ wire! {
     /// One moment on two clocks, for conversion of the recording's times to times of day.
     pub struct ClockData {
         /// Version of the section: 1.
-        pub version: u32,
+        pub version: u32 => Number,
         /// The recording's clock.
         pub clock: ClockId,
         /// Time of day in nanoseconds since 1970 (UTC).

@@ -16,14 +16,14 @@ wire! {
     /// filled with zeros.
     pub struct Compression {
         /// Version of the section: 0.
-        pub version: u32,
+        pub version: u32 => Number,
         /// Compression algorithm.
         pub kind: CompressionType,
         /// Compression level given to `record -z`, or 1.
-        pub level: u32,
+        pub level: u32 => Number,
         /// Size before compression divided by size after it, rounded to an integer.
-        pub ratio: u32,
+        pub ratio: u32 => Number,
         /// Size of a ring buffer in bytes, the maximum uncompressed size of a compressed record.
-        pub mmap_len: u32,
+        pub mmap_len: u32 => Number,
     }
 }

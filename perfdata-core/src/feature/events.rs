@@ -15,9 +15,9 @@ wire! {
         #[br(args(u64::from(layout.attr_room), layout))]
         pub attr: Bounded<Attr>,
         /// Number of IDs.
-        pub nr_ids: u32,
+        pub nr_ids: u32 => Number,
         /// Name, as on the command line.
-        pub name: HeaderString,
+        pub name: HeaderString => EventName,
         /// IDs, one for each CPU and task for which the event was opened.
         #[br(args(u64::from(nr_ids)))]
         pub ids: List<u64> as Id,
@@ -28,9 +28,9 @@ wire! {
     /// Events with names and IDs, in the order of the recording's attributes.
     pub struct EventDescs {
         /// Number of events.
-        pub nr: u32,
+        pub nr: u32 => Number,
         /// Size of each attribute in bytes.
-        pub attr_size: u32,
+        pub attr_size: u32 => Number,
         /// The events.
         #[br(args(u64::from(nr), DecodeContext { attr_room: attr_size, ..DecodeContext::default() }))]
         pub events: ContextList<EventDesc>,
@@ -106,11 +106,11 @@ wire! {
     /// A group of events: the leader and the events that follow it.
     pub struct GroupDesc {
         /// Name, or `{anon_group}`.
-        pub name: HeaderString,
+        pub name: HeaderString => EventName,
         /// Index of the leader in the recording's attributes, from 0.
-        pub leader_idx: u32,
+        pub leader_idx: u32 => Number,
         /// Number of events including the leader.
-        pub nr_members: u32,
+        pub nr_members: u32 => Number,
     }
 }
 
@@ -118,9 +118,9 @@ wire! {
     /// An AUXTRACE record in this file.
     pub struct AuxtraceIndexEntry {
         /// Offset of the record in the file, in bytes.
-        pub file_offset: u64 as Hex,
+        pub file_offset: u64 as Hex => Number,
         /// Size of the record in bytes, without the AUX data that follows it: 48.
-        pub size: u64,
+        pub size: u64 => Number,
     }
 }
 

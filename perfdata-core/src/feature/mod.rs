@@ -30,6 +30,7 @@ pub use tracing::TracingData;
 
 use binrw::Endian;
 
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::Result;
@@ -132,6 +133,19 @@ impl Describe for Section {
             v.leaf("tail", self.tail.len(), Leaf::Opaque(&self.tail));
         }
         v.end();
+    }
+}
+
+impl Rewrite for Section {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        rewriter.begin(name);
+        self.value
+            .rewrite(self.id.name().unwrap_or("bytes"), content, rewriter);
+        if !self.tail.is_empty() {
+            rewriter.bytes("tail", &mut self.tail, Content::Unknown);
+        }
+        rewriter.end();
     }
 }
 

@@ -6,9 +6,9 @@ wire! {
     /// Name of an event type.
     pub struct PmuMapping {
         /// Event type, as in attributes.
-        pub kind: u32,
+        pub kind: u32 => Number,
         /// PMU name in /sys/bus/event_source/devices.
-        pub name: HeaderString,
+        pub name: HeaderString => PmuName,
     }
 }
 
@@ -16,9 +16,9 @@ wire! {
     /// A capability of a PMU: a file in its `caps` directory in sysfs.
     pub struct PmuCap {
         /// File name.
-        pub name: HeaderString,
+        pub name: HeaderString => Processor,
         /// File content.
-        pub value: HeaderString,
+        pub value: HeaderString => Processor,
     }
 }
 
@@ -28,7 +28,7 @@ wire! {
         /// The capabilities.
         pub caps: Counted<u32, PmuCap>,
         /// PMU name.
-        pub pmu: HeaderString,
+        pub pmu: HeaderString => PmuName,
     }
 }
 
@@ -36,9 +36,9 @@ wire! {
     /// A core PMU of a hybrid processor.
     pub struct HybridPmu {
         /// PMU name: `cpu_core`, `cpu_atom`.
-        pub pmu: HeaderString,
+        pub pmu: HeaderString => PmuName,
         /// CPUs as a list: `0-15`.
-        pub cpus: HeaderString,
+        pub cpus: HeaderString => Topology,
     }
 }
 

@@ -13,9 +13,9 @@ wire! {
     /// not change.
     pub struct NrCpus {
         /// Number of possible CPUs: the highest number of a present CPU plus 1.
-        pub available: u32,
+        pub available: u32 => Number,
         /// Number of online CPUs.
-        pub online: u32,
+        pub online: u32 => Number,
     }
 }
 
@@ -51,6 +51,6 @@ wire! {
         /// Processor family.
         pub e_machine: ElfMachine,
         /// Variant, `e_flags` of an ELF file; 0 if perf could not determine it.
-        pub e_flags: u32 as Hex,
+        pub e_flags: u32 as Hex => Number,
     }
 }

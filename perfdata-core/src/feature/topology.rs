@@ -4,6 +4,7 @@ use std::io::{Read, Seek, Write};
 
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::describe::{Describe, Style, Visitor};
 use crate::values::{FromValues, Values};
 use crate::wire::{
@@ -63,9 +64,16 @@ impl<T: Describe> Describe for Newer<T> {
     }
 }
 
+impl<T: Rewrite> Rewrite for Newer<T> {
+    const NEEDS_CONTENT: bool = T::NEEDS_CONTENT;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        self.0.rewrite(name, content, rewriter);
+    }
+}
+
 wire! {
     /// Position of one CPU in the topology.
-    pub struct CpuPlace {
+    pub struct CpuPlace => Topology {
         /// Core within the package; -1 for an offline CPU.
         pub core_id: u32 as Optional,
         /// Package; -1 for an offline CPU. May exceed the number of CPUs (s390, arm64).
@@ -75,7 +83,7 @@ wire! {
 
 wire! {
     /// Dies of a processor with several dies per package.
-    pub struct Dies(layout) {
+    pub struct Dies(layout) => Topology {
         /// List of CPUs of each die.
         pub siblings: Counted<u32, HeaderString>,
         /// Die of each CPU; -1 for an offline CPU.
@@ -88,7 +96,7 @@ wire! {
     /// Which CPUs share a package, a die or a core. Which parts are present depends only on the
     /// section's length and on the number of CPUs from NRCPUS. Without that number, everything
     /// after the lists stays in the section's tail.
-    pub struct CpuTopology(layout) {
+    pub struct CpuTopology(layout) => Topology {
         /// List of CPUs of each package: `0-3`.
         pub package_siblings: Counted<u32, HeaderString>,
         /// List of threads of each core.
@@ -115,7 +123,7 @@ impl crate::decode_context::DecodeContext {
 
 wire! {
     /// A NUMA node.
-    pub struct NumaNode {
+    pub struct NumaNode => Topology {
         /// Node number.
         pub node: u32,
         /// Memory in kB.
@@ -129,7 +137,7 @@ wire! {
 
 wire! {
     /// One level of cache of one or more CPUs (util/env.h, `struct cpu_cache_level`).
-    pub struct CacheLevel {
+    pub struct CacheLevel => Topology {
         /// Level: 1 is closest to the core.
         pub level: u32,
         /// Size of a line in bytes.
@@ -149,7 +157,7 @@ wire! {
 
 wire! {
     /// Caches of the processors.
-    pub struct CacheTopology {
+    pub struct CacheTopology => Topology {
         /// Version of the section: 1.
         pub version: u32,
         /// All caches.
@@ -159,7 +167,7 @@ wire! {
 
 wire! {
     /// Memory blocks of a NUMA node (util/env.h, `struct memory_node`).
-    pub struct MemNode {
+    pub struct MemNode => Topology {
         /// Node number.
         pub node: u64,
         /// Number of bits in the map.
@@ -174,7 +182,7 @@ wire! {
 
 wire! {
     /// Which memory blocks belong to which node.
-    pub struct MemTopology {
+    pub struct MemTopology => Topology {
         /// Version of the section: 1.
         pub version: u64,
         /// Size of a block in bytes.
@@ -186,7 +194,7 @@ wire! {
 
 wire! {
     /// A scheduler domain of a CPU (util/env.h, `struct domain_info`).
-    pub struct SchedDomain(schedstat_version: u32) {
+    pub struct SchedDomain(schedstat_version: u32) => Topology {
         /// Domain number.
         pub domain: u32,
         /// Name, if the schedstat version of the kernel is 17 or higher: `SMT`, `MC`, `PKG`.
@@ -201,7 +209,7 @@ wire! {
 
 wire! {
     /// Scheduler domains of one CPU.
-    pub struct CpuDomains(schedstat_version: u32) {
+    pub struct CpuDomains(schedstat_version: u32) => Topology {
         /// CPU number.
         pub cpu: u32,
         /// Number of domains.
@@ -215,7 +223,7 @@ wire! {
 wire! {
     /// Scheduler domains of each CPU, as in /proc/schedstat. The section does not contain the
     /// number of CPUs.
-    pub struct CpuDomainInfo {
+    pub struct CpuDomainInfo => Topology {
         /// Version of the kernel's schedstat file.
         pub schedstat_version: u32,
         /// Highest domain number plus 1.

@@ -10,6 +10,7 @@ use std::io::{Read, Seek, Write};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use crate::codes::codes;
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::error::{Result, WireError};
@@ -86,6 +87,12 @@ impl<const N: usize> Describe for Word<N> {
     }
 }
 
+/// A constant has no content.
+impl<const N: usize> Rewrite for Word<N> {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, _: &'static str, _: Content, _: &mut dyn Rewriter) {}
+}
+
 wire! {
     /// Header (`tracing_data_header`).
     pub struct TracingHeader {
@@ -93,11 +100,11 @@ wire! {
         #[br(args(b"\x17\x08\x44tracing"))]
         pub magic: Word<10>,
         /// `0.5`, since 4.16 `0.6`.
-        pub version: CStr,
+        pub version: CStr => Number,
         /// Byte order of all numbers that follow.
         pub byte_order: ByteOrder,
         /// Size of a `long` in bytes in the perf that recorded.
-        pub long_size: u8,
+        pub long_size: u8 => Number,
     }
 }
 
@@ -156,15 +163,24 @@ impl<C: Count> Describe for File<C> {
     }
 }
 
+impl<C: Count> Rewrite for File<C> {
+    const NEEDS_CONTENT: bool = true;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        if let Some(new) = rewriter.text(name, &self.0, usize::MAX, content) {
+            self.0 = new.into();
+        }
+    }
+}
+
 impl<C: Count> Element for File<C> {}
 
 wire! {
     /// The recorded events of one subsystem (`record_event_files`).
     pub struct EventSystem {
         /// Subsystem: `sched`.
-        pub name: CStr,
+        pub name: CStr => EventName,
         /// `format` file of each event.
-        pub formats: Counted<u32, File<u64>>,
+        pub formats: Counted<u32, File<u64>> => Format,
     }
 }
 
@@ -174,28 +190,28 @@ wire! {
     /// Everything after the header.
     pub struct TracingBody(saved_cmdlines: bool) {
         /// Page size of the recording machine in bytes.
-        pub page_size: u32,
+        pub page_size: u32 => Number,
         /// The string `header_page`.
         #[br(args(b"header_page\0"))]
         pub header_page_name: Word<12>,
         /// `events/header_page`: layout of a ring-buffer page (`record_header_files`).
-        pub header_page: File<u64>,
+        pub header_page: File<u64> => Format,
         /// The string `header_event`.
         #[br(args(b"header_event\0"))]
         pub header_event_name: Word<13>,
         /// `events/header_event`: layout of a ring-buffer event.
-        pub header_event: File<u64>,
+        pub header_event: File<u64> => Format,
         /// `format` files of ftrace's own events (`record_ftrace_files`); empty in practice.
-        pub ftrace_formats: Counted<u32, File<u64>>,
+        pub ftrace_formats: Counted<u32, File<u64>> => Format,
         /// The other events, by subsystem.
         pub systems: Counted<u32, EventSystem>,
         /// /proc/kallsyms; empty since 4.5 (`record_proc_kallsyms`).
-        pub kallsyms: File<u32>,
+        pub kallsyms: File<u32> => KernelTable,
         /// `printk_formats`: addresses of format strings (`record_ftrace_printk`).
-        pub printk_formats: File<u32>,
+        pub printk_formats: File<u32> => KernelTable,
         /// `saved_cmdlines`: names of tasks (4.16, `record_saved_cmdline`).
         #[br(if(saved_cmdlines))]
-        pub saved_cmdlines: Option<File<u64>>,
+        pub saved_cmdlines: Option<File<u64>> => KernelTable,
     }
 }
 
@@ -256,6 +272,16 @@ impl Describe for TracingData {
         self.header.describe("header", style, v);
         self.body.describe("body", style, v);
         v.end();
+    }
+}
+
+impl Rewrite for TracingData {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        rewriter.begin(name);
+        self.header.rewrite("header", content, rewriter);
+        self.body.rewrite("body", content, rewriter);
+        rewriter.end();
     }
 }
 

@@ -73,7 +73,7 @@ flags! {
 
 wire! {
     /// The start of a jitdump (`struct jitheader`).
-    pub struct JitHeader {
+    pub struct JitHeader => Code {
         /// [`MAGIC`].
         pub magic: u32 as Hex,
         /// Version of the format: 1.
@@ -123,7 +123,7 @@ codes! {
 
 wire! {
     /// A record of a jitdump.
-    pub struct JitRecord(layout) {
+    pub struct JitRecord(layout) => Code {
         /// Type (`id` in the kernel's header).
         pub kind: JitRecordType,
         /// Size of the record in bytes, including these 16. Records are not aligned.
@@ -183,7 +183,7 @@ choice! {
 
 wire! {
     /// A generated function (`struct jr_code_load`).
-    pub struct CodeLoad(layout) {
+    pub struct CodeLoad(layout) => Code {
         /// Process ID, as the process itself sees it.
         pub pid: u32 as Pid,
         /// Thread ID, as the process itself sees it.
@@ -214,7 +214,7 @@ impl CodeLoad {
 
 wire! {
     /// A function at a new address (`struct jr_code_move`).
-    pub struct CodeMove {
+    pub struct CodeMove => Code {
         /// Process ID, as the process itself sees it.
         pub pid: u32 as Pid,
         /// Thread ID, as the process itself sees it.
@@ -236,7 +236,7 @@ wire! {
 
 wire! {
     /// The source line of an address (`struct debug_entry`).
-    pub struct JitDebugEntry {
+    pub struct JitDebugEntry => Code {
         /// Address of the first instruction of the line.
         pub addr: u64 as Address,
         /// Line, from 1.
@@ -258,7 +258,7 @@ impl JitDebugEntry {
 
 wire! {
     /// Source lines of the next function (`struct jr_code_debug_info`).
-    pub struct JitDebugInfo {
+    pub struct JitDebugInfo => Code {
         /// Address of the function.
         pub code_addr: u64 as Address,
         /// Number of entries.
@@ -273,7 +273,7 @@ wire! {
 
 wire! {
     /// Unwinding information of the next function (`struct jr_code_unwinding_info`).
-    pub struct UnwindingInfo {
+    pub struct UnwindingInfo => Code {
         /// Size of both sections in bytes; may be 0.
         pub unwinding_size: u64,
         /// Size of `.eh_frame_hdr` in bytes; may be 0.

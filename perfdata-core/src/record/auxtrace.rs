@@ -7,7 +7,7 @@ use crate::wire::{Chars, Rest, Text, wire};
 
 wire! {
     /// Announces AUX data (4.1); the data follows the record.
-    pub struct Auxtrace {
+    pub struct Auxtrace => Trace {
         /// Size in bytes of the data after the record.
         pub size: u64,
         /// Offset of the data in the AUX buffer.
@@ -34,7 +34,7 @@ codes! {
 
 wire! {
     /// An error in the decoding of AUX data (4.1).
-    pub struct AuxtraceError(layout) {
+    pub struct AuxtraceError(layout) => Trace {
         /// Type of the error.
         pub kind: AuxtraceErrorType,
         /// Number of the error, depending on the type.
@@ -59,7 +59,7 @@ choice! {
     /// The rest of an AUXTRACE_ERROR, by `fmt`.
     pub enum AuxtraceErrorDetail(fmt: u32, layout) {
         /// Only the message.
-        0 => Message(Text),
+        0 => Message(Text => Message),
         /// Message with time (4.20).
         1 => Timed(TimedMessage),
         /// Message with time and guest machine (6.0).
@@ -75,7 +75,7 @@ wire! {
         /// Nanoseconds on the recording's clock.
         pub time: u64 as Time,
         /// Message; the record ends after it.
-        pub msg: Text,
+        pub msg: Text => Message,
     }
 }
 
@@ -85,10 +85,10 @@ wire! {
         /// Nanoseconds on the recording's clock.
         pub time: u64 as Time,
         /// Message.
-        pub msg: Chars<64>,
+        pub msg: Chars<64> => Message,
         /// Process ID of the guest machine.
         pub machine_pid: u32 as Pid,
         /// CPU of the guest machine.
-        pub vcpu: u32 as Optional,
+        pub vcpu: u32 as Optional => Number,
     }
 }

@@ -75,7 +75,7 @@ choice! {
 
 wire! {
     /// Intel Processor Trace (4.3).
-    pub struct IntelPt(layout) {
+    pub struct IntelPt(layout) => Trace {
         /// Type number of the PMU.
         pub pmu_type: u64,
         /// Shift of the conversion from TSC to time.
@@ -136,7 +136,7 @@ fn filter_room(len: Option<u64>) -> u64 {
 
 wire! {
     /// Intel Branch Trace Store (4.3).
-    pub struct IntelBts {
+    pub struct IntelBts => Trace {
         /// Type number of the PMU.
         pub pmu_type: u64,
         /// Shift of the conversion from TSC to time.
@@ -154,7 +154,7 @@ wire! {
 
 wire! {
     /// Arm CoreSight (4.7).
-    pub struct CsEtm(layout) {
+    pub struct CsEtm(layout) => Trace {
         /// Version of the content.
         pub version: u64,
         /// Content.
@@ -188,7 +188,7 @@ bitfield! {
 
 wire! {
     /// CoreSight, version 0.
-    pub struct CsEtm0(layout) {
+    pub struct CsEtm0(layout) => Trace {
         /// Number of units, type number of the PMU.
         pub pmu: CsEtmPmu,
         /// Whether the trace consists of snapshots.
@@ -201,7 +201,7 @@ wire! {
 
 wire! {
     /// CoreSight, versions 1 and 2.
-    pub struct CsEtm1(layout) {
+    pub struct CsEtm1(layout) => Trace {
         /// Number of units, type number of the PMU.
         pub pmu: CsEtmPmu,
         /// Whether the trace consists of snapshots.
@@ -224,7 +224,7 @@ codes! {
 
 wire! {
     /// One CPU's trace unit, in CoreSight version 0.
-    pub struct TraceUnit0(layout) {
+    pub struct TraceUnit0(layout) => Trace {
         /// Type of the unit.
         pub magic: TraceUnitMagic,
         /// CPU.
@@ -250,7 +250,7 @@ choice! {
 
 wire! {
     /// One CPU's trace unit, in CoreSight since version 1 and in SPE since version 2.
-    pub struct TraceUnit(layout) {
+    pub struct TraceUnit(layout) => Trace {
         /// Type of the unit.
         pub magic: TraceUnitMagic,
         /// CPU.
@@ -275,13 +275,13 @@ choice! {
         /// Statistical Profiling Extension.
         TraceUnitMagic::ARM_SPE if layout.words() >= 3 => ArmSpe(SpeUnit) with layout,
         /// Words without names.
-        _ => Words(List<u64> as Hex) with (layout.words(),),
+        _ => Words(List<u64> as Hex => Number) with (layout.words(),),
     }
 }
 
 wire! {
     /// Registers of an Embedded Trace Macrocell, version 3.
-    pub struct Etm3(layout) {
+    pub struct Etm3(layout) => Trace {
         /// Main control register.
         pub etmcr: u64 as Hex,
         /// Trace ID.
@@ -298,7 +298,7 @@ wire! {
 
 wire! {
     /// Registers of an Embedded Trace Macrocell, version 4.
-    pub struct Etm4(layout) {
+    pub struct Etm4(layout) => Trace {
         /// Configuration register.
         pub trcconfigr: u64 as Hex,
         /// Trace ID.
@@ -324,7 +324,7 @@ wire! {
 
 wire! {
     /// Registers of an Embedded Trace Extension.
-    pub struct Ete(layout) {
+    pub struct Ete(layout) => Trace {
         /// Configuration register.
         pub trcconfigr: u64 as Hex,
         /// Trace ID.
@@ -352,7 +352,7 @@ wire! {
 
 wire! {
     /// Arm Statistical Profiling Extension as recorded before 6.13, recognised by its size (4.16).
-    pub struct ArmSpe1 {
+    pub struct ArmSpe1 => Trace {
         /// Type number of the PMU.
         pub pmu_type: u64,
         /// Whether there is one buffer for each CPU.
@@ -362,7 +362,7 @@ wire! {
 
 wire! {
     /// Arm Statistical Profiling Extension (6.13).
-    pub struct ArmSpe(layout) {
+    pub struct ArmSpe(layout) => Trace {
         /// Version of the content.
         pub version: u64,
         /// Content.
@@ -383,7 +383,7 @@ choice! {
 
 wire! {
     /// SPE, version 2.
-    pub struct ArmSpe2(layout) {
+    pub struct ArmSpe2(layout) => Trace {
         /// Number of words before the first unit, including `version`.
         pub header_words: u64,
         /// Type number of the PMU.
@@ -401,7 +401,7 @@ wire! {
 
 wire! {
     /// Properties of a CPU's SPE.
-    pub struct SpeUnit(layout) {
+    pub struct SpeUnit(layout) => Trace {
         /// Main ID register of the CPU.
         pub midr: u64 as Hex,
         /// Type number of the CPU's PMU; -1 if it has none.
@@ -419,7 +419,7 @@ wire! {
 
 wire! {
     /// HiSilicon PCIe Tune and Trace (6.1).
-    pub struct HisiPtt {
+    pub struct HisiPtt => Trace {
         /// Type number of the PMU.
         pub pmu_type: u64,
     }
@@ -427,7 +427,7 @@ wire! {
 
 wire! {
     /// PowerPC dispatch trace log (6.18).
-    pub struct VpaDtl {
+    pub struct VpaDtl => Trace {
         /// Reserved, 0.
         pub reserved: u64,
     }

@@ -6,7 +6,7 @@
 /// wire. The field itself is declared with `#[br(args_raw = (selector, layout))]`.
 macro_rules! choice {
     ($(#[$meta:meta])* pub enum $name:ident ($selector:ident: $by:ty, $layout:ident) {
-        $($(#[$vmeta:meta])* $pattern:pat $(if $guard:expr)? => $variant:ident($body:ty $(as $style:ident)?) $(with $args:expr)?),* $(,)?
+        $($(#[$vmeta:meta])* $pattern:pat $(if $guard:expr)? => $variant:ident($body:ty $(as $style:ident)? $(=> $content:ident)?) $(with $args:expr)?),* $(,)?
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +55,28 @@ macro_rules! choice {
                         $crate::wire::wire!(@style $($style)?),
                         $crate::record::choice::choice!(@args $($args)?),
                     )),)*
+                }
+            }
+        }
+
+        $(const _: () = {
+            let content = $crate::wire::wire!(@content ($($content)?) ($($style)?) []);
+            assert!(
+                content.is_some() || !<$body as $crate::content::Rewrite>::NEEDS_CONTENT,
+                concat!("the content of `", stringify!($name), "::", stringify!($variant), "` is not declared: append `=> Content`")
+            );
+        };)*
+
+        impl $crate::content::Rewrite for $name {
+            const NEEDS_CONTENT: bool = false;
+            fn rewrite(&mut self, name: &'static str, _: $crate::content::Content, rewriter: &mut dyn $crate::content::Rewriter) {
+                match self {
+                    $($name::$variant(body) => $crate::content::Rewrite::rewrite(
+                        body,
+                        name,
+                        const { $crate::wire::or_fields($crate::wire::wire!(@content ($($content)?) ($($style)?) [])) },
+                        rewriter,
+                    ),)*
                 }
             }
         }

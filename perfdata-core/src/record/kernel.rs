@@ -17,11 +17,11 @@ wire! {
         /// First address.
         pub addr: u64 as Address,
         /// Length in bytes.
-        pub len: u64 as Hex,
+        pub len: u64 as Hex => Number,
         /// Offset in the file in bytes; for the kernel the address of the symbol in the name.
-        pub pgoff: u64 as Hex,
+        pub pgoff: u64 as Hex => MappingOffset,
         /// File, or a name in brackets.
-        pub filename: Text,
+        pub filename: Text => Path,
     }
 }
 
@@ -31,7 +31,7 @@ wire! {
         /// Event ID.
         pub id: u64 as Id,
         /// Number of records.
-        pub lost: u64,
+        pub lost: u64 => Number,
     }
 }
 
@@ -43,7 +43,7 @@ wire! {
         /// Thread ID.
         pub tid: u32 as Pid,
         /// Name.
-        pub comm: Text,
+        pub comm: Text => Comm,
     }
 }
 
@@ -92,13 +92,13 @@ wire! {
     /// The mapped file, identified by its inode.
     pub struct Inode {
         /// Major number of the device.
-        pub maj: u32,
+        pub maj: u32 => FileId,
         /// Minor number of the device.
-        pub min: u32,
+        pub min: u32 => FileId,
         /// Inode number.
-        pub ino: u64,
+        pub ino: u64 => FileId,
         /// Inode generation.
-        pub ino_generation: u64,
+        pub ino_generation: u64 => FileId,
     }
 }
 
@@ -106,13 +106,13 @@ wire! {
     /// The mapped file, identified by its build ID.
     pub struct MappedBuildId {
         /// Size of the build ID in bytes, normally 20.
-        pub build_id_size: u8,
+        pub build_id_size: u8 => Number,
         /// Reserved.
         pub reserved_1: u8 as Pad,
         /// Reserved.
         pub reserved_2: u16 as Pad,
         /// Build ID, left-justified.
-        pub build_id: [u8; 20],
+        pub build_id: [u8; 20] => BuildId,
     }
 }
 
@@ -126,9 +126,9 @@ wire! {
         /// First address.
         pub addr: u64 as Address,
         /// Length in bytes.
-        pub len: u64 as Hex,
+        pub len: u64 as Hex => Number,
         /// Offset in the file in bytes.
-        pub pgoff: u64 as Hex,
+        pub pgoff: u64 as Hex => MappingOffset,
         /// Inode of the file, without `misc` bit 14.
         #[br(if(layout.misc & MISC_MMAP_BUILD_ID == 0))]
         pub inode: Option<Inode>,
@@ -136,11 +136,11 @@ wire! {
         #[br(if(layout.misc & MISC_MMAP_BUILD_ID != 0))]
         pub build_id: Option<MappedBuildId>,
         /// `PROT_*` of the recording machine.
-        pub prot: u32,
+        pub prot: u32 => Number,
         /// `MAP_*` of the recording machine.
-        pub flags: u32 as Hex,
+        pub flags: u32 as Hex => Number,
         /// File, or a name in brackets.
-        pub filename: Text,
+        pub filename: Text => Path,
     }
 }
 
@@ -167,9 +167,9 @@ wire! {
     /// New data in the AUX buffer (4.1).
     pub struct Aux {
         /// Offset of the data in the AUX buffer in bytes.
-        pub aux_offset: u64 as Hex,
+        pub aux_offset: u64 as Hex => Number,
         /// Length in bytes.
-        pub aux_size: u64 as Hex,
+        pub aux_size: u64 as Hex => Number,
         /// State.
         pub flags: AuxFlags,
     }
@@ -189,7 +189,7 @@ wire! {
     /// Samples dropped by the hardware or the kernel (4.2).
     pub struct LostSamples {
         /// Number of samples.
-        pub lost: u64,
+        pub lost: u64 => Number,
     }
 }
 
@@ -213,9 +213,9 @@ wire! {
     /// One namespace, identified by the inode of its link in /proc.
     pub struct Namespace {
         /// Device number.
-        pub dev: u64 as Hex,
+        pub dev: u64 as Hex => FileId,
         /// Inode number.
-        pub ino: u64,
+        pub ino: u64 => Namespace,
     }
 }
 elements!(Namespace);
@@ -256,13 +256,13 @@ wire! {
         /// Address.
         pub addr: u64 as Address,
         /// Length in bytes.
-        pub len: u32,
+        pub len: u32 => Number,
         /// Type.
         pub ksym_type: KsymbolType,
         /// Change.
         pub flags: KsymbolFlags,
         /// Name.
-        pub name: Text,
+        pub name: Text => Symbol,
     }
 }
 
@@ -281,11 +281,11 @@ wire! {
         /// Change.
         pub kind: BpfEventType,
         /// Reserved.
-        pub flags: u16,
+        pub flags: u16 => Unknown,
         /// Program ID.
         pub id: u32 as BpfId,
         /// Program tag.
-        pub tag: [u8; 8],
+        pub tag: [u8; 8] => BuildId,
     }
 }
 
@@ -295,7 +295,7 @@ wire! {
         /// Cgroup ID.
         pub id: u64 as CgroupId,
         /// Path in the cgroup file system.
-        pub path: Text,
+        pub path: Text => CgroupPath,
     }
 }
 
@@ -305,15 +305,15 @@ wire! {
         /// Address.
         pub addr: u64 as Address,
         /// Size of the old code in bytes.
-        pub old_len: u16,
+        pub old_len: u16 => Number,
         /// Size of the new code in bytes.
-        pub new_len: u16,
+        pub new_len: u16 => Number,
         /// Old code.
         #[br(args_raw = Extent::Bytes(u64::from(old_len)))]
-        pub old: Rest,
+        pub old: Rest => Code,
         /// New code.
         #[br(args_raw = Extent::Bytes(u64::from(new_len)))]
-        pub new: Rest,
+        pub new: Rest => Code,
         /// Padding to a multiple of 8.
         pub padding: Rest as Pad,
     }
@@ -323,7 +323,7 @@ wire! {
     /// Assignment of AUX data to the event (5.16).
     pub struct AuxOutputHwId {
         /// ID in the hardware's trace.
-        pub hw_id: u64 as Hex,
+        pub hw_id: u64 as Hex => Trace,
     }
 }
 
@@ -331,7 +331,7 @@ wire! {
     /// User part of the callchain of an earlier SAMPLE that ends with the same cookie (6.19).
     pub struct CallchainDeferred {
         /// Cookie.
-        pub cookie: u64 as Hex,
+        pub cookie: u64 as Hex => Cookie,
         /// Return addresses with context markers.
         pub callchain: Counted<u64, u64> as Callchain,
     }

@@ -11,7 +11,7 @@ wire! {
         /// Event ID.
         pub id: u64 as Id,
         /// Index of the ring buffer.
-        pub idx: u64,
+        pub idx: u64 => Number,
         /// CPU, or -1.
         pub cpu: u64 as Cpu,
         /// Thread ID, or -1.
@@ -26,7 +26,7 @@ wire! {
         /// Process ID of the guest machine; 0 for the host.
         pub machine_pid: u64 as Pid,
         /// CPU of the guest machine, or -1.
-        pub vcpu: u64 as Optional,
+        pub vcpu: u64 as Optional => Number,
     }
 }
 elements!(IdIndexGuest);
@@ -48,7 +48,7 @@ wire! {
         /// Thread ID, or -1.
         pub pid: u64 as Pid,
         /// Name; not always NUL-terminated.
-        pub comm: Chars<16>,
+        pub comm: Chars<16> => Comm,
     }
 }
 elements!(ThreadMapEntry);
@@ -144,9 +144,9 @@ wire! {
     /// CPUs as bits of words, which are not naturally aligned.
     pub struct CpuMask(layout) {
         /// Number of words.
-        pub nr: u16,
+        pub nr: u16 => Number,
         /// Size of a word in bytes: 4, or 8 from 64-bit machines before 6.0.
-        pub long_size: u16,
+        pub long_size: u16 => Number,
         /// Padding before words of 8 bytes.
         #[br(if(long_size == 8))]
         pub pad: Option<[u8; 4]> as Pad,
@@ -156,7 +156,7 @@ wire! {
         /// Words in excess of `nr`: perf since 6.0 counts one word too few if the highest CPU is a
         /// multiple of 32, and writes its bit after the other words.
         #[br(if(long_size == 4), args_raw = (4,))]
-        pub uncounted: Option<ToEnd<u32>> as Hex,
+        pub uncounted: Option<ToEnd<u32>> as Hex => Number,
     }
 }
 
@@ -164,9 +164,9 @@ choice! {
     /// The words of a CPU mask, by their size and number.
     pub enum CpuMaskWords(form: (u16, u16), layout) {
         /// Words of 4 bytes.
-        (4, nr) => Words32(List<u32> as Hex) with (u64::from(nr),),
+        (4, nr) => Words32(List<u32> as Hex => Number) with (u64::from(nr),),
         /// Words of 8 bytes.
-        (8, nr) => Words64(List<u64> as Hex) with (u64::from(nr),),
+        (8, nr) => Words64(List<u64> as Hex => Number) with (u64::from(nr),),
         /// Words of a size that this version of the library does not know.
         _ => Unknown(Rest as Opaque),
     }
@@ -176,13 +176,13 @@ wire! {
     /// A range of CPUs (6.0).
     pub struct CpuRange {
         /// Whether the set also contains "any CPU".
-        pub any_cpu: u8,
+        pub any_cpu: u8 => Number,
         /// Reserved.
         pub pad: u8 as Pad,
         /// First CPU.
-        pub start_cpu: u16,
+        pub start_cpu: u16 => Number,
         /// Last CPU.
-        pub end_cpu: u16,
+        pub end_cpu: u16 => Number,
     }
 }
 
@@ -213,11 +213,11 @@ choice! {
     /// The content of an EVENT_UPDATE, by its type.
     pub enum EventUpdateValue(kind: EventUpdateType, layout) {
         /// Unit of the counts.
-        EventUpdateType::UNIT => Unit(Text),
+        EventUpdateType::UNIT => Unit(Text => EventName),
         /// Factor from counts to units.
-        EventUpdateType::SCALE => Scale(f64),
+        EventUpdateType::SCALE => Scale(f64 => Number),
         /// Name of the event.
-        EventUpdateType::NAME => Name(Text),
+        EventUpdateType::NAME => Name(Text => EventName),
         /// CPUs of the event.
         EventUpdateType::CPUS => Cpus(CpuMap) with layout,
         /// A property that this version of the library does not know.

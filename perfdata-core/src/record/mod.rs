@@ -40,6 +40,7 @@ pub use user::*;
 use binrw::Endian;
 
 use crate::attr::SampleType;
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::decode_context::DecodeContext;
 use crate::describe::{self, Describe, Leaf, Opaque, Style, Visitor};
 use crate::error::{Error, Result};
@@ -53,9 +54,9 @@ wire! {
         /// Type of the record.
         pub kind: RecordType,
         /// CPU mode in bits 0–2, and flags that depend on the type.
-        pub misc: u16 as Hex,
+        pub misc: u16 as Hex => Number,
         /// Size of the record in bytes, including this header.
-        pub size: u16,
+        pub size: u16 => Number,
     }
 }
 
@@ -524,5 +525,18 @@ impl Describe for Record {
         }
         self.sample_id.describe("sample_id", Style::Plain, v);
         v.end();
+    }
+}
+
+impl Rewrite for Record {
+    const NEEDS_CONTENT: bool = false;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        rewriter.begin(name);
+        self.body.rewrite("", content, rewriter);
+        if !self.tail.is_empty() {
+            rewriter.bytes("tail", &mut self.tail, Content::Unknown);
+        }
+        self.sample_id.rewrite("sample_id", content, rewriter);
+        rewriter.end();
     }
 }

@@ -12,16 +12,16 @@ pub(super) const WORD: usize = 8;
 /// decoder. Also generates the offsets of words, the masks and `keep_parts`.
 macro_rules! parts {
     ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) {
-        words { $($(#[doc = $wdoc:literal])* $wbit:ident $form:ident $word:ident: $wtype:ty $(as $wstyle:ident)?),* $(,)? }
-        counted { $($(#[doc = $cdoc:literal])* $cbit:ident $(($cargs:expr))? $counted:ident: $ctype:ty $(as $cstyle:ident)?),* $(,)? }
-        others { $($(#[doc = $odoc:literal])* $obit:ident $([unless $before:ident])? $(($oargs:expr))? $other:ident: $otype:ty $(as $ostyle:ident)?),* $(,)? }
+        words { $($(#[doc = $wdoc:literal])* $wbit:ident $form:ident $word:ident: $wtype:ty $(as $wstyle:ident)? $(=> $wcontent:ident)?),* $(,)? }
+        counted { $($(#[doc = $cdoc:literal])* $cbit:ident $(($cargs:expr))? $counted:ident: $ctype:ty $(as $cstyle:ident)? $(=> $ccontent:ident)?),* $(,)? }
+        others { $($(#[doc = $odoc:literal])* $obit:ident $([unless $before:ident])? $(($oargs:expr))? $other:ident: $otype:ty $(as $ostyle:ident)? $(=> $ocontent:ident)?),* $(,)? }
     }) => {
         $crate::wire::wire! {
             $(#[$meta])*
             pub struct $name($layout) {
-                $($(#[doc = $wdoc])* #[br(if($layout.sample_type.has($crate::attr::SampleType::$wbit)))] pub $word: Option<$wtype> $(as $wstyle)?,)*
-                $($(#[doc = $cdoc])* #[br(if($layout.sample_type.has($crate::attr::SampleType::$cbit)) $(, args_raw = $cargs)?)] pub $counted: Option<$ctype> $(as $cstyle)?,)*
-                $($(#[doc = $odoc])* #[br(if($layout.sample_type.has($crate::attr::SampleType::$obit) $(&& !$layout.sample_type.has($crate::attr::SampleType::$before))?) $(, args_raw = $oargs)?)] pub $other: Option<$otype> $(as $ostyle)?,)*
+                $($(#[doc = $wdoc])* #[br(if($layout.sample_type.has($crate::attr::SampleType::$wbit)))] pub $word: Option<$wtype> $(as $wstyle)? $(=> $wcontent)?,)*
+                $($(#[doc = $cdoc])* #[br(if($layout.sample_type.has($crate::attr::SampleType::$cbit)) $(, args_raw = $cargs)?)] pub $counted: Option<$ctype> $(as $cstyle)? $(=> $ccontent)?,)*
+                $($(#[doc = $odoc])* #[br(if($layout.sample_type.has($crate::attr::SampleType::$obit) $(&& !$layout.sample_type.has($crate::attr::SampleType::$before))?) $(, args_raw = $oargs)?)] pub $other: Option<$otype> $(as $ostyle)? $(=> $ocontent)?,)*
             }
         }
 
@@ -42,6 +42,13 @@ macro_rules! parts {
             /// All parts.
             pub(super) const PARTS: $crate::attr::SampleType =
                 $crate::attr::SampleType(0 $(| $crate::attr::SampleType::$wbit.0)* $(| $crate::attr::SampleType::$cbit.0)* $(| $crate::attr::SampleType::$obit.0)*);
+
+            /// The content of each part.
+            pub const CONTENTS: &'static [($crate::attr::SampleType, $crate::content::Content)] = &[
+                $(($crate::attr::SampleType::$wbit, $crate::wire::or_fields($crate::wire::wire!(@content ($($wcontent)?) ($($wstyle)?) []))),)*
+                $(($crate::attr::SampleType::$cbit, $crate::wire::or_fields($crate::wire::wire!(@content ($($ccontent)?) ($($cstyle)?) []))),)*
+                $(($crate::attr::SampleType::$obit, $crate::wire::or_fields($crate::wire::wire!(@content ($($ocontent)?) ($($ostyle)?) []))),)*
+            ];
 
             /// Removes the parts that are not in `parts`.
             pub fn keep_parts(&mut self, parts: $crate::attr::SampleType) {

@@ -83,13 +83,13 @@ wire! {
     /// One counter's value in a group.
     pub struct GroupValue(layout) {
         /// The count.
-        pub value: u64,
+        pub value: u64 => Number,
         /// Event ID.
         #[br(if(layout.read_format.has(ReadFormat::ID)))]
         pub id: Option<u64> as Id,
         /// Samples lost (6.0).
         #[br(if(layout.read_format.has(ReadFormat::LOST)))]
-        pub lost: Option<u64>,
+        pub lost: Option<u64> => Number,
     }
 }
 
@@ -98,22 +98,22 @@ wire! {
     pub struct ReadValue(layout) {
         /// The count, without GROUP.
         #[br(if(!layout.read_format.has(ReadFormat::GROUP)))]
-        pub value: Option<u64>,
+        pub value: Option<u64> => Number,
         /// Number of counters, with GROUP.
         #[br(if(layout.read_format.has(ReadFormat::GROUP)))]
-        pub nr: Option<u64>,
+        pub nr: Option<u64> => Number,
         /// Nanoseconds that the event was enabled.
         #[br(if(layout.read_format.has(ReadFormat::TOTAL_TIME_ENABLED)))]
-        pub time_enabled: Option<u64>,
+        pub time_enabled: Option<u64> => Number,
         /// Nanoseconds that the event was on the PMU.
         #[br(if(layout.read_format.has(ReadFormat::TOTAL_TIME_RUNNING)))]
-        pub time_running: Option<u64>,
+        pub time_running: Option<u64> => Number,
         /// Event ID, without GROUP.
         #[br(if(layout.read_format.has(ReadFormat::ID) && !layout.read_format.has(ReadFormat::GROUP)))]
         pub id: Option<u64> as Id,
         /// Samples lost, without GROUP (6.0).
         #[br(if(layout.read_format.has(ReadFormat::LOST) && !layout.read_format.has(ReadFormat::GROUP)))]
-        pub lost: Option<u64>,
+        pub lost: Option<u64> => Number,
         /// The counters of the group, leader first.
         #[br(args(nr.unwrap_or(0), layout))]
         pub values: ContextList<GroupValue>,
@@ -196,16 +196,16 @@ wire! {
     /// The last branches, newest first (3.4).
     pub struct BranchStack(layout) {
         /// Number of branches.
-        pub nr: u64,
+        pub nr: u64 => Number,
         /// Index of the first branch in the hardware's buffer (5.7).
         #[br(if(layout.branch_form.hw_idx))]
-        pub hw_idx: Option<u64>,
+        pub hw_idx: Option<u64> => Number,
         /// The branches.
         #[br(args(nr))]
         pub entries: List<BranchEntry>,
         /// Event counts between branches, one word each (6.8).
         #[br(args(if layout.branch_form.counters { nr } else { 0 }))]
-        pub counters: List<u64> as Hex,
+        pub counters: List<u64> as Hex => Number,
     }
 }
 
@@ -225,7 +225,7 @@ wire! {
         pub abi: RegsAbi,
         /// Values.
         #[br(args(if abi == RegsAbi::NONE { 0 } else { u64::from(layout.regs.count_ones()) }))]
-        pub regs: List<u64> as Hex,
+        pub regs: List<u64> as Hex => Registers,
     }
 }
 
@@ -233,14 +233,14 @@ wire! {
     /// A copy of the top of the user stack (3.7).
     pub struct StackUser {
         /// Size of the copy in bytes.
-        pub size: u64,
+        pub size: u64 => Number,
         /// The reserved space. Only the first `dyn_size` bytes are the stack; the others are old
         /// content of the ring buffer.
         #[br(args_raw = Extent::Bytes(size))]
-        pub data: Rest,
+        pub data: Rest => Memory,
         /// Number of copied bytes; absent if `size` is 0.
         #[br(if(size != 0))]
-        pub dyn_size: Option<u64>,
+        pub dyn_size: Option<u64> => Number,
     }
 }
 
@@ -290,7 +290,7 @@ impl DecodeContext {
     /// Returns the parts of a SAMPLE whose position is certain. New parts are inserted before AUX,
     /// and new words of a read value before all parts that follow it; the data after the certain
     /// parts remains bytes.
-    pub(super) fn placed_parts(&self) -> SampleType {
+    pub(crate) fn placed_parts(&self) -> SampleType {
         let mut parts = self.sample_type;
         if parts.unknown() != 0 {
             parts.0 &= SampleType::KNOWN.0 & !SampleType::AUX.0;
@@ -325,7 +325,7 @@ parts! {
             /// CPU.
             CPU pair cpu: Cpu,
             /// Events since the last sample.
-            PERIOD word period: u64,
+            PERIOD word period: u64 => Number,
         }
         counted {
             /// Counter values.
@@ -333,35 +333,35 @@ parts! {
             /// Return addresses, innermost first, with [`CallchainContext`] markers between them.
             CALLCHAIN callchain: Counted<u64, u64> as Callchain,
             /// Raw data of a tracepoint or PMU, in the recording machine's layout, with padding.
-            RAW raw: Counted<u32, u8>,
+            RAW raw: Counted<u32, u8> => Raw,
         }
         others {
             /// The last branches.
             BRANCH_STACK(layout) branch_stack: BranchStack,
             /// User registers (3.7).
-            REGS_USER(layout.with_regs(layout.sample_regs_user)) regs_user: Regs,
+            REGS_USER(layout.with_regs(layout.sample_regs_user)) regs_user: Regs => Registers,
             /// User stack (3.7).
-            STACK_USER stack_user: StackUser,
+            STACK_USER stack_user: StackUser => Memory,
             /// Cost, in the unit of the event (3.10).
-            WEIGHT weight: u64,
+            WEIGHT weight: u64 => Number,
             /// Several costs (5.12), if [`weight`](Self::weight) is not requested.
             WEIGHT_STRUCT[unless WEIGHT] weight_struct: Weights,
             /// Source of the data, `union perf_mem_data_src` (3.10).
             DATA_SRC data_src: DataSource,
             /// Transaction flags in bits 0–7, abort code in bits 32–63 (3.13).
-            TRANSACTION transaction: u64 as Hex,
+            TRANSACTION transaction: u64 as Hex => Number,
             /// Registers at the interrupt (3.19).
-            REGS_INTR(layout.with_regs(layout.sample_regs_intr)) regs_intr: Regs,
+            REGS_INTR(layout.with_regs(layout.sample_regs_intr)) regs_intr: Regs => Registers,
             /// Physical data address (4.14).
-            PHYS_ADDR phys_addr: u64 as Hex,
+            PHYS_ADDR phys_addr: u64 as Hex => PhysicalAddress,
             /// ID of the cgroup (5.7).
             CGROUP cgroup: u64 as CgroupId,
             /// Page size at the data address in bytes (5.11).
-            DATA_PAGE_SIZE data_page_size: u64,
+            DATA_PAGE_SIZE data_page_size: u64 => Number,
             /// Page size at the instruction in bytes (5.11).
-            CODE_PAGE_SIZE code_page_size: u64,
+            CODE_PAGE_SIZE code_page_size: u64 => Number,
             /// Piece of an AUX trace (5.5).
-            AUX aux: Counted<u64, u8>,
+            AUX aux: Counted<u64, u8> => Trace,
         }
     }
 }

@@ -9,11 +9,11 @@ wire! {
     /// Counters of a CPU (7.0).
     pub struct SchedstatCpu(layout) {
         /// Jiffies.
-        pub timestamp: u64,
+        pub timestamp: u64 => Number,
         /// CPU.
-        pub cpu: u32,
+        pub cpu: u32 => Number,
         /// Version of the kernel's counters.
-        pub version: u16,
+        pub version: u16 => Number,
         /// Reserved.
         pub pad: [u8; 2] as Pad,
         /// The counters.
@@ -36,23 +36,23 @@ wire! {
     /// Counters of a CPU, versions 15 to 17.
     pub struct CpuCounters15 {
         /// Calls of sched_yield.
-        pub yld_count: u32,
+        pub yld_count: u32 => Number,
         /// Switches of the active and the expired array; 0.
-        pub array_exp: u32,
+        pub array_exp: u32 => Number,
         /// Calls of schedule.
-        pub sched_count: u32,
+        pub sched_count: u32 => Number,
         /// Calls of schedule that left the CPU idle.
-        pub sched_goidle: u32,
+        pub sched_goidle: u32 => Number,
         /// Wake-ups.
-        pub ttwu_count: u32,
+        pub ttwu_count: u32 => Number,
         /// Wake-ups of a task on the waking CPU.
-        pub ttwu_local: u32,
+        pub ttwu_local: u32 => Number,
         /// Nanoseconds that tasks ran.
-        pub rq_cpu_time: u64,
+        pub rq_cpu_time: u64 => Number,
         /// Nanoseconds that tasks waited.
-        pub run_delay: u64,
+        pub run_delay: u64 => Number,
         /// Time slices.
-        pub pcount: u64,
+        pub pcount: u64 => Number,
     }
 }
 
@@ -60,13 +60,13 @@ wire! {
     /// Counters of a scheduling domain of a CPU (7.0).
     pub struct SchedstatDomain(layout) {
         /// Jiffies.
-        pub timestamp: u64,
+        pub timestamp: u64 => Number,
         /// CPU.
-        pub cpu: u32,
+        pub cpu: u32 => Number,
         /// Version of the kernel's counters.
-        pub version: u16,
+        pub version: u16 => Number,
         /// Level of the domain.
-        pub domain: u16,
+        pub domain: u16 => Number,
         /// The counters.
         #[br(args_raw = (version, layout))]
         pub counters: DomainCounters,
@@ -91,21 +91,21 @@ wire! {
     /// Load balancing while the CPU was in one state, before version 17.
     pub struct LoadBalance {
         /// Calls of load_balance.
-        pub count: u32,
+        pub count: u32 => Number,
         /// Calls that found the load balanced.
-        pub balanced: u32,
+        pub balanced: u32 => Number,
         /// Calls that could move no task.
-        pub failed: u32,
+        pub failed: u32 => Number,
         /// Sum of imbalances.
-        pub imbalance: u32,
+        pub imbalance: u32 => Number,
         /// Tasks moved.
-        pub gained: u32,
+        pub gained: u32 => Number,
         /// Tasks moved although their cache was hot.
-        pub hot_gained: u32,
+        pub hot_gained: u32 => Number,
         /// Calls that found no busier queue.
-        pub nobusyq: u32,
+        pub nobusyq: u32 => Number,
         /// Calls that found no busier group.
-        pub nobusyg: u32,
+        pub nobusyg: u32 => Number,
     }
 }
 
@@ -113,27 +113,27 @@ wire! {
     /// Load balancing while the CPU was in one state, since version 17.
     pub struct LoadBalance17 {
         /// Calls of load_balance.
-        pub count: u32,
+        pub count: u32 => Number,
         /// Calls that found the load balanced.
-        pub balanced: u32,
+        pub balanced: u32 => Number,
         /// Calls that could move no task.
-        pub failed: u32,
+        pub failed: u32 => Number,
         /// Sum of imbalances in load.
-        pub imbalance_load: u32,
+        pub imbalance_load: u32 => Number,
         /// Sum of imbalances in utilization.
-        pub imbalance_util: u32,
+        pub imbalance_util: u32 => Number,
         /// Sum of imbalances in the number of tasks.
-        pub imbalance_task: u32,
+        pub imbalance_task: u32 => Number,
         /// Sum of imbalances from misfit tasks.
-        pub imbalance_misfit: u32,
+        pub imbalance_misfit: u32 => Number,
         /// Tasks moved.
-        pub gained: u32,
+        pub gained: u32 => Number,
         /// Tasks moved although their cache was hot.
-        pub hot_gained: u32,
+        pub hot_gained: u32 => Number,
         /// Calls that found no busier queue.
-        pub nobusyq: u32,
+        pub nobusyq: u32 => Number,
         /// Calls that found no busier group.
-        pub nobusyg: u32,
+        pub nobusyg: u32 => Number,
     }
 }
 
@@ -141,11 +141,11 @@ wire! {
     /// Active balancing: a running task pushed away.
     pub struct ActiveBalance {
         /// Calls.
-        pub count: u32,
+        pub count: u32 => Number,
         /// Calls that could not push.
-        pub failed: u32,
+        pub failed: u32 => Number,
         /// Tasks pushed.
-        pub pushed: u32,
+        pub pushed: u32 => Number,
     }
 }
 
@@ -153,11 +153,11 @@ wire! {
     /// Balancing at exec or fork.
     pub struct StartBalance {
         /// Calls.
-        pub count: u32,
+        pub count: u32 => Number,
         /// Calls that found the load balanced.
-        pub balanced: u32,
+        pub balanced: u32 => Number,
         /// Tasks pushed.
-        pub pushed: u32,
+        pub pushed: u32 => Number,
     }
 }
 
@@ -171,11 +171,11 @@ wire! {
         /// Balancing at fork.
         pub fork: StartBalance,
         /// Wake-ups of a task that last ran on another CPU of the domain.
-        pub ttwu_wake_remote: u32,
+        pub ttwu_wake_remote: u32 => Number,
         /// Wake-ups that moved the task to the waking CPU because its cache was cold.
-        pub ttwu_move_affine: u32,
+        pub ttwu_move_affine: u32 => Number,
         /// Wake-ups that moved the task to the waking CPU to balance the load.
-        pub ttwu_move_balance: u32,
+        pub ttwu_move_balance: u32 => Number,
     }
 }
 

@@ -19,7 +19,7 @@ wire! {
         /// Type.
         pub tag: StatConfigTag,
         /// Value; the interval is in milliseconds.
-        pub val: u64,
+        pub val: u64 => Number,
     }
 }
 elements!(StatSetting);
@@ -40,13 +40,13 @@ wire! {
         /// Index of the CPU in the event's map, or -1.
         pub cpu: u32 as Cpu,
         /// Index of the thread in the thread map.
-        pub thread: u32 as Optional,
+        pub thread: u32 as Optional => Number,
         /// The count.
-        pub val: u64,
+        pub val: u64 => Number,
         /// Time in nanoseconds during which the event was enabled.
-        pub ena: u64,
+        pub ena: u64 => Number,
         /// Time in nanoseconds during which the event was on the PMU.
-        pub run: u64,
+        pub run: u64 => Number,
     }
 }
 

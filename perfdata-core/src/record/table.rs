@@ -6,6 +6,7 @@ use super::{
     auxtrace::*, auxtrace_info::*, kernel::*, maps::*, sample::*, schedstat::*, stat::*, user::*,
 };
 use crate::codes::codes;
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Field, Leaf, Style, Visitor, set_fields};
 use crate::error::Result;
@@ -23,6 +24,9 @@ pub struct RecordInfo {
     pub since: &'static str,
     /// The flags in `misc` above the CPU mode.
     pub misc: &'static [Field],
+    /// What the record contains in regard to who may see it: [`Content::Fields`] if its fields have
+    /// contents of their own.
+    pub content: Content,
 }
 
 /// Declares the flags in `misc` above the CPU mode: bit, name as in the kernel's headers without
@@ -66,14 +70,15 @@ misc_flags! {
 
 /// Declares the type code, the body enum and all dispatch, from one line per record type. Values of
 /// `is`: `metadata` records describe the whole recording, `payload` records may have data after
-/// them that their size does not include, `compressed` records contain other records.
+/// them that their size does not include, `compressed` records contain other records. The content
+/// after `=>` is that of the whole record, or `Fields`.
 macro_rules! records {
     (@metadata metadata $($rest:ident)*) => { true };
     (@payload payload $($rest:ident)*) => { true };
     (@compressed compressed $($rest:ident)*) => { true };
     (@$what:ident $other:ident $($rest:ident)*) => { records!(@$what $($rest)*) };
     (@$what:ident) => { false };
-    ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(is [$($what:ident)*])? $(misc [$($flag:ident)*])?),* $(,)?) => {
+    ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(is [$($what:ident)*])? $(misc [$($flag:ident)*])? => $content:ident),* $(,)?) => {
         codes! {
             /// Type of a record: the kernel's below 64, the perf tool's from 64.
             pub struct RecordType: u32 {
@@ -87,6 +92,7 @@ macro_rules! records {
             name: stringify!($constant),
             since: $since,
             misc: &[$($(misc::$flag),*)?],
+            content: Content::$content,
         }),*];
 
         impl RecordType {
@@ -169,6 +175,16 @@ macro_rules! records {
             }
         }
 
+        impl Rewrite for Body {
+            const NEEDS_CONTENT: bool = false;
+            fn rewrite(&mut self, name: &'static str, _: Content, rewriter: &mut dyn Rewriter) {
+                match self {
+                    $(Body::$variant(body) => body.rewrite(name, Content::$content, rewriter),)*
+                    Body::Unknown(bytes) => rewriter.bytes("bytes", bytes, Content::Unknown),
+                }
+            }
+        }
+
         impl Describe for Body {
             fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
                 match self {
@@ -181,52 +197,52 @@ macro_rules! records {
 }
 
 records! {
-    1 MMAP Mmap(Mmap) since "2.6.31" misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA],
-    2 LOST Lost(Lost) since "2.6.31",
-    3 COMM Comm(Comm) since "2.6.31" misc [COMM_EXEC],
-    4 EXIT Exit(Task) since "2.6.31",
-    5 THROTTLE Throttle(Throttle) since "2.6.31",
-    6 UNTHROTTLE Unthrottle(Throttle) since "2.6.31",
-    7 FORK Fork(Task) since "2.6.31" misc [FORK_EXEC],
-    8 READ Read(Read) since "2.6.31",
-    9 SAMPLE Sample(Sample) since "2.6.31" misc [EXACT_IP],
-    10 MMAP2 Mmap2(Mmap2) since "3.16" misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA MMAP_BUILD_ID],
-    11 AUX Aux(Aux) since "4.1",
-    12 ITRACE_START ItraceStart(ItraceStart) since "4.1",
-    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" misc [LOST_SAMPLES_BPF],
-    14 SWITCH Switch(NoBody) since "4.3" misc [SWITCH_OUT SWITCH_OUT_PREEMPT],
-    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" misc [SWITCH_OUT SWITCH_OUT_PREEMPT],
-    16 NAMESPACES Namespaces(Namespaces) since "4.12",
-    17 KSYMBOL Ksymbol(Ksymbol) since "5.1",
-    18 BPF_EVENT BpfEvent(BpfEvent) since "5.1",
-    19 CGROUP Cgroup(Cgroup) since "5.7",
-    20 TEXT_POKE TextPoke(TextPoke) since "5.9",
-    21 AUX_OUTPUT_HW_ID AuxOutputHwId(AuxOutputHwId) since "5.16",
-    22 CALLCHAIN_DEFERRED CallchainDeferred(CallchainDeferred) since "6.19",
+    1 MMAP Mmap(Mmap) since "2.6.31" misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA] => Fields,
+    2 LOST Lost(Lost) since "2.6.31" => Fields,
+    3 COMM Comm(Comm) since "2.6.31" misc [COMM_EXEC] => Fields,
+    4 EXIT Exit(Task) since "2.6.31" => Fields,
+    5 THROTTLE Throttle(Throttle) since "2.6.31" => Fields,
+    6 UNTHROTTLE Unthrottle(Throttle) since "2.6.31" => Fields,
+    7 FORK Fork(Task) since "2.6.31" misc [FORK_EXEC] => Fields,
+    8 READ Read(Read) since "2.6.31" => Fields,
+    9 SAMPLE Sample(Sample) since "2.6.31" misc [EXACT_IP] => Fields,
+    10 MMAP2 Mmap2(Mmap2) since "3.16" misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA MMAP_BUILD_ID] => Fields,
+    11 AUX Aux(Aux) since "4.1" => Trace,
+    12 ITRACE_START ItraceStart(ItraceStart) since "4.1" => Fields,
+    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" misc [LOST_SAMPLES_BPF] => Fields,
+    14 SWITCH Switch(NoBody) since "4.3" misc [SWITCH_OUT SWITCH_OUT_PREEMPT] => Fields,
+    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" misc [SWITCH_OUT SWITCH_OUT_PREEMPT] => Fields,
+    16 NAMESPACES Namespaces(Namespaces) since "4.12" => Fields,
+    17 KSYMBOL Ksymbol(Ksymbol) since "5.1" => Fields,
+    18 BPF_EVENT BpfEvent(BpfEvent) since "5.1" => Fields,
+    19 CGROUP Cgroup(Cgroup) since "5.7" => Fields,
+    20 TEXT_POKE TextPoke(TextPoke) since "5.9" => Code,
+    21 AUX_OUTPUT_HW_ID AuxOutputHwId(AuxOutputHwId) since "5.16" => Trace,
+    22 CALLCHAIN_DEFERRED CallchainDeferred(CallchainDeferred) since "6.19" => Fields,
 
-    64 HEADER_ATTR HeaderAttr(HeaderAttr) since "2.6.35" is [metadata],
-    65 HEADER_EVENT_TYPE HeaderEventType(EventTypeName) since "2.6.35" is [metadata],
-    66 HEADER_TRACING_DATA HeaderTracingData(HeaderTracingData) since "2.6.35" is [metadata payload],
-    67 HEADER_BUILD_ID HeaderBuildId(BuildId) since "2.6.35" misc [BUILD_ID_SIZE],
-    68 FINISHED_ROUND FinishedRound(NoBody) since "2.6.35",
-    69 ID_INDEX IdIndex(IdIndex) since "3.19",
-    70 AUXTRACE_INFO AuxtraceInfo(AuxtraceInfo) since "4.1",
-    71 AUXTRACE Auxtrace(Auxtrace) since "4.1" is [payload],
-    72 AUXTRACE_ERROR AuxtraceError(AuxtraceError) since "4.1",
-    73 THREAD_MAP ThreadMap(ThreadMap) since "4.5",
-    74 CPU_MAP CpuMap(CpuMap) since "4.5",
-    75 STAT_CONFIG StatConfig(StatConfig) since "4.5",
-    76 STAT Stat(Stat) since "4.5",
-    77 STAT_ROUND StatRound(StatRound) since "4.5",
-    78 EVENT_UPDATE EventUpdate(EventUpdate) since "4.5",
-    79 TIME_CONV TimeConv(TimeConv) since "4.6",
-    80 HEADER_FEATURE HeaderFeature(HeaderFeature) since "4.14" is [metadata],
-    81 COMPRESSED Compressed(Compressed) since "5.2" is [compressed],
-    82 FINISHED_INIT FinishedInit(NoBody) since "6.0",
-    83 COMPRESSED2 Compressed2(Compressed2) since "6.15" is [compressed],
-    84 BPF_METADATA BpfMetadata(BpfMetadata) since "6.17",
-    85 SCHEDSTAT_CPU SchedstatCpu(SchedstatCpu) since "7.0",
-    86 SCHEDSTAT_DOMAIN SchedstatDomain(SchedstatDomain) since "7.0",
+    64 HEADER_ATTR HeaderAttr(HeaderAttr) since "2.6.35" is [metadata] => Fields,
+    65 HEADER_EVENT_TYPE HeaderEventType(EventTypeName) since "2.6.35" is [metadata] => Fields,
+    66 HEADER_TRACING_DATA HeaderTracingData(HeaderTracingData) since "2.6.35" is [metadata payload] => Fields,
+    67 HEADER_BUILD_ID HeaderBuildId(BuildId) since "2.6.35" misc [BUILD_ID_SIZE] => Fields,
+    68 FINISHED_ROUND FinishedRound(NoBody) since "2.6.35" => Fields,
+    69 ID_INDEX IdIndex(IdIndex) since "3.19" => Fields,
+    70 AUXTRACE_INFO AuxtraceInfo(AuxtraceInfo) since "4.1" => Trace,
+    71 AUXTRACE Auxtrace(Auxtrace) since "4.1" is [payload] => Trace,
+    72 AUXTRACE_ERROR AuxtraceError(AuxtraceError) since "4.1" => Trace,
+    73 THREAD_MAP ThreadMap(ThreadMap) since "4.5" => Fields,
+    74 CPU_MAP CpuMap(CpuMap) since "4.5" => Fields,
+    75 STAT_CONFIG StatConfig(StatConfig) since "4.5" => Fields,
+    76 STAT Stat(Stat) since "4.5" => Fields,
+    77 STAT_ROUND StatRound(StatRound) since "4.5" => Fields,
+    78 EVENT_UPDATE EventUpdate(EventUpdate) since "4.5" => Fields,
+    79 TIME_CONV TimeConv(TimeConv) since "4.6" => Clock,
+    80 HEADER_FEATURE HeaderFeature(HeaderFeature) since "4.14" is [metadata] => Fields,
+    81 COMPRESSED Compressed(Compressed) since "5.2" is [compressed] => Fields,
+    82 FINISHED_INIT FinishedInit(NoBody) since "6.0" => Fields,
+    83 COMPRESSED2 Compressed2(Compressed2) since "6.15" is [compressed] => Fields,
+    84 BPF_METADATA BpfMetadata(BpfMetadata) since "6.17" => Bpf,
+    85 SCHEDSTAT_CPU SchedstatCpu(SchedstatCpu) since "7.0" => Fields,
+    86 SCHEDSTAT_DOMAIN SchedstatDomain(SchedstatDomain) since "7.0" => Fields,
 }
 
 const _: () = assert!(ascends(TABLE), "types are looked up by halving the table");

@@ -22,9 +22,9 @@ wire! {
     /// section, where the name occupies 64 bytes.
     pub struct EventTypeName {
         /// The event's `config`.
-        pub event_id: u64 as Hex,
+        pub event_id: u64 as Hex => Config,
         /// Name.
-        pub name: Text,
+        pub name: Text => EventName,
     }
 }
 
@@ -37,7 +37,7 @@ wire! {
     /// Announces tracing data in a pipe (2.6.35); the data follows the record.
     pub struct HeaderTracingData(layout) {
         /// Number of bytes after the record, including zeros up to a multiple of 8.
-        pub size: u32,
+        pub size: u32 => Number,
         /// Padding (6.0).
         #[br(if(layout.len >= 8))]
         pub pad: Option<u32> as Pad,
@@ -58,18 +58,18 @@ wire! {
         /// -1 for the host's kernel and processes, otherwise a guest's process ID; absent only in
         /// files before 2.6.35.
         #[br(if(!layout.build_id_without_pid))]
-        pub pid: Option<i32>,
+        pub pid: Option<i32> => Pid,
         /// Build ID, left-justified and padded with zeros.
-        pub build_id: [u8; 20],
+        pub build_id: [u8; 20] => BuildId,
         /// Size of the build ID in bytes if `misc` bit 15 is set (5.11); otherwise the build ID has
         /// 20 bytes.
-        pub size: u8,
+        pub size: u8 => Number,
         /// Reserved.
         pub reserved_1: u8 as Pad,
         /// Reserved.
         pub reserved_2: u16 as Pad,
         /// File name.
-        pub filename: Text,
+        pub filename: Text => Path,
     }
 }
 
@@ -99,7 +99,7 @@ wire! {
     pub struct HeaderFeature {
         /// Feature number; in the empty last record, the first number that the recorder does not
         /// know.
-        pub feat_id: u64,
+        pub feat_id: u64 => Number,
         /// The section, decoded according to the table of features.
         pub section: Rest as Opaque,
     }
@@ -117,7 +117,7 @@ wire! {
     /// Compressed records in a record of aligned size (6.15).
     pub struct Compressed2 {
         /// Size of the compressed data in bytes, without padding.
-        pub data_size: u64,
+        pub data_size: u64 => Number,
         /// Compressed data: records in the recording's byte order.
         #[br(args_raw = Extent::Bytes(data_size))]
         pub data: Rest as Opaque,
@@ -131,11 +131,11 @@ wire! {
     /// `struct perf_event_mmap_page`.
     pub struct TimeConv(layout) {
         /// Shift.
-        pub time_shift: u64,
+        pub time_shift: u64 => Number,
         /// Multiplier.
-        pub time_mult: u64,
+        pub time_mult: u64 => Number,
         /// Time of cycle 0 in nanoseconds.
-        pub time_zero: u64 as Hex,
+        pub time_zero: u64 as Hex => Clock,
         /// Fields for counters with fewer than 64 bits (5.11).
         #[br(if(layout.len >= 48))]
         pub short: Option<TimeConvShort>,
@@ -146,13 +146,13 @@ wire! {
     /// Fields for a cycle counter with fewer than 64 bits.
     pub struct TimeConvShort {
         /// Cycles to add.
-        pub time_cycles: u64 as Hex,
+        pub time_cycles: u64 as Hex => Clock,
         /// Mask of the counter's bits.
-        pub time_mask: u64 as Hex,
+        pub time_mask: u64 as Hex => Number,
         /// Whether `time_zero` is valid.
-        pub cap_user_time_zero: u8,
+        pub cap_user_time_zero: u8 => Number,
         /// Whether `time_cycles` and `time_mask` are valid.
-        pub cap_user_time_short: u8,
+        pub cap_user_time_short: u8 => Number,
         /// Reserved.
         pub reserved: [u8; 6] as Pad,
     }
@@ -160,20 +160,20 @@ wire! {
 
 wire! {
     /// A variable of a BPF program.
-    pub struct BpfMetadataEntry {
+    pub struct BpfMetadataEntry => Bpf {
         /// Name.
-        pub key: Chars<64>,
+        pub key: Chars<64> => Bpf,
         /// Value.
-        pub value: Chars<256>,
+        pub value: Chars<256> => Bpf,
     }
 }
 elements!(BpfMetadataEntry);
 
 wire! {
     /// Metadata of a BPF program, from its variables named `bpf_metadata_*` (6.17).
-    pub struct BpfMetadata {
+    pub struct BpfMetadata => Bpf {
         /// Name of the program.
-        pub prog_name: Chars<512>,
+        pub prog_name: Chars<512> => Symbol,
         /// The variables.
         pub entries: Counted<u64, BpfMetadataEntry>,
     }

@@ -7,12 +7,18 @@ use std::ops::{Deref, DerefMut};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use super::{CStr, HeaderString, read_exact, remaining, short};
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::values::{FromValues, Values, list_of};
 
 /// An element of a counted list.
 pub trait Element:
-    for<'a> BinRead<Args<'a> = ()> + for<'a> BinWrite<Args<'a> = ()> + Describe + FromValues + 'static
+    for<'a> BinRead<Args<'a> = ()>
+    + for<'a> BinWrite<Args<'a> = ()>
+    + Describe
+    + FromValues
+    + Rewrite
+    + 'static
 {
     /// Reads `count` elements; `remaining` bytes are available.
     fn read_many<R: Read + Seek>(
@@ -43,6 +49,16 @@ pub trait Element:
     /// Passes all elements to `visitor`.
     fn describe_many(list: &[Self], name: &'static str, style: Style, visitor: &mut dyn Visitor) {
         list.describe(name, style, visitor);
+    }
+
+    /// Passes all elements to `rewriter`.
+    fn rewrite_many(
+        list: &mut [Self],
+        name: &'static str,
+        content: Content,
+        rewriter: &mut dyn Rewriter,
+    ) {
+        list.rewrite(name, content, rewriter);
     }
 
     /// Makes all elements; there should be `count` of them, if the count is known.
@@ -83,6 +99,17 @@ impl Element for u8 {
 
     fn describe_many(list: &[u8], name: &'static str, style: Style, v: &mut dyn Visitor) {
         v.leaf(name, list.len(), Leaf::raw(list, style));
+    }
+
+    fn rewrite_many(
+        list: &mut [u8],
+        name: &'static str,
+        content: Content,
+        rewriter: &mut dyn Rewriter,
+    ) {
+        if !list.is_empty() {
+            rewriter.bytes(name, list, content);
+        }
     }
 
     fn many_from_values(
@@ -126,6 +153,15 @@ impl Element for u64 {
 
     fn describe_many(list: &[u64], name: &'static str, style: Style, v: &mut dyn Visitor) {
         v.words(name, list, style);
+    }
+
+    fn rewrite_many(
+        list: &mut [u64],
+        name: &'static str,
+        content: Content,
+        rewriter: &mut dyn Rewriter,
+    ) {
+        rewriter.words(name, list, content);
     }
 
     fn write_many<W: Write + Seek>(list: &[u64], writer: &mut W, endian: Endian) -> BinResult<()> {
@@ -305,6 +341,13 @@ impl<C, T: Element> Describe for Counted<C, T> {
     }
 }
 
+impl<C, T: Element> Rewrite for Counted<C, T> {
+    const NEEDS_CONTENT: bool = T::NEEDS_CONTENT;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        T::rewrite_many(&mut self.items, name, content, rewriter);
+    }
+}
+
 /// Declares lists that are not preceded by their count.
 macro_rules! lists {
     ($($(#[$meta:meta])* $name:ident),*) => { $(
@@ -378,6 +421,13 @@ impl<T: Element> FromValues for List<T> {
 impl<T: Element> Describe for List<T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         T::describe_many(&self.0, name, style, v);
+    }
+}
+
+impl<T: Element> Rewrite for List<T> {
+    const NEEDS_CONTENT: bool = T::NEEDS_CONTENT;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        T::rewrite_many(&mut self.0, name, content, rewriter);
     }
 }
 
@@ -468,6 +518,13 @@ macro_rules! layout_lists {
                 self.0.describe(name, style, v);
             }
         }
+
+        impl<T: Rewrite> Rewrite for $name<T> {
+            const NEEDS_CONTENT: bool = T::NEEDS_CONTENT;
+            fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+                self.0.rewrite(name, content, rewriter);
+            }
+        }
     )* };
 }
 layout_lists!(ContextList, ContextToEnd);
@@ -511,5 +568,12 @@ impl<T: Element> FromValues for ToEnd<T> {
 impl<T: Element> Describe for ToEnd<T> {
     fn describe(&self, name: &'static str, style: Style, v: &mut dyn Visitor) {
         T::describe_many(&self.0, name, style, v);
+    }
+}
+
+impl<T: Element> Rewrite for ToEnd<T> {
+    const NEEDS_CONTENT: bool = T::NEEDS_CONTENT;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        T::rewrite_many(&mut self.0, name, content, rewriter);
     }
 }

@@ -17,6 +17,7 @@ use std::ops::{Deref, DerefMut};
 use binrw::io::NoSeek;
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
+use crate::content::{Content, Rewrite, Rewriter};
 use crate::decode_context::DecodeContext;
 use crate::describe::{Describe, Style, Visitor};
 use crate::error::{Error, Result, WireError};
@@ -24,18 +25,21 @@ use crate::values::{FromValues, Values};
 
 /// Declares a structure of the format: `pub struct Name { pub field: Type as Style, … }`, or
 /// `pub struct Name(layout) { … }` if conditions depend on the [`DecodeContext`]. One declaration
-/// generates the reader and the writer (binrw), the visit of the fields (`Describe`) and its
-/// inverse (`FromValues`). A structure that is always part of another may depend on something else:
+/// generates the reader and the writer (binrw), the visit of the fields (`Describe`), its inverse
+/// (`FromValues`) and their replacement (`Rewrite`). A structure that is always part of another may depend on something else:
 /// `pub struct Name(version: u32) { … }`.
+///
+/// What a field contains in regard to who may see it follows its type and style: `lost: u64 =>
+/// Number`, unless the style implies it. See [`content`](crate::content).
 ///
 /// Fields receive these values as arguments of their type (`args`, `args_raw`): binrw's
 /// `parse_with` does not work inside a declarative macro, because of the hygiene of the names that
 /// it generates.
 macro_rules! wire {
-    ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident ($layout:ident) $(=> $all:ident)? { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)? $(=> $content:ident)?),* $(,)? }) => {
         $crate::wire::wire! {
             $(#[$meta])*
-            pub struct $name ($layout: $crate::decode_context::DecodeContext) { $($(#[$($fmeta)*])* pub $field: $type $(as $style)?),* }
+            pub struct $name ($layout: $crate::decode_context::DecodeContext) $(=> $all)? { $($(#[$($fmeta)*])* pub $field: $type $(as $style)? $(=> $content)?),* }
         }
 
         impl $crate::wire::Wire for $name {
@@ -48,30 +52,53 @@ macro_rules! wire {
             }
         }
     };
-    ($(#[$meta:meta])* pub struct $name:ident { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident $(=> $all:ident)? { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)? $(=> $content:ident)?),* $(,)? }) => {
         #[binrw::binrw]
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
         pub struct $name { $($(#[$($fmeta)*])* pub $field: $type),* }
 
-        $crate::wire::wire!(@views $name (_args: ()) { $(($($style)?) $field: $type, $(#[$($fmeta)*])*;)* });
+        $crate::wire::wire!(@views $name [$($all)?] (_args: ()) { $(($($style)?) ($($content)?) $field: $type, $(#[$($fmeta)*])*;)* });
         $crate::wire::wire_plain!($name);
     };
-    ($(#[$meta:meta])* pub struct $name:ident ($args:ident: $argstype:ty) { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)?),* $(,)? }) => {
+    ($(#[$meta:meta])* pub struct $name:ident ($args:ident: $argstype:ty) $(=> $all:ident)? { $($(#[$($fmeta:tt)*])* pub $field:ident: $type:ty $(as $style:ident)? $(=> $content:ident)?),* $(,)? }) => {
         #[binrw::binrw]
         $(#[$meta])*
         #[br(import_raw($args: $argstype))]
         #[derive(Debug, Clone, PartialEq)]
         pub struct $name { $($(#[$($fmeta)*])* pub $field: $type),* }
 
-        $crate::wire::wire!(@views $name ($args: $argstype) { $(($($style)?) $field: $type, $(#[$($fmeta)*])*;)* });
+        $crate::wire::wire!(@views $name [$($all)?] ($args: $argstype) { $(($($style)?) ($($content)?) $field: $type, $(#[$($fmeta)*])*;)* });
     };
-    (@views $name:ident ($args:ident: $argstype:ty) { $(($($style:ident)?) $field:ident: $type:ty, $(#[$($fmeta:tt)*])*;)* }) => {
+    (@views $name:ident $all:tt ($args:ident: $argstype:ty) { $(($($style:ident)?) ($($content:ident)?) $field:ident: $type:ty, $(#[$($fmeta:tt)*])*;)* }) => {
         impl $crate::describe::Describe for $name {
             fn describe(&self, name: &'static str, _: $crate::describe::Style, v: &mut dyn $crate::describe::Visitor) {
                 v.begin(name);
                 $($crate::describe::Describe::describe(&self.$field, $crate::describe::field_name(stringify!($field)), $crate::wire::wire!(@style $($style)?), v);)*
                 v.end();
+            }
+        }
+
+        $(const _: () = {
+            let content = $crate::wire::wire!(@content ($($content)?) ($($style)?) $all);
+            assert!(
+                content.is_some() || !<$type as $crate::content::Rewrite>::NEEDS_CONTENT,
+                concat!("the content of `", stringify!($name), "::", stringify!($field), "` is not declared: append `=> Content`")
+            );
+        };)*
+        const _: () = $crate::wire::wire!(@all $all);
+
+        impl $crate::content::Rewrite for $name {
+            const NEEDS_CONTENT: bool = false;
+            fn rewrite(&mut self, name: &'static str, _: $crate::content::Content, rewriter: &mut dyn $crate::content::Rewriter) {
+                rewriter.begin(name);
+                $($crate::content::Rewrite::rewrite(
+                    &mut self.$field,
+                    $crate::describe::field_name(stringify!($field)),
+                    const { $crate::wire::or_fields($crate::wire::wire!(@content ($($content)?) ($($style)?) $all)) },
+                    rewriter,
+                );)*
+                rewriter.end();
             }
         }
 
@@ -98,6 +125,20 @@ macro_rules! wire {
     };
     (@style) => { $crate::describe::Style::Plain };
     (@style $style:ident) => { $crate::describe::Style::$style };
+    // What a field declares has precedence over what its style implies, and this over the content
+    // of the structure.
+    (@content ($content:ident) $style:tt $all:tt) => { Some($crate::content::Content::$content) };
+    (@content () ($style:ident) []) => { $crate::describe::Style::$style.content() };
+    (@content () ($style:ident) [$all:ident]) => {
+        match $crate::describe::Style::$style.content() {
+            None => Some($crate::content::Content::$all),
+            content => content,
+        }
+    };
+    (@content () () [$all:ident]) => { Some($crate::content::Content::$all) };
+    (@content () () []) => { None::<$crate::content::Content> };
+    (@all []) => { () };
+    (@all [$all:ident]) => { assert!($crate::content::Content::$all.is_private(), "all fields would be published") };
 }
 pub(crate) use wire;
 
@@ -118,11 +159,19 @@ macro_rules! wire_plain {
 pub(crate) use wire_plain;
 wire_plain!(u32, u64, HeaderString);
 
+/// Returns the content of a field that declares none because its type implies it.
+pub(crate) const fn or_fields(content: Option<Content>) -> Content {
+    match content {
+        Some(content) => content,
+        None => Content::Fields,
+    }
+}
+
 /// Exceeds the size of every structure with a fixed space.
 const MOST_FILLED: u64 = 1 << 20;
 
 /// A structure that can be read and written in both byte orders.
-pub trait Wire: Sized + Describe + for<'a> BinWrite<Args<'a> = ()> {
+pub trait Wire: Sized + Describe + Rewrite + for<'a> BinWrite<Args<'a> = ()> {
     /// The structure's name in this library.
     const NAME: &'static str;
 
@@ -305,6 +354,13 @@ impl<T: Describe> Describe for Bounded<T> {
     }
 }
 
+impl<T: Rewrite> Rewrite for Bounded<T> {
+    const NEEDS_CONTENT: bool = T::NEEDS_CONTENT;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        self.0.rewrite(name, content, rewriter);
+    }
+}
+
 /// Fills the rest of the space with zeros.
 impl<T: Wire> FromValues for Bounded<T> {
     fn from_values(
@@ -389,5 +445,12 @@ impl Describe for Rest {
         if !self.0.is_empty() {
             u8::describe_many(&self.0, name, style, v);
         }
+    }
+}
+
+impl Rewrite for Rest {
+    const NEEDS_CONTENT: bool = true;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        u8::rewrite_many(&mut self.0, name, content, rewriter);
     }
 }

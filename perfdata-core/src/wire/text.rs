@@ -5,6 +5,7 @@ use std::io::{Read, Seek, Write};
 use binrw::{BinRead, BinResult, BinWrite, Endian};
 
 use super::{Counted, Extent, Rest, short};
+use crate::content::{Content, Rewrite, Rewriter, rewrite_fixed_text, rewrite_text};
 use crate::describe::{Describe, Leaf, Style, Visitor};
 use crate::values::{FromValues, Values};
 
@@ -13,9 +14,10 @@ pub fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&b| b == 0).next().unwrap_or(bytes)
 }
 
-/// Declares string types that differ only in how their length is determined.
+/// Declares string types that differ only in how their length is determined. A new text is padded
+/// to a multiple of `align` bytes.
 macro_rules! texts {
-    ($($(#[$meta:meta])* $name:ident),* $(,)?) => { $(
+    ($($(#[$meta:meta])* $name:ident align $align:literal),* $(,)?) => { $(
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
         pub struct $name(pub Vec<u8>);
@@ -25,6 +27,13 @@ macro_rules! texts {
             /// encoding.
             pub fn text(&self) -> &[u8] {
                 until_nul(&self.0)
+            }
+        }
+
+        impl Rewrite for $name {
+            const NEEDS_CONTENT: bool = true;
+            fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+                rewrite_text(&mut self.0, $align, name, content, rewriter);
             }
         }
 
@@ -39,12 +48,12 @@ macro_rules! texts {
 texts! {
     /// A NUL-terminated string with all bytes after it up to the end of the structure: the padding
     /// to 8, which may contain stale bytes.
-    Text,
+    Text align 8,
     /// A string preceded by its length as a `u32`: text, NUL and padding (perf rounds the length up
     /// to a multiple of 64).
-    HeaderString,
+    HeaderString align 64,
     /// A NUL-terminated string without padding; the value includes the NUL.
-    CStr,
+    CStr align 1,
 }
 
 impl Text {
@@ -192,5 +201,12 @@ impl<const N: usize> FromValues for Chars<N> {
 impl<const N: usize> Describe for Chars<N> {
     fn describe(&self, name: &'static str, _: Style, v: &mut dyn Visitor) {
         v.leaf(name, N, Leaf::Text(&self.0));
+    }
+}
+
+impl<const N: usize> Rewrite for Chars<N> {
+    const NEEDS_CONTENT: bool = true;
+    fn rewrite(&mut self, name: &'static str, content: Content, rewriter: &mut dyn Rewriter) {
+        rewrite_fixed_text(&mut self.0, name, content, rewriter);
     }
 }
