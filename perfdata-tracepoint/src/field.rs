@@ -1,5 +1,6 @@
 //! The fields of raw data.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perfdata_core::Endian;
@@ -125,15 +126,22 @@ impl Field {
     /// Returns the bytes of the field in raw data; the data of a dynamic field, without the number
     /// that contains their offset and length. `None` if they are not completely in the raw data.
     pub fn bytes<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
-        let mut start = self.offset;
-        let mut size = self.size;
-        if self.is_dynamic {
-            let at = self.location(raw)?;
-            (start, size) = (at.offset, at.len);
-        } else if size == 0 {
-            return raw.get(start..);
-        }
-        raw.get(start..start.checked_add(size)?)
+        raw.get(self.range(raw)?)
+    }
+
+    /// Returns the place of these bytes in raw data, in bytes from its start. `None` if they are not
+    /// completely in the raw data.
+    pub fn range(&self, raw: &[u8]) -> Option<Range<usize>> {
+        let (start, size) = match self.is_dynamic {
+            true => {
+                let at = self.location(raw)?;
+                (at.offset, at.len)
+            }
+            false if self.size == 0 => (self.offset, raw.len().checked_sub(self.offset)?),
+            false => (self.offset, self.size),
+        };
+        let range = start..start.checked_add(size)?;
+        (range.end <= raw.len()).then_some(range)
     }
 
     /// Returns the number in raw data, without a sign. `None` if the field is no number, or not
