@@ -14,6 +14,7 @@ pub(crate) mod to_parts;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perfdata_core::container_layout::ContainerLayout;
@@ -88,12 +89,18 @@ pub struct Conversion {
     pub stages: Vec<Box<dyn Stage>>,
     /// Container of the output; by default that of the input.
     pub to: Option<ContainerKind>,
+    /// The limits of the input.
+    limits: Limits,
 }
 
 impl Conversion {
     /// Returns a conversion that keeps the container of the input.
     pub fn new(stages: Vec<Box<dyn Stage>>) -> Self {
-        Conversion { stages, to: None }
+        Conversion {
+            stages,
+            to: None,
+            limits: Limits::default(),
+        }
     }
 
     /// Returns the conversion with another container; with that of the input if `to` is `None`.
@@ -139,7 +146,11 @@ impl Conversion {
                     .iter()
                     .any(|stage| stage.requirements().may_refuse) =>
             {
-                output.write_seekable(|file| self.write_pipe(ready, file))
+                output.write_seekable(|file| {
+                    let summary = self.write_pipe(ready, file)?;
+                    self.check_output(file)?;
+                    Ok(summary)
+                })
             }
             ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(ready, out)),
         }?;
@@ -154,9 +165,33 @@ impl Conversion {
         match ready.to {
             ContainerKind::File => self.write_file(ready, file),
             ContainerKind::Pipe => {
-                BackgroundWriter::write_all(file, |out| self.write_pipe(ready, out))
+                let written = BackgroundWriter::write_all(file, |out| self.write_pipe(ready, out));
+                let summary = written?;
+                self.check_output(file)?;
+                Ok(summary)
             }
         }
+    }
+
+    /// Lets the stages check the complete output, before it appears.
+    fn check_output(&self, output: &File) -> Result<()> {
+        let mut file = None;
+        for stage in &self.stages {
+            if !stage.requirements().checks_output {
+                continue;
+            }
+            let file = match &mut file {
+                Some(file) => file,
+                none => none.insert(Arc::new(output.try_clone().map_err(Error::io("output"))?)),
+            };
+            stage.check_output(file, self.limits)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the stages back from the pipeline, for [`check_output`](Self::check_output).
+    fn done(&mut self, steps: Vec<Step>) {
+        self.stages = steps.into_iter().map(|step| step.stage).collect();
     }
 
     /// Opens the input, and inserts all stages in the pipeline.
@@ -179,6 +214,7 @@ impl Conversion {
             recording,
             has_late_events,
         } = Opened::new(input, events_first)?;
+        self.limits = source.limits();
         if let Some(directory) = source.directory() {
             self.stages
                 .insert(0, Box::new(from_directory::FromDirectory::new(directory)));
@@ -210,12 +246,15 @@ impl Conversion {
             mut steps,
         } = self.begin(ready, ContainerKind::File)?;
         let source = &source;
+        let is_new = checks_output(&steps);
         let plan = match &container_layout {
             ContainerLayout::File(found) if is_copy => FilePlan::exact(found),
+            ContainerLayout::File(_) if is_new => FilePlan::standard(),
             layout => file_plan(layout, &recording),
         };
         if let ContainerLayout::File(found) = &container_layout
             && !is_copy
+            && !is_new
         {
             shared_bytes::check_lost(found, &recording, source)?;
         }
@@ -233,10 +272,13 @@ impl Conversion {
             .map_err(Error::io("output"))?;
         if let ContainerLayout::File(found) = &container_layout
             && !is_copy
+            && !is_new
         {
             shared_bytes::check_kept(found, &recording, reader.recording(), source, file)?;
         }
         summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
+        self.done(steps);
+        self.check_output(file)?;
         Ok(summary)
     }
 
@@ -248,7 +290,9 @@ impl Conversion {
             container_layout,
             mut steps,
         } = self.begin(ready, ContainerKind::Pipe)?;
-        if let ContainerLayout::File(found) = &container_layout {
+        if let ContainerLayout::File(found) = &container_layout
+            && !checks_output(&steps)
+        {
             shared_bytes::check_lost(found, &recording, &source)?;
         }
         let plan = pipe_plan(&container_layout, &recording, &steps);
@@ -264,6 +308,7 @@ impl Conversion {
         )?;
         writer.finish()?;
         summary.bytes_out = counted.bytes;
+        self.done(steps);
         Ok(summary)
     }
 
@@ -410,6 +455,13 @@ fn pump_all(
     })
 }
 
+/// Returns whether the output contains nothing of the input's container.
+fn checks_output(steps: &[Step]) -> bool {
+    steps
+        .iter()
+        .any(|step| step.stage.requirements().checks_output)
+}
+
 /// Returns the layout of a file that is no copy.
 fn file_plan(container_layout: &ContainerLayout, recording: &Recording) -> FilePlan {
     match container_layout {
@@ -426,8 +478,8 @@ fn pipe_plan(
     steps: &[Step],
 ) -> PipePlan {
     match container_layout {
-        ContainerLayout::Pipe(found) => PipePlan::exact(found),
-        ContainerLayout::File(_) => {
+        ContainerLayout::Pipe(found) if !checks_output(steps) => PipePlan::exact(found),
+        _ => {
             let wanted = steps
                 .iter()
                 .find_map(|step| step.stage.requirements().end_of_features);

@@ -227,7 +227,7 @@ fn recover_again(
         bytes_out,
         features,
         ..
-    } = Conversion { stages, to: None }
+    } = Conversion::new(stages)
         .run_into(damaged, &mut rest)
         .map_err(in_temporary)?;
     (summary.counts, summary.bytes_out, summary.features) = (counts, bytes_out, features);
@@ -248,7 +248,7 @@ fn recover_into(input: &Input, file: &mut File, strict: bool) -> Result<Recovery
         Some(conversion) => conversion,
         None => (Vec::new(), input.again().ok_or_else(unsalvaged)?),
     };
-    let mut summary = Conversion { stages, to: None }.run_into(readable, file)?;
+    let mut summary = Conversion::new(stages).run_into(readable, file)?;
     // A copy of an undamaged recording needs no further pass.
     let mut rounds = if is_whole { 0 } else { ROUNDS };
     while rounds > 0 && recover_again(input, file, &mut summary, &mut losses)? {

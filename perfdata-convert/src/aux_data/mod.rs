@@ -140,7 +140,7 @@ impl ExtractAux {
         let mut report = directory.write(|folder| extract(input, folder))?;
         if let Some(input) = again {
             let stages: Vec<Box<dyn Stage>> = vec![Box::new(WithoutAux::default())];
-            let conversion = Conversion { stages, to: None };
+            let conversion = Conversion::new(stages);
             let (complete, summary) = sideband.complete(|file| conversion.run_into(input, file))?;
             if complete.is_direct() {
                 // This may take long.

@@ -3,6 +3,7 @@
 mod batch;
 pub mod diff;
 mod dispatch;
+pub mod leaks;
 pub mod show;
 pub mod verify;
 pub mod walk;

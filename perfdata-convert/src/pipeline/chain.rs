@@ -197,6 +197,9 @@ impl<S: Sink> Writer<S> {
     /// Ends all `steps`, in order. Each may write more records, and change the model for the
     /// metadata that a file has after them.
     pub(super) fn finish(&mut self, steps: &mut [Step], recording: &mut Recording) -> Result<()> {
+        for step in &mut *steps {
+            step.stage.before_finish(recording);
+        }
         for at in 0..steps.len() {
             self.chain(steps.get_mut(at..).unwrap_or_default())
                 .close()?;

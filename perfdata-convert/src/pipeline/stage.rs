@@ -1,10 +1,13 @@
 //! The interface of a stage, which is one step of a conversion, and its requirements.
 
+use std::fs::File;
+use std::sync::Arc;
+
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{BatchPart, RecordBatch};
+use perfdata_core::read::{BatchPart, Limits, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use super::link::{CompressedRecords, Link};
@@ -42,6 +45,11 @@ pub struct Requirements {
     /// compresses the records of the output. May depend on [`look_ahead`](Stage::look_ahead).
     /// Default: `None`.
     pub compresses_again: Option<RecordType>,
+    /// The output contains nothing of the input except what the stage forwards: its container is
+    /// arranged as `perf record` does, without the gaps and the padding of the input, and nothing
+    /// beside a recording is copied. The stage [checks](Stage::check_output) the complete output
+    /// before it appears. Default: false.
+    pub checks_output: bool,
     /// The number at the end of a pipe's features that the reader of the output expects. Default:
     /// the newest one.
     pub end_of_features: Option<FeatureId>,
@@ -73,6 +81,7 @@ impl Default for Requirements {
             after_container: false,
             reads_ahead: ReadsAhead::Never,
             compresses_again: None,
+            checks_output: false,
             end_of_features: None,
         }
     }
@@ -197,12 +206,25 @@ pub trait Stage {
         next.unreadable(bytes)
     }
 
+    /// Receives the model when all records have passed, before the first stage ends: what is
+    /// different in [`finish`](Self::finish) was added by the stages before this one.
+    fn before_finish(&mut self, _recording: &Recording) {}
+
     /// Ends the stage. It may add records, and change the model for the metadata that a file has
     /// after them.
     ///
     /// # Errors
     /// As [`record`](Self::record).
     fn finish(&mut self, _recording: &mut Recording, _next: &mut Link<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks the complete output, whose reader has these limits, before it appears. Only called if
+    /// the stage [requests it](Requirements::checks_output).
+    ///
+    /// # Errors
+    /// The output must not appear.
+    fn check_output(&self, _output: &Arc<File>, _limits: Limits) -> Result<()> {
         Ok(())
     }
 

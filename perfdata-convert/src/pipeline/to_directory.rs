@@ -87,12 +87,7 @@ fn convert_into(
     stages: impl Fn() -> Result<Vec<Box<dyn Stage>>>,
 ) -> Result<Summary> {
     let place = |name: &str| output.file(name);
-    let conversion = || {
-        Ok::<_, Error>(Conversion {
-            stages: stages()?,
-            to: Some(ContainerKind::File),
-        })
-    };
+    let conversion = || Ok::<_, Error>(Conversion::new(stages()?).to(ContainerKind::File));
     let Some(directory) = input.directory().cloned() else {
         return conversion()?.run_on(input, place("data")?);
     };
@@ -105,6 +100,11 @@ fn convert_into(
     {
         let what = "build IDs, generated code, compression, sorting and merging callchains need all records in one \
                     stream, but this directory has several data files: use --to file";
+        return Err(Error::Refused(what.into()));
+    }
+    let mut stages = main.stages.iter();
+    if stages.any(|stage| stage.requirements().checks_output) {
+        let what = "a sanitized directory would contain the image of the kernel: use --to file";
         return Err(Error::Refused(what.into()));
     }
     let mut summary = main.run_on(input.data(&directory), place("data")?)?;

@@ -134,6 +134,13 @@ impl PartConversion<'_> {
         let filtered = source.filtered(Decisions::filter(part.decisions.clone(), part.number));
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(part)];
         stages.extend((self.stages)()?);
+        if stages
+            .iter()
+            .any(|stage| stage.requirements().checks_output)
+        {
+            let what = "the parts of a recording would have nothing in common: sanitize it first, and then split it";
+            return Err(Error::Refused(what.into()));
+        }
         look_ahead(&mut stages, &filtered, recording, self.to).map_err(Error::of_records)?;
         UpdateTimes::behind(self.decisions.times.clone(), &mut stages, from, self.to);
         add_container(&mut stages, from, self.to);

@@ -39,6 +39,11 @@ pub const TARGETS: &[Target] = &[
         seeds: recordings,
     },
     Target {
+        name: "sanitize",
+        run: conversions::sanitize,
+        seeds: recordings,
+    },
+    Target {
         name: "merge",
         run: conversions::merge,
         seeds: conversions::pairs,

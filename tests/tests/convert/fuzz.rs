@@ -61,6 +61,7 @@ macro_rules! targets {
 targets! {
     copy 5000,
     convert 4000,
+    sanitize 2000,
     merge 2000,
     split 3000,
     fields 2000,

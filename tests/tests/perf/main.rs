@@ -14,6 +14,7 @@ mod merge_perf;
 mod off_cpu_perf;
 mod perf_maps_perf;
 mod pipe2file_perf;
+mod sanitize_perf;
 mod sched_stat_perf;
 mod script_perf;
 mod session_perf;

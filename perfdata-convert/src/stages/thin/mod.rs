@@ -43,7 +43,8 @@ use deferred::{Deferred, joined};
 use events::{Changes, read_value};
 pub use parts::{part, words};
 use report::Report;
-use sample::{Kept, cut_stack, kept};
+pub(super) use sample::cut_stack;
+use sample::{Kept, kept};
 
 /// How much of a user stack remains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

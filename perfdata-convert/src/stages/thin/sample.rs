@@ -52,7 +52,7 @@ pub(super) fn kept(
 
 /// Cuts a user stack to `size`; returns whether it changed. The rest of the last word is 0. A dump
 /// whose `dyn_size` exceeds its size is corrupt and does not change.
-pub(super) fn cut_stack(stack: &mut StackUser, size: StackSize) -> bool {
+pub(in crate::stages) fn cut_stack(stack: &mut StackUser, size: StackSize) -> bool {
     let Some(dumped) = stack.dyn_size.filter(|&dumped| dumped <= stack.size) else {
         return false;
     };

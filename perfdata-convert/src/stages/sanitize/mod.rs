@@ -1,0 +1,371 @@
+//! Makes a recording that can be shared: pseudonyms replace names and IDs, addresses move, and what
+//! no rule allows is removed.
+//!
+//! The declaration of each field says what it contains ([`Content`]). The [`Policy`] decides what
+//! happens to each kind of content, and everything that it does not keep is replaced or removed:
+//! unknown records, features and fields, padding, and the bytes between the parts of a file. No
+//! sample is dropped. The complete output is checked before it appears: none of the replaced names
+//! and addresses is in it.
+//!
+//! ```no_run
+//! use perfdata_convert::io::Output;
+//! use perfdata_convert::pipeline::Conversion;
+//! use perfdata_convert::stages::sanitize::{Audience, Key, Kept, Policy, Sanitize};
+//!
+//! fn main() -> perfdata_convert::Result<()> {
+//!     let policy = Policy::new(Audience::Vendor).keep(Kept::Comms);
+//!     let sanitize = Sanitize::new(policy, Key::random()?);
+//!     let (input, output) = ("perf.data".as_ref(), "shared.data".as_ref());
+//!     let conversion = Conversion::new(vec![Box::new(sanitize)]);
+//!     let summary = conversion.run(input, Output::create(output, input, false)?)?;
+//!     summary.notes.iter().for_each(|note| println!("{note}"));
+//!     Ok(())
+//! }
+//! ```
+
+mod addresses;
+mod check;
+mod key;
+mod known;
+mod names;
+mod policy;
+mod raw;
+mod report;
+mod search;
+mod sections;
+mod state;
+mod survey;
+mod tracing;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use perfdata_core::container_layout::ContainerLayout;
+use perfdata_core::content::{Content, Rewrite};
+use perfdata_core::feature::{BuildIdEntry, FeatureId, TracingData};
+use perfdata_core::read::Limits;
+use perfdata_core::record::{Body, HeaderTracingData, RawRecord, Record, RecordType};
+use perfdata_core::wire::{Rest, Text, Wire, until_nul};
+use perfdata_core::{DecodeContext, Endian, Error as ReadError, Event, Events, Recording};
+
+use super::thin::{StackSize, cut_stack};
+use crate::error::{Error, Result};
+use crate::io::InputSource;
+use crate::pipeline::{Link, ReadsAhead, Requirements, Stage};
+pub use key::Key;
+pub(crate) use policy::Action;
+pub use policy::{Audience, Kept, Policy};
+use report::Report;
+use state::State;
+
+/// Sanitizes a recording.
+#[derive(Debug)]
+pub struct Sanitize {
+    policy: Policy,
+    key: Key,
+    state: Option<State>,
+    /// The events before and after the stage.
+    from: Events,
+    to: Vec<Event>,
+    /// The tracing data in the stream so far, and its number of bytes.
+    tracing: Option<(Vec<u8>, u64)>,
+    /// The sections before the first stage ended.
+    sections: BTreeMap<FeatureId, Vec<u8>>,
+    report: Report,
+    buffer: Vec<u8>,
+}
+
+impl Sanitize {
+    /// Returns a stage that sanitizes a recording according to `policy`. `key` determines the
+    /// pseudonyms: those of several recordings agree if they have the same key.
+    pub fn new(policy: Policy, key: Key) -> Self {
+        Sanitize {
+            policy,
+            key,
+            state: None,
+            from: Events::default(),
+            to: Vec::new(),
+            tracing: None,
+            sections: BTreeMap::new(),
+            report: Report::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn state(&mut self, limits: Limits) -> &mut State {
+        self.state
+            .get_or_insert_with(|| State::new(self.key.clone(), self.policy.clone(), limits))
+    }
+
+    /// Learns the events of `recording`.
+    fn set_events(&mut self, recording: &Recording, limits: Limits) -> Result<()> {
+        let fields = raw::RawFields::of(recording, self.policy.fields())?;
+        let state = self.state(limits);
+        state.raw = fields;
+        sections::learn_pmus(recording, &mut state.pmus);
+        state.number_events(&recording.events);
+        let mut to = Vec::with_capacity(recording.events.len());
+        for event in recording.events.iter() {
+            to.push(state.event(event)?);
+        }
+        self.report.parts(&recording.events, &to);
+        self.from = recording.events.clone();
+        self.to = to;
+        Ok(())
+    }
+
+    /// Gives new values to the sections of `recording`, except those that were there before the first
+    /// stage ended. `from` is the recording before the stage.
+    fn sections(&mut self, recording: &mut Recording, from: &Recording) -> Result<()> {
+        let state = state_of(&mut self.state)?;
+        let endian = recording.endian;
+        let all = std::mem::take(&mut recording.features);
+        for (id, bytes) in all {
+            let new = match self.sections.get(&id) {
+                Some(made) if *made == bytes => Some(bytes),
+                _ => state.section(id, &bytes, endian, from)?,
+            };
+            match new {
+                Some(bytes) => {
+                    recording.features.insert(id, bytes);
+                }
+                None => self.report.section(id),
+            }
+        }
+        Ok(())
+    }
+
+    /// Forwards a record with new values; drops it if nothing allows it.
+    fn other(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        let content = raw
+            .kind
+            .info()
+            .map_or(Content::Unknown, |info| info.content);
+        if self.policy.action(content) == Action::Remove {
+            self.report.record(raw.kind);
+            return Ok(());
+        }
+        let event = match self.from.of_record(raw) {
+            Some(event) => event,
+            None if raw.kind != RecordType::SAMPLE || self.from.have_one_layout() => 0,
+            None => {
+                let expected = "the ID of an event, because the events have different layouts";
+                let error = ReadError::invalid("SAMPLE record", "id", "an unknown ID", expected);
+                return Err(Error::from(error.at(raw.offset)));
+            }
+        };
+        let mut record = Record::decode(raw, &self.from.layout_of(raw))?;
+        // Fields of a newer form.
+        record.tail.clear();
+        let limits = next.limits();
+        let to = self.to.get(event).map(|event| event.attr.sample_type);
+        let config = self.from.get(event).map_or(0, |event| event.attr.config);
+        let state = self.state(limits);
+        if let (Body::Sample(sample), Some(parts)) = (&mut record.body, to) {
+            sample.keep_parts(parts);
+            if let Some(stack) = &mut sample.stack_user {
+                cut_stack(stack, StackSize::Dumped);
+                let dumped = usize::try_from(stack.dyn_size.unwrap_or(0)).unwrap_or(usize::MAX);
+                let rest = stack.data.0.get_mut(dumped..).unwrap_or_default();
+                rest.fill(0);
+            }
+            if let Some(bytes) = &mut sample.raw
+                && self.policy.action(Content::Raw) == Action::Replace
+            {
+                state_of(&mut self.state)?.raw.clear_others(config, bytes);
+            }
+            return self.put(raw, record, next);
+        }
+        match &mut record.body {
+            Body::HeaderAttr(body) => {
+                let event = Event {
+                    attr: body.attr.clone(),
+                    ids: body.ids.0.clone(),
+                };
+                let Event { attr, ids } = state.event(&event)?;
+                (body.attr, body.ids.0) = (attr, ids);
+                return self.write(raw, record, next);
+            }
+            Body::HeaderFeature(body) => {
+                let id = FeatureId(u32::try_from(body.feat_id).unwrap_or(u32::MAX));
+                if body.section.0.is_empty() {
+                    // The number is the first one that the recorder does not know.
+                    body.feat_id = body.feat_id.min(u64::from(u8::MAX));
+                } else {
+                    let section = &body.section.0;
+                    let new = state.section(id, section, raw.endian, next.recording())?;
+                    let Some(new) = new.filter(|new| !new.is_empty()) else {
+                        self.report.section(id);
+                        return Ok(());
+                    };
+                    body.section = Rest(new);
+                }
+                return self.write(raw, record, next);
+            }
+            _ => {}
+        }
+        self.put(raw, record, next)
+    }
+
+    /// Gives new values to the fields of a record, and forwards it.
+    fn put(&mut self, raw: &RawRecord<'_>, mut record: Record, next: &mut Link<'_>) -> Result<()> {
+        let state = state_of(&mut self.state)?;
+        state
+            .record(&mut record)
+            .map_err(|error| error.at(raw.offset))?;
+        if let Body::HeaderBuildId(id) = &mut record.body {
+            // A trailer is recognised by the shortest possible padding of the name.
+            let Text(name) = &mut id.filename;
+            let text = until_nul(name).len().saturating_add(1);
+            let whole = BuildIdEntry::FIXED.saturating_add(text).next_multiple_of(8);
+            name.resize(whole.saturating_sub(BuildIdEntry::FIXED), 0);
+        }
+        self.write(raw, record, next)
+    }
+
+    /// Forwards a record with zeros at its end up to a multiple of 8 bytes, as readers expect.
+    fn write(
+        &mut self,
+        raw: &RawRecord<'_>,
+        mut record: Record,
+        next: &mut Link<'_>,
+    ) -> Result<()> {
+        self.buffer.clear();
+        let encode = |record: &Record, out: &mut Vec<u8>| {
+            let result = record.encode_into(out, raw.endian);
+            result.map_err(|error| error.at(raw.offset))
+        };
+        encode(&record, &mut self.buffer)?;
+        let len = self.buffer.len();
+        let missing = len.next_multiple_of(8).saturating_sub(len);
+        if missing > 0 {
+            record
+                .tail
+                .resize(record.tail.len().saturating_add(missing), 0);
+            self.buffer.clear();
+            encode(&record, &mut self.buffer)?;
+        }
+        next.record(&RawRecord {
+            misc: record.misc,
+            bytes: &self.buffer,
+            ..*raw
+        })
+    }
+
+    /// Forwards the tracing data of a stream, when all of it has arrived.
+    fn end_of_tracing(&mut self, endian: Endian, next: &mut Link<'_>) -> Result<()> {
+        let Some((bytes, _)) = self.tracing.take() else {
+            return Ok(());
+        };
+        let limits = next.limits();
+        let Ok((data, _)) = TracingData::decode(&bytes, endian, DecodeContext::default()) else {
+            self.report.section(FeatureId::TRACING_DATA);
+            return Ok(());
+        };
+        let mut new = self.state(limits).tracing(data)?.encode(endian)?;
+        new.resize(new.len().next_multiple_of(8), 0);
+        let size = u32::try_from(new.len()).unwrap_or(u32::MAX);
+        let body = HeaderTracingData { size, pad: Some(0) };
+        let record = Record::new(Body::HeaderTracingData(body));
+        let bytes = record.encode(endian)?;
+        next.record(&RawRecord::first(&bytes, endian, 0)?)?;
+        next.payload(&new)
+    }
+}
+
+fn state_of(state: &mut Option<State>) -> Result<&mut State> {
+    let missing = || Error::Refused("the stage has not begun".into());
+    state.as_mut().ok_or_else(missing)
+}
+
+impl Stage for Sanitize {
+    fn requirements(&self) -> Requirements {
+        Requirements {
+            keeps_samples: true,
+            reads_ahead: ReadsAhead::Always,
+            checks_output: true,
+            ..Requirements::default()
+        }
+    }
+
+    fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
+        let limits = source.limits();
+        survey::read(source, recording, self.state(limits))
+    }
+
+    fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
+        let limits = Limits::default();
+        self.set_events(recording, limits)?;
+        let from = recording.clone();
+        recording.events = self.to.iter().cloned().collect();
+        self.sections(recording, &from)?;
+        let state = state_of(&mut self.state)?;
+        let configs: Vec<u64> = from.events.iter().map(|event| event.attr.config).collect();
+        for name in &mut recording.event_types {
+            let (id, size) = (name.event_id, name.name.0.len());
+            name.rewrite("", Content::Fields, state);
+            name.event_id = if configs.contains(&id) { id } else { 0 };
+            // In a file, all names occupy the same space.
+            name.name
+                .0
+                .resize(size.max(until_nul(&name.name.0).len().saturating_add(1)), 0);
+        }
+        Ok(state.failed()?)
+    }
+
+    fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
+        if raw.kind == RecordType::HEADER_TRACING_DATA {
+            self.tracing = Some((Vec::new(), raw.payload_len()?));
+            return Ok(());
+        }
+        if raw.kind == RecordType::HEADER_ATTR {
+            let events = &next.recording().events;
+            if events.len() > self.from.len() {
+                self.set_events(next.recording(), next.limits())?;
+            }
+        }
+        self.other(raw, next)
+    }
+
+    fn payload(&mut self, bytes: &[u8], next: &mut Link<'_>) -> Result<()> {
+        let Some((all, len)) = &mut self.tracing else {
+            return next.payload(bytes);
+        };
+        all.extend_from_slice(bytes);
+        next.limits()
+            .check_metadata("tracing data", all.len() as u64)?;
+        if all.len() as u64 >= *len {
+            let endian = next.recording().endian;
+            self.end_of_tracing(endian, next)?;
+        }
+        Ok(())
+    }
+
+    /// Drops bytes that are not records.
+    fn unreadable(&mut self, bytes: &[u8], _: &mut Link<'_>) -> Result<()> {
+        self.report.unreadable(bytes.len());
+        Ok(())
+    }
+
+    fn before_finish(&mut self, recording: &Recording) {
+        self.sections = recording.features.clone();
+    }
+
+    /// Stages before this one may have added sections about the records, such as build IDs.
+    fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
+        self.sections(recording, next.recording())
+    }
+
+    fn check_output(&self, output: &Arc<File>, limits: Limits) -> Result<()> {
+        match &self.state {
+            Some(state) => check::check(state, output, limits),
+            None => Ok(()),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.report
+            .notes(self.state.as_ref().map_or(0, |state| state.removed_unknown))
+    }
+}
