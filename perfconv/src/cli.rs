@@ -12,6 +12,7 @@ mod jit;
 pub mod limits;
 mod merge;
 mod output;
+mod sanitize;
 mod slice;
 mod split;
 mod thin;
@@ -28,6 +29,7 @@ pub use jit::{Code, JitArgs, images_beside};
 pub use limits::LimitArgs;
 pub use merge::MergeArgs;
 pub use output::OutputArgs;
+pub use sanitize::SanitizeArgs;
 pub use slice::SliceArgs;
 pub use split::SplitArgs;
 pub use thin::ThinArgs;
@@ -365,6 +367,9 @@ pub struct InfoArgs {
     /// Write one JSON object instead of text
     #[arg(long, group = "form")]
     pub json: bool,
+    /// Show what the recording would tell others, by place and count
+    #[arg(long, conflicts_with_all = ["map", "html"])]
+    pub leaks: bool,
     /// Draw the layout to scale, as wide as the terminal
     #[arg(long, group = "form")]
     pub map: bool,
@@ -467,6 +472,9 @@ pub struct ConvertArgs {
     /// What to remove from samples.
     #[command(flatten)]
     pub thin: ThinArgs,
+    /// What others may learn from the recording.
+    #[command(flatten)]
+    pub sharing: SanitizeArgs,
     /// Set a feature section (repeatable) to text, a number, or JSON as printed by info --json
     #[arg(long, value_name = "NAME=VALUE", value_parser = named, help_heading = FEATURES)]
     pub set: Vec<(String, String)>,

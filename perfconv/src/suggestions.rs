@@ -69,12 +69,9 @@ pub fn steps(overview: &Overview, input: &Path) -> Vec<Step> {
             what: "Draw a flame graph",
             command: flame_graph(input),
         }),
-        (facts.telling).then(|| {
-            step(
-                "Remove the host name and the command line",
-                "--drop CMDLINE --drop HOSTNAME",
-                "nameless",
-            )
+        (facts.telling).then(|| Step {
+            what: "Show what it would tell others, before you share it",
+            command: format!("perfconv info --leaks {}", shell::word(input)),
         }),
         (!facts.compressed && !facts.damaged).then(|| {
             step(

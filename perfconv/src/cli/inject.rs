@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches, ValueEnum, ValueHint};
 
-use super::{CallchainArgs, InputArg, JitArgs};
+use super::{CallchainArgs, InputArg, JitArgs, SanitizeArgs};
 
 /// Arguments of `inject`: the words of `perf inject`.
 #[derive(Debug, Args)]
@@ -38,6 +38,15 @@ pub struct InjectArgs {
     /// With --itrace: drop all other samples
     #[arg(long, requires = "itrace")]
     pub strip: bool,
+    /// Move all addresses, and remove what contains others: stacks, registers, raw and AUX data
+    ///
+    /// Unlike perf inject, keeps every sample, and also moves the addresses in compressed records
+    /// and in feature sections.
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["sanitize", "jit", "perf_maps"])]
+    pub aslr: bool,
+    /// What others may learn from the recording.
+    #[command(flatten)]
+    pub sharing: SanitizeArgs,
     /// Whether and how to add generated code.
     #[command(flatten)]
     pub jit: JitArgs,
@@ -111,7 +120,7 @@ pub struct OnlyInPerf {
 
 impl OnlyInPerf {
     /// The option, why it is refused, and what to use instead.
-    const OPTIONS: [(&str, &str); 3] = [
+    const OPTIONS: [(&str, &str); 2] = [
         (
             "vm-time-correlation",
             "it changes the times inside Intel PT data, which perfconv does not decode; use perf inject",
@@ -119,10 +128,6 @@ impl OnlyInPerf {
         (
             "guest-data",
             "perfconv does not assign the records of a guest to the CPUs of its host; use perf inject, or perfconv merge --machines to see both by time",
-        ),
-        (
-            "aslr",
-            "perfconv does not change addresses; use perf inject, after perfconv convert --decompress, because perf does not change those in compressed records",
         ),
     ];
 }

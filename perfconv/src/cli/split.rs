@@ -46,6 +46,7 @@ pub fn of_split(arg: Arg) -> Arg {
         }
         // Refused: the recording must contain the code and the callchains before it is divided.
         id if id.starts_with("jit") || id == "perf_maps" => arg.hide(true),
+        "sanitize" | "keep" | "key" => arg.hide(true),
         "convert_callchain" | "frame_pointers" | "debug_dir" | "unverified" => arg.hide(true),
         _ => arg,
     }

@@ -10,7 +10,7 @@ use perfdata_core::record::RecordType;
 use perfdata_core::version::Version;
 
 use super::{open, output_or_standard};
-use crate::cli::{ByteOrder, Code, Container, ConvertArgs, images_beside};
+use crate::cli::{ByteOrder, Code, Container, ConvertArgs, UnknownContent, images_beside};
 use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result, Step};
@@ -24,6 +24,7 @@ use perfdata_convert::stages::decompress::Decompress;
 use perfdata_convert::stages::edit::{Change, Edit};
 use perfdata_convert::stages::expand_off_cpu::ExpandOffCpu;
 use perfdata_convert::stages::merge_deferred::MergeDeferred;
+use perfdata_convert::stages::sanitize::Sanitize;
 use perfdata_convert::stages::slice::Slice;
 use perfdata_convert::stages::sort::Sort;
 use perfdata_convert::stages::swap::{Swap, Target};
@@ -149,6 +150,11 @@ pub(super) fn stages_of_parts(args: &ConvertArgs, limits: Limits) -> Result<Vec<
                 .into(),
         ));
     }
+    args.sharing.check(&[(
+        "split",
+        true,
+        "the parts would have nothing in common; sanitize the recording first, and then split it",
+    )])?;
     stages_after_selection(args, Code::default(), limits)
 }
 
@@ -199,6 +205,9 @@ fn stages_after_selection(
     if let Some(thin) = args.thin.stage() {
         stages.push(Box::new(thin));
     }
+    if let Some(sanitize) = sanitize(args)? {
+        stages.push(Box::new(sanitize));
+    }
     if args.sort && !sorts_first {
         stages.push(Box::new(Sort::new()));
     }
@@ -224,6 +233,36 @@ fn stages_after_selection(
         )));
     }
     Ok(stages)
+}
+
+/// Returns the stage that sanitizes the recording, if it is requested.
+fn sanitize(args: &ConvertArgs) -> Result<Option<Sanitize>> {
+    const NEW: &str = "what it adds is not sanitized; use it on the sanitized recording";
+    args.sharing.check(&[
+        (
+            "--unknown keep",
+            args.unknown == UnknownContent::Keep,
+            "unknown content may tell everything",
+        ),
+        ("--set", !args.set.is_empty(), NEW),
+        ("--set-raw", !args.set_raw.is_empty(), NEW),
+        (
+            "--jit",
+            args.jit.jit,
+            "the images beside the recording are not sanitized; add the code first",
+        ),
+        (
+            "--perf-maps",
+            args.jit.perf_maps.is_some(),
+            "the images beside the recording are not sanitized; add the code first",
+        ),
+        (
+            "--to dir",
+            args.to == Some(Container::Dir),
+            "a directory contains the image of the kernel; use --to file",
+        ),
+    ])?;
+    args.sharing.stage()
 }
 
 /// Returns the stages that add generated code.

@@ -12,6 +12,7 @@ use perfdata_core::read::Limits;
 use crate::cli::InfoArgs;
 use crate::messages::{Messages, Verbosity};
 use crate::suggestions;
+use perfdata_convert::inspect::leaks::Leaks;
 use perfdata_convert::inspect::show::overview::Overview;
 use perfdata_convert::inspect::show::survey::ChartData;
 use perfdata_convert::inspect::show::{input_name, map, page};
@@ -48,7 +49,13 @@ pub fn run(
             false => String::new(),
         };
         let input_of = || open(input, limits, inputs.messages);
-        let text = if args.map {
+        let text = if args.leaks {
+            let leaks = Leaks::of(input_of()?)?;
+            match args.json {
+                true => leaks.json(Some(input)),
+                false => leaks.text(),
+            }
+        } else if args.map {
             let width =
                 terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH, |(width, _)| width.0);
             colored(map::draw(&ChartData::of(input_of()?)?, usize::from(width)))

@@ -9,7 +9,7 @@ use perfdata_core::read::Limits;
 
 use super::convert::{report, resolver, warn_of_unfinished};
 use super::open;
-use crate::cli::InjectArgs;
+use crate::cli::{InjectArgs, SanitizeArgs};
 use crate::messages::Messages;
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
@@ -72,6 +72,18 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
     }
     if let Some(asked) = asked {
         stages.push(Box::new(asked));
+    }
+    const IMAGES: &str = "the images of generated code are not sanitized; add the code first";
+    args.sharing.check(&[
+        ("--jit", args.jit.jit, IMAGES),
+        ("--perf-maps", args.jit.perf_maps.is_some(), IMAGES),
+    ])?;
+    let sanitize = match args.aslr {
+        true => Some(SanitizeArgs::only_addresses()?),
+        false => args.sharing.stage()?,
+    };
+    if let Some(stage) = sanitize {
+        stages.push(Box::new(stage));
     }
     let to = if args.output == Path::new("-") {
         ContainerKind::Pipe

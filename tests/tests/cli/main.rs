@@ -21,6 +21,7 @@ mod outputs;
 mod pager;
 mod pictures;
 mod reports;
+mod sanitize;
 mod signals;
 mod split;
 mod stalled;

@@ -1,0 +1,110 @@
+//! The options that make a recording fit for sharing.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use perfdata_convert::error::{Error, Result};
+use perfdata_convert::io::read_at_most;
+use perfdata_convert::stages::sanitize::{Audience, Kept, Key, Policy, Sanitize};
+
+/// Heading of these options.
+const SHARING: &str = "Sharing";
+
+/// What others may learn from the recording.
+#[derive(Debug, Clone, Args)]
+pub struct SanitizeArgs {
+    /// Replace names, IDs and addresses, and remove memory and unknown content
+    ///
+    /// public (default): for everybody. vendor: keeps build IDs, file names and releases, so that
+    /// a reader with the programs finds the same symbols. A stream is stored until it ends.
+    #[arg(
+        long,
+        value_name = "FOR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "public",
+        help_heading = SHARING
+    )]
+    pub sanitize: Option<For>,
+    /// Keep this nevertheless (repeatable): host, comms, paths, pids …
+    ///
+    /// Words: host, cmdline, release, cpu, comms, paths, basenames, cgroups, symbols, events, pids,
+    /// addresses, build-ids, times, raw, stack; or EVENT:FIELD for a field of a tracepoint, such as
+    /// sched:sched_switch:prev_state.
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', requires = "sanitize", help_heading = SHARING)]
+    pub keep: Vec<String>,
+    /// Use the same pseudonyms in all recordings with the secret in FILE [default: a random secret]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "sanitize", hide_short_help = true, help_heading = SHARING)]
+    pub key: Option<PathBuf>,
+}
+
+/// The words of [`Audience`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum For {
+    /// Everybody
+    Public,
+    /// A reader who has the programs
+    Vendor,
+}
+
+impl From<For> for Audience {
+    fn from(audience: For) -> Self {
+        match audience {
+            For::Public => Audience::Public,
+            For::Vendor => Audience::Vendor,
+        }
+    }
+}
+
+/// Maximum size of a secret in bytes.
+const MOST: u64 = 1 << 20;
+
+impl SanitizeArgs {
+    /// Returns the stage, if it is requested.
+    ///
+    /// # Errors
+    /// A word is unknown, or the file with the secret cannot be read or is too short.
+    pub fn stage(&self) -> Result<Option<Sanitize>> {
+        let Some(audience) = self.sanitize else {
+            return Ok(None);
+        };
+        let mut policy = Policy::new(audience.into());
+        for word in &self.keep {
+            policy = policy.keep_named(word)?;
+        }
+        Ok(Some(Sanitize::new(policy, self.key()?)))
+    }
+
+    /// Returns the stage that only moves addresses, as `perf inject --aslr`.
+    ///
+    /// # Errors
+    /// The operating system has no random numbers.
+    pub fn only_addresses() -> Result<Sanitize> {
+        let others = Kept::ALL.iter().map(|(_, kept, _)| *kept);
+        let others =
+            others.filter(|kept| !matches!(kept, Kept::Addresses | Kept::Raw | Kept::Stack));
+        let policy = others.fold(Policy::new(Audience::Vendor), Policy::keep);
+        Ok(Sanitize::new(policy, Key::random()?))
+    }
+
+    fn key(&self) -> Result<Key> {
+        match &self.key {
+            None => Key::random(),
+            Some(file) => Key::of_secret(&read_at_most(MOST, file)?),
+        }
+    }
+
+    /// Refuses options whose results would not be sanitized: each with whether it is given.
+    ///
+    /// # Errors
+    /// One of them is given, and sanitizing is requested.
+    pub fn check(&self, options: &[(&str, bool, &str)]) -> Result<()> {
+        let refused = options.iter().find(|(_, is_given, _)| *is_given);
+        match refused.filter(|_| self.sanitize.is_some()) {
+            None => Ok(()),
+            Some((option, _, why)) => Err(Error::Usage(format!(
+                "{option} cannot be combined with --sanitize: {why}"
+            ))),
+        }
+    }
+}
