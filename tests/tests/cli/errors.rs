@@ -116,7 +116,7 @@ inject --itrace=i10us -i good.data -o out.data
 inject --itrace=k -i good.data -o out.data
 inject --strip -i good.data -o out.data
 inject --itrace -b -i good.data
-inject --aslr -i good.data -o out.data
+inject --vm-time-correlation -i good.data -o out.data
 dump --type SAMPEL good.data
 dump --type nonsense good.data
 dump --limit many good.data
