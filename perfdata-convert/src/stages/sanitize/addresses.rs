@@ -248,12 +248,19 @@ impl Addresses {
 /// Returns whether an address does not occur by chance where other numbers touch: enough of its
 /// bytes are neither those of small numbers nor those of -1.
 pub(super) fn is_distinct(address: u64) -> bool {
+    distinct_bytes(address) >= 4
+}
+
+/// Returns whether an address does not occur by chance in the other byte order. That of a kernel
+/// does: its first bytes are those of a callchain's markers, and only 4 follow.
+pub(super) fn is_distinct_reversed(address: u64) -> bool {
+    distinct_bytes(address) >= 5
+}
+
+fn distinct_bytes(address: u64) -> usize {
     let bytes = address.to_le_bytes();
-    bytes
-        .iter()
-        .filter(|byte| !matches!(byte, 0 | 0xff))
-        .count()
-        >= 4
+    let distinct = bytes.iter().filter(|byte| !matches!(byte, 0 | 0xff));
+    distinct.count()
 }
 
 /// Returns the ranges in an order that depends only on the key and the ranges.

@@ -12,9 +12,9 @@ use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::feature::{FeatureId, Section};
 use perfdata_core::read::{Limits, Source};
 use perfdata_core::record::{CallchainContext, RawRecord, Record, RecordType, deferred_cookie};
-use perfdata_core::{DecodeContext, Recording};
+use perfdata_core::{DecodeContext, Endian, Recording};
 
-use super::addresses::is_distinct;
+use super::addresses::{is_distinct, is_distinct_reversed};
 use super::policy::Action;
 use super::search::Needles;
 use super::state::State;
@@ -37,17 +37,6 @@ pub(super) fn check(state: &State, output: &Arc<File>, limits: Limits) -> Result
             .chain(state.seen.iter().copied())
             .collect(),
     };
-    let words: Vec<[u8; 8]> = addresses
-        .iter()
-        .filter(|address| is_distinct(**address))
-        .flat_map(|address| [address.to_le_bytes(), address.to_be_bytes()])
-        .collect();
-    let needles = Needles::new(
-        state
-            .names
-            .searched()
-            .chain(words.iter().map(|word| &word[..])),
-    );
     let mut fields = Fields {
         state,
         addresses: &addresses,
@@ -61,6 +50,27 @@ pub(super) fn check(state: &State, output: &Arc<File>, limits: Limits) -> Result
         .recording()
         .features
         .contains_key(&FeatureId::COMPRESSED);
+    let endian = reader.recording().endian;
+    let words: Vec<[u8; 8]> = addresses
+        .iter()
+        .filter(|address| is_distinct(**address))
+        .flat_map(|&address| {
+            let own = match endian {
+                Endian::Little => address.to_le_bytes(),
+                Endian::Big => address.to_be_bytes(),
+            };
+            let mut reversed = own;
+            reversed.reverse();
+            [Some(own), is_distinct_reversed(address).then_some(reversed)]
+        })
+        .flatten()
+        .collect();
+    let needles = Needles::new(
+        state
+            .names
+            .searched()
+            .chain(words.iter().map(|word| &word[..])),
+    );
     let keeps_memory = state.policy.keeps_memory();
     let head = reader.recording().clone();
     each_record(&mut *reader, |raw, now| {
