@@ -11,8 +11,9 @@ use crate::decode_context::DecodeContext;
 use crate::error::Result;
 use crate::feature::{Feature, FeatureId, Section};
 use crate::header::Magic;
+use crate::record::fixed::TrailerForm;
 use crate::record::{
-    EventTypeName, RawRecord, RecordType, Sample, SampleId, SampleOffsets, SampleView,
+    EventTypeName, FixedRecord, RawRecord, RecordType, Sample, SampleId, SampleOffsets, SampleView,
 };
 
 /// An attribute with the IDs of its instances (one for each CPU or task).
@@ -129,6 +130,7 @@ struct Table {
 struct Form {
     layout: DecodeContext,
     offsets: SampleOffsets,
+    trailer: TrailerForm,
 }
 
 impl Table {
@@ -193,6 +195,7 @@ impl Events {
             forms.push(Form {
                 layout,
                 offsets: SampleOffsets::of(&layout),
+                trailer: TrailerForm::of(&layout),
             });
         }
         form_of.push(forms.len().saturating_sub(1));
@@ -297,13 +300,32 @@ impl Events {
         (record.kind == RecordType::SAMPLE).then(|| form.offsets.look(record))
     }
 
-    /// Appends a SAMPLE in the other byte order to `out`, without decoding it. Returns false if
-    /// this is not possible, for example for other records. See [`SampleOffsets::swap_into`].
+    /// Appends a record in the other byte order to `out`, without decoding it. Returns false if this
+    /// is not possible. See [`SampleOffsets::swap_into`] and [`FixedRecord`].
     #[inline]
-    pub fn swap_sample(&self, record: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
+    pub fn swap_record(&self, record: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
+        if record.kind != RecordType::SAMPLE {
+            let fixed = self.fixed_record(record);
+            return fixed.map(|fixed| fixed.swap_into(out)).is_some();
+        }
         let form = || self.0.form(self.of_record(record)?);
-        record.kind == RecordType::SAMPLE
-            && form().is_some_and(|form| form.offsets.swap_into(record, out))
+        form().is_some_and(|form| form.offsets.swap_into(record, out))
+    }
+
+    /// Returns a kernel record other than a SAMPLE if it consists of numbers at fixed places, one
+    /// text at most, and the trailer of its event.
+    #[inline]
+    pub fn fixed_record<'a>(&self, record: &RawRecord<'a>) -> Option<FixedRecord<'a>> {
+        let trailer = self.form_of(record).map(|form| form.trailer);
+        FixedRecord::with_trailer(record, trailer.unwrap_or_default())
+    }
+
+    /// Returns the form of `record`: that of its event, or of the first event if the ID is unknown.
+    fn form_of(&self, record: &RawRecord<'_>) -> Option<&Form> {
+        match self.0.forms.as_slice() {
+            [form] => Some(form),
+            _ => self.0.form(self.of_record(record).unwrap_or(0)),
+        }
     }
 
     /// Appends a SAMPLE to `out` with only those of its parts that are in `parts`, and with at most
@@ -360,9 +382,7 @@ impl Events {
     /// Returns the layout of `record`: that of its event, or of the first event if the ID is
     /// unknown (the trailer of a record is the same for all events that perf records together).
     pub fn layout_of(&self, record: &RawRecord<'_>) -> DecodeContext {
-        let event = self.of_record(record).unwrap_or(0);
-        self.0
-            .form(event)
+        self.form_of(record)
             .map(|form| form.layout)
             .unwrap_or_default()
     }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use std::sync::mpsc::Receiver;
+use std::thread::available_parallelism;
 
 use crate::background::Background;
 use crate::error::{Error, Result};
@@ -15,14 +16,15 @@ const WORTH: u64 = 4 << 20;
 const WAITING: usize = 2;
 
 /// A file that a background thread writes when it becomes large, so that the caller does not wait
-/// for the system. If the system cannot start a thread, the calling thread writes. Errors are
-/// returned by a later call, at the latest by [`flush`](Write::flush), which waits until everything
-/// is written.
+/// for the system. With one CPU, or if the system cannot start a thread, the calling thread writes.
+/// Errors are returned by a later call, at the latest by [`flush`](Write::flush), which waits until
+/// everything is written.
 pub struct BackgroundWriter<'a> {
     file: &'a File,
     written: u64,
     thread: Option<Background<Vec<u8>, io::Result<()>>>,
-    /// Whether the system cannot start a thread.
+    /// Whether the calling thread writes: another one would only compete with it for the CPU, or
+    /// the system cannot start one.
     is_alone: bool,
 }
 
@@ -33,7 +35,7 @@ impl<'a> BackgroundWriter<'a> {
             file,
             written: 0,
             thread: None,
-            is_alone: false,
+            is_alone: available_parallelism().is_ok_and(|cpus| cpus.get() == 1),
         }
     }
 
@@ -162,7 +164,7 @@ mod tests {
             .open("/dev/full")
             .expect("Linux has it");
         let mut behind = BackgroundWriter::new(&full);
-        behind.written = WORTH;
+        (behind.written, behind.is_alone) = (WORTH, false);
         let write = |behind: &mut BackgroundWriter<'_>| {
             (0..8).try_for_each(|_| behind.write_all(&[0; 1024]))
         };

@@ -207,7 +207,7 @@ impl Swap {
         inner.push(raw)?;
         let mut plain = Vec::new();
         while let Some(record) = inner.next()? {
-            if !from.events.swap_sample(&record, &mut plain) {
+            if !from.events.swap_record(&record, &mut plain) {
                 self.convert(&record, from, &mut plain)?;
             }
         }
@@ -346,7 +346,7 @@ impl Stage for Swap {
                 start = end;
                 continue;
             }
-            if !from.events.swap_sample(&raw, &mut bytes) {
+            if !from.events.swap_record(&raw, &mut bytes) {
                 self.convert(&raw, from, &mut bytes)?;
             }
             if bytes.len() - before != raw.bytes.len() {

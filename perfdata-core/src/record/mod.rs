@@ -13,6 +13,7 @@ mod auxtrace;
 mod auxtrace_info;
 mod checked;
 pub(crate) mod choice;
+pub(crate) mod fixed;
 mod kernel;
 mod maps;
 mod numbers;
@@ -27,6 +28,7 @@ mod user;
 
 pub use auxtrace::*;
 pub use auxtrace_info::*;
+pub use fixed::FixedRecord;
 pub use kernel::*;
 pub use maps::*;
 pub use registers::Registers;

@@ -70,12 +70,14 @@ misc_flags! {
 
 /// Declares the type code, the body enum and all dispatch, from one line per record type. Values of
 /// `is`: `metadata` records describe the whole recording, `payload` records may have data after
-/// them that their size does not include, `compressed` records contain other records. The content
-/// after `=>` is that of the whole record, or `Fields`.
+/// them that their size does not include, `compressed` records contain other records, `fixed`
+/// records of the kernel have all their numbers at fixed places and at most one text after them. The
+/// content after `=>` is that of the whole record, or `Fields`.
 macro_rules! records {
     (@metadata metadata $($rest:ident)*) => { true };
     (@payload payload $($rest:ident)*) => { true };
     (@compressed compressed $($rest:ident)*) => { true };
+    (@fixed fixed $($rest:ident)*) => { true };
     (@$what:ident $other:ident $($rest:ident)*) => { records!(@$what $($rest)*) };
     (@$what:ident) => { false };
     ($($number:literal $constant:ident $variant:ident($body:ty) since $since:literal $(is [$($what:ident)*])? $(misc [$($flag:ident)*])? => $content:ident),* $(,)?) => {
@@ -122,6 +124,18 @@ macro_rules! records {
             pub const fn is_compressed(self) -> bool {
                 match self.0 {
                     $($number => records!(@compressed $($($what)*)?),)*
+                    _ => false,
+                }
+            }
+        }
+
+        impl RecordType {
+            /// Returns whether all numbers of these records are at fixed places. See
+            /// [`FixedRecord`](super::FixedRecord).
+            #[inline]
+            pub(super) const fn has_fixed_places(self) -> bool {
+                match self.0 {
+                    $($number => records!(@fixed $($($what)*)?),)*
                     _ => false,
                 }
             }
@@ -197,27 +211,27 @@ macro_rules! records {
 }
 
 records! {
-    1 MMAP Mmap(Mmap) since "2.6.31" misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA] => Fields,
-    2 LOST Lost(Lost) since "2.6.31" => Fields,
-    3 COMM Comm(Comm) since "2.6.31" misc [COMM_EXEC] => Fields,
-    4 EXIT Exit(Task) since "2.6.31" => Fields,
-    5 THROTTLE Throttle(Throttle) since "2.6.31" => Fields,
-    6 UNTHROTTLE Unthrottle(Throttle) since "2.6.31" => Fields,
-    7 FORK Fork(Task) since "2.6.31" misc [FORK_EXEC] => Fields,
+    1 MMAP Mmap(Mmap) since "2.6.31" is [fixed] misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA] => Fields,
+    2 LOST Lost(Lost) since "2.6.31" is [fixed] => Fields,
+    3 COMM Comm(Comm) since "2.6.31" is [fixed] misc [COMM_EXEC] => Fields,
+    4 EXIT Exit(Task) since "2.6.31" is [fixed] => Fields,
+    5 THROTTLE Throttle(Throttle) since "2.6.31" is [fixed] => Fields,
+    6 UNTHROTTLE Unthrottle(Throttle) since "2.6.31" is [fixed] => Fields,
+    7 FORK Fork(Task) since "2.6.31" is [fixed] misc [FORK_EXEC] => Fields,
     8 READ Read(Read) since "2.6.31" => Fields,
     9 SAMPLE Sample(Sample) since "2.6.31" misc [EXACT_IP] => Fields,
-    10 MMAP2 Mmap2(Mmap2) since "3.16" misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA MMAP_BUILD_ID] => Fields,
-    11 AUX Aux(Aux) since "4.1" => Trace,
-    12 ITRACE_START ItraceStart(ItraceStart) since "4.1" => Fields,
-    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" misc [LOST_SAMPLES_BPF] => Fields,
-    14 SWITCH Switch(NoBody) since "4.3" misc [SWITCH_OUT SWITCH_OUT_PREEMPT] => Fields,
-    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" misc [SWITCH_OUT SWITCH_OUT_PREEMPT] => Fields,
+    10 MMAP2 Mmap2(Mmap2) since "3.16" is [fixed] misc [PROC_MAP_PARSE_TIMEOUT MMAP_DATA MMAP_BUILD_ID] => Fields,
+    11 AUX Aux(Aux) since "4.1" is [fixed] => Trace,
+    12 ITRACE_START ItraceStart(ItraceStart) since "4.1" is [fixed] => Fields,
+    13 LOST_SAMPLES LostSamples(LostSamples) since "4.2" is [fixed] misc [LOST_SAMPLES_BPF] => Fields,
+    14 SWITCH Switch(NoBody) since "4.3" is [fixed] misc [SWITCH_OUT SWITCH_OUT_PREEMPT] => Fields,
+    15 SWITCH_CPU_WIDE SwitchCpuWide(SwitchCpuWide) since "4.3" is [fixed] misc [SWITCH_OUT SWITCH_OUT_PREEMPT] => Fields,
     16 NAMESPACES Namespaces(Namespaces) since "4.12" => Fields,
-    17 KSYMBOL Ksymbol(Ksymbol) since "5.1" => Fields,
-    18 BPF_EVENT BpfEvent(BpfEvent) since "5.1" => Fields,
-    19 CGROUP Cgroup(Cgroup) since "5.7" => Fields,
+    17 KSYMBOL Ksymbol(Ksymbol) since "5.1" is [fixed] => Fields,
+    18 BPF_EVENT BpfEvent(BpfEvent) since "5.1" is [fixed] => Fields,
+    19 CGROUP Cgroup(Cgroup) since "5.7" is [fixed] => Fields,
     20 TEXT_POKE TextPoke(TextPoke) since "5.9" => Code,
-    21 AUX_OUTPUT_HW_ID AuxOutputHwId(AuxOutputHwId) since "5.16" => Trace,
+    21 AUX_OUTPUT_HW_ID AuxOutputHwId(AuxOutputHwId) since "5.16" is [fixed] => Trace,
     22 CALLCHAIN_DEFERRED CallchainDeferred(CallchainDeferred) since "6.19" => Fields,
 
     64 HEADER_ATTR HeaderAttr(HeaderAttr) since "2.6.35" is [metadata] => Fields,

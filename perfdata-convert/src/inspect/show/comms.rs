@@ -207,8 +207,10 @@ impl Comms {
         of.iter_mut()
             .for_each(|of| of.samples.resize(of.times.len() + 1, 0));
         let mut waiting = std::mem::take(&mut self.waiting);
-        // Samples of the same thread are mostly adjacent.
+        // Samples of the same thread are mostly adjacent: the thread, its changes, and the number of
+        // samples that are not counted yet.
         let mut last: Option<(u32, Option<usize>)> = None;
+        let mut adjacent = 0;
         waiting.retain(|&(time, tid)| {
             if time > until {
                 return true;
@@ -216,6 +218,9 @@ impl Comms {
             let place = match last {
                 Some((known, place)) if known == tid => place,
                 _ => {
+                    if let Some((known, _)) = last {
+                        self.count(known, std::mem::take(&mut adjacent));
+                    }
                     let place = changing.get(&tid).copied();
                     last = Some((tid, place));
                     place
@@ -229,10 +234,13 @@ impl Comms {
                         .into_iter()
                         .for_each(|sum| *sum += 1);
                 }
-                None => self.count(tid, 1),
+                None => adjacent += 1,
             }
             false
         });
+        if let Some((known, _)) = last {
+            self.count(known, adjacent);
+        }
         self.waiting = waiting;
         for (_, change) in due {
             let tid = change.tid();

@@ -87,13 +87,16 @@ impl Records {
         recording: &Recording,
     ) {
         self.note_kind(report, raw, inner);
-        // Decoding and encoding such a sample produces the same bytes.
+        // Decoding and encoding such records produces the same bytes.
         if let Some(sample) = recording
             .events
             .sample_view(raw)
             .filter(SampleView::is_whole)
         {
             return self.check_whole(report, raw, &sample, recording);
+        }
+        if let Some(fixed) = recording.events.fixed_record(raw) {
+            return Self::check_ids(report, raw, fixed.event_ids(&recording.events));
         }
         let record = match Record::decode(raw, &recording.events.layout_of(raw)) {
             Ok(record) => record,

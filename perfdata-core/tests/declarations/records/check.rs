@@ -1,15 +1,18 @@
 //! Properties of every record that can be decoded.
 
-use perfdata_core::attr::SampleType;
+use perfdata_core::attr::{Attr, SampleType};
 use perfdata_core::describe::{Describe, Leaf, Opaque, Style, Visitor, WireSize};
 use perfdata_core::record::{
-    Body, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets, SampleView,
+    Body, FixedRecord, RawRecord, Record, RecordHeader, RecordType, Sample, SampleOffsets,
+    SampleView,
 };
-use perfdata_core::{DecodeContext, Endian, Error};
+use perfdata_core::{DecodeContext, Endian, Error, Event, Events};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of samples converted to the other byte order without decoding.
+/// Number of records converted to the other byte order without decoding, and of those among them
+/// that are no samples.
 pub static SWAPPED: AtomicU64 = AtomicU64::new(0);
+pub static FIXED: AtomicU64 = AtomicU64::new(0);
 
 /// Checks that removing parts of a sample, and words of its callchain, gives the same bytes with and
 /// without decoding it.
@@ -66,11 +69,16 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Re
     let mut swapped = b"before".to_vec();
     let offsets = SampleOffsets::of(layout);
     let sample_view = (raw.kind == RecordType::SAMPLE).then(|| offsets.look(&raw));
-    let is_swapped = sample_view.is_some() && offsets.swap_into(&raw, &mut swapped);
+    let is_whole = sample_view.is_some() && offsets.swap_into(&raw, &mut swapped);
     assert_eq!(
         sample_view.is_some_and(|sample_view| sample_view.is_whole()),
-        is_swapped
+        is_whole
     );
+    let fixed = FixedRecord::of(&raw, layout);
+    if let Some(fixed) = &fixed {
+        fixed.swap_into(&mut swapped);
+    }
+    let is_swapped = is_whole || fixed.is_some();
     let record = Record::decode(&raw, layout)
         .inspect_err(|e| assert!(!is_swapped, "{e}, but swapped:\n{bytes:02x?}"))?;
     let mut again = Vec::with_capacity(bytes.len());
@@ -86,7 +94,17 @@ pub fn record(bytes: &[u8], endian: Endian, layout: &DecodeContext) -> Result<Re
         seen_as_decoded(sample, &sample_view, layout);
     }
 
-    cut_as_decoded(&raw, &offsets, &record, is_swapped);
+    cut_as_decoded(&raw, &offsets, &record, is_whole);
+    if let Some(fixed) = &fixed {
+        let event = Event {
+            attr: Attr::default(),
+            ids: vec![0x0807_0605_0403_0201],
+        };
+        let events: Events = [event].into_iter().collect();
+        assert_eq!(fixed.event_ids(&events), record.event_ids(&events));
+        assert!(record.tail.is_empty(), "{record:#x?}");
+        FIXED.fetch_add(1, Ordering::Relaxed);
+    }
 
     let mut size = WireSize::default();
     record.describe("", Style::Plain, &mut size);
