@@ -196,6 +196,11 @@ impl Conversion {
 
     /// Opens the input, and inserts all stages in the pipeline.
     fn prepare(&mut self, mut input: Input) -> Result<(Ready, Size)> {
+        let mut later = self.stages.iter().skip(1);
+        if later.any(|stage| stage.requirements().comes_first) {
+            let what = "a slice selects records of the input: it must be the first stage";
+            return Err(Error::Usage(what.to_owned()));
+        }
         // A stream is converted to a pipe by default.
         let expected = self.to.unwrap_or(ContainerKind::Pipe);
         if self

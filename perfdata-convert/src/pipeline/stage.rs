@@ -50,6 +50,9 @@ pub struct Requirements {
     /// beside a recording is copied. The stage [checks](Stage::check_output) the complete output
     /// before it appears. Default: false.
     pub checks_output: bool,
+    /// What the stage finds in [`look_ahead`](Stage::look_ahead) applies to the records of the input
+    /// by their numbers: it must be the first stage. Default: false.
+    pub comes_first: bool,
     /// The number at the end of a pipe's features that the reader of the output expects. Default:
     /// the newest one.
     pub end_of_features: Option<FeatureId>,
@@ -82,6 +85,7 @@ impl Default for Requirements {
             reads_ahead: ReadsAhead::Never,
             compresses_again: None,
             checks_output: false,
+            comes_first: false,
             end_of_features: None,
         }
     }

@@ -153,9 +153,11 @@ impl Stage for Compress {
 
     fn finish(&mut self, recording: &mut Recording, next: &mut Link<'_>) -> Result<()> {
         self.flush(next)?;
+        // A later stage may have removed the feature, such as one that decompresses.
+        let has_feature = recording.features.contains_key(&FeatureId::COMPRESSED);
         match &self.zstd {
-            Some(zstd) => self.set_feature(recording, zstd.ratio()),
-            None => Ok(()),
+            Some(zstd) if has_feature => self.set_feature(recording, zstd.ratio()),
+            _ => Ok(()),
         }
     }
 }

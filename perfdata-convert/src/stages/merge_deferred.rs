@@ -27,6 +27,9 @@ const MAX_SIZE: usize = 65_528;
 
 /// Joins CALLCHAIN_DEFERRED records with their samples, and clears the flags that announce them. A
 /// sample without such a record keeps its own part of the callchain.
+///
+/// The frames come from the input: stages that change callchains, such as
+/// [`Thin`](super::thin::Thin), must come later.
 #[derive(Debug)]
 pub struct MergeDeferred {
     /// Whether to read the recording ahead in any case, or only if it can be read twice.

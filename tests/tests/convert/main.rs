@@ -6,6 +6,7 @@ mod callchains;
 mod callchains_made;
 mod compat;
 mod compat_values;
+mod compositions;
 mod compressed;
 mod damaged_records;
 mod directories;

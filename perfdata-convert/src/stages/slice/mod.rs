@@ -59,8 +59,7 @@ pub(crate) use router::{Outlets, Router};
 
 /// Keeps the samples that meet conditions, and what perf needs to show them.
 ///
-/// This must be the first stage that drops or adds records. If all records remain, the output is
-/// the input.
+/// This must be the first stage of a conversion. If all records remain, the output is the input.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -174,6 +173,7 @@ impl Stage for Slice {
     fn requirements(&self) -> Requirements {
         Requirements {
             reads_ahead: ReadsAhead::Always,
+            comes_first: true,
             keeps_samples: self.is_everything(),
             is_neutral: self.is_everything(),
             may_refuse: self.router.as_ref().is_some_and(Router::has_counters),
