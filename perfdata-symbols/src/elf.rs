@@ -180,16 +180,17 @@ impl Elf {
         self.section(name).map(|section| section.address)
     }
 
-    /// Returns the address of the section `name` in the object, and its content, which is empty if
-    /// the file does not contain it; `None` if there is no such section.
+    /// Returns the address of the section `name` in the object, and its content, decompressed if it
+    /// is compressed, and empty if the file does not contain it; `None` if there is no such section.
     ///
     /// # Errors
-    /// The content cannot be read, is not inside of the file, or is larger than `most` bytes.
+    /// The content cannot be read, is not inside of the file, is larger than `most` bytes, or cannot
+    /// be decompressed.
     pub fn section_content(&self, name: &[u8], most: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
         let Some(section) = self.section(name) else {
             return Ok(None);
         };
-        Ok(Some((section.address, self.content(section, most)?)))
+        Ok(Some((section.address, self.unpacked(section, most)?)))
     }
 
     /// Returns `size` bytes of the file at `offset`.
@@ -219,9 +220,13 @@ impl Elf {
     /// The content cannot be read, is not inside of the file, is larger than `most` bytes, or cannot
     /// be decompressed.
     pub(crate) fn unpacked_content(&self, name: &[u8], most: u64) -> io::Result<Vec<u8>> {
-        let Some(section) = self.section(name) else {
-            return Ok(Vec::new());
-        };
+        match self.section(name) {
+            Some(section) => self.unpacked(section, most),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn unpacked(&self, section: &Section, most: u64) -> io::Result<Vec<u8>> {
         let content = self.content(section, most)?;
         if !section.is_compressed || section.is_nobits {
             return Ok(content);

@@ -63,6 +63,7 @@
     )
 )]
 
+mod augmentation;
 mod everything;
 mod exidx;
 mod expression;

@@ -5,6 +5,7 @@ use gimli::{
     RunTimeEndian, UnwindContext, UnwindSection, Vendor,
 };
 
+use crate::augmentation::{undeclare_data, with_absent_data};
 use crate::row::{Row, RowOf};
 
 /// The bytes of a section.
@@ -100,6 +101,11 @@ impl FrameSection {
             address,
             index: Index::Scanned(Vec::new()),
         };
+        if kind == Kind::EhFrame {
+            for offset in with_absent_data(&section.eh_frame(), &section.bases) {
+                undeclare_data(&mut section.bytes, offset);
+            }
+        }
         section.index = match header.filter(|(_, bytes)| has_table(bytes, form)) {
             Some((address, bytes)) => Index::Header(address, bytes),
             None => Index::Scanned(match kind {

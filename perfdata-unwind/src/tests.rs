@@ -2,6 +2,7 @@
 
 mod exidx;
 mod made;
+mod sections;
 
 use perfdata_symbols::{Elf, ObjectFiles};
 
@@ -213,7 +214,7 @@ fn the_table_and_a_scan_find_the_same_entries() {
     let functions: Vec<_> = (0..20)
         .map(|number| (CODE + number * 0x20, 0x18, vec![0x0e, 8 + 8 * number as u8]))
         .collect();
-    let (frames, header) = eh_frame(false, &functions, 0x3000);
+    let (frames, header) = eh_frame("zR", &functions, 0x3000);
     let header_at = 0x3000 + frames.len() as u64;
     let with = |header: &[u8]| {
         let sections: [(&str, u64, &[u8]); 2] = [
@@ -251,7 +252,7 @@ fn the_table_and_a_scan_find_the_same_entries() {
 #[test]
 fn interrupted_functions_have_their_exact_address() {
     // The return of a handler: CFA = rsp + 32, and RA is at CFA-16, as in a signal frame.
-    let signal = eh_frame(true, &[(CODE, 0x10, vec![0x0c, 7, 32, 0x90, 2])], 0x3000);
+    let signal = eh_frame("zRS", &[(CODE, 0x10, vec![0x0c, 7, 32, 0x90, 2])], 0x3000);
     let functions = [
         (CODE + 0x100, 0x100, vec![]),
         (CODE + 0x200, 0x100, vec![0x07, 16]),
@@ -430,7 +431,7 @@ fn damaged_objects_do_no_harm() {
             )
         })
         .collect();
-    let (frames, header) = eh_frame(false, &functions, 0x3000);
+    let (frames, header) = eh_frame("zLR", &functions, 0x3000);
     let debug = X86_64.debug_frame(Machine::X86_64, &COMMON, &functions);
     let mut elf = X86_64.elf(&[
         (".eh_frame", 0x3000, &frames),

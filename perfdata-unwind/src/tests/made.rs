@@ -180,9 +180,10 @@ pub fn return_register(machine: Machine) -> u8 {
 /// x86-64: DW_CFA_def_cfa rsp 8, DW_CFA_offset RA at CFA-8.
 pub const COMMON: [u8; 5] = [0x0c, 7, 8, 0x90, 1];
 
-/// Returns `.eh_frame` and its table, with the augmentation `zR` or `zRS`.
+/// Returns `.eh_frame` and its table. The augmentation is `z`, `R` for relative addresses, and
+/// perhaps `S` for the return of a signal handler, or `L` for pointers that are always absent.
 pub fn eh_frame(
-    is_signal: bool,
+    augmentation: &str,
     functions: &[(u64, u64, Vec<u8>)],
     address: u64,
 ) -> (Vec<u8>, Vec<u8>) {
@@ -196,12 +197,17 @@ pub fn eh_frame(
         out.extend(content);
     };
     let mut content = vec![0, 0, 0, 0, 1];
-    content.extend(if is_signal {
-        b"zRS\0".as_slice()
-    } else {
-        b"zR\0"
-    });
-    content.extend([1, 0x78, 16, 1, 0x1b]);
+    content.extend(augmentation.bytes().chain([0]));
+    let data: Vec<u8> = augmentation
+        .bytes()
+        .filter_map(|letter| match letter {
+            b'R' => Some(0x1b),
+            b'L' => Some(0xff),
+            _ => None,
+        })
+        .collect();
+    content.extend([1, 0x78, 16, data.len() as u8]);
+    content.extend(data);
     content.extend(COMMON);
     entry(&mut out, content);
     for (start, size, instructions) in functions {
