@@ -22,6 +22,8 @@ pub struct JitdumpReader<R> {
     offset: u64,
     /// The bytes of the next record so far.
     record: Vec<u8>,
+    /// The type of the last record.
+    last: Option<JitRecordType>,
     /// Whether the next record cannot be found, because the size of the last one is wrong.
     is_lost: bool,
 }
@@ -50,6 +52,7 @@ impl<R: Read> JitdumpReader<R> {
             limits,
             offset: 0,
             record: Vec::new(),
+            last: None,
             is_lost: false,
         };
         reader.read_header()?;
@@ -114,6 +117,12 @@ impl<R: Read> JitdumpReader<R> {
         self.offset
     }
 
+    /// Returns the type of the last record, also of one that could not be decoded; `None` before the
+    /// first.
+    pub fn last_kind(&self) -> Option<JitRecordType> {
+        self.last
+    }
+
     /// Returns the number of bytes of an incomplete record at the end, as a killed runtime leaves
     /// it.
     pub fn pending(&self) -> usize {
@@ -153,6 +162,7 @@ impl<R: Read> JitdumpReader<R> {
             return Ok(None);
         }
         let (kind, size) = self.head();
+        self.last = Some(kind);
         let structure = match kind.name() {
             Some(name) => format!("jitdump record {name}"),
             None => format!("jitdump record of type {kind}"),

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use perfdata_core::jitdump::{CodeLoad, CodeMove, JitBody, JitDebugInfo, JitRecord, UnwindingInfo};
+use perfdata_core::jitdump::{
+    CodeLoad, CodeMove, JitBody, JitDebugInfo, JitRecord, JitRecordType, UnwindingInfo,
+};
 use perfdata_core::read::Limits;
 use perfdata_core::record::SampleId;
 
@@ -184,7 +186,13 @@ impl Dump {
                     }
                 }
                 Ok(None) => break,
-                Err(error) => self.skip(error.to_string()),
+                Err(error) => {
+                    self.skip(error.to_string());
+                    if self.reader.last_kind() == Some(JitRecordType::CODE_LOAD) {
+                        // What describes this function does not describe the next one.
+                        (self.lines, self.unwinding) = (None, None);
+                    }
+                }
             }
         }
         Ok(())
