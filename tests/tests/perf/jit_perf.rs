@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use perfdata_convert::io::Output;
@@ -63,7 +63,7 @@ fn sets() -> Vec<Set> {
 }
 
 /// Adds the code to `input`; writes `out.data` and `out.data.jit` in `folder`.
-fn with_code(input: &Path, dumps: Option<&Path>, folder: &Path) -> PathBuf {
+pub fn with_code(input: &Path, dumps: Option<&Path>, folder: &Path) -> PathBuf {
     let path = folder.join("out.data");
     let mut jit = Jit::new(Images::In(folder.join("out.data.jit"))).synced(false);
     if let Some(dumps) = dumps {
@@ -170,7 +170,7 @@ fn images_are_those_of_perf() {
     );
 }
 
-fn judges(version: PerfVersion) -> impl Iterator<Item = &'static Perf> {
+pub fn judges(version: PerfVersion) -> impl Iterator<Item = &'static Perf> {
     let known = move |perf: &&Perf| perf.endian == Endian::Little && perf.version >= version;
     perf::all().iter().filter(known)
 }
@@ -189,7 +189,7 @@ fn of_code(text: &str) -> Vec<String> {
     lines.collect()
 }
 
-fn script(perf: &Perf, fields: &str, path: &Path) -> String {
+pub fn script(perf: &Perf, fields: &str, path: &Path) -> String {
     let mut command = perf.command();
     command
         .args(["script", "--no-inline", "-F", fields, "-i"])
@@ -230,68 +230,5 @@ fn samples_are_those_of_perf() {
                 assert_eq!(of_code(&said), expected, "{perf}, {} {to:?}", set.name);
             }
         }
-    }
-}
-
-/// A program whose functions are worth compiling.
-const PROGRAM: &str = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-let sum = 0;
-for (let i = 0; i < 25; i++) sum += fib(24);
-console.log(sum);";
-
-/// Two processes of node, recorded here: perf shows of the result what it shows of perf inject's.
-#[test]
-fn samples_of_node_are_those_of_perf() {
-    let recorder = perf::all().iter().find(|perf| perf.name == "perf");
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("fib.js"), PROGRAM).expect("a file");
-    let work = "node --perf-prof fib.js & node --perf-prof fib.js; wait";
-    let record = |perf: &Perf| {
-        let mut command = perf.command();
-        command
-            .args([
-                "record",
-                "-q",
-                "-e",
-                "cpu-clock",
-                "-k",
-                "mono",
-                "-F",
-                "500",
-                "-g",
-            ])
-            .args(["-o", "perf.data", "--", "sh", "-c", work])
-            .current_dir(folder.path())
-            .stdin(Stdio::null());
-        perf::run(command, TIMEOUT).is_ok_and(|said| said.success())
-    };
-    let is_dump = |file: std::io::Result<fs::DirEntry>| {
-        let name = file.expect("a file").file_name();
-        name.to_string_lossy().ends_with(".dump")
-    };
-    let has_dumps = || {
-        let mut files = fs::read_dir(folder.path()).expect("a folder");
-        files.any(is_dump)
-    };
-    let Some(recorder) = recorder.filter(|perf| record(perf) && has_dumps()) else {
-        skipped::note("node and a perf that may record cpu-clock");
-        return;
-    };
-    let input = folder.path().join("perf.data");
-    let own = with_code(&input, None, folder.path());
-    let injected = folder.path().join("injected.data");
-    let mut command = recorder.command();
-    command
-        .args(["inject", "--jit", "-i"])
-        .arg(&input)
-        .arg("-o")
-        .arg(&injected);
-    let said = perf::run(command, TIMEOUT).expect("perf can be started");
-    assert!(said.success(), "{}", said.stderr);
-    for perf in judges(recorder.version) {
-        let fields = "pid,tid,time,ip,sym";
-        let expected = script(perf, fields, &injected);
-        assert!(expected.contains("fib"), "{perf}: {expected}");
-        assert!(script(perf, fields, &own) == expected, "{perf}");
     }
 }

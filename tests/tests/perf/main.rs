@@ -7,6 +7,7 @@ mod folded_perf;
 mod inject_words_perf;
 mod inlines_perf;
 mod itrace_perf;
+mod jit_live_perf;
 mod jit_perf;
 mod judges;
 mod memory_perf;
