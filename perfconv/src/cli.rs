@@ -30,7 +30,7 @@ pub use limits::LimitArgs;
 pub use merge::MergeArgs;
 pub use output::OutputArgs;
 pub use sanitize::SanitizeArgs;
-pub use slice::SliceArgs;
+pub use slice::{SLICE as SAMPLES_TO_KEEP, SliceArgs};
 pub use split::SplitArgs;
 pub use thin::ThinArgs;
 pub use words::nearest_command;
@@ -171,7 +171,7 @@ pub struct MessageArgs {
     pub no_pager: bool,
 }
 
-impl From<MessageArgs> for Messages {
+impl From<MessageArgs> for Messages<'_> {
     fn from(args: MessageArgs) -> Self {
         let verbosity = match (args.quiet, args.verbose) {
             (true, _) => Verbosity::Quiet,
@@ -179,7 +179,10 @@ impl From<MessageArgs> for Messages {
             (false, 1) => Verbosity::Verbose,
             (false, _) => Verbosity::All,
         };
-        Messages { verbosity }
+        Messages {
+            verbosity,
+            host: None,
+        }
     }
 }
 

@@ -1,10 +1,14 @@
-//! Messages on standard error, according to the verbosity that the user wants.
+//! Messages on standard error, or to the program that runs a command, according to the verbosity
+//! that the user wants.
 
 use std::fmt::Display;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anstyle::{AnsiColor, Style};
+use perfdata_convert::io::Watch;
+
+use crate::progress::Progress;
 
 /// The amount of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,44 +24,72 @@ pub enum Verbosity {
     All,
 }
 
-/// Writes messages to the user. Colours are used on terminals, unless `NO_COLOR` is set.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Messages {
-    /// The amount of messages.
-    pub verbosity: Verbosity,
+/// The meaning of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The reason of a failure.
+    Error,
+    /// The command that solves the problem of an error.
+    Next,
+    /// A problem.
+    Warning,
+    /// A note about the output.
+    Note,
+    /// A summary of the finished work.
+    Summary,
+    /// Details about the finished work.
+    Detail,
 }
 
-impl Messages {
+/// A program that runs a command in its own process.
+pub trait Host: Sync {
+    /// Receives a message, without control characters.
+    fn message(&self, kind: Kind, text: String);
+
+    /// Returns the observer of all inputs.
+    fn watch(&self) -> Arc<dyn Watch>;
+}
+
+/// Writes messages to the user. Colours are used on terminals, unless `NO_COLOR` is set.
+#[derive(Clone, Copy, Default)]
+pub struct Messages<'a> {
+    /// The amount of messages.
+    pub verbosity: Verbosity,
+    /// The program that receives the messages instead of standard error.
+    pub host: Option<&'a dyn Host>,
+}
+
+impl Messages<'_> {
     /// Writes the reason of a failure, in every case.
     pub fn error(self, text: impl Display) {
-        say("error", AnsiColor::Red, &text);
+        self.say(Kind::Error, "error", AnsiColor::Red, &text);
     }
 
     /// Writes the command that solves the problem of an error.
     pub fn next(self, command: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            say("try", AnsiColor::Green, &command);
+            self.say(Kind::Next, "try", AnsiColor::Green, &command);
         }
     }
 
     /// Writes a warning about a problem.
     pub fn warning(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            say("warning", AnsiColor::Yellow, &text);
+            self.say(Kind::Warning, "warning", AnsiColor::Yellow, &text);
         }
     }
 
     /// Writes a note about the output.
     pub fn note(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            say("note", AnsiColor::Cyan, &text);
+            self.say(Kind::Note, "note", AnsiColor::Cyan, &text);
         }
     }
 
     /// Writes a summary of the finished work.
     pub fn summary(self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
-            write(&format!("perfconv: {}", harmless(&text)));
+            self.tell(Kind::Summary, &text);
         }
     }
 
@@ -71,8 +103,35 @@ impl Messages {
     /// Writes details about the finished work.
     pub fn detail(self, text: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
-            write(&format!("perfconv: {}", harmless(&text)));
+            self.tell(Kind::Detail, &text);
         }
+    }
+
+    /// Returns the observer of the inputs: a progress bar, or that of the host.
+    pub fn watch(self) -> Option<Arc<dyn Watch>> {
+        match self.host {
+            Some(host) => Some(host.watch()),
+            None if self.verbosity == Verbosity::Quiet => None,
+            None => Some(Progress::new()),
+        }
+    }
+
+    fn tell(self, kind: Kind, text: &dyn Display) {
+        match self.host {
+            Some(host) => host.message(kind, harmless(text)),
+            None => write(&format!("perfconv: {}", harmless(text))),
+        }
+    }
+
+    fn say(self, kind: Kind, word: &str, color: AnsiColor, text: &dyn Display) {
+        if let Some(host) = self.host {
+            return host.message(kind, harmless(text));
+        }
+        let style = Style::new().bold().fg_color(Some(color.into()));
+        write(&format!(
+            "perfconv: {style}{word}:{style:#} {}",
+            harmless(text)
+        ));
     }
 }
 
@@ -112,14 +171,6 @@ fn write_now(line: &str) {
     // If standard error cannot be written, for instance on a closed terminal, the message is lost
     // and the work continues.
     let _ = writeln!(anstream::stderr(), "{line}");
-}
-
-fn say(word: &str, color: AnsiColor, text: &dyn Display) {
-    let style = Style::new().bold().fg_color(Some(color.into()));
-    write(&format!(
-        "perfconv: {style}{word}:{style:#} {}",
-        harmless(text)
-    ));
 }
 
 /// Escapes control characters, and characters that change the position of text. Messages contain

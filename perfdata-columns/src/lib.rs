@@ -85,6 +85,6 @@ pub use options::Options;
 #[cfg(feature = "parquet")]
 pub use parquet::{ParquetFile, ParquetTables};
 pub use partition::{ENDING, Partition};
-pub use schema::{Column, Kind, SCHEMA_KEY, SCHEMA_VERSION, SampleColumn, Table};
+pub use schema::{Column, Kind, SCHEMA_KEY, SCHEMA_VERSION, SampleColumn, Table, sample_schema};
 pub use stream::ArrowStream;
 pub use tables::{Summary, TableSink, export_tables};

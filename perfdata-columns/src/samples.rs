@@ -21,7 +21,7 @@ use crate::clock::WallClock;
 use crate::dictionary::{NameColumn, NameId, Names, NamesByIndex, constant};
 use crate::error::Result;
 use crate::options::Options;
-use crate::schema::{ELEMENT, SampleColumn, schema_of};
+use crate::schema::{ELEMENT, SampleColumn, sample_schema};
 
 /// Maximum number of frames in a batch: with all columns, they need about 4 MB.
 const MOST_FRAMES: usize = 1 << 17;
@@ -119,10 +119,7 @@ impl SampleBuilder {
     ) -> Self {
         let columns = options.columns().to_vec();
         let has = |column| columns.contains(&column);
-        let schema = schema_of(columns.iter().map(|column| {
-            let declared = column.column();
-            (declared.name, declared.kind)
-        }));
+        let schema = sample_schema(columns.iter().copied());
         let decoded = [
             SampleColumn::Weight,
             SampleColumn::DataSrc,

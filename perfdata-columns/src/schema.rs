@@ -418,6 +418,14 @@ impl Table {
     }
 }
 
+/// Returns the schema of record batches with these columns.
+pub fn sample_schema(columns: impl IntoIterator<Item = SampleColumn>) -> SchemaRef {
+    schema_of(columns.into_iter().map(|column| {
+        let declared = column.column();
+        (declared.name, declared.kind)
+    }))
+}
+
 /// Returns the schema of columns.
 pub(crate) fn schema_of<'a>(columns: impl IntoIterator<Item = (&'a str, Kind)>) -> SchemaRef {
     let fields = columns

@@ -10,7 +10,7 @@ use perfdata_convert::stages::slice::{Cpus, Ids, Patterns, Select, Sideband, Tim
 use perfdata_core::read::Limits;
 
 /// Heading of these options.
-const SLICE: &str = "Samples to keep";
+pub const SLICE: &str = "Samples to keep";
 
 /// Which samples to keep.
 #[derive(Debug, Clone, Args)]

@@ -128,7 +128,7 @@ fn append_one(
     threads: usize,
 ) -> Result<Appended> {
     let input = match threads {
-        0 => open_unseen(path, limits)?,
+        0 => open_unseen(path, limits, messages)?,
         _ => open(path, limits, messages)?,
     };
     let input = input.into_seekable()?;

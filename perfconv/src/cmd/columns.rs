@@ -8,8 +8,8 @@ use std::path::Path;
 use std::thread;
 
 use perfdata_columns::{
-    ArrowStream, ENDING, Options, ParquetFile, ParquetTables, RecordingId, SampleBatches, Summary,
-    export_tables,
+    ArrowStream, ENDING, Options, ParquetFile, ParquetTables, RecordBatch, RecordingId,
+    SampleBatches, Summary, export_tables,
 };
 use perfdata_core::read::Limits;
 use perfdata_session::Samples;
@@ -118,17 +118,10 @@ impl Opened {
         limits: Limits,
     ) -> Result<Self> {
         let (samples, symbols, ending) = opened(args, input, limits)?;
-        let mut options = Options::default()
-            .with_recording(id.as_deref())
-            .with_debug_info(args.inlines, args.lines);
+        let mut options = options(args, id.as_deref());
         if path.as_os_str() != STANDARD {
             let name = path.file_name().unwrap_or(path.as_os_str());
             options = options.with_file(name.as_bytes());
-        }
-        if let Some(columns) = &args.columns.columns {
-            options = options
-                .with_columns(columns.columns.iter().copied())
-                .with_offsets(columns.offsets);
         }
         Ok(Opened {
             samples,
@@ -179,7 +172,7 @@ impl Opened {
             perfdata_columns::SchemaRef,
             &perfdata_core::Recording,
         ) -> perfdata_columns::Result<T>,
-        write: impl Fn(&mut T, perfdata_columns::RecordBatch) -> perfdata_columns::Result<()>,
+        write: impl Fn(&mut T, RecordBatch) -> perfdata_columns::Result<()>,
         finish: impl FnOnce(T, &perfdata_core::Recording, bool) -> perfdata_columns::Result<()>,
     ) -> Result<Exported> {
         let path = Path::new("output");
@@ -256,6 +249,25 @@ fn columns_failed(error: perfdata_columns::Error, path: &Path) -> Error {
         perfdata_columns::Error::Output(error) => Error::io(path)(error),
         perfdata_columns::Error::Samples(error) => failed(error, path),
         other => Error::Refused(other.to_string()),
+    }
+}
+
+/// Returns the next batch of samples; `None` at the end.
+pub(super) fn next_batch(batches: &mut SampleBatches<Converted>) -> Result<Option<RecordBatch>> {
+    let batch = batches.next_batch();
+    batch.map_err(|error| columns_failed(error, Path::new("output")))
+}
+
+/// Returns what the batches of the samples contain.
+pub(super) fn options(args: &ExportArgs, id: Option<&str>) -> Options {
+    let options = Options::default()
+        .with_recording(id)
+        .with_debug_info(args.inlines, args.lines);
+    match &args.columns.columns {
+        Some(columns) => options
+            .with_columns(columns.columns.iter().copied())
+            .with_offsets(columns.offsets),
+        None => options,
     }
 }
 

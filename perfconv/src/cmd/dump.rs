@@ -18,7 +18,7 @@ pub fn run(args: &DumpArgs, out: &mut dyn Write, limits: Limits, messages: Messa
         .iter()
         .map(|name| Dump::type_of(name))
         .collect::<Result<_>>()?;
-    let input = open_unseen(&args.input, limits)?;
+    let input = open_unseen(&args.input, limits, messages)?;
     if args.resolved {
         let resolved = Resolved::default()
             .with_json(args.json)

@@ -9,7 +9,6 @@ use super::convert::{report, stages, warn_of_unfinished};
 use super::{open_unseen, output_or_standard};
 use crate::cli::{Container, MergeArgs};
 use crate::messages::{Messages, Verbosity};
-use crate::progress::Progress;
 use perfdata_convert::error::{Error, Result};
 use perfdata_convert::io::Output;
 use perfdata_convert::merge::{Merge, Merged};
@@ -48,7 +47,7 @@ pub fn run(args: &MergeArgs, limits: Limits, messages: Messages) -> Result<()> {
     let inputs = paths
         .iter()
         .map(|path| {
-            let input = open_unseen(path, limits).map_err(|error| match error {
+            let input = open_unseen(path, limits, messages).map_err(|error| match error {
                 // It has the path already.
                 error @ Error::Io { .. } => error,
                 error if paths.len() == 1 => error,
@@ -69,8 +68,8 @@ pub fn run(args: &MergeArgs, limits: Limits, messages: Messages) -> Result<()> {
     let Merged {
         mut input, notes, ..
     } = merge.open(inputs)?;
-    if messages.verbosity != Verbosity::Quiet {
-        input = input.watched_by(Progress::new());
+    if let Some(watch) = messages.watch() {
+        input = input.watched_by(watch);
     }
     let several = (paths.len() > 1).then_some(ContainerKind::File);
     let to = convert.to.and_then(Container::kind).or(several);

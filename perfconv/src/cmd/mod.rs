@@ -10,6 +10,7 @@ mod convert;
 pub mod diagnostics;
 mod diff;
 mod dump;
+pub mod embedded;
 mod export;
 mod extract_aux;
 mod info;
@@ -30,8 +31,7 @@ use std::path::{Path, PathBuf};
 use perfdata_core::read::Limits;
 
 use crate::cli::{Cli, Command, Container};
-use crate::messages::{Messages, Verbosity};
-use crate::progress::Progress;
+use crate::messages::Messages;
 use crate::suggestions;
 use perfdata_convert::error::{Error, Result, Step};
 use perfdata_convert::io::Input;
@@ -78,13 +78,19 @@ pub fn run_paged(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
 /// # Errors
 /// The error of the command; see [`exit_code`].
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<Outcome> {
+    let messages = Messages::from(cli.messages);
+    run_telling(cli, messages, out)
+}
+
+/// Runs the command, with its messages to `messages`.
+fn run_telling(cli: Cli, messages: Messages, out: &mut dyn Write) -> Result<Outcome> {
     if cli.inputs().is_some_and(<[PathBuf]>::is_empty) {
         let what = "no input: there is no perf.data in this folder, and nothing is piped into standard input";
         return Err(Error::Usage(what.into()));
     }
     let given = Given::new(&cli);
     let mut outcome = Outcome::Done;
-    let (messages, limits) = (Messages::from(cli.messages), Limits::from(cli.limits));
+    let limits = Limits::from(cli.limits);
     match cli.command {
         None if cli.asked.0 => convert::run(&cli.convert, None, limits, messages)?,
         None => {
@@ -144,11 +150,11 @@ const STANDARD_OUTPUT: &str = "standard output";
 struct Several<'a> {
     paths: &'a [PathBuf],
     given: &'a Given,
-    messages: Messages,
+    messages: Messages<'a>,
 }
 
 impl<'a> Several<'a> {
-    fn new(paths: &'a [PathBuf], given: &'a Given, messages: Messages) -> Self {
+    fn new(paths: &'a [PathBuf], given: &'a Given, messages: Messages<'a>) -> Self {
         Several {
             paths,
             given,
@@ -219,17 +225,20 @@ fn output_or_standard<'a>(named: Option<&'a Path>, input: &Path) -> Result<&'a P
 /// Opens a recording to read it to its end, with a progress bar. The end of a stream depends on its
 /// writer.
 fn open(path: &Path, limits: Limits, messages: Messages) -> Result<Input> {
-    let input = open_unseen(path, limits)?;
-    Ok(if messages.verbosity == Verbosity::Quiet {
-        input
-    } else {
-        input.watched_by(Progress::new())
+    let input = Input::open_with(path, signals::stream_begins)?.limited_by(limits);
+    Ok(match messages.watch() {
+        Some(watch) => input.watched_by(watch),
+        None => input,
     })
 }
 
 /// Opens a recording without a progress bar.
-fn open_unseen(path: &Path, limits: Limits) -> Result<Input> {
-    Ok(Input::open_with(path, signals::stream_begins)?.limited_by(limits))
+fn open_unseen(path: &Path, limits: Limits, messages: Messages) -> Result<Input> {
+    let input = Input::open_with(path, signals::stream_begins)?.limited_by(limits);
+    Ok(match messages.host {
+        Some(host) => input.watched_by(host.watch()),
+        None => input,
+    })
 }
 
 /// Writes a report.

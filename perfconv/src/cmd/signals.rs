@@ -64,7 +64,7 @@ pub fn stream_begins() {
 
 /// Starts to handle signals as described for this module, on a separate thread: the others may be
 /// blocked by input that never arrives.
-pub fn watch(messages: Messages) {
+pub fn watch(messages: Messages<'static>) {
     let known = |signal: &c_int| !system::is_ignored(*signal);
     if known(&SIGXFSZ) {
         // With a handler, exceeding the maximum file size is an error of the write instead of a
@@ -102,7 +102,7 @@ fn watch_alone(known: impl Fn(&c_int) -> bool) {
     }
 }
 
-fn wait_for(mut signals: Signals, messages: Messages) {
+fn wait_for(mut signals: Signals, messages: Messages<'static>) {
     let mut first: Option<Instant> = None;
     for signal in signals.forever() {
         if signal == SIGINT && pager::is_open() {

@@ -503,6 +503,10 @@ impl Watch for SharedWatch {
     fn advance(&self, bytes: u64) {
         self.0.advance(bytes);
     }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
 }
 
 /// Returns the error for a stream that begins with `first` and is not a recording.

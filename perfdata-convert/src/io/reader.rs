@@ -14,6 +14,12 @@ pub trait Watch: Send + Sync {
 
     /// Called when `bytes` more bytes were read; once for a block, not for a record.
     fn advance(&self, bytes: u64);
+
+    /// Returns whether reading must end. Then each read fails with an error, and with it the
+    /// conversion, which removes its temporary files. By default, it never does.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
 }
 
 /// The size of an input.
@@ -72,6 +78,11 @@ pub(super) enum Stream {
 
 impl Read for InputReader {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if let Some(watch) = &self.meter.watch
+            && watch.is_cancelled()
+        {
+            return Err(io::Error::other("cancelled"));
+        }
         let read = match &mut self.stream {
             Stream::File(file) => file.read(buf)?,
             Stream::Path(files) => files.read(buf)?,

@@ -9,7 +9,7 @@
 
 mod recompress;
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use perfdata_core::feature::{Compression, Feature, FeatureId};
 use perfdata_core::read::{
@@ -37,7 +37,7 @@ pub(super) struct Step {
     /// The compression of the records that arrive here.
     compression: Parameters,
     /// The recording at this position.
-    model: Rc<Recording>,
+    model: Arc<Recording>,
     /// Adds metadata records to the model. They are normal in a pipe, but perf inject also writes
     /// files that contain them.
     collector: Collector,
@@ -65,7 +65,10 @@ impl Step {
         let same = before.filter(|before| is_same(&before.model, recording));
         Step {
             stage,
-            model: same.map_or_else(|| Rc::new(recording.clone()), |before| before.model.clone()),
+            model: same.map_or_else(
+                || Arc::new(recording.clone()),
+                |before| before.model.clone(),
+            ),
             collector: Collector::behind_head(limits),
             expects_tracing_data: false,
             has_payload: false,
@@ -91,7 +94,7 @@ impl Step {
             _ if !self.expects_tracing_data => return Ok(()),
             _ => {}
         }
-        self.collector.item(Rc::make_mut(&mut self.model), item)?;
+        self.collector.item(Arc::make_mut(&mut self.model), item)?;
         Ok(())
     }
 

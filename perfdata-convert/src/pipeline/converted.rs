@@ -1,10 +1,9 @@
 //! The recording that a conversion makes, to be read instead of written.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::read::{Chunk, Collector, Limits, RecordBatch, RecordSource, StreamItem, Tail};
@@ -33,18 +32,22 @@ pub struct Converted {
     expects_tracing_data: bool,
     is_finished: bool,
     unreadable: u64,
-    ending: Rc<RefCell<Ended>>,
+    ending: Arc<Mutex<Ended>>,
 }
 
 /// How reading a [`Converted`] recording ended.
 #[derive(Debug, Clone)]
-pub struct Ending(Rc<RefCell<Ended>>);
+pub struct Ending(Arc<Mutex<Ended>>);
 
 #[derive(Debug, Default)]
 struct Ended {
     error: Option<Error>,
     notes: Vec<String>,
     unreadable: Option<Leftover>,
+}
+
+fn locked(ending: &Mutex<Ended>) -> MutexGuard<'_, Ended> {
+    ending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the stages forwarded of a chunk of the input.
@@ -137,7 +140,7 @@ impl Conversion {
             steps,
             ..
         } = self.begin(ready, to)?;
-        let ending = Rc::new(RefCell::default());
+        let ending = Arc::new(Mutex::default());
         let converted = Converted {
             reader,
             limits,
@@ -149,7 +152,7 @@ impl Conversion {
             expects_tracing_data: false,
             is_finished: false,
             unreadable: 0,
-            ending: Rc::clone(&ending),
+            ending: Arc::clone(&ending),
         };
         Ok((converted, Ending(ending)))
     }
@@ -162,7 +165,7 @@ impl Ending {
     /// # Errors
     /// The error of a stage, which ended the recording; or there are corrupt bytes before the end.
     pub fn check(self) -> Result<(Vec<String>, Option<Leftover>)> {
-        let ended = self.0.take();
+        let ended = std::mem::take(&mut *locked(&self.0));
         if let Some(error) = ended.error {
             return Err(error);
         }
@@ -196,7 +199,7 @@ impl Converted {
         let notes = steps
             .iter()
             .flat_map(|step| step.note().into_iter().chain(step.stage.notes()));
-        let mut ended = ending.borrow_mut();
+        let mut ended = locked(ending);
         ended.notes = notes.collect();
         ended.unreadable = Leftover::of(reader, *unreadable);
         Ok(false)
@@ -252,7 +255,7 @@ impl RecordSource for Converted {
                 Err(error) => {
                     self.is_finished = true;
                     self.writer.sink_mut().parts.clear();
-                    self.ending.borrow_mut().error = Some(error);
+                    locked(&self.ending).error = Some(error);
                 }
             }
         };

@@ -124,7 +124,7 @@ impl Requirements {
 /// In [`record`](Self::record) and the other methods with a [`Link`], [`Link::recording`] is the
 /// recording at this position of the pipeline: its events, and the features and metadata records so
 /// far.
-pub trait Stage {
+pub trait Stage: Send {
     /// Returns the requirements of the stage. This method is called more than once. The result may
     /// only depend on the arguments of [`begin`](Self::begin) if the description of a field permits
     /// this.

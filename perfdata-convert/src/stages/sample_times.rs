@@ -1,7 +1,6 @@
 //! The times of the first and the last sample of a stream, including those in compressed records.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
@@ -66,7 +65,7 @@ impl SampleTimes {
 }
 
 /// The times of the samples before the stages that may drop some.
-type Before = Rc<RefCell<Option<SampleTime>>>;
+type Before = Arc<Mutex<Option<SampleTime>>>;
 
 /// Updates SAMPLE_TIME if stages may drop samples or change their times.
 pub(crate) struct UpdateTimes {
@@ -122,7 +121,7 @@ impl UpdateTimes {
             .iter()
             .rposition(|stage| !stage.requirements().keeps_samples);
         let after = last.map_or(0, |last| last.saturating_add(1));
-        let before = Rc::new(RefCell::new(before));
+        let before = Arc::new(Mutex::new(before));
         stages.insert(after, Self::after(before, from, to));
     }
 
@@ -186,10 +185,12 @@ impl Stage for UpdateTimes {
         let now = self.times.range();
         match &self.place {
             Position::Before(before) => {
-                before.replace(now);
+                *before.lock().unwrap_or_else(PoisonError::into_inner) = now;
                 Ok(())
             }
-            Position::After(before) if *before.borrow() != now => {
+            Position::After(before)
+                if *before.lock().unwrap_or_else(PoisonError::into_inner) != now =>
+            {
                 let times = now.unwrap_or(SampleTime { first: 0, last: 0 });
                 Ok(recording.set_feature(FeatureId::SAMPLE_TIME, Feature::SampleTime(times))?)
             }
