@@ -133,6 +133,16 @@ impl Error {
         self.0.offset
     }
 
+    /// Returns the name of the structure.
+    pub fn structure_name(&self) -> &str {
+        &self.0.structure
+    }
+
+    /// Returns the name of the field, if known.
+    pub fn field_name(&self) -> Option<&str> {
+        self.0.field.as_deref()
+    }
+
     /// Returns the problem.
     pub fn problem(&self) -> &Problem {
         &self.0.problem

@@ -4,6 +4,7 @@ mod batch;
 pub mod diff;
 mod dispatch;
 pub mod leaks;
+pub mod pull;
 pub mod show;
 pub mod verify;
 pub mod walk;

@@ -12,6 +12,7 @@ mod input_file;
 mod messages;
 mod odd_forms;
 mod otlp;
+mod pull;
 mod records;
 mod script;
 mod session;

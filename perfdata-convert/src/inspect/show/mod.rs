@@ -12,7 +12,7 @@ pub mod map;
 pub mod overview;
 pub mod page;
 pub mod paths;
-pub(crate) mod record;
+pub mod record;
 pub mod resolved;
 pub mod survey;
 pub(crate) mod tallies;
@@ -28,7 +28,7 @@ use perfdata_core::record::{CpuMode, RecordType};
 
 /// Returns `word` as a signed number if all its bits are set and its style is one of those of which
 /// -1 means "none".
-fn signed(word: u64, size: usize, style: Style) -> Option<i64> {
+pub fn signed(word: u64, size: usize, style: Style) -> Option<i64> {
     let ones = u64::MAX
         .checked_shr(64_u32.saturating_sub(8 * u32::try_from(size).unwrap_or(8)))
         .unwrap_or(u64::MAX);
@@ -36,7 +36,7 @@ fn signed(word: u64, size: usize, style: Style) -> Option<i64> {
 }
 
 /// Returns whether a value is only of interest together with its bytes.
-fn is_filling(leaf: &Leaf<'_>) -> bool {
+pub fn is_filling(leaf: &Leaf<'_>) -> bool {
     matches!(
         leaf,
         Leaf::Count(_) | Leaf::Pad(_) | Leaf::Uint(_, Style::Pad)

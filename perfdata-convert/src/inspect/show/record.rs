@@ -17,7 +17,7 @@ use perfdata_session::EventNames;
 
 /// A record, with the data of its recording that describe it.
 pub struct Shown<'a> {
-    raw: &'a RawRecord<'a>,
+    raw: RawRecord<'a>,
     /// Index among the records of a compressed record, if it was in one.
     inner: Option<usize>,
     recording: &'a Recording,
@@ -32,7 +32,7 @@ pub struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// Decodes `raw`. `names` must be up to date with `recording`.
     pub fn new(
-        raw: &'a RawRecord<'a>,
+        raw: &RawRecord<'a>,
         inner: Option<usize>,
         recording: &'a Recording,
         names: &'a EventNames,
@@ -43,7 +43,7 @@ impl<'a> Shown<'a> {
             .ok()
             .and_then(|record| section_of(record, raw, recording));
         Shown {
-            raw,
+            raw: *raw,
             inner,
             recording,
             names,
@@ -81,7 +81,7 @@ impl<'a> Shown<'a> {
         let (Body::Sample(sample), Some(registers)) = (&record.body, self.registers) else {
             return Default::default();
         };
-        let layout = self.recording.events.layout_of(self.raw);
+        let layout = self.recording.events.layout_of(&self.raw);
         let names = |regs: &Option<Regs>, mask| match regs {
             Some(Regs { abi, regs }) if *abi != RegsAbi::NONE => {
                 let names = registers
@@ -105,10 +105,10 @@ impl<'a> Shown<'a> {
 
     /// Returns the name of the event that the record belongs to, according to its ID. Records
     /// without an ID have a name only if there is a single event.
-    fn event(&self) -> Option<Cow<'_, [u8]>> {
+    pub fn event(&self) -> Option<Cow<'_, [u8]>> {
         let events = &self.recording.events;
         let id = match &self.record {
-            _ if self.raw.kind.is_kernel() => events.id_of(self.raw),
+            _ if self.raw.kind.is_kernel() => events.id_of(&self.raw),
             Ok(record) => first_id(record),
             Err(_) => None,
         };
@@ -147,6 +147,17 @@ impl<'a> Shown<'a> {
         if !record.tail.is_empty() {
             visitor.leaf("tail", record.tail.len(), Leaf::Opaque(&record.tail));
         }
+    }
+
+    /// Describes the fields without the record's header and its trailer to `visitor`, as
+    /// [`json`](Self::json) shows them in `fields`. The names of registers follow the registers.
+    ///
+    /// # Errors
+    /// The record cannot be decoded.
+    pub fn describe_fields(&self, visitor: &mut dyn Visitor) -> Result<(), &perfdata_core::Error> {
+        let record = self.record.as_ref()?;
+        self.describe_named(record, NamesAt::Beside, visitor);
+        Ok(())
     }
 
     /// Appends the record on one line.
