@@ -9,7 +9,7 @@ use std::time::Duration;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use perfdata_session::Samples;
 use perfdata_tests::convert::in_shell;
-use perfdata_tests::{perf, recordings, skipped};
+use perfdata_tests::{is_thorough, perf, recordings, skipped};
 
 fn status(output: &perf::Output) -> Option<i32> {
     output.status.and_then(|status| status.code())
@@ -271,5 +271,44 @@ fn engines_read_the_same_values() {
             output.stdout,
             output.stderr
         );
+    }
+}
+
+/// The programs in docs/fleets.md give the same answers with every engine.
+#[test]
+fn fleets_answer_the_same_questions() {
+    let python = std::env::var_os("PERFCONV_PYTHON").unwrap_or("python3".into());
+    let root = recordings::root();
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    let hosts = if is_thorough() { 500 } else { 4 };
+    let [before, after] = ["6.1-x86_64-file-g", "7.2-x86_64-file-g"]
+        .map(|name| recordings::fixture(name).path.display().to_string());
+    let commands = format!(
+        "set -e; mkdir recordings
+        for host in $(seq {hosts}); do
+            perfconv -q convert '{before}' --set HOSTNAME=web$host -o recordings/$host-a.data
+            perfconv -q convert '{after}' --set HOSTNAME=web$host -o recordings/$host-b.data
+        done
+        touch -d 2026-11-01T12:00:00Z recordings/*-a.data
+        touch -d 2026-11-02T12:00:00Z recordings/*-b.data
+        perfconv -q export recordings/*.data --append-to fleet"
+    );
+    let output = in_shell(at, &commands);
+    assert!(output.success(), "{}", output.stderr);
+    let mut command = Command::new(&python);
+    command.current_dir(at);
+    command.arg(root.join("tests/judges/fleets.py"));
+    command.arg(root.join("docs/fleets.md"));
+    command.args(["2026-11-01", "2026-11-02", "[kernel.kallsyms]"]);
+    match perf::run(command, Duration::from_secs(400)) {
+        Err(_) => skipped::note("python3 with duckdb, polars, datafusion and pyspark"),
+        Ok(output) if status(&output) == Some(77) => {
+            skipped::note("duckdb, polars, datafusion and pyspark (PERFCONV_PYTHON)");
+        }
+        Ok(output) => {
+            print!("{}", output.stdout);
+            assert!(output.success(), "{}{}", output.stdout, output.stderr);
+        }
     }
 }

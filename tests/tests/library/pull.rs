@@ -55,8 +55,8 @@ fn pulled_records_are_those_of_dump() {
 
 /// Returns a stream in which attributes and samples alternate.
 fn alternating() -> Vec<u8> {
-    let stream = std::fs::read(recordings::fixture("6.1-x86_64-pipe-default").path)
-        .expect("the recording");
+    let stream =
+        std::fs::read(recordings::fixture("6.1-x86_64-pipe-default").path).expect("the recording");
     let (header, mut rest) = stream.split_at(16);
     let (mut attrs, mut samples) = (Vec::new(), Vec::new());
     while let Some(size) = rest.get(6..8) {

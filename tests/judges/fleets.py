@@ -1,0 +1,52 @@
+"""Runs the programs in docs/fleets.md on a fleet, and compares their rows.
+
+    python3 fleets.py FLEETS.md BEFORE AFTER FUNCTION
+
+The working directory contains fleet/ and recordings/. BEFORE, AFTER and FUNCTION are the arguments of
+the programs. Prints the engines that are not installed. Exit status 77: none is.
+"""
+
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+document, *arguments = sys.argv[1:]
+programs = re.findall(r"```python\n# engine: ([^\n]*)\n(.*?)```", pathlib.Path(document).read_text(), re.S)
+if len(programs) < 5:
+    sys.exit(f"{document}: {len(programs)} programs")
+# Spark starts another Python for its workers.
+environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+results = {}
+for engine, program in programs:
+    modules = engine.split(", ")
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"not installed: {', '.join(missing)}")
+        continue
+    start = time.monotonic()
+    command = [sys.executable, "-c", program, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if run.returncode != 0:
+        if "JAVA_GATEWAY_EXITED" in run.stderr:
+            print("not installed: Java")
+            continue
+        sys.exit(f"{engine}: {run.stderr}")
+    print(f"{engine}: {time.monotonic() - start:.2f} s")
+    results[engine] = run.stdout
+compared = {engine: rows for engine, rows in results.items() if "perfconv" not in engine}
+if not compared:
+    sys.exit(77)
+first = next(iter(compared))
+for question in ["top", "difference", "callers"]:
+    if not re.search(rf"^{question}\t", compared[first], re.M):
+        sys.exit(f"{first}: no rows for {question}:\n{compared[first]}")
+for engine, rows in compared.items():
+    if rows != compared[first]:
+        sys.exit(f"{engine}:\n{rows}\nbut {first}:\n{compared[first]}")
+for engine, rows in results.items():
+    if "perfconv" in engine and not re.search(r"^comm\t\S+\t\d+$", rows, re.M):
+        sys.exit(f"{engine}: {rows}")
