@@ -7,7 +7,6 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Duration,
 };
 
 use perfdata_convert::error;
@@ -235,7 +234,7 @@ pub fn in_shell(folder: &Path, commands: &str) -> perf::Output {
         .env_remove("NO_COLOR")
         .env_remove("CLICOLOR_FORCE")
         .env("LC_ALL", "C");
-    perf::run(shell, Duration::from_secs(60)).expect("bash can be started")
+    perf::run(shell).expect("bash can be started")
 }
 
 /// Returns the example `name`, built with the same profile.

@@ -29,9 +29,9 @@ const NAMES: [&str; 6] = [
     "perf-7.2-s390x",
 ];
 
-/// Several times the maximum time that perf needs for one of the recordings, emulated and on a busy
-/// machine.
-const TIMEOUT: Duration = Duration::from_secs(120);
+/// Many times the maximum time that a command of the tests needs, emulated and on a machine that is
+/// busy or was suspended: only a command that hangs takes longer.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A perf program.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Perf {
         let path = path.canonicalize()?;
         let mut command = self.command();
         command.args(question.arguments()).arg("-i").arg(path);
-        let mut output = run(command, TIMEOUT)?;
+        let mut output = run(command)?;
         match question {
             Question::Header => output.stdout = without_capture_time(&output.stdout),
             Question::BuildIds => output.stdout = without_reader_vdso(&output.stdout),
@@ -159,7 +159,7 @@ impl Perf {
 
         let mut command = Command::new(&program);
         command.arg("--version");
-        let said = run(command, TIMEOUT).ok()?;
+        let said = run(command).ok()?;
         // An emulated program may print other lines first.
         let version = said
             .stdout
@@ -210,7 +210,7 @@ pub fn record_programs(path: &Path, frequency: u32, programs: &str) -> Option<Ve
     if let Some(home) = env::var_os("HOME") {
         command.env("HOME", home);
     }
-    let output = run(command, TIMEOUT).expect("perf runs");
+    let output = run(command).expect("perf runs");
     if !output.success() || !path.exists() {
         skipped::note("the permission to record");
         return None;
@@ -241,8 +241,12 @@ pub fn all() -> &'static [Perf] {
     })
 }
 
-/// Runs a command without input to its end, or kills it after `timeout`.
-pub fn run(mut command: Command, timeout: Duration) -> io::Result<Output> {
+/// Runs a command without input to its end. One that hangs is killed.
+pub fn run(command: Command) -> io::Result<Output> {
+    run_for(command, TIMEOUT)
+}
+
+fn run_for(mut command: Command, timeout: Duration) -> io::Result<Output> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -330,23 +334,32 @@ fn home() -> &'static Path {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, timeout: Duration) -> Output {
+    fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        run(command, timeout).expect("sh can be started")
+        command
     }
 
     #[test]
     fn a_command_that_hangs_is_killed() {
-        let output = shell("echo before; exec sleep 60", Duration::from_millis(100));
-        assert!(output.status.is_none());
-        assert!(!output.success());
-        assert_eq!(output.stdout, "before\n");
+        // A busy machine may start the shell late.
+        for milliseconds in [100, 1_000, 10_000, 60_000] {
+            let timeout = Duration::from_millis(milliseconds);
+            let output =
+                run_for(shell("echo before; exec sleep 600"), timeout).expect("sh can be started");
+            assert!(output.status.is_none());
+            assert!(!output.success());
+            if !output.stdout.is_empty() {
+                assert_eq!(output.stdout, "before\n");
+                return;
+            }
+        }
+        panic!("the output before the end is lost");
     }
 
     #[test]
     fn both_outputs_and_the_status_are_kept() {
-        let output = shell("printf 'a\\377b'; echo c >&2; exit 3", TIMEOUT);
+        let output = run(shell("printf 'a\\377b'; echo c >&2; exit 3")).expect("sh can be started");
         assert_eq!(output.stdout, "a\\xffb");
         assert_eq!(output.stderr, "c\n");
         assert_eq!(output.status.and_then(|status| status.code()), Some(3));

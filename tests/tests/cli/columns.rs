@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use perfdata_session::Samples;
@@ -258,7 +257,7 @@ fn engines_read_the_same_values() {
         let mut command = Command::new(&python);
         command.arg(&judge).arg(at);
         command.args([samples(name).to_string(), period.to_string()]);
-        let output = match perf::run(command, Duration::from_secs(120)) {
+        let output = match perf::run(command) {
             Ok(output) => output,
             Err(_) => return skipped::note("python3 with pyarrow, duckdb, polars and pandas"),
         };
@@ -301,7 +300,7 @@ fn fleets_answer_the_same_questions() {
     command.arg(root.join("tests/judges/fleets.py"));
     command.arg(root.join("docs/fleets.md"));
     command.args(["2026-11-01", "2026-11-02", "[kernel.kallsyms]"]);
-    match perf::run(command, Duration::from_secs(400)) {
+    match perf::run(command) {
         Err(_) => skipped::note("python3 with duckdb, polars, datafusion and pyspark"),
         Ok(output) if status(&output) == Some(77) => {
             skipped::note("duckdb, polars, datafusion and pyspark (PERFCONV_PYTHON)");

@@ -6,12 +6,13 @@ use std::{
     path::Path,
     process::{Command, Stdio},
     thread,
-    time::Duration,
 };
 
 use clap::{CommandFactory, error::ErrorKind};
 use perfconv::cli::Cli;
 use perfdata_tests::{convert, perf, recordings, skipped, snapshot, synth};
+
+use crate::patience::patiently;
 
 /// Number of lines of a terminal.
 const SCREEN: usize = 50;
@@ -29,7 +30,7 @@ fn perfconv(args: &[&str]) -> (Option<i32>, String, String) {
         .env_remove("NO_COLOR")
         .env_remove("CLICOLOR_FORCE")
         .stdin(Stdio::null());
-    let output = perf::run(command, Duration::from_secs(60)).expect("perfconv can be started");
+    let output = perf::run(command).expect("perfconv can be started");
     (
         output.status.and_then(|status| status.code()),
         output.stdout,
@@ -469,7 +470,7 @@ fn as_much_is_said_as_is_wanted() {
 fn steps(folder: &Path, name: &str) -> Vec<String> {
     let mut command = convert::perfconv();
     command.arg(name).current_dir(folder);
-    let output = perf::run(command, Duration::from_secs(60)).expect("perfconv can be started");
+    let output = perf::run(command).expect("perfconv can be started");
     assert!(output.success(), "{}", output.stderr);
     output
         .stdout
@@ -506,7 +507,7 @@ fn a_name_alone_tells_what_to_do() {
                 .args(["-c", &format!("\"$0\" -q {step}")])
                 .arg(&program)
                 .current_dir(&folder);
-            let output = perf::run(shell, Duration::from_secs(60)).expect("bash can be started");
+            let output = perf::run(shell).expect("bash can be started");
             assert!(
                 output.success() && output.stderr.is_empty(),
                 "{fixture}: {step}: {}",
@@ -573,7 +574,7 @@ fn on_a_terminal(commands: &str) -> Option<String> {
         .args(["--quiet", "--return", "--command", commands, "/dev/null"])
         .env("TERM", "xterm")
         .env_remove("NO_COLOR");
-    let output = perf::run(script, Duration::from_secs(60));
+    let output = perf::run(script);
     match output {
         Ok(output) => Some(output.stdout),
         Err(error) => {
@@ -604,10 +605,17 @@ fn colours_are_for_terminals() {
 
 #[test]
 fn long_work_shows_a_bar_on_a_terminal() {
+    patiently(shows_a_bar);
+}
+
+fn shows_a_bar(factor: u32) {
     let program = convert::perfconv().get_program().display().to_string();
     let input = fixture("6.1-x86_64-pipe-default");
+    let (pause, long_pause) = (f64::from(factor) * 1.5, factor * 3);
     let slowly = |options: &str| {
-        format!("(head -c 8000 {input}; sleep 1.5; tail -c +8001 {input}) | {program} {options}")
+        format!(
+            "(head -c 8000 {input}; sleep {pause}; tail -c +8001 {input}) | {program} {options}"
+        )
     };
     let Some(said) = on_a_terminal(&slowly("pipe2file - -o /dev/null")) else {
         return;
@@ -615,7 +623,7 @@ fn long_work_shows_a_bar_on_a_terminal() {
     assert!(said.contains("/s"), "no rate: {said:?}");
     assert!(said.contains("260 records"), "{said:?}");
     let stalled = on_a_terminal(&format!(
-        "(head -c 8000 {input}; sleep 3) | {program} info - > /dev/null"
+        "(head -c 8000 {input}; sleep {long_pause}) | {program} info - > /dev/null"
     ));
     let drawn = stalled.expect("as before").matches("/s").count();
     assert!(drawn > 3, "drawn {drawn} times while no input came");
@@ -626,7 +634,7 @@ fn long_work_shows_a_bar_on_a_terminal() {
     assert_eq!(quiet, "");
     let mut shell = Command::new("bash");
     shell.args(["-c", &slowly("pipe2file - -o /dev/null")]);
-    let elsewhere = thread::spawn(move || perf::run(shell, Duration::from_secs(60)));
+    let elsewhere = thread::spawn(move || perf::run(shell));
     let output = elsewhere
         .join()
         .expect("no panic")

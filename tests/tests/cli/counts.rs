@@ -1,6 +1,6 @@
 //! Every command reports the same numbers of records for a recording.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{path::Path, process::Stdio};
 
 use perfdata_convert::count::Counts;
 use perfdata_core::header::ContainerKind;
@@ -18,7 +18,7 @@ fn run(words: &[&str], path: &Path, output: Option<&Path>) -> Output {
     if let Some(output) = output {
         command.arg("-o").arg(output);
     }
-    perf::run(command, Duration::from_secs(60)).expect("perfconv can be started")
+    perf::run(command).expect("perfconv can be started")
 }
 
 fn json(text: &str) -> Result<Value, String> {

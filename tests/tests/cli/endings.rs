@@ -179,10 +179,15 @@ fn signals_at_any_time() {
         ("swap", &["--swap-endian"][..], false),
     ] {
         let room = Room::new(&large(pipe));
-        let start = Instant::now();
-        let status = room.command(words).status().expect("perfconv runs");
-        assert!(status.success(), "{way}: {status}");
-        let usual = start.elapsed();
+        // The shortest of several times: the machine may be busy with other tasks.
+        let time = |_| {
+            room.reset();
+            let start = Instant::now();
+            let status = room.command(words).status().expect("perfconv runs");
+            assert!(status.success(), "{way}: {status}");
+            start.elapsed()
+        };
+        let usual = (0..5).map(time).min().expect("there are several");
         let whole = fs::read(room.target()).expect("a target");
         for number in 0..kills {
             let (at, signal) = [("-INT", 2), ("-TERM", 15), ("-KILL", 9)][number % 3];

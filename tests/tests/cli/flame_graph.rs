@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use perfdata_tests::convert::in_shell;
 use perfdata_tests::{perf, recordings, skipped};
@@ -15,7 +14,7 @@ fn shown(page: &Path, view: &str, id: &str) -> Option<String> {
         .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
         .args(["--virtual-time-budget=10000", "--dump-dom"])
         .arg(format!("file://{}#{view}", page.display()));
-    let output = perf::run(command, Duration::from_secs(60)).ok()?;
+    let output = perf::run(command).ok()?;
     let (_, rest) = output.stdout.split_once(&format!("id=\"{id}\""))?;
     let (_, rest) = rest.split_once('>')?;
     let (text, _) = rest.split_once("</")?;

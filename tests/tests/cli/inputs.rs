@@ -11,6 +11,7 @@ use std::{
 };
 
 use perfdata_tests::{convert::perfconv, synth};
+use rustix::io::ioctl_fionread;
 
 use crate::stalled::{TIMEOUT, names};
 
@@ -18,7 +19,7 @@ use crate::stalled::{TIMEOUT, names};
 const LEN: usize = 48 << 20;
 
 /// Number of attempts to change a file before it is read; a busy machine may be late.
-const ATTEMPTS: usize = 10;
+const ATTEMPTS: usize = 40;
 
 fn large() -> Vec<u8> {
     let basic = synth::file::basic(false);
@@ -228,7 +229,12 @@ fn a_file_as_standard_input_that_is_cut() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("bash runs");
-    thread::sleep(Duration::from_millis(500));
+    let output = child.stdout.as_ref().expect("it is piped");
+    let start = Instant::now();
+    while ioctl_fionread(output).expect("a pipe") == 0 {
+        assert!(start.elapsed() < TIMEOUT, "there is no output");
+        thread::sleep(Duration::from_millis(1));
+    }
     assert!(
         child.try_wait().expect("it is a child").is_none(),
         "it is not held up"

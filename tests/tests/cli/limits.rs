@@ -1,6 +1,6 @@
 //! Limits of the resources that a recording may request, and the options that raise them.
 
-use std::{fs, io::Write, path::PathBuf, process::Stdio, time::Duration};
+use std::{fs, io::Write, path::PathBuf, process::Stdio};
 
 use perfdata_tests::{
     convert, perf,
@@ -95,7 +95,7 @@ impl Room {
             word => word.into(),
         }));
         command.stdin(Stdio::null());
-        let output = perf::run(command, Duration::from_secs(60)).expect("perfconv can be started");
+        let output = perf::run(command).expect("perfconv can be started");
         (
             output.status.and_then(|status| status.code()),
             output.stderr,

@@ -19,6 +19,7 @@ mod memory;
 mod other_machine;
 mod outputs;
 mod pager;
+mod patience;
 mod pictures;
 mod reports;
 mod sanitize;

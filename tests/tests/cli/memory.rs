@@ -198,6 +198,7 @@ fn memory_does_not_grow_with_gaps() {
     let (input, target) = (folder.path().join("input"), folder.path().join("output"));
     far_away(&input);
     let out = ["-f", "-o", target.to_str().expect("a name")];
+    let mut is_measured = false;
     for (args, more) in [
         (&["verify"] as &[&str], &[] as &[&str]),
         (&["info"], &[]),
@@ -219,8 +220,10 @@ fn memory_does_not_grow_with_gaps() {
         let (status, peak, time) = peak(command);
         eprintln!("{args:?}: {peak} kB, {time:.1?}");
         assert!(status.success(), "{args:?}: {status}");
+        // The shortest run may be over before its memory is read.
+        is_measured |= peak > 0;
         assert!(
-            peak > 0 && peak < COMPRESSING_LIMIT,
+            peak < COMPRESSING_LIMIT,
             "{args:?}: {peak} kB, not less than {COMPRESSING_LIMIT}"
         );
         if let Ok(meta) = fs::metadata(&target) {
@@ -234,6 +237,7 @@ fn memory_does_not_grow_with_gaps() {
             fs::remove_file(&target).expect("it is there");
         }
     }
+    assert!(is_measured);
 }
 
 /// Maximum memory for compression in kilobytes, with any number of processors.

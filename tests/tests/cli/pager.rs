@@ -1,6 +1,6 @@
 //! Long reports on a terminal are displayed by a pager, as in git.
 
-use std::{os::unix::fs::symlink, path::Path, process::Command, time::Duration};
+use std::{os::unix::fs::symlink, path::Path, process::Command};
 
 use perfdata_tests::{convert, perf, recordings, skipped};
 
@@ -28,7 +28,7 @@ fn on_a_terminal(folder: &Path, commands: &str) -> Option<(Option<i32>, String)>
         .env("LC_ALL", "C")
         .env_remove("PAGER")
         .env_remove("LESS");
-    match perf::run(script, Duration::from_secs(60)) {
+    match perf::run(script) {
         Ok(output) => {
             let text = anstream::adapter::strip_str(&output.stdout)
                 .to_string()

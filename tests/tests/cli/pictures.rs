@@ -1,10 +1,7 @@
 //! `perfconv info --map` and `--html`: they show the contents of `info --json`, and a browser can
 //! display them.
 
-use std::{
-    collections::BTreeMap, fs, fs::File, io::BufReader, path::Path, process::Command,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fs, fs::File, io::BufReader, path::Path, process::Command};
 
 use perfdata_convert::inspect::show::{map, page, survey::ChartData};
 use perfdata_convert::io::Input;
@@ -157,7 +154,7 @@ fn colours_and_width_are_those_of_the_terminal() {
         .to_string();
     let mut plain = convert::perfconv();
     plain.args(["info", "--map", &input]);
-    let plain = perf::run(plain, Duration::from_secs(60)).expect("perfconv can be started");
+    let plain = perf::run(plain).expect("perfconv can be started");
     assert!(
         plain.success() && !plain.stdout.contains('\u{1b}'),
         "{}",
@@ -169,7 +166,7 @@ fn colours_and_width_are_those_of_the_terminal() {
         .args(["--quiet", "--return", "--command", &commands, "/dev/null"])
         .env("TERM", "xterm")
         .env_remove("NO_COLOR");
-    let Ok(output) = perf::run(script, Duration::from_secs(60)) else {
+    let Ok(output) = perf::run(script) else {
         skipped::note("script, which makes a terminal");
         return;
     };
@@ -208,7 +205,7 @@ fn browse(folder: &Path, page: &Path, options: &[&str]) -> Option<String> {
         ))
         .args(options)
         .arg(format!("file://{}", page.display()));
-    match perf::run(chromium, Duration::from_secs(120)) {
+    match perf::run(chromium) {
         Ok(output) => Some(output.stdout),
         Err(error) => {
             skipped::note(format_args!("chromium ({error})"));
@@ -237,7 +234,7 @@ fn a_browser_shows_the_page() {
     let mut command = convert::perfconv();
     let input = recordings::fixture("6.1-s390x-pipe-z").path;
     command.args(["info", "--html"]).arg(&page).arg(input);
-    let output = perf::run(command, Duration::from_secs(60)).expect("perfconv can be started");
+    let output = perf::run(command).expect("perfconv can be started");
     assert!(
         output.success() && output.stdout.is_empty() && output.stderr.is_empty(),
         "{}",

@@ -8,23 +8,24 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
 
 use perfdata_tests::{
-    convert::perfconv,
-    perf::{self, Question},
+    convert::{Whole, perfconv},
+    perf::{self, Perf, Question},
     recordings, skipped, synth,
 };
 
-use crate::stalled::{Stalled, TIMEOUT, end, names, said, signals_arrive};
+use crate::{
+    patience::patiently,
+    stalled::{Stalled, TIMEOUT, end, names, said, signals_arrive},
+};
 
 /// Signals that let a stream end normally.
 const ASKING: [(&str, i32); 3] = [("INT", 2), ("TERM", 15), ("HUP", 1)];
-
-/// Longer than the interval between signals that are sent for the same reason.
-const APART: Duration = Duration::from_millis(400);
 
 fn pipe() -> Vec<u8> {
     fs::read(recordings::fixture("7.2-x86_64-pipe-default").path).expect("a fixture")
@@ -151,10 +152,8 @@ fn the_second_signal_ends_the_command() {
             };
             let run = Stalled::new(command(&words, folder.path()), &stream);
             run.send(signal);
-            thread::sleep(APART);
-            run.send(signal);
             assert_eq!(
-                run.end(&words).signal(),
+                run.insist(signal, &words).signal(),
                 Some(number),
                 "{words}: SIG{signal}"
             );
@@ -194,27 +193,31 @@ fn a_stream_may_end_in_a_record_after_a_signal() {
 /// `timeout` sends a signal to the process and to its group, so it arrives twice.
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one() {
+    for signal in ["INT", "TERM", "HUP"] {
+        patiently(|factor| comes_twice_at_once(signal, factor));
+    }
+}
+
+fn comes_twice_at_once(signal: &str, factor: u32) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    for signal in ["INT", "TERM", "HUP"] {
-        let script = format!(
-            "(head -c 5000 in; sleep 1; tail -c +5001 in) | timeout -s {signal} 0.4 \"$0\" pipe2file - -f -o out"
-        );
-        let mut shell = Command::new("bash");
-        shell
-            .args(["-c", &script])
-            .arg(perfconv().get_program())
-            .current_dir(&folder);
-        let done = shell.output().expect("bash runs");
-        // The exit status of `timeout` if it had to send the signal.
-        assert_eq!(done.status.code(), Some(124), "{}", said(&done));
-        assert!(
-            said(&done).contains(" records, "),
-            "SIG{signal}: {}",
-            said(&done)
-        );
-        fs::remove_file(folder.path().join("out")).expect("an output");
-    }
+    let (end, sent) = (factor, f64::from(factor) * 0.4);
+    let script = format!(
+        "(head -c 5000 in; sleep {end}; tail -c +5001 in) | timeout -s {signal} {sent} \"$0\" pipe2file - -f -o out"
+    );
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-c", &script])
+        .arg(perfconv().get_program())
+        .current_dir(&folder);
+    let done = shell.output().expect("bash runs");
+    // The exit status of `timeout` if it had to send the signal.
+    assert_eq!(done.status.code(), Some(124), "{}", said(&done));
+    assert!(
+        said(&done).contains(" records, "),
+        "SIG{signal}: {}",
+        said(&done)
+    );
 }
 
 /// As with `nohup`, or in the background of a script.
@@ -316,6 +319,9 @@ fn not_even_sigkill_leaves_a_file() {
 struct Terminal {
     script: std::process::Child,
     keys: std::process::ChildStdin,
+    /// What the terminal has shown.
+    shown: Arc<Mutex<Vec<u8>>>,
+    reader: thread::JoinHandle<()>,
 }
 
 impl Terminal {
@@ -345,7 +351,32 @@ impl Terminal {
             return None;
         };
         let keys = script.stdin.take().expect("a pipe");
-        Some(Terminal { script, keys })
+        let mut output = script.stdout.take().expect("a pipe");
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let to = shown.clone();
+        let reader = thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(len @ 1..) = output.read(&mut bytes) {
+                to.lock()
+                    .expect("no panic")
+                    .extend_from_slice(&bytes[..len]);
+            }
+        });
+        Some(Terminal {
+            script,
+            keys,
+            shown,
+            reader,
+        })
+    }
+
+    /// Waits until the terminal shows `text`.
+    fn wait_for(&self, text: &str) {
+        let shows = || {
+            let shown = self.shown.lock().expect("no panic");
+            String::from_utf8_lossy(&shown).contains(text)
+        };
+        wait_until(text, shows);
     }
 
     fn control_c(&mut self) {
@@ -358,16 +389,13 @@ impl Terminal {
     /// Returns the contents of the terminal at the end.
     fn text(mut self) -> String {
         end(&mut self.script, "on a terminal");
-        let mut bytes = Vec::new();
-        self.script
-            .stdout
-            .take()
-            .expect("a pipe")
-            .read_to_end(&mut bytes)
-            .expect("a terminal");
-        String::from_utf8_lossy(&bytes).into_owned()
+        self.reader.join().expect("no panic");
+        String::from_utf8_lossy(&self.shown.lock().expect("no panic")).into_owned()
     }
 }
+
+/// Longer than the interval in which two Ctrl-C count as one.
+const APART: Duration = Duration::from_millis(400);
 
 /// Waits until `is_so` returns true.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -406,13 +434,20 @@ fn is_ready(folder: &Path, signal: i32, read: u64) -> bool {
         .any(|process| has_handler(&process.path()) == Some(true))
 }
 
-/// Waits until perfconv reads a stream whose producer has written the first part.
-fn wait_for_stream(written: &Path, folder: &Path, signal: i32) {
-    wait_until("a stream", || {
-        written.exists() && is_ready(folder, signal, 0)
-    });
-    // The handlers are installed, and perfconv only has to open its input.
-    thread::sleep(Duration::from_millis(500));
+/// Size of the first part of a stream in bytes, less than what a pipe holds.
+const FIRST: usize = 50_000;
+
+/// Returns a stream of more than [`FIRST`] bytes.
+fn long_pipe() -> Vec<u8> {
+    let stream = pipe();
+    let whole = Whole::read(stream.clone()).expect("a recording");
+    [stream, whole.stream.repeat(8)].concat()
+}
+
+/// Waits until perfconv has read most of the first part of a stream, more than the program itself
+/// is.
+fn wait_for_stream(folder: &Path, signal: i32) {
+    wait_until("a stream", || is_ready(folder, signal, 40_000));
 }
 
 const FINISHING: &str = "perfconv: finishing; press Ctrl-C again to abort";
@@ -424,58 +459,66 @@ fn control_c_on_a_terminal() {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
-    fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    // The producer delays its end, so that the message appears while the stream continues.
-    let producer = "(trap 'sleep 1; tail -c +5001 in; exit' INT; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
+    let (input, end) = (folder.path().join("in"), folder.path().join("end"));
+    fs::write(&input, long_pipe()).expect("a temporary file");
+    // The producer delays its end until the message has appeared.
+    let producer = format!(
+        "(trap 'until [ -e end ]; do sleep 0.05; done; tail -c +{} in; exit' INT; head -c {FIRST} in; \
+        while :; do sleep 0.05; done)",
+        FIRST + 1
+    );
+    let interrupt = |terminal: &mut Terminal| {
+        wait_for_stream(folder.path(), 2);
+        terminal.control_c();
+        terminal.wait_for(FINISHING);
+        fs::write(&end, "").expect("a temporary file");
+    };
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -o out; echo status $?");
     let Some(mut terminal) = Terminal::new(&commands, folder.path()) else {
         return;
     };
-    let ready = folder.path().join("ready");
-    wait_for_stream(&ready, folder.path(), 2);
-    terminal.control_c();
+    interrupt(&mut terminal);
     let text = terminal.text();
     assert!(
-        text.contains(FINISHING) && text.contains(" records, "),
+        text.contains(" records, ") && text.contains("status 0"),
         "{text}"
     );
-    assert!(text.contains("status 0"), "{text}");
-    fs::remove_file(&ready).expect("it is there");
+    fs::remove_file(&end).expect("it is there");
 
     // A report that will go to a pager does not delay the message.
     let commands = format!("{producer} | PAGER=cat \"$PERFCONV\" info -; echo status $?");
     let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
-    wait_for_stream(&ready, folder.path(), 2);
-    terminal.control_c();
+    interrupt(&mut terminal);
     let text = terminal.text();
     let [message, report] = [FINISHING, "command line:"].map(|part| text.find(part));
     assert!(
         message.is_some() && message < report && text.contains("status 0"),
         "{text}"
     );
-    fs::remove_file(&ready).expect("it is there");
+    fs::remove_file(&end).expect("it is there");
 
     // The progress bar displayed by then is removed, and so is the partial output.
-    let producer = "(trap '' INT; head -c 5000 in; touch ready; exec sleep 10)";
+    let producer =
+        format!("(trap '' INT; head -c {FIRST} in; until [ -e end ]; do sleep 0.05; done)");
     let commands =
         format!("trap : INT; {producer} | \"$PERFCONV\" pipe2file - -o other; echo status $?");
     let mut terminal = Terminal::new(&commands, folder.path()).expect("there is one");
-    wait_for_stream(&ready, folder.path(), 2);
-    thread::sleep(Duration::from_millis(2000));
+    wait_for_stream(folder.path(), 2);
+    terminal.wait_for("B/s");
     terminal.control_c();
+    terminal.wait_for(FINISHING);
     thread::sleep(APART);
     terminal.control_c();
+    wait_until("the end", || !is_ready(folder.path(), 2, 0));
+    fs::write(&end, "").expect("a temporary file");
     let text = terminal.text();
-    assert!(
-        text.contains(FINISHING) && text.contains("status 130"),
-        "{text:?}"
-    );
+    assert!(text.contains("status 130"), "{text:?}");
     let bar = text
         .rfind("B/s")
         .unwrap_or_else(|| panic!("no bar: {text:?}"));
     let cleared = text.rfind("\u{1b}[2K").expect("a line is cleared");
     assert!(cleared > bar, "a bar is left: {text:?}");
-    assert_eq!(names(folder.path()), ["in", "out", "ready"]);
+    assert_eq!(names(folder.path()), ["end", "in", "out"]);
 }
 
 /// If the terminal is closed, only the messages on it are lost.
@@ -485,32 +528,31 @@ fn a_terminal_that_is_closed() {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
-    fs::write(folder.path().join("in"), pipe()).expect("a temporary file");
-    let producer = "(trap 'sleep 0.5; tail -c +5001 in; exit' HUP; head -c 5000 in; touch ready; while :; do sleep 0.05; done)";
+    fs::write(folder.path().join("in"), long_pipe()).expect("a temporary file");
+    let producer = format!(
+        "(trap 'sleep 0.5; tail -c +{} in; exit' HUP; head -c {FIRST} in; while :; do sleep 0.05; done)",
+        FIRST + 1
+    );
     let commands = format!("{producer} | \"$PERFCONV\" pipe2file - -v -o out");
     let Some(mut terminal) = Terminal::new(&commands, folder.path()) else {
         return;
     };
-    let ready = folder.path().join("ready");
-    wait_for_stream(&ready, folder.path(), 1);
+    wait_for_stream(folder.path(), 1);
     terminal.script.kill().expect("it runs");
     let _ = terminal.script.wait();
     let start = Instant::now();
     while !folder.path().join("out").exists() {
         assert!(
-            start.elapsed() < Duration::from_secs(20),
+            start.elapsed() < TIMEOUT,
             "no output: {:?}",
             names(folder.path())
         );
         thread::sleep(Duration::from_millis(20));
     }
     assert!(
-        perf::run(
-            perfconv_verify(&folder.path().join("out")),
-            Duration::from_secs(60)
-        )
-        .expect("it runs")
-        .success()
+        perf::run(perfconv_verify(&folder.path().join("out")))
+            .expect("it runs")
+            .success()
     );
 }
 
@@ -552,40 +594,45 @@ fn control_c_ends_a_live_recording() {
         skipped::note("a perf that may record all CPUs");
         return;
     }
-    let folder = tempfile::tempdir().expect("a temporary folder");
     for number in 0..10 {
-        let file = folder.path().join(format!("cc{number}.data"));
-        let commands = format!(
-            "{} record -a -e cpu-clock -o - | \"$PERFCONV\" pipe2file - -o {}; echo status ${{PIPESTATUS[*]}}",
-            program.display(),
-            file.display()
-        );
-        let Some(mut terminal) = Terminal::new(&format!("bash -c '{commands}'"), folder.path())
-        else {
-            return;
-        };
-        // perf has written the synthesized records, so it waits for Ctrl-C.
-        wait_until("a recording", || is_ready(folder.path(), 2, 64 << 10));
-        thread::sleep(Duration::from_millis(200 + 40 * number));
-        terminal.control_c();
-        let text = terminal.text();
-        assert!(
-            text.contains(FINISHING) && text.contains(" records, "),
-            "run {number}: {text}"
-        );
-        let report = perf.ask(Question::Script, &file).expect("perf runs");
-        assert!(
-            report.success() && report.stdout.contains("cpu-clock"),
-            "run {number}: {}",
-            report.stderr
-        );
-        let mut command = perf.command();
-        command.args(["report", "--stdio", "-i"]).arg(&file);
-        let report = perf::run(command, Duration::from_secs(120)).expect("perf runs");
-        assert!(
-            report.success() && report.stdout.contains("# Samples: "),
-            "run {number}: {}",
-            report.stderr
-        );
+        // perfconv may also see the signal after the end of the stream.
+        patiently(|factor| ends_a_live_recording(perf, number, factor));
     }
+}
+
+fn ends_a_live_recording(perf: &Perf, number: u32, factor: u32) {
+    let program = perf.command().get_program().to_owned();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join(format!("cc{number}.data"));
+    let commands = format!(
+        "{} record -a -e cpu-clock -o - | \"$PERFCONV\" pipe2file - -o {}; echo status ${{PIPESTATUS[*]}}",
+        program.display(),
+        file.display()
+    );
+    let Some(mut terminal) = Terminal::new(&format!("bash -c '{commands}'"), folder.path()) else {
+        return;
+    };
+    // perf has written the synthesized records, so it waits for Ctrl-C.
+    wait_until("a recording", || is_ready(folder.path(), 2, 64 << 10));
+    thread::sleep(factor * Duration::from_millis(200 + 40 * u64::from(number)));
+    terminal.control_c();
+    let text = terminal.text();
+    assert!(
+        text.contains(FINISHING) && text.contains(" records, "),
+        "run {number}: {text}"
+    );
+    let report = perf.ask(Question::Script, &file).expect("perf runs");
+    assert!(
+        report.success() && report.stdout.contains("cpu-clock"),
+        "run {number}: {}",
+        report.stderr
+    );
+    let mut command = perf.command();
+    command.args(["report", "--stdio", "-i"]).arg(&file);
+    let report = perf::run(command).expect("perf runs");
+    assert!(
+        report.success() && report.stdout.contains("# Samples: "),
+        "run {number}: {}",
+        report.stderr
+    );
 }

@@ -13,8 +13,11 @@ use std::{
 use perfdata_tests::skipped;
 use rustix::io::ioctl_fionread;
 
-/// Maximum time of a run that must end by itself.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time of a run that must end by itself, even on a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Longer than the interval between signals that are sent for the same reason.
+const APART: Duration = Duration::from_millis(400);
 
 /// A command that waits for the rest of a stream.
 pub struct Stalled {
@@ -80,6 +83,20 @@ impl Stalled {
         let _ = input.write_all(&self.rest);
         drop(input);
         self.child.wait_with_output().expect("it is a child")
+    }
+
+    /// Sends the command a signal until it ends without the rest. The second one ends it, except if
+    /// the machine is so busy that the command sees two as one.
+    pub fn insist(mut self, signal: &str, what: &str) -> ExitStatus {
+        let start = Instant::now();
+        while start.elapsed() < TIMEOUT {
+            thread::sleep(APART);
+            if let Some(status) = self.child.try_wait().expect("it is a child") {
+                return status;
+            }
+            self.send(signal);
+        }
+        end(&mut self.child, what)
     }
 
     /// Returns how the command ends without the rest.

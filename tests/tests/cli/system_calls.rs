@@ -25,9 +25,6 @@ use tempfile::TempDir;
 
 use crate::stalled::names;
 
-/// Maximum time of a run.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
 /// All commands that write.
 const COMMANDS: &[&str] = &[
     "convert in.file -o out",
@@ -203,7 +200,7 @@ impl Scene {
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .env("TMPDIR", self.folder.path());
-        perf::run(strace, TIMEOUT).expect("strace can be started")
+        perf::run(strace).expect("strace can be started")
     }
 
     /// Returns the names and contents of all files in the folder except inputs.

@@ -178,8 +178,7 @@ fn signals_without_a_thread() {
         let mut run = Stalled::new(room.command("pipe2file - -o out", 1), &stream);
         run.send(signal);
         assert!(run.waits(), "the first signal ends it");
-        run.send(signal);
-        assert!(!run.end(signal).success());
+        assert!(!run.insist(signal, signal).success());
         assert_eq!(names(room.folder.path()), ["perfconv"], "{signal}");
     }
 }

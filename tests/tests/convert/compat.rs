@@ -791,7 +791,7 @@ fn an_older_perf_reads_the_same_values() {
                 "-i",
             ])
             .arg(path);
-        let said = perf::run(command, std::time::Duration::from_secs(60)).expect("perf starts");
+        let said = perf::run(command).expect("perf starts");
         assert!(said.success(), "{}", said.stderr);
         // A newer perf prints more properties of a branch.
         let words = |line: &str| -> Vec<String> {
@@ -834,7 +834,7 @@ fn branch_counters_are_no_weights() {
     assert!(command.output().expect("perfconv runs").status.success());
     let mut command = perf.command();
     command.args(["script", "-F", "weight", "-i"]).arg(&output);
-    let said = perf::run(command, std::time::Duration::from_secs(60)).expect("perf starts");
+    let said = perf::run(command).expect("perf starts");
     assert!(
         said.stdout.lines().count() > 100 && said.stdout.lines().all(|line| line.trim() == "77"),
         "{}",
@@ -969,8 +969,7 @@ fn mappings_are_kept_for_the_oldest() {
                 command
                     .args(["script", "-F", "comm,time,ip,dso", "-i"])
                     .arg(path);
-                let said =
-                    perf::run(command, std::time::Duration::from_secs(60)).expect("perf starts");
+                let said = perf::run(command).expect("perf starts");
                 // perf takes the name of the kernel from a mapping with a build ID.
                 said.stdout
                     .replace("[kernel.kallsyms]_text", "[kernel.kallsyms]")

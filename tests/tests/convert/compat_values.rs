@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use perfdata_convert::stages::compat::Compat;
 use perfdata_convert::stages::swap::Unknown;
@@ -21,7 +20,7 @@ use perfdata_tests::skipped;
 fn raw_values(perf: &Perf, path: &Path, release: Version) -> Option<Vec<String>> {
     let mut command = perf.command();
     command.args(["script", "-D", "-i"]).arg(path);
-    let said = perf::run(command, Duration::from_secs(120)).expect("perf starts");
+    let said = perf::run(command).expect("perf starts");
     if !said.success() {
         return None;
     }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use perfdata_convert::stages::compress::Compress;
 use perfdata_convert::stages::decompress::Decompress;
@@ -258,7 +257,7 @@ fn printed(perf: &Perf, path: &Path) -> Vec<String> {
             "-i",
         ])
         .arg(path);
-    let said = perf::run(command, Duration::from_secs(60)).expect("perf starts");
+    let said = perf::run(command).expect("perf starts");
     assert!(said.success(), "{}", said.stderr);
     let mut samples: Vec<String> = said
         .stdout

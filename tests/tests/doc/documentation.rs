@@ -157,8 +157,7 @@ fn check(example: &Example) -> Result<(), String> {
         .env("HOME", folder.path())
         .env("LC_ALL", "C")
         .env("TZ", "UTC");
-    let output =
-        perf::run(shell, std::time::Duration::from_secs(120)).map_err(|e| e.to_string())?;
+    let output = perf::run(shell).map_err(|e| e.to_string())?;
     let said = format!("{}{}", output.stdout, output.stderr);
     if !output.success() {
         return Err(format!("ended with {:?}:\n{said}", output.status));
@@ -452,7 +451,7 @@ fn the_pictures_are_what_their_script_draws() {
     let mut script = Command::new("python3");
     script.arg(pictures.join("layout.py")).arg(folder.path());
     script.env("PERFCONV", convert::perfconv().get_program());
-    let output = match perf::run(script, std::time::Duration::from_secs(60)) {
+    let output = match perf::run(script) {
         Ok(output) => output,
         Err(error) => {
             skipped::note(format_args!(

@@ -4,7 +4,6 @@ use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 
 use perfdata_core::feature::FeatureId;
@@ -20,7 +19,7 @@ use perfdata_tests::{
 fn run<A: AsRef<OsStr>>(name: &str, args: &[A]) -> String {
     let mut command: Command = convert::example(name);
     command.args(args);
-    let output = perf::run(command, Duration::from_secs(60)).expect("the example can be started");
+    let output = perf::run(command).expect("the example can be started");
     assert!(output.success(), "{name}: {}", output.stderr);
     output.stdout
 }
@@ -133,14 +132,8 @@ fn examples_tell_of_damage() {
     std::fs::write(&path, &bytes[..bytes.len() - 3]).expect("a file can be written");
     for name in ["print", "samples_by_comm", "callchains"] {
         let mut command: Command = convert::example(name);
-        let output = perf::run(
-            {
-                command.arg(&path);
-                command
-            },
-            Duration::from_secs(60),
-        )
-        .expect("it can be started");
+        command.arg(&path);
+        let output = perf::run(command).expect("it can be started");
         assert!(
             !output.success() && output.stderr.contains("needed"),
             "{name}: {}",
@@ -283,7 +276,7 @@ fn samples_are_counted_as_perf_counts_them() {
         {
             let mut command = perf.command();
             command.args(["script", "-F", "comm", "-i"]).arg(&path);
-            let script = perf::run(command, Duration::from_secs(60)).expect("perf can be started");
+            let script = perf::run(command).expect("perf can be started");
             let comms: Vec<&str> = script
                 .stdout
                 .lines()

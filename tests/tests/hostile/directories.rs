@@ -1,13 +1,10 @@
 //! Directories that contain something other than a file, or a damaged file.
 
-use std::{fs, io, os::unix::fs::symlink, path::Path, process::Command, time::Duration};
+use std::{fs, io, os::unix::fs::symlink, path::Path, process::Command};
 
 use perfdata_tests::{convert::perfconv, perf, synth};
 
 use crate::commands::is_printable;
-
-/// Maximum time of a command that must not wait for anything.
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Commands that accept directories.
 const OF_DAMAGED: [&str; 8] = [
@@ -114,7 +111,7 @@ fn damaged(folder: &Path) -> Vec<String> {
 fn said(command: &str, input: &Path) -> (Option<i32>, String) {
     let mut program = perfconv();
     program.args(command.split(' ')).arg(input);
-    let said = perf::run(program, TIMEOUT).expect("perfconv runs");
+    let said = perf::run(program).expect("perfconv runs");
     (
         said.status.and_then(|status| status.code()),
         format!("{}{}", said.stdout, said.stderr),

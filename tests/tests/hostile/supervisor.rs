@@ -18,7 +18,7 @@ use crate::{families::FAMILIES, figures::Figures, is_thorough, worker::is_asked_
 const ADDRESS_SPACE: u64 = 2 << 20;
 
 /// Maximum time of a command, even on a busy machine.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(600);
 
 /// Maximum memory of a worker in kilobytes: the recordings from which inputs are made, 64 MB for a
 /// command, and the window of zstd, if the stream requests it.

@@ -901,7 +901,7 @@ fn hostile_streams_take_linear_time() {
         };
         let mut ratios = Vec::new();
         // The machine may be busy with other tasks.
-        for _ in 0..5 {
+        for _ in 0..20 {
             let (small, large) = (time(10_000), time(40_000));
             ratios.push(large.as_secs_f64() / small.as_secs_f64().max(0.001));
             if ratios.last().is_some_and(|ratio| *ratio < 10.0) {

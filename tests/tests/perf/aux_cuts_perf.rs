@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use perfdata_convert::stages::slice::{Select, Slice};
 use perfdata_core::record::{AuxtracePrivate, Body, RawRecord, Record};
@@ -94,7 +93,7 @@ fn script(perf: &Perf, path: &Path, range: TimeSpan) -> String {
         "--time",
     ]);
     command.arg(range.text()).arg("-i").arg(path);
-    let output = perf::run(command, Duration::from_secs(120)).expect("perf starts");
+    let output = perf::run(command).expect("perf starts");
     assert!(output.success(), "{perf}: {}", output.stderr);
     output.stdout
 }

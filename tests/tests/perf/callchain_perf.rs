@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::build_ids::Sysroot;
@@ -16,8 +15,6 @@ use perfdata_tests::convert::convert;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, PerfVersion};
 use perfdata_tests::skipped;
-
-const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Threads, recursion, signal handlers, callbacks of the C library, vDSO, procedure linkage tables.
 const C: &str = r#"
@@ -162,7 +159,7 @@ fn script(perf: &Perf, path: &Path, symfs: Option<&Path>) -> Vec<Shown> {
     if let Some(symfs) = symfs {
         command.arg("--symfs").arg(symfs);
     }
-    let output = perf::run(command, TIMEOUT).expect("perf runs");
+    let output = perf::run(command).expect("perf runs");
     assert!(output.success(), "{perf}: {}", output.stderr);
     let paragraphs = output.stdout.split("\n\n");
     let paragraphs = paragraphs.filter(|paragraph| !paragraph.trim().is_empty());
@@ -329,7 +326,7 @@ fn compiled(folder: &Path, name: &str, source: &str, compiler: &[&str]) -> Optio
         .arg("-o")
         .arg(&program)
         .arg(&path);
-    match perf::run(command, TIMEOUT) {
+    match perf::run(command) {
         Ok(output) if output.success() => Some(program),
         _ => {
             skipped::note(format!("the compiler {}", compiler[0]));
@@ -390,7 +387,7 @@ fn programs_of_this_machine_have_perfs_callchains() {
         if let Some(home) = std::env::var_os("HOME") {
             command.env("HOME", home);
         }
-        let output = perf::run(command, TIMEOUT).expect("perf runs");
+        let output = perf::run(command).expect("perf runs");
         if !output.success() || !path.exists() {
             return skipped::note("the permission to record");
         }

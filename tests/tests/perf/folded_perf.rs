@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use super::symbols_perf::has_hash;
 use perfdata_export::{Folded, Root, Sources, Symbolizer, export};
@@ -114,7 +113,7 @@ fn compare(perf: &Perf, path: &Path) {
         .args(["script", "--no-inline", "--ns", "--max-stack", "1024"])
         .args(["-F", "comm,pid,tid,time,period,event,ip,sym,dso", "-i"])
         .arg(path);
-    let output = perf::run(command, Duration::from_secs(300)).expect("perf runs");
+    let output = perf::run(command).expect("perf runs");
     let (expected, mut ours) = (collapse(&output.stdout), ours(path));
     let all = expected.len();
     let sum = |counts: &BTreeMap<String, u64>| counts.values().sum::<u64>();

@@ -6,14 +6,11 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use perfdata_tests::convert::perfconv;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{Endian, PerfVersion};
 use perfdata_tests::skipped;
-
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The function that reports must show, in a program that runs for a moment.
 const SYMBOL: &str = "noploop";
@@ -55,7 +52,7 @@ impl Bench {
         let mut command = Command::new("gcc");
         command.args(["-O1", "-g", "-o"]);
         command.arg(folder.path().join("program")).arg(&source);
-        if !perf::run(command, TIMEOUT).is_ok_and(|said| said.success()) {
+        if !perf::run(command).is_ok_and(|said| said.success()) {
             skipped::note("the compiler gcc");
             return None;
         }
@@ -78,7 +75,7 @@ impl Bench {
         command.args(["record", "-q"]).args(words).arg(output);
         command.arg("--").arg(self.path("program"));
         command.stdin(Stdio::null());
-        perf::run(command, TIMEOUT).is_ok_and(|said| said.success())
+        perf::run(command).is_ok_and(|said| said.success())
     }
 
     /// Starts `perf record WORDS -o - program | perfconv inject MORE`.

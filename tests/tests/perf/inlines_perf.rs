@@ -6,7 +6,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use perfdata_export::{ResolvedSample, Result, Sink, Sources, Symbolizer, export};
@@ -16,8 +15,6 @@ use perfdata_tests::convert::in_shell;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::skipped;
 use serde_json::Value;
-
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 const PROGRAM: &str = r#"#include <stdint.h>
 #include <stdio.h>
@@ -110,7 +107,7 @@ fn recorded(recorder: &Perf, folder: &Path, compile: &str) -> Option<PathBuf> {
         .arg(&path)
         .arg("--")
         .arg(folder.join("program"));
-    let output = perf::run(command, TIMEOUT).expect("perf runs");
+    let output = perf::run(command).expect("perf runs");
     if !output.success() || !path.exists() {
         skipped::note("the permission to record");
         return None;
@@ -180,7 +177,7 @@ fn addr2line(program: &Path, addresses: &[u64]) -> Option<BTreeMap<u64, Vec<Line
     let mut command = Command::new("addr2line");
     command.args(["-a", "-i", "-f", "-e"]).arg(program);
     command.args(addresses.iter().map(|address| format!("{address:#x}")));
-    let output = perf::run(command, TIMEOUT).ok()?;
+    let output = perf::run(command).ok()?;
     let mut all: BTreeMap<u64, Vec<Line>> = BTreeMap::new();
     let mut address = 0;
     let mut lines = output.stdout.lines();
@@ -237,7 +234,7 @@ fn compare_with_perf(perf: &Perf, path: &Path, found: &Found) -> usize {
     command
         .args(["script", "-F", "ip,sym,dso", "--max-stack", "512", "-i"])
         .arg(path);
-    let output = perf::run(command, TIMEOUT).expect("perf runs");
+    let output = perf::run(command).expect("perf runs");
     let mut expected: Vec<Vec<String>> = Vec::new();
     for paragraph in output.stdout.split("\n\n") {
         let mut names = Vec::new();

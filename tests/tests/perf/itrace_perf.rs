@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compress::Compress;
@@ -17,8 +16,6 @@ use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{Endian, PerfVersion};
 use perfdata_tests::skipped;
 use perfdata_tests::synth::arm_spe::Recipe;
-
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// All kinds of samples.
 const ALL: &str = "i1ibflmtaM";
@@ -51,7 +48,7 @@ fn injected(perf: &Perf, input: &Path, words: &str, strip: bool) -> PathBuf {
     command.arg("inject").arg(format!("--itrace={words}"));
     command.args(strip.then_some("--strip"));
     command.arg("-i").arg(input).arg("-o").arg(&output);
-    let said = perf::run(command, TIMEOUT).expect("perf can be started");
+    let said = perf::run(command).expect("perf can be started");
     assert!(said.success(), "{perf}: {}", said.stderr);
     output
 }
@@ -67,7 +64,7 @@ fn script(perf: &Perf, path: &Path, more: &[&str]) -> String {
     let mut command = perf.command();
     command.args(["script", "--ns"]).args(more);
     command.arg("-i").arg(path);
-    let said = perf::run(command, TIMEOUT).expect("perf can be started");
+    let said = perf::run(command).expect("perf can be started");
     assert!(said.success(), "{perf}: {}", said.stderr);
     said.stdout
 }

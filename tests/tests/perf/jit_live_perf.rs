@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::Conversion;
@@ -15,8 +14,6 @@ use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::skipped;
 
 use super::jit_perf::{judges, script, with_code};
-
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A runtime: its name, the file with its program, the shell command that runs it, and a part of the
 /// names of its functions.
@@ -88,7 +85,7 @@ impl Recorded {
             .args(["-o", "perf.data", "--", "sh", "-c", runtime.command])
             .current_dir(folder.path())
             .stdin(Stdio::null());
-        let is_recorded = perf::run(command, TIMEOUT).is_ok_and(|said| said.success());
+        let is_recorded = perf::run(command).is_ok_and(|said| said.success());
         let mut recorded = Recorded {
             recorder,
             folder,
@@ -121,7 +118,7 @@ impl Recorded {
         let mut command = self.recorder.command();
         command.args(["script", "--show-mmap-events", "-F", "pid", "-i"]);
         command.arg(self.path("perf.data"));
-        let said = perf::run(command, TIMEOUT).expect("perf can be started");
+        let said = perf::run(command).expect("perf can be started");
         let words = said.stdout.split_whitespace().map(PathBuf::from);
         let mut dumps: Vec<PathBuf> = words
             .filter(|word| word.extension().is_some_and(|ending| ending == "dump"))
@@ -140,7 +137,7 @@ impl Recorded {
             .args(["inject", "--jit", "-i"])
             .arg(self.path("perf.data"));
         command.arg("-o").arg(&to);
-        let said = perf::run(command, TIMEOUT).expect("perf can be started");
+        let said = perf::run(command).expect("perf can be started");
         assert!(said.success(), "{perf}: {}", said.stderr);
         to
     }
@@ -204,7 +201,7 @@ fn samples_are_those_of_perf() {
         command
             .args(["report", "--stdio", "-s", "sym", "-i"])
             .arg(&own);
-        let said = perf::run(command, TIMEOUT).expect("perf can be started");
+        let said = perf::run(command).expect("perf can be started");
         assert!(
             said.stdout.contains(runtime.shown),
             "{what}: {}",

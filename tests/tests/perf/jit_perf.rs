@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
@@ -16,8 +15,6 @@ use perfdata_tests::convert::convert;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, Endian, PerfVersion};
 use perfdata_tests::skipped;
-
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A recording with dumps, and what perf made of it.
 struct Set {
@@ -105,7 +102,7 @@ fn without_build_id(image: &mut [u8]) {
 fn rows(image: &Path) -> Option<Vec<String>> {
     let mut command = Command::new("readelf");
     command.arg("--debug-dump=decodedline").arg(image);
-    let said = perf::run(command, TIMEOUT).ok()?;
+    let said = perf::run(command).ok()?;
     let rows = said.stdout.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [file, line, address, ..] = words[..] else {
@@ -194,7 +191,7 @@ pub fn script(perf: &Perf, fields: &str, path: &Path) -> String {
     command
         .args(["script", "--no-inline", "-F", fields, "-i"])
         .arg(path);
-    let said = perf::run(command, TIMEOUT).expect("perf can be started");
+    let said = perf::run(command).expect("perf can be started");
     assert!(said.success(), "{perf}: {}", said.stderr);
     said.stdout
 }

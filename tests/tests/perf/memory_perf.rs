@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use perfdata_export::{Firefox, export};
@@ -11,8 +10,6 @@ use perfdata_session::Samples;
 use perfdata_tests::perf;
 use perfdata_tests::skipped;
 use serde_json::Value;
-
-const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Returns the largest sum of each process: its resident memory in bytes. Memory belongs to the first
 /// process that uses it, until it ends or has other memory.
@@ -71,14 +68,14 @@ fn counters_have_the_sizes_that_perf_shows() {
         "-c",
         "ls -R /usr/share > /dev/null; sort /etc/passwd | tail -1",
     ]);
-    let recorded = perf::run(command, TIMEOUT).expect("perf starts");
+    let recorded = perf::run(command).expect("perf starts");
     if !recorded.success() {
         return skipped::note("the permission to record tracepoints");
     }
     let mut command = recorder.command();
     command.args(["script", "--show-task-events", "-F", "pid,trace", "-i"]);
     command.arg(&path);
-    let script = perf::run(command, TIMEOUT).expect("perf starts");
+    let script = perf::run(command).expect("perf starts");
     assert!(script.success(), "{}", script.stderr);
     let expected = largest(&script.stdout);
 

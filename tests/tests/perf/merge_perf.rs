@@ -15,8 +15,6 @@ use perfdata_tests::script::{self, Line};
 use perfdata_tests::skipped;
 use tempfile::TempDir;
 
-const TIMEOUT: Duration = Duration::from_secs(120);
-
 /// A folder with recordings.
 struct Folder(TempDir);
 
@@ -34,7 +32,7 @@ impl Folder {
         let mut perf = recorder.command();
         perf.args(["record", "-q"]).args(options.split_whitespace());
         perf.arg("-o").arg(self.path(name)).arg("--").args(command);
-        let recorded = perf::run(perf, TIMEOUT).is_ok_and(|output| output.success());
+        let recorded = perf::run(perf).is_ok_and(|output| output.success());
         if !recorded {
             skipped::note(format_args!("perf record {options}"));
         }
@@ -81,7 +79,7 @@ fn script(perf: &Perf, path: &Path) -> (Vec<Line>, String) {
     command
         .args(["script", "--no-inline", "--ns", "-F", fields, "-i"])
         .arg(path);
-    let output = perf::run(command, TIMEOUT).expect("perf runs");
+    let output = perf::run(command).expect("perf runs");
     let mut lines = script::lines(&output.stdout);
     // The width of columns depends on the names of all events.
     for line in &mut lines {
@@ -245,7 +243,10 @@ fn samples_keep_their_names_around_an_exec() {
     };
     record("before");
     std::fs::write(&next, "").expect("a file");
-    thread::sleep(Duration::from_millis(100));
+    let comm = format!("/proc/{}/comm", process.id());
+    while std::fs::read_to_string(&comm).expect("it runs") == "sh\n" {
+        thread::sleep(Duration::from_millis(10));
+    }
     record("after");
     process.kill().expect("it still runs");
     process.wait().expect("it was started");
@@ -284,7 +285,7 @@ fn perf_accepts_the_cpus_of_several_machines() {
                 "-i",
             ])
             .arg(path);
-        let output = perf::run(command, TIMEOUT).expect("perf runs");
+        let output = perf::run(command).expect("perf runs");
         let lines = script::lines(&output.stdout);
         let mut cpus: Vec<u32> = lines.into_iter().filter_map(|line| line.cpu).collect();
         cpus.sort_unstable();

@@ -2,7 +2,6 @@
 //! them, too.
 
 use std::path::Path;
-use std::time::Duration;
 
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::expand_off_cpu::ExpandOffCpu;
@@ -14,14 +13,12 @@ use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, PerfVersion};
 use perfdata_tests::skipped;
 
-const TIMEOUT: Duration = Duration::from_secs(60);
-
 fn script(perf: &Perf, path: &Path) -> String {
     let mut command = perf.command();
     let fields = "comm,pid,tid,time,event,period,ip,sym";
     command.args(["script", "--no-inline", "--ns", "-F", fields, "-i"]);
     command.arg(path);
-    let said = perf::run(command, TIMEOUT).expect("perf can be started");
+    let said = perf::run(command).expect("perf can be started");
     assert!(said.success(), "{perf}: {}", said.stderr);
     said.stdout
 }

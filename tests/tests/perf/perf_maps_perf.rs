@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use perfdata_convert::io::Output;
 use perfdata_convert::pipeline::{Conversion, Stage};
@@ -15,8 +14,6 @@ use perfdata_tests::convert::convert;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{Endian, PerfVersion};
 use perfdata_tests::skipped;
-
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A runtime that writes a perf map: its name, the file with its program, and the command.
 struct Runtime {
@@ -81,7 +78,7 @@ fn record(recorder: &Perf, runtime: &Runtime, folder: &Path) -> Vec<PathBuf> {
         .args(runtime.command)
         .current_dir(folder)
         .stdin(Stdio::null());
-    if !perf::run(command, TIMEOUT).is_ok_and(|said| said.success()) {
+    if !perf::run(command).is_ok_and(|said| said.success()) {
         return Vec::new();
     }
     let mut command = recorder.command();
@@ -95,7 +92,7 @@ fn record(recorder: &Perf, runtime: &Runtime, folder: &Path) -> Vec<PathBuf> {
             "perf.data",
         ])
         .current_dir(folder);
-    let said = perf::run(command, TIMEOUT).expect("perf can be started");
+    let said = perf::run(command).expect("perf can be started");
     let pids = said.stdout.split_whitespace();
     let mut pids: Vec<u32> = pids.filter_map(|word| word.parse().ok()).collect();
     pids.sort_unstable();
@@ -119,7 +116,7 @@ fn script(perf: &Perf, path: &Path) -> String {
             "-i",
         ])
         .arg(path);
-    let said = perf::run(command, TIMEOUT).expect("perf can be started");
+    let said = perf::run(command).expect("perf can be started");
     assert!(said.success(), "{perf}: {}", said.stderr);
     let since: PerfVersion = "6.12".parse().expect("a release");
     if perf.version >= since {
@@ -255,7 +252,7 @@ fn images_are_elf_files() {
     ] {
         let mut command = Command::new(tool);
         command.args(options).arg(&image);
-        let Ok(said) = perf::run(command, TIMEOUT) else {
+        let Ok(said) = perf::run(command) else {
             skipped::note(tool);
             continue;
         };

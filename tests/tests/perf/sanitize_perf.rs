@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
 
 use perfdata_convert::stages::sanitize::{Audience, Key, Policy, Sanitize};
 use perfdata_tests::convert::convert;
@@ -12,8 +11,6 @@ use perfdata_tests::judge::can_judge;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, Recording};
 use perfdata_tests::skipped;
-
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Recordings of all kinds: callchains, branches, tracepoints, threads, pipes, compressed ones,
 /// namespaces, other byte orders and machines.
@@ -43,7 +40,7 @@ fn printed(perf: &Perf, path: &Path, fields: &str) -> Result<Vec<String>, String
         command.arg("-G");
     }
     command.arg("-i").arg(path);
-    let said = perf::run(command, TIMEOUT).map_err(|error| error.to_string())?;
+    let said = perf::run(command).map_err(|error| error.to_string())?;
     if !said.success() {
         return Err(format!("{perf} -F {fields}: {}", said.stderr));
     }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::compress::Compress;
@@ -15,8 +14,6 @@ use perfdata_tests::convert::{Whole, convert};
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{Endian, PerfVersion};
 use perfdata_tests::skipped;
-
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A program that sleeps, and one that works.
 const WORK: &str = "for i in 1 2 3 4; do sleep 0.01; ls / > /dev/null; done & \
@@ -31,7 +28,7 @@ fn record(perf: &Perf, path: &Path) -> bool {
     }
     command.arg("-o").arg(path).args(["--", "sh", "-c", WORK]);
     command.stdin(Stdio::null());
-    perf::run(command, TIMEOUT).is_ok_and(|said| said.success())
+    perf::run(command).is_ok_and(|said| said.success())
 }
 
 /// Returns the bytes of all records except FINISHED_ROUND.
@@ -74,7 +71,7 @@ fn samples_are_those_of_perf() {
         let mut command = judge.command();
         command.args(["inject", "--sched-stat", "-i"]).arg(&input);
         command.arg("-o").arg(path("perf.data"));
-        let said = perf::run(command, TIMEOUT).expect("perf can be started");
+        let said = perf::run(command).expect("perf can be started");
         assert!(said.success(), "{recorder}: {}", said.stderr);
         let expected = records(&path("perf.data"));
         let own = convert(&input, None, stages()).expect("it is converted");

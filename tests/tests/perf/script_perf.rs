@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use perfdata_export::{Fields, PerfScript, Sources, Symbolizer, export};
 use perfdata_session::Samples;
@@ -90,7 +89,7 @@ fn compare(recording: &Recording, perf: &Perf, fields: &[&str]) -> Result<(), St
         .canonicalize()
         .map_err(|error| error.to_string())?;
     command.arg("-i").arg(&path);
-    let output = perf::run(command, Duration::from_secs(240)).map_err(|error| error.to_string())?;
+    let output = perf::run(command).map_err(|error| error.to_string())?;
     let expected = &*output.stdout;
     if !output.success() || expected.is_empty() {
         return Ok(());
@@ -285,7 +284,7 @@ fn functions_are_those_of_perf() {
     for perf in judges {
         let mut command = perf.command();
         command.args(["script", "--no-inline", "-i"]).arg(&path);
-        let output = perf::run(command, Duration::from_secs(300)).expect("perf runs");
+        let output = perf::run(command).expect("perf runs");
         let mut out = Vec::new();
         let mut sink = PerfScript::new(&mut out, perf.version.like());
         let mut samples = Samples::open(&path).expect("a recording");

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use perfdata_core::record::CpuMode;
 use perfdata_session::DsoKind;
@@ -58,7 +57,7 @@ fn check_by(recording: &Recording, perf: &Perf) -> Result<(), String> {
     command
         .args(["script", "--no-inline", "--ns", "-F", fields, "-i"])
         .arg(path);
-    let output = perf::run(command, Duration::from_secs(120)).map_err(|error| error.to_string())?;
+    let output = perf::run(command).map_err(|error| error.to_string())?;
     let expected = script::lines(&output.stdout);
     let mut seen = script::by_time(seen, |(line, _)| (line.time, line.tid));
     let mut wrong: Vec<String> = Vec::new();

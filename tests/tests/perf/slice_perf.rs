@@ -2,7 +2,6 @@
 //! with the same conditions.
 
 use std::path::Path;
-use std::time::Duration;
 
 use perfdata_convert::error::Step;
 use perfdata_convert::pipeline::{Link, Stage};
@@ -112,7 +111,7 @@ fn script(perf: &Perf, words: &Words, path: &Path) -> Result<Output, String> {
     for (option, value) in words {
         command.args([*option, value]);
     }
-    perf::run(command, Duration::from_secs(120)).map_err(|error| error.to_string())
+    perf::run(command).map_err(|error| error.to_string())
 }
 
 /// Returns the output without samples after the EXIT record of their thread. perf since 6.6 calls

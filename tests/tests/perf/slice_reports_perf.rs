@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use perfdata_convert::stages::slice::{Patterns, Select, Slice};
 use perfdata_core::attr::SampleType;
@@ -24,7 +23,7 @@ fn dumps(perf: &Perf, path: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> 
         .args(["script", "--no-inline", "--ns", "--per-event-dump"])
         .args(["-F", "-symoff,-sym", "-i"])
         .arg(&input);
-    perf::run(command, Duration::from_secs(120)).map_err(|error| error.to_string())?;
+    perf::run(command).map_err(|error| error.to_string())?;
     let mut dumps = BTreeMap::new();
     for entry in fs::read_dir(folder.path()).map_err(|error| error.to_string())? {
         let path = entry.map_err(|error| error.to_string())?.path();
@@ -127,7 +126,7 @@ fn latency(perf: &Perf, keys: &str, range: Option<&str>, path: &Path) -> Result<
         .args(["report", "--stdio", "--latency", "-s", keys, "-i"])
         .arg(path);
     command.args(range.into_iter().flat_map(|range| ["--time", range]));
-    let output = perf::run(command, Duration::from_secs(120)).map_err(|error| error.to_string())?;
+    let output = perf::run(command).map_err(|error| error.to_string())?;
     let lines = output.stdout.lines().filter(|line| !line.starts_with('#'));
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use perfdata_convert::pipeline::Stage;
 use perfdata_convert::stages::sort::Sort;
@@ -32,7 +31,7 @@ const SCRIPT: &[&str] = &[
 fn script(perf: &Perf, path: &Path) -> Result<perf::Output, String> {
     let mut command = perf.command();
     command.args(SCRIPT).arg("-i").arg(path);
-    perf::run(command, Duration::from_secs(120)).map_err(|error| error.to_string())
+    perf::run(command).map_err(|error| error.to_string())
 }
 
 /// Compares a recording with the sorted one. Returns whether it was out of order.

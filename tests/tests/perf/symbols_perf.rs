@@ -2,7 +2,6 @@
 //! machine.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use perfdata_session::{Frame, Samples};
 use perfdata_symbols::{Sources, Symbolizer, demangled};
@@ -109,7 +108,7 @@ fn compare(perf: &Perf, path: &std::path::Path) -> (usize, usize, Vec<String>) {
         ])
         .args(["--max-stack", "1024", "-i"])
         .arg(path);
-    let output = perf::run(command, Duration::from_secs(300)).expect("perf runs");
+    let output = perf::run(command).expect("perf runs");
     let mut paragraphs = output.stdout.split("\n\n");
     let mut symbols = Symbolizer::new(Sources::default().with_caches(vec![]));
     let mut samples = Samples::open(path).expect("a recording");

@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use perfdata_tests::perf::{self, Output, Perf, Question};
@@ -36,7 +35,7 @@ fn is_big(perf: &Perf) -> bool {
 fn dump(perf: &Perf, path: &Path) -> Output {
     let mut command = perf.command();
     command.args(["report", "-D", "-i"]).arg(path);
-    let mut output = perf::run(command, Duration::from_secs(120)).expect("perf starts");
+    let mut output = perf::run(command).expect("perf starts");
     let name = path
         .file_name()
         .and_then(|name| name.to_str())

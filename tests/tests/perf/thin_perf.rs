@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use perfdata_convert::stages::thin::{StackSize, Thin, part};
 use perfdata_core::attr::{Attr, AttrFlags, BranchSampleType, EventType, SampleType};
@@ -21,8 +20,6 @@ use perfdata_tests::recordings::{self, Recording};
 use perfdata_tests::skipped;
 use perfdata_write::{FilePlan, FileWriter};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
-
 /// Returns the samples as perf prints them, sorted: perf delivers samples with deferred callchains
 /// later than others.
 fn printed(
@@ -37,7 +34,7 @@ fn printed(
         .args(options)
         .arg("-i")
         .arg(path);
-    let said = perf::run(command, TIMEOUT).map_err(|error| error.to_string())?;
+    let said = perf::run(command).map_err(|error| error.to_string())?;
     if !said.success() {
         return Err(format!("{perf}: {}", said.stderr));
     }
@@ -156,7 +153,7 @@ fn other_fields_stay() {
             let ask = |words: &[&str], path: &Path| {
                 let mut command = perf.command();
                 command.args(words).arg("-i").arg(path);
-                let said = perf::run(command, TIMEOUT).expect("perf starts");
+                let said = perf::run(command).expect("perf starts");
                 assert!(said.success(), "{perf}: {name}: {words:?}: {}", said.stderr);
                 said.stdout
             };
@@ -196,7 +193,7 @@ fn record(perf: &Perf, folder: &Path) -> Option<std::path::PathBuf> {
             "-c",
             "for i in 1 2 3; do ls -R /etc /usr/lib; done > /dev/null 2>&1",
         ]);
-    let said = perf::run(command, TIMEOUT).ok()?;
+    let said = perf::run(command).ok()?;
     (said.success() && fs::metadata(&path).is_ok_and(|file| file.len() > 0)).then_some(path)
 }
 

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use perfdata_core::DecodeContext;
 use perfdata_core::attr::EventType;
@@ -23,8 +22,6 @@ use perfdata_tests::synth::pipe::Pipe;
 use perfdata_tests::synth::tracing::{self, Version};
 use perfdata_tests::{is_thorough, skipped};
 use perfdata_tracepoint::{Format, Formats, Function, Like, Resolver};
-
-const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Functions as perf names them, learned from its texts: perf takes the symbols of the machine that
 /// prints.
@@ -107,7 +104,7 @@ fn compare(perf: &Perf, path: &Path) -> Result<Option<usize>, String> {
     };
     let mut command = perf.command();
     command.args(["script", "-F", "trace", "-i"]).arg(path);
-    let output = perf::run(command, TIMEOUT).map_err(|error| error.to_string())?;
+    let output = perf::run(command).map_err(|error| error.to_string())?;
     if !output.success() {
         return Ok(None);
     }
@@ -191,7 +188,7 @@ fn new_recordings_have_the_texts_of_perf() {
         .arg("-o")
         .arg(&path)
         .args(["--", "sh", "-c", "ls -l /usr | sort"]);
-    let output = perf::run(command, TIMEOUT).expect("perf runs");
+    let output = perf::run(command).expect("perf runs");
     if !output.success() || !path.exists() {
         return skipped::note("the permission to record tracepoints");
     }

@@ -4,7 +4,6 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
-    time::Duration,
 };
 
 use perfdata_convert::inspect::show::overview::Overview;
@@ -17,10 +16,6 @@ use serde_json::Value;
 
 use super::details;
 use super::perf_text::{self, Said, spaced};
-
-/// Several times the maximum time that perf needs for one recording, emulated and on a busy
-/// machine.
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Compares the output of `perfconv dump` and `perf` for every record of the recording at `path`.
 /// perf sorts records by time, so the order is not compared.
@@ -88,7 +83,7 @@ fn asked(perf: &Perf, path: &Path) -> Result<String, String> {
     command
         .args(["script", "-D", "--no-inline", "-i"])
         .arg(path);
-    let output = perf::run(command, TIMEOUT).map_err(|error| error.to_string())?;
+    let output = perf::run(command).map_err(|error| error.to_string())?;
     if output.success() {
         Ok(output.stdout)
     } else {

@@ -559,9 +559,7 @@ fn of_the_running_machine() {
     let rows = table(&made.path());
     let mut command = perf.command();
     command.args(["buildid-list", "--kernel"]);
-    let kernel = perf::run(command, std::time::Duration::from_secs(60))
-        .expect("perf runs")
-        .stdout;
+    let kernel = perf::run(command).expect("perf runs").stdout;
     let kernel = kernel.split_whitespace().next().unwrap_or_default();
     match rows.iter().find(|(_, name)| name == "[kernel.kallsyms]") {
         Some((id, _)) => assert_eq!(id, kernel),

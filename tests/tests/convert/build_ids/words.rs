@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use perfdata_tests::convert::perfconv;
 use perfdata_tests::perf;
@@ -153,7 +152,7 @@ fn no_word_of_perf_inject_is_unknown() {
     for perf in perf::all() {
         let mut command = perf.command();
         command.args(["inject", "-h"]);
-        let help = perf::run(command, Duration::from_secs(60)).expect("perf runs");
+        let help = perf::run(command).expect("perf runs");
         let text = help.stdout + &help.stderr;
         let options = text
             .lines()
