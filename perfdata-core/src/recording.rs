@@ -7,6 +7,7 @@ use binrw::Endian;
 use foldhash::fast::RandomState;
 
 use crate::attr::{Attr, SampleType};
+use crate::content::Rewriter;
 use crate::decode_context::DecodeContext;
 use crate::error::Result;
 use crate::feature::{Feature, FeatureId, Section};
@@ -341,6 +342,20 @@ impl Events {
         let form = || self.0.form(self.of_record(record)?);
         record.kind == RecordType::SAMPLE
             && form().is_some_and(|form| form.offsets.keep_into(record, parts, words, out))
+    }
+
+    /// Passes the fields of a SAMPLE of this event to `rewriter` and writes the new ones in place,
+    /// without decoding it. Returns false if this is not possible. See [`SampleOffsets::rewrite`].
+    pub fn rewrite_sample(
+        &self,
+        event: usize,
+        sample: &mut [u8],
+        endian: Endian,
+        words: &mut Vec<u64>,
+        rewriter: &mut dyn Rewriter,
+    ) -> bool {
+        let form = self.0.form(event);
+        form.is_some_and(|form| form.offsets.rewrite(sample, endian, words, rewriter))
     }
 
     /// Returns the time of a SAMPLE in nanoseconds on the recording's clock, without decoding the

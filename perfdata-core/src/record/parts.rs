@@ -1,5 +1,7 @@
 //! Parts of a record whose presence depends on `sample_type` of its event.
 
+use binrw::Endian;
+
 use crate::attr::SampleType;
 
 /// Bytes of a word.
@@ -50,6 +52,24 @@ macro_rules! parts {
                 $(($crate::attr::SampleType::$obit, $crate::wire::or_fields($crate::wire::wire!(@content ($($ocontent)?) ($($ostyle)?) []))),)*
             ];
 
+            /// Passes a part of one word to `rewriter`. Returns the new word.
+            #[allow(dead_code, reason = "a trailer is always decoded")]
+            #[inline]
+            pub(super) fn rewrite_word(
+                part: $crate::attr::SampleType,
+                word: u64,
+                endian: binrw::Endian,
+                rewriter: &mut dyn $crate::content::Rewriter,
+            ) -> u64 {
+                $(if part == $crate::attr::SampleType::$wbit {
+                    let mut value = <$wtype as $crate::record::parts::InWord>::of_word(word, endian);
+                    let content = const { $crate::wire::or_fields($crate::wire::wire!(@content ($($wcontent)?) ($($wstyle)?) [])) };
+                    $crate::content::Rewrite::rewrite(&mut value, stringify!($word), content, rewriter);
+                    return value.into_word(endian);
+                })*
+                word
+            }
+
             /// Removes the parts that are not in `parts`.
             pub fn keep_parts(&mut self, parts: $crate::attr::SampleType) {
                 $($crate::record::parts::keep(parts, $crate::attr::SampleType::$wbit, &mut self.$word);)*
@@ -62,6 +82,27 @@ macro_rules! parts {
     (@pair word $bit:expr) => { 0 };
 }
 pub(super) use parts;
+
+/// A part of one word: a number, or two numbers of 4 bytes.
+pub(super) trait InWord {
+    /// Returns the part in `word`, a number in a record with this byte order.
+    fn of_word(word: u64, endian: Endian) -> Self;
+
+    /// Returns the word with the part.
+    fn into_word(self, endian: Endian) -> u64;
+}
+
+impl InWord for u64 {
+    #[inline]
+    fn of_word(word: u64, _: Endian) -> Self {
+        word
+    }
+
+    #[inline]
+    fn into_word(self, _: Endian) -> u64 {
+        self
+    }
+}
 
 /// Removes a part that is not in `parts`.
 pub(super) fn keep<T>(parts: SampleType, part: SampleType, value: &mut Option<T>) {

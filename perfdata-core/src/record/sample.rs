@@ -8,8 +8,8 @@ use crate::attr::{ReadFormat, SampleType};
 use crate::codes::{bitfield, codes};
 use crate::decode_context::DecodeContext;
 use crate::record::RecordHeader;
-use crate::record::parts::{WORD, all, parts, place};
-use crate::record::sample_view::halves;
+use crate::record::parts::{InWord, WORD, all, parts, place};
+use crate::record::sample_view::{halves, word_of};
 use crate::wire::{ContextList, Counted, Extent, List, Rest, decode_words, elements, wire};
 
 wire! {
@@ -32,6 +32,32 @@ wire! {
             pub cpu: u32 as Cpu,
         /// Reserved, 0.
         pub reserved: u32 as Pad,
+    }
+}
+
+impl InWord for Tid {
+    #[inline]
+    fn of_word(word: u64, endian: Endian) -> Self {
+        let (pid, tid) = halves(word, endian);
+        Tid { pid, tid }
+    }
+
+    #[inline]
+    fn into_word(self, endian: Endian) -> u64 {
+        word_of((self.pid, self.tid), endian)
+    }
+}
+
+impl InWord for Cpu {
+    #[inline]
+    fn of_word(word: u64, endian: Endian) -> Self {
+        let (cpu, reserved) = halves(word, endian);
+        Cpu { cpu, reserved }
+    }
+
+    #[inline]
+    fn into_word(self, endian: Endian) -> u64 {
+        word_of((self.cpu, self.reserved), endian)
     }
 }
 
@@ -406,20 +432,15 @@ impl Sample {
                 Some(None)
             }
         };
-        let pair = |word| halves(word, endian);
         let mut sample = Sample {
             identifier: part(SampleType::IDENTIFIER)?,
             ip: part(SampleType::IP)?,
-            tid: part(SampleType::TID)?
-                .map(pair)
-                .map(|(pid, tid)| Tid { pid, tid }),
+            tid: part(SampleType::TID)?.map(|word| Tid::of_word(word, endian)),
             time: part(SampleType::TIME)?,
             addr: part(SampleType::ADDR)?,
             id: part(SampleType::ID)?,
             stream_id: part(SampleType::STREAM_ID)?,
-            cpu: part(SampleType::CPU)?
-                .map(pair)
-                .map(|(cpu, reserved)| Cpu { cpu, reserved }),
+            cpu: part(SampleType::CPU)?.map(|word| Cpu::of_word(word, endian)),
             period: part(SampleType::PERIOD)?,
             ..Sample::default()
         };
@@ -447,6 +468,7 @@ impl Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::{Content, Rewrite, Rewriter};
     use crate::wire::Wire;
 
     /// A flag of perf itself (`perf inject --itrace` of Arm SPE), mirrored like the kernel's flags.
@@ -461,6 +483,77 @@ mod tests {
             (flags.to_wire(Endian::Little), flags.to_wire(Endian::Big)),
             (1 << 33, 1 << 30)
         );
+    }
+
+    /// Replaces every value by a number that depends on its name, its size and its content.
+    struct Other;
+
+    impl Rewriter for Other {
+        fn number(&mut self, name: &'static str, value: u64, size: usize, content: Content) -> u64 {
+            let other = (value ^ (name.len() as u64) << 9).wrapping_mul(3) ^ content as u64;
+            other & u64::MAX >> (64 - 8 * size)
+        }
+
+        fn text(&mut self, _: &'static str, _: &[u8], _: usize, _: Content) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn bytes(&mut self, _: &'static str, _: &mut [u8], _: Content) {}
+    }
+
+    /// Every combination of the most common parts, in both byte orders: samples are changed in place
+    /// as by decoding and encoding them, or not at all.
+    #[test]
+    fn words_are_changed_in_place() {
+        let parts: Vec<u64> = (0..64)
+            .map(|bit| 1 << bit)
+            .filter(|bit| Sample::USUAL.0 & bit != 0)
+            .collect();
+        let (mut changed, mut others) = (0, 0);
+        for choice in 0..1_u64 << parts.len() {
+            let bits = parts
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| choice >> at & 1 == 1);
+            let sample_type = SampleType(bits.fold(0, |all, (_, bit)| all | bit));
+            for endian in [Endian::Little, Endian::Big] {
+                let body = sample(sample_type, endian);
+                let layout = DecodeContext {
+                    sample_type,
+                    len: body.len() as u64,
+                    ..DecodeContext::default()
+                };
+                let offsets = crate::record::SampleOffsets::of(&layout);
+                let mut expected = Sample::decode(&body, endian, layout).unwrap().0;
+                expected.rewrite("", Content::Fields, &mut Other);
+                for extra in [0, 8] {
+                    let header = RecordHeader {
+                        kind: crate::record::RecordType::SAMPLE,
+                        misc: 2,
+                        size: u16::try_from(body.len() + RecordHeader::SIZE + extra).unwrap(),
+                    };
+                    let mut bytes = Vec::new();
+                    header.encode_into(&mut bytes, endian).unwrap();
+                    bytes.extend_from_slice(&body);
+                    bytes.resize(bytes.len() + extra, 7);
+                    let before = bytes.clone();
+                    let mut words = Vec::new();
+                    let is_done = offsets.rewrite(&mut bytes, endian, &mut words, &mut Other);
+                    let is_possible = extra == 0 && !sample_type.has(SampleType::RAW);
+                    assert_eq!(is_done, is_possible, "{sample_type:?}");
+                    if !is_done {
+                        assert_eq!(bytes, before, "{sample_type:?}");
+                        others += 1;
+                        continue;
+                    }
+                    let (made, _) =
+                        Sample::decode(&bytes[RecordHeader::SIZE..], endian, layout).unwrap();
+                    assert_eq!(made, expected, "{sample_type:?}");
+                    changed += 1;
+                }
+            }
+        }
+        assert!(changed > 1000 && others > changed, "{changed} {others}");
     }
 
     /// Every combination of the most common parts, in both byte orders: whole, truncated anywhere,

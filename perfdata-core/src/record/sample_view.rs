@@ -15,6 +15,7 @@ use std::ops::Range;
 use binrw::Endian;
 
 use crate::attr::{ReadFormat, SampleType};
+use crate::content::{Content, Rewriter};
 use crate::decode_context::{BranchForm, DecodeContext};
 use crate::record::{
     BranchEntry, BranchFlags, EventIds, RawRecord, RecordHeader, RegsAbi, Sample, Tid,
@@ -174,6 +175,48 @@ impl SampleOffsets {
         true
     }
 
+    /// Passes the fields of `sample` to `rewriter`, and writes the new ones in place: the same as
+    /// decoding it, passing it to `rewriter` and encoding it. Returns false and changes nothing if
+    /// this requires decoding: if there are parts other than words and a callchain, or the counts do
+    /// not match the size. `words` is memory for the callchain.
+    pub fn rewrite(
+        &self,
+        sample: &mut [u8],
+        endian: Endian,
+        words: &mut Vec<u64>,
+        rewriter: &mut dyn Rewriter,
+    ) -> bool {
+        if self.read.is_some() || self.has_raw {
+            return false;
+        }
+        let Ok(raw) = RawRecord::first(sample, endian, 0) else {
+            return false;
+        };
+        if raw.bytes.len() != sample.len() || self.words_end(&raw).is_none() {
+            return false;
+        }
+        let (head, chain) = sample.split_at_mut_checked(self.behind).unwrap_or_default();
+        for (part, &at) in WORDS.into_iter().zip(&self.words) {
+            let place = head.get_mut(usize::from(at)..).unwrap_or_default();
+            if at > 0
+                && let Some(word) = place.first_chunk_mut::<WORD>()
+            {
+                let value = Sample::rewrite_word(part, number(*word, endian), endian, rewriter);
+                *word = bytes_of(value, endian);
+            }
+        }
+        let chain = chain.get_mut(WORD..).unwrap_or_default().as_chunks_mut().0;
+        if self.has_callchain {
+            words.clear();
+            words.extend(chain.iter().map(|word| number(*word, endian)));
+            rewriter.words("callchain", words, Content::Callchain);
+            for (word, value) in chain.iter_mut().zip(words) {
+                *word = bytes_of(*value, endian);
+            }
+        }
+        true
+    }
+
     /// Returns the end of the words of `sample` as an offset from its start, if only RAW data
     /// follows them.
     #[inline]
@@ -245,6 +288,23 @@ impl SampleOffsets {
             false => (times + 1, 1),
         };
         Some((self.behind.checked_add(before * WORD)?, count, value * WORD))
+    }
+}
+
+/// Returns the number in `word`.
+#[inline]
+fn number(word: [u8; WORD], endian: Endian) -> u64 {
+    match endian {
+        Endian::Little => u64::from_le_bytes(word),
+        Endian::Big => u64::from_be_bytes(word),
+    }
+}
+
+#[inline]
+fn bytes_of(number: u64, endian: Endian) -> [u8; WORD] {
+    match endian {
+        Endian::Little => number.to_le_bytes(),
+        Endian::Big => number.to_be_bytes(),
     }
 }
 
@@ -619,4 +679,14 @@ pub(super) fn halves(word: u64, endian: Endian) -> (u32, u32) {
     } else {
         (high, low)
     }
+}
+
+/// Returns the word of two numbers, in order.
+#[inline]
+pub(super) fn word_of((first, second): (u32, u32), endian: Endian) -> u64 {
+    let (low, high) = match endian {
+        Endian::Little => (first, second),
+        Endian::Big => (second, first),
+    };
+    u64::from(high) << 32 | u64::from(low)
 }
