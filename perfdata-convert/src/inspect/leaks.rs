@@ -10,7 +10,7 @@ use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, Part};
 use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::feature::{FeatureId, Section};
-use perfdata_core::record::{CallchainContext, RawRecord, Record};
+use perfdata_core::record::{CallchainContext, RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Error as ReadError};
 
 use super::show::json::Json;
@@ -76,6 +76,12 @@ impl Leaks {
                 }
             }
         }
+        if let Some(directory) = source.directory() {
+            for name in directory.extras() {
+                // The image of the kernel, its symbols and modules.
+                leaks.add(Content::KernelTable, name.clone(), 0, 0);
+            }
+        }
         let head = reader.recording().clone();
         let ending = each_record(&mut *reader, |raw, now| {
             let now = if now.events.is_empty() { &head } else { now };
@@ -109,6 +115,14 @@ impl Leaks {
         }
         let mut record = Record::decode(raw, &now.events.layout_of(raw))?;
         record.rewrite("", Content::Fields, self);
+        // Tracing data is in the model.
+        let payload = match raw.kind {
+            RecordType::AUXTRACE => raw.payload_len()?,
+            _ => 0,
+        };
+        if payload > 0 {
+            self.add(Content::Trace, format!("{} data", raw.kind), payload, 0);
+        }
         Ok(())
     }
 
