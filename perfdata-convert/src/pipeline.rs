@@ -126,6 +126,11 @@ impl Conversion {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_on(mut self, input: Input, output: Output) -> Result<Summary> {
+        self.convert(input, output)
+    }
+
+    /// Converts an open input. Afterwards, the conversion has the stages of the pipeline.
+    fn convert(&mut self, input: Input, output: Output) -> Result<Summary> {
         let start = Instant::now();
         let (ready, size) = self.prepare(input)?;
         let to = ready.to;
@@ -175,18 +180,11 @@ impl Conversion {
 
     /// Lets the stages check the complete output, before it appears.
     fn check_output(&self, output: &File) -> Result<()> {
-        let mut file = None;
-        for stage in &self.stages {
-            if !stage.requirements().checks_output {
-                continue;
-            }
-            let file = match &mut file {
-                Some(file) => file,
-                none => none.insert(Arc::new(output.try_clone().map_err(Error::io("output"))?)),
-            };
-            stage.check_output(file, self.limits)?;
-        }
-        Ok(())
+        let Some(stage) = self.stages.iter().find(|stage| checks(&***stage)) else {
+            return Ok(());
+        };
+        let file = Arc::new(output.try_clone().map_err(Error::io("output"))?);
+        stage.check_output(Input::from_source(file).limited_by(self.limits))
     }
 
     /// Takes the stages back from the pipeline, for [`check_output`](Self::check_output).
@@ -462,9 +460,12 @@ fn pump_all(
 
 /// Returns whether the output contains nothing of the input's container.
 fn checks_output(steps: &[Step]) -> bool {
-    steps
-        .iter()
-        .any(|step| step.stage.requirements().checks_output)
+    steps.iter().any(|step| checks(&*step.stage))
+}
+
+/// Returns whether the output contains only what this stage forwards.
+fn checks(stage: &dyn Stage) -> bool {
+    stage.requirements().checks_output
 }
 
 /// Returns the layout of a file that is no copy.

@@ -256,11 +256,6 @@ fn sanitize(args: &ConvertArgs) -> Result<Option<Sanitize>> {
             args.jit.perf_maps.is_some(),
             "the images beside the recording are not sanitized; add the code first",
         ),
-        (
-            "--to dir",
-            args.to == Some(Container::Dir),
-            "a directory contains the image of the kernel; use --to file",
-        ),
     ])?;
     args.sharing.stage()
 }

@@ -1,18 +1,15 @@
 //! The interface of a stage, which is one step of a conversion, and its requirements.
 
-use std::fs::File;
-use std::sync::Arc;
-
 use perfdata_core::Recording;
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::FeatureId;
 use perfdata_core::header::ContainerKind;
-use perfdata_core::read::{BatchPart, Limits, RecordBatch};
+use perfdata_core::read::{BatchPart, RecordBatch};
 use perfdata_core::record::{RawRecord, RecordType};
 
 use super::link::{CompressedRecords, Link};
 use crate::error::Result;
-use crate::io::{InputSource, RecordFilter};
+use crate::io::{Input, InputSource, RecordFilter};
 
 /// The requirements and guarantees of a stage. The default is safe for every stage. A stage with
 /// fewer requirements is faster, or supports more inputs.
@@ -48,7 +45,8 @@ pub struct Requirements {
     /// The output contains nothing of the input except what the stage forwards: its container is
     /// arranged as `perf record` does, without the gaps and the padding of the input, and nothing
     /// beside a recording is copied. The stage [checks](Stage::check_output) the complete output
-    /// before it appears. Default: false.
+    /// before it appears. In a conversion to a directory, one instance of the stage processes all
+    /// files. Default: false.
     pub checks_output: bool,
     /// What the stage finds in [`look_ahead`](Stage::look_ahead) applies to the records of the input
     /// by their numbers: it must be the first stage. Default: false.
@@ -223,12 +221,13 @@ pub trait Stage: Send {
         Ok(())
     }
 
-    /// Checks the complete output, whose reader has these limits, before it appears. Only called if
-    /// the stage [requests it](Requirements::checks_output).
+    /// Checks the complete output before it appears. Only called if the stage [requests
+    /// it](Requirements::checks_output); for a directory after `data` and after all files, which the
+    /// same stage has then processed, one after the other.
     ///
     /// # Errors
     /// The output must not appear.
-    fn check_output(&self, _output: &Arc<File>, _limits: Limits) -> Result<()> {
+    fn check_output(&self, _output: Input) -> Result<()> {
         Ok(())
     }
 

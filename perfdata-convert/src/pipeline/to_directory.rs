@@ -9,7 +9,7 @@ use std::path::Path;
 use perfdata_core::header::ContainerKind;
 use perfdata_write::{PipeWriter, RecordSink};
 
-use super::{Begun, Conversion, Ready, Stage, Summary, pump};
+use super::{Begun, Conversion, Opened, Ready, Stage, Summary, checks, look_ahead, pump};
 use crate::error::{Error, Result};
 use crate::io::{Input, Output, OutputDirectory};
 
@@ -46,8 +46,9 @@ fn is_records(name: &str) -> bool {
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Converts `input` to the directory `output`, through new `stages` for each of its files. Also
-/// copies the image of the recorded kernel.
+/// Converts `input` to the directory `output`, through new `stages` for each of its files; a stage that
+/// checks the output is the same for all of them. Also copies the image of the recorded kernel, unless
+/// there is such a stage.
 ///
 /// # Errors
 /// The input cannot be read or converted, or the output cannot be written. In these cases, there is
@@ -102,21 +103,25 @@ fn convert_into(
                     stream, but this directory has several data files: use --to file";
         return Err(Error::Refused(what.into()));
     }
-    let mut stages = main.stages.iter();
-    if stages.any(|stage| stage.requirements().checks_output) {
-        let what = "a sanitized directory would contain the image of the kernel: use --to file";
-        return Err(Error::Refused(what.into()));
-    }
-    let mut summary = main.run_on(input.data(&directory), place("data")?)?;
+    let mut checker = Checker::of(&input, conversion()?)?;
+    let mut main = main;
+    checker.put_into(&mut main);
+    let mut summary = main.convert(input.data(&directory), place("data")?)?;
+    checker.take_from(main);
     for (name, part) in input.beside(&directory) {
-        let part = conversion()?
+        let mut conversion = conversion()?;
+        let told = checker.put_into(&mut conversion);
+        let part = conversion
             .run_beside(part, place(&name)?)
             .map_err(|error| inside(error, &name))?;
+        checker.take_from(conversion);
         summary.counts.merge(part.counts);
         summary.bytes_in = summary.bytes_in.saturating_add(part.bytes_in);
         summary.bytes_out = summary.bytes_out.saturating_add(part.bytes_out);
         summary.elapsed = summary.elapsed.saturating_add(part.elapsed);
         summary.unreadable = summary.unreadable.or(part.unreadable);
+        // The same stage says more with each file.
+        summary.notes.retain(|note| !told.contains(note));
         let new = part
             .notes
             .into_iter()
@@ -124,10 +129,58 @@ fn convert_into(
             .collect::<Vec<_>>();
         summary.notes.extend(new);
     }
+    if let Some(stage) = &checker.stage {
+        stage.check_output(Input::open(folder)?.limited_by(input.limits()))?;
+        let note = |name| format!("removed {name}: it is the image of the kernel");
+        summary.notes.extend(directory.extras().iter().map(note));
+        return Ok(summary);
+    }
     for name in directory.extras() {
         copy(&directory.path().join(name), &folder.join(name))?;
     }
     Ok(summary)
+}
+
+/// The stage that checks the output, if there is one. It processes all files, one after the other.
+struct Checker {
+    stage: Option<Box<dyn Stage>>,
+}
+
+impl Checker {
+    /// Returns the stage of `conversion` that checks the output, after it has read all files ahead.
+    fn of(input: &Input, mut conversion: Conversion) -> Result<Self> {
+        let mut checker = Checker { stage: None };
+        if !conversion.stages.iter().any(|stage| checks(&**stage)) {
+            return Ok(checker);
+        }
+        if let Some(all) = input.again() {
+            let Opened {
+                source, recording, ..
+            } = Opened::new(all, true)?;
+            let to = ContainerKind::File;
+            look_ahead(&mut conversion.stages, &source, &recording, to)
+                .map_err(Error::of_records)?;
+        }
+        checker.take_from(conversion);
+        Ok(checker)
+    }
+
+    fn take_from(&mut self, conversion: Conversion) {
+        let mut stages = conversion.stages.into_iter();
+        self.stage = stages.find(|stage| checks(&**stage));
+    }
+
+    /// Replaces the stage of `conversion`. Returns its notes so far.
+    fn put_into(&mut self, conversion: &mut Conversion) -> Vec<String> {
+        let mut stages = conversion.stages.iter_mut();
+        match (stages.find(|stage| checks(&***stage)), self.stage.take()) {
+            (Some(place), Some(stage)) => {
+                *place = stage;
+                place.notes()
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Adds the name of the file to the error.
@@ -172,8 +225,9 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 impl Conversion {
-    /// Converts an input that contains only records, without metadata in the output.
-    fn run_beside(mut self, input: Input, output: Output) -> Result<Summary> {
+    /// Converts an input that contains only records, without metadata in the output. Afterwards, the
+    /// conversion has the stages of the pipeline.
+    fn run_beside(&mut self, input: Input, output: Output) -> Result<Summary> {
         let size = input.size();
         let (reader, source) = input.reader()?;
         let recording = reader.recording().clone();
@@ -202,6 +256,7 @@ impl Conversion {
             )?;
             writer.finish()?;
             summary.bytes_out = file.metadata().map_err(Error::io("output"))?.len();
+            self.done(steps);
             Ok(summary)
         })?;
         summary.bytes_in = size.bytes();

@@ -45,7 +45,6 @@ fn combinations_without_sense_are_refused() {
             "--set-raw cannot be combined",
         ),
         ("--sanitize --jit", "--jit cannot be combined"),
-        ("--sanitize --to dir", "--to dir cannot be combined"),
     ] {
         let (status, output) = run(
             folder.path(),

@@ -2,17 +2,21 @@
 //!
 //! The ranges of all mappings of the recording are joined where they touch or overlap. Each of the
 //! resulting islands gets a new place, so that offsets in a mapping, and with them symbols, stay.
-//! The islands of one address space follow each other in an order that depends on the key: the
-//! order of the original addresses would reveal a part of them. Addresses that nothing maps become
-//! 0.
+//! The place depends on the key and on the file and the offset at the start of the island, not on the
+//! original address: the order of the islands would reveal a part of it. The same file is at the same
+//! place in other recordings with the same key, as long as the place is free. Addresses that nothing
+//! maps become 0.
 //!
 //! The places do not depend on the process or the time, so an address can be converted without
-//! knowing whose it is. The kernel's image has a fixed place.
+//! knowing whose it is. The kernel's image has a fixed place. Below 4 GiB there is not enough space:
+//! there, the islands follow each other.
 
 use std::ops::Range;
 
 use perfdata_core::record::CallchainContext;
 
+pub(super) use super::area::Identity;
+use super::area::{Area, Island, Mapping, in_a_row};
 use super::key::{Domain, Key};
 
 /// An address space.
@@ -26,41 +30,26 @@ pub(super) enum Space {
     Any,
 }
 
-/// Islands of this size cannot be moved elsewhere as a whole: they are rotated.
-const HUGE: u64 = 1 << 62;
-
-/// Distance between islands, so that they do not touch, and alignment of their places in bytes.
-const GAP: u64 = 1 << 16;
-const PAGE: u64 = 1 << 12;
-
-/// An address range that moves as a whole: its first address, its last one, and what is added to
-/// each (modulo 2^64).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Island {
-    first: u64,
-    last: u64,
-    delta: u64,
-}
-
 /// The ranges of one address space.
 #[derive(Debug, Default)]
 struct Map {
-    /// Ranges, first and last address; sorted and separate after [`settle`](Self::settle).
-    ranges: Vec<(u64, u64)>,
+    /// Sorted and separate after [`settle`](Self::settle).
+    ranges: Vec<Mapping>,
     /// Number of settled ranges.
     settled: usize,
     islands: Vec<Island>,
 }
 
 impl Map {
-    fn add(&mut self, first: u64, last: u64) {
-        if let Some((from, to)) = self.ranges.last()
-            && (*from..=*to).contains(&first)
-            && last <= *to
+    fn add(&mut self, first: u64, last: u64, what: impl FnOnce() -> Identity) {
+        if let Some(before) = self.ranges.last()
+            && (before.first..=before.last).contains(&first)
+            && last <= before.last
         {
             return;
         }
-        self.ranges.push((first, last.max(first)));
+        let (last, what) = (last.max(first), what());
+        self.ranges.push(Mapping { first, last, what });
         if self.ranges.len() > self.settled.saturating_mul(2).saturating_add(1 << 16) {
             self.settle();
         }
@@ -69,13 +58,13 @@ impl Map {
     /// Joins ranges that touch or overlap.
     fn settle(&mut self) {
         self.ranges.sort_unstable();
-        let mut joined: Vec<(u64, u64)> = Vec::with_capacity(self.ranges.len());
-        for &(first, last) in &self.ranges {
+        let mut joined: Vec<Mapping> = Vec::with_capacity(self.ranges.len());
+        for &range in &self.ranges {
             match joined.last_mut() {
-                Some(before) if first <= before.1.saturating_add(1) => {
-                    before.1 = before.1.max(last)
+                Some(before) if range.first <= before.last.saturating_add(1) => {
+                    before.last = before.last.max(range.last)
                 }
-                _ => joined.push((first, last)),
+                _ => joined.push(range),
             }
         }
         self.settled = joined.len();
@@ -105,22 +94,24 @@ pub(super) struct Addresses {
     image: Option<u64>,
     /// The ranges of the new addresses, sorted.
     new: Vec<(u64, u64)>,
+    /// Whether one of them is rotated, so that every address may be new.
+    is_rotated: bool,
 }
 
 impl Addresses {
     /// Adds a mapping: its first address, and the address after the last one.
-    pub(super) fn add(&mut self, space: Space, range: Range<u64>) {
+    pub(super) fn add(&mut self, space: Space, range: Range<u64>, what: impl FnOnce() -> Identity) {
         let last = range.end.saturating_sub(1).max(range.start);
         match space {
-            Space::Kernel => self.kernel.add(range.start, last),
-            _ => self.user.add(range.start, last),
+            Space::Kernel => self.kernel.add(range.start, last, what),
+            _ => self.user.add(range.start, last, what),
         }
     }
 
     /// Adds the image of a kernel.
     pub(super) fn add_image(&mut self, range: Range<u64>) {
         self.image.get_or_insert(range.start);
-        self.add(Space::Kernel, range);
+        self.add(Space::Kernel, range, Identity::default);
     }
 
     /// Returns the approximate memory use in bytes.
@@ -137,38 +128,33 @@ impl Addresses {
     pub(super) fn settle(&mut self, key: &Key) {
         self.user.settle();
         self.kernel.settle();
-        let old: Vec<(u64, u64)> = self
-            .user
-            .ranges
-            .iter()
-            .chain(&self.kernel.ranges)
-            .copied()
-            .collect();
+        let old: Vec<Mapping> = [&self.user.ranges[..], &self.kernel.ranges].concat();
         let mut user = ordered(&self.user.ranges, key);
         let low = user
-            .extract_if(.., |(_, last)| *last < 1 << 32)
+            .extract_if(.., |range| range.last < 1 << 32)
             .collect::<Vec<_>>();
         let mut kernel = ordered(&self.kernel.ranges, key);
-        if let Some(image) = self.image
-            && let Some(at) = kernel
-                .iter()
-                .position(|(first, last)| (*first..=*last).contains(&image))
-        {
-            let island = kernel.remove(at);
-            kernel.insert(0, island);
-        }
+        let image = self.image.and_then(|image| {
+            let is_image = |range: &Mapping| (range.first..=range.last).contains(&image);
+            let at = kernel.iter().position(is_image)?;
+            Some(kernel.remove(at))
+        });
         let high = kernel
-            .extract_if(.., |(first, _)| *first >= 1 << 63)
+            .extract_if(.., |range| range.first >= 1 << 63)
             .collect::<Vec<_>>();
+        let (high_image, image) = match image {
+            Some(image) if image.first >= 1 << 63 => (Some(image), None),
+            image => (None, image),
+        };
         // Addresses of 32-bit processes remain below 4 GiB, and those of kernels in the upper half:
         // readers tell them apart in this way.
         let user_islands = [
-            placed(&low, 0x20_0000, 0, &[], key),
-            placed(&user, 0x1000_0000_0000, 0x800_0000_0000, &old, key),
+            in_a_row(&low, 0x20_0000, key),
+            Area::new(0x1000_0000_0000, 0x800_0000_0000, &old).islands(None, &user, key),
         ];
         let kernel_islands = [
-            placed(&high, 0xffff_8000_1000_0000, 0x100_0000_0000, &old, key),
-            placed(&kernel, 0x2000_0000_0000, 0x800_0000_0000, &old, key),
+            Area::new(0xffff_8000_1000_0000, 0x100_0000_0000, &old).islands(high_image, &high, key),
+            Area::new(0x2000_0000_0000, 0x800_0000_0000, &old).islands(image, &kernel, key),
         ];
         self.user.islands = user_islands.concat();
         self.kernel.islands = kernel_islands.concat();
@@ -185,6 +171,7 @@ impl Addresses {
             })
             .collect();
         new.sort_unstable();
+        self.is_rotated = new.iter().any(|(first, last)| last < first);
         self.new = new;
     }
 
@@ -205,6 +192,27 @@ impl Addresses {
         }
     }
 
+    /// Returns the range with `address` of a single address space: its first and its last address, and
+    /// what is added to each.
+    pub(super) fn range_of(&self, space: Space, address: u64) -> Option<(u64, u64, u64)> {
+        let map = match space {
+            Space::Kernel => &self.kernel,
+            Space::User => &self.user,
+            Space::Any => return None,
+        };
+        map.find(address)
+            .map(|island| (island.first, island.last, island.delta))
+    }
+
+    /// Returns the range of new addresses with `address`, with the one after the last.
+    pub(super) fn new_range(&self, address: u64) -> Option<(u64, u64)> {
+        let after = self.new.partition_point(|(first, _)| *first <= address);
+        let (first, last) = *self.new.get(after.checked_sub(1)?)?;
+        (first..=last.saturating_add(1))
+            .contains(&address)
+            .then_some((first, last.saturating_add(1)))
+    }
+
     /// Returns whether the stage writes this address: a mapped one, the one after a mapping, or 0.
     pub(super) fn is_new(&self, address: u64) -> bool {
         let is_in = |(first, last): &(u64, u64)| match first <= last {
@@ -223,7 +231,7 @@ impl Addresses {
                 .rev()
                 .take(2)
                 .any(is_in)
-            || self.new.iter().any(|(first, last)| last < first)
+            || self.is_rotated
     }
 
     /// Returns whether the address was mapped in the original, is large enough not to be any other
@@ -263,60 +271,58 @@ fn distinct_bytes(address: u64) -> usize {
     distinct.count()
 }
 
-/// Returns the ranges in an order that depends only on the key and the ranges.
-fn ordered(ranges: &[(u64, u64)], key: &Key) -> Vec<(u64, u64)> {
-    let mut keyed: Vec<(u64, (u64, u64))> = ranges
+/// Returns the ranges in an order that depends only on the key, what they are and the ranges; what
+/// becomes different for each of them.
+fn ordered(ranges: &[Mapping], key: &Key) -> Vec<Mapping> {
+    let mut keyed: Vec<(u64, Mapping)> = ranges
         .iter()
-        .map(|&range| (key.number(Domain::Order, range.0), range))
+        .map(|&range| (key.number(Domain::Order, range.first), range))
         .collect();
-    keyed.sort_unstable();
+    keyed.sort_unstable_by_key(|(order, range)| (range.what, *order));
+    let mut before = None;
+    let mut number: u64 = 0;
+    for (_, range) in &mut keyed {
+        number = match before == Some(range.what) {
+            true => number.saturating_add(1),
+            false => 0,
+        };
+        before = Some(range.what);
+        if number > 0 {
+            // Another one of the same file.
+            range.what.name = key.number(Domain::Order, range.what.name ^ number << 32);
+        }
+    }
     keyed.into_iter().map(|(_, range)| range).collect()
-}
-
-/// Puts `ranges` one after the other from `base` on; from a higher place, in steps of `step`, if the
-/// new addresses would be among those of the original, `old`.
-fn placed(
-    ranges: &[(u64, u64)],
-    base: u64,
-    step: u64,
-    old: &[(u64, u64)],
-    key: &Key,
-) -> Vec<Island> {
-    const TRIES: u64 = 16;
-    let size = |range: &(u64, u64)| (range.1 - range.0).saturating_add(2 * GAP);
-    let total = ranges.iter().filter(|range| size(range) < HUGE).map(size);
-    let total = total.fold(0, u64::saturating_add);
-    let is_free = |base: &u64| {
-        let end = base.saturating_add(total);
-        old.iter().all(|(first, last)| end < *first || last < base)
-    };
-    let bases = (0..TRIES).map(|at| base.saturating_add(at.saturating_mul(step)));
-    let mut next = bases.into_iter().find(is_free).unwrap_or(base);
-    ranges
-        .iter()
-        .map(|&(first, last)| {
-            if size(&(first, last)) >= HUGE {
-                // It cannot be anywhere else: rotate it by an unknown number of pages.
-                let by = key.number(Domain::Order, !first) % (1 << 40) * PAGE;
-                let (first, last, delta) = (first, last, by.max(PAGE));
-                return Island { first, last, delta };
-            }
-            // The offset in the page stays.
-            let place = next.saturating_add(first % PAGE);
-            let end = place.saturating_add(last - first);
-            next = end.saturating_add(GAP) / PAGE * PAGE;
-            let delta = place.wrapping_sub(first);
-            Island { first, last, delta }
-        })
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::area::PAGE;
     use super::*;
 
     fn key() -> Key {
         Key::of_secret(b"a secret of some length").unwrap()
+    }
+
+    fn what(name: u64) -> Identity {
+        Identity {
+            name,
+            offset: 0x1000,
+        }
+    }
+
+    /// More of the same file is mapped, from its start on.
+    #[test]
+    fn files_keep_their_place() {
+        let place = |range: Range<u64>, offset: u64| {
+            let mut addresses = Addresses::default();
+            addresses.add(Space::User, range, || Identity { name: 7, offset });
+            addresses.settle(&key());
+            addresses.of(Space::User, 0x7f00_0000_5000)
+        };
+        let all = place(0x7f00_0000_0000..0x7f00_0000_9000, 0);
+        assert_eq!(place(0x7f00_0000_4000..0x7f00_0000_6000, 0x4000), all);
+        assert_ne!(place(0x7f00_0000_4000..0x7f00_0000_6000, 0x5000), all);
     }
 
     #[test]
@@ -329,10 +335,11 @@ mod tests {
             0x40_0000..0x41_0000,
         ];
         for map in maps.clone() {
-            addresses.add(Space::User, map);
+            addresses.add(Space::User, map, || what(1));
         }
         addresses.add_image(0xffff_ffff_9560_0000..0xffff_ffff_96a0_0000);
-        addresses.add(Space::Kernel, 0xffff_ffff_c012_3000..0xffff_ffff_c012_5000);
+        let module = 0xffff_ffff_c012_3000..0xffff_ffff_c012_5000;
+        addresses.add(Space::Kernel, module, || what(2));
         addresses.settle(&key());
         let of = |address| addresses.of(Space::User, address);
         for map in &maps {
@@ -374,7 +381,7 @@ mod tests {
             end: 3,
         };
         for range in [0..u64::MAX, 5..5, wrong, 1 << 63..u64::MAX] {
-            addresses.add(Space::User, range.clone());
+            addresses.add(Space::User, range.clone(), || what(1));
             addresses.add_image(range);
         }
         addresses.settle(&key());
@@ -385,15 +392,48 @@ mod tests {
         }
     }
 
+    /// The same files are at the same places in another recording, wherever they were, and other
+    /// ones are not there.
+    #[test]
+    fn the_place_depends_on_what_is_mapped() {
+        let places = |starts: &[(u64, u64)], secret: &[u8]| -> Vec<u64> {
+            let mut addresses = Addresses::default();
+            for &(start, name) in starts {
+                addresses.add(Space::User, start..start + 0x20_0000, || what(name));
+            }
+            addresses.add_image(0xffff_ffff_9560_0000..0xffff_ffff_96a0_0000);
+            addresses.settle(&Key::of_secret(secret).unwrap());
+            let place = |&(start, _): &(u64, u64)| addresses.of(Space::User, start).unwrap();
+            starts.iter().map(place).collect()
+        };
+        let one: Vec<(u64, u64)> = (0..200)
+            .map(|at| (0x7f00_0000_0000 + (at << 24), at))
+            .collect();
+        let mut other: Vec<(u64, u64)> = one
+            .iter()
+            .map(|&(start, name)| (start ^ 0x1234_0000_0000, name))
+            .collect();
+        other.truncate(150);
+        other.push((0x5555_5555_4000, 777));
+        let key = b"0123456789abcdef";
+        let (a, b) = (places(&one, key), places(&other, key));
+        assert_eq!(a[..150], b[..150]);
+        assert!(!a.contains(&b[150]));
+        let c = places(&one, b"0123456789abcdeg");
+        assert!(a.iter().all(|place| !c.contains(place)));
+        // None overlaps with another.
+        let mut sorted = a.clone();
+        sorted.sort_unstable();
+        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] > 0x20_0000));
+    }
+
     #[test]
     fn the_order_depends_on_the_key() {
         let places = |secret: &[u8]| {
             let mut addresses = Addresses::default();
             for at in 0..32 {
-                addresses.add(
-                    Space::User,
-                    (0x5000_0000_0000 + (at << 32))..(0x5000_0000_1000 + (at << 32)),
-                );
+                let start = 0x5000_0000_0000 + (at << 32);
+                addresses.add(Space::User, start..start + 0x1000, || what(1));
             }
             addresses.settle(&Key::of_secret(secret).unwrap());
             (0..32)

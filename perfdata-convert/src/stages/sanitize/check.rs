@@ -4,22 +4,23 @@
 //! replaced name and no original address is in any byte of it. See docs/sharing.md for their limits.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::sync::Arc;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::feature::{FeatureId, Section};
-use perfdata_core::read::{Limits, Source};
+use perfdata_core::read::Source;
 use perfdata_core::record::{CallchainContext, RawRecord, Record, RecordType, deferred_cookie};
-use perfdata_core::{DecodeContext, Endian, Recording};
+use perfdata_core::{DecodeContext, Endian, Events, Recording};
 
-use super::addresses::{is_distinct, is_distinct_reversed};
+use super::addresses::{Space, is_distinct, is_distinct_reversed};
+use super::blocks::Blocks;
+use super::cache::Ranges;
 use super::policy::Action;
 use super::search::Needles;
 use super::state::State;
 use crate::error::{Error, Result};
-use crate::io::{Input, each_record};
+use crate::io::{Input, InputSource, each_record};
 
 /// Size in bytes of the blocks that are searched.
 const BLOCK: usize = 1 << 20;
@@ -28,7 +29,7 @@ const BLOCK: usize = 1 << 20;
 ///
 /// # Errors
 /// It contains what it should not, or cannot be read.
-pub(super) fn check(state: &State, output: &Arc<File>, limits: Limits) -> Result<()> {
+pub(super) fn check(state: &State, output: Input) -> Result<()> {
     let addresses: HashSet<u64, RandomState> = match state.policy.action(Content::Address) {
         Action::Keep => HashSet::default(),
         _ => state
@@ -37,19 +38,11 @@ pub(super) fn check(state: &State, output: &Arc<File>, limits: Limits) -> Result
             .chain(state.seen.iter().copied())
             .collect(),
     };
-    let mut fields = Fields {
-        state,
-        addresses: &addresses,
-        pids: state.new_pids(),
-        found: None,
-    };
-    let (mut reader, _) = Input::from_source(output.clone())
-        .limited_by(limits)
-        .reader()?;
-    let is_compressed = reader
-        .recording()
-        .features
-        .contains_key(&FeatureId::COMPRESSED);
+    let is_directory = output.directory().is_some();
+    let (mut reader, source) = output.reader()?;
+    let features = &reader.recording().features;
+    // Records inside compressed ones, and in the files of a directory, are elsewhere.
+    let is_elsewhere = is_directory || features.contains_key(&FeatureId::COMPRESSED);
     let endian = reader.recording().endian;
     let words: Vec<[u8; 8]> = addresses
         .iter()
@@ -72,15 +65,23 @@ pub(super) fn check(state: &State, output: &Arc<File>, limits: Limits) -> Result
             .chain(words.iter().map(|word| &word[..])),
     );
     let keeps_memory = state.policy.keeps_memory();
+    let common = Common {
+        state,
+        addresses: &addresses,
+        pids: state.new_pids(),
+        needles: &needles,
+    };
     let head = reader.recording().clone();
-    each_record(&mut *reader, |raw, now| {
-        let now = if now.events.is_empty() { &head } else { now };
-        fields.record(raw, now)?;
-        if (is_compressed || keeps_memory) && !(keeps_memory && raw.kind == RecordType::SAMPLE) {
-            found_in(&needles, raw.bytes, raw.offset)?;
-        }
+    let mut searched = Places::default();
+    Blocks::check(&common, |blocks| {
+        each_record(&mut *reader, |raw, now| {
+            let now = if now.events.is_empty() { &head } else { now };
+            searched.add(raw);
+            blocks.add(raw, &now.events, is_elsewhere)
+        })?;
         Ok(())
     })?;
+    let mut fields = Fields::new(&common);
     fields.metadata(reader.recording())?;
     if keeps_memory {
         for bytes in reader.recording().features.values() {
@@ -88,18 +89,67 @@ pub(super) fn check(state: &State, output: &Arc<File>, limits: Limits) -> Result
         }
         return Ok(());
     }
-    search(output, &needles)
+    if is_elsewhere {
+        searched = Places::default();
+    }
+    for place in searched.others() {
+        search(&source, place, &needles)?;
+    }
+    Ok(())
 }
 
-/// Searches the whole file.
-fn search(output: &File, needles: &Needles<'_>) -> Result<()> {
+/// What all threads of the check know.
+pub(super) struct Common<'a> {
+    state: &'a State,
+    addresses: &'a HashSet<u64, RandomState>,
+    pids: Option<HashSet<u32, RandomState>>,
+    needles: &'a Needles<'a>,
+}
+
+/// The places of records that were searched, each by itself, as ranges of offsets. Between two
+/// records is a header, which has zeros, so that no name goes from one record into the next.
+#[derive(Debug, Default)]
+struct Places {
+    /// Ranges of adjacent records, in file order.
+    ranges: Vec<Range<u64>>,
+}
+
+impl Places {
+    /// Ranges after this number are not noted, so that the search includes them.
+    const MOST: usize = 1 << 16;
+
+    fn add(&mut self, raw: &RawRecord<'_>) {
+        let end = raw.offset.saturating_add(raw.bytes.len() as u64);
+        let is_full = self.ranges.len() >= Self::MOST;
+        match self.ranges.last_mut() {
+            Some(last) if last.end == raw.offset => last.end = end,
+            Some(last) if raw.offset < last.end => {}
+            _ if is_full => {}
+            _ => self.ranges.push(raw.offset..end),
+        }
+    }
+
+    /// Returns all other places.
+    fn others(&self) -> impl Iterator<Item = Range<u64>> {
+        let starts = self.ranges.iter().map(|range| range.end);
+        let ends = self.ranges.iter().map(|range| range.start);
+        let all = [0].into_iter().chain(starts).zip(ends.chain([u64::MAX]));
+        all.map(|(start, end)| start..end)
+            .filter(|range| !range.is_empty())
+    }
+}
+
+/// Searches a part of the file.
+fn search(output: &InputSource, place: Range<u64>, needles: &Needles<'_>) -> Result<()> {
     let overlap = needles.longest();
     let mut block = vec![0; BLOCK.saturating_add(overlap)];
-    let mut at = 0;
-    loop {
+    let mut at = place.start;
+    while at < place.end {
+        let rest = usize::try_from(place.end - at).unwrap_or(usize::MAX);
+        let size = block.len().min(rest);
         let mut got = 0;
-        while let Some(rest) = block.get_mut(got..).filter(|rest| !rest.is_empty()) {
-            let offset = at + got as u64;
+        while let Some(rest) = block.get_mut(got..size).filter(|rest| !rest.is_empty()) {
+            let offset = at.saturating_add(got as u64);
             match Source::read_at(output, rest, offset).map_err(Error::io("output"))? {
                 0 => break,
                 more => got = got.saturating_add(more),
@@ -109,8 +159,9 @@ fn search(output: &File, needles: &Needles<'_>) -> Result<()> {
         if got < block.len() {
             return Ok(());
         }
-        at += BLOCK as u64;
+        at = at.saturating_add(BLOCK as u64);
     }
+    Ok(())
 }
 
 fn found_in(needles: &Needles<'_>, bytes: &[u8], offset: u64) -> Result<()> {
@@ -124,7 +175,7 @@ fn found_in(needles: &Needles<'_>, bytes: &[u8], offset: u64) -> Result<()> {
     }
 }
 
-fn wrong(what: &str) -> Error {
+pub(super) fn wrong(what: &str) -> Error {
     Error::Refused(format!(
         "internal error: the sanitized recording is not clean, and nothing was written: {what}; if the recording is \
          not damaged (perfconv verify), please report this"
@@ -132,41 +183,84 @@ fn wrong(what: &str) -> Error {
 }
 
 /// Visits all fields of the output.
-struct Fields<'a> {
-    state: &'a State,
-    addresses: &'a HashSet<u64, RandomState>,
-    pids: Option<HashSet<u32, RandomState>>,
+pub(super) struct Fields<'a> {
+    common: &'a Common<'a>,
+    /// The last ranges of new addresses.
+    new: Ranges,
+    /// Memory for a sample and its callchain.
+    bytes: Vec<u8>,
+    words: Vec<u64>,
     /// The first field that is not clean.
     found: Option<(&'static str, Content)>,
 }
 
-impl Fields<'_> {
-    fn record(&mut self, raw: &RawRecord<'_>, now: &Recording) -> Result<()> {
+impl<'a> Fields<'a> {
+    pub(super) fn new(common: &'a Common<'a>) -> Self {
+        Fields {
+            common,
+            new: Ranges::default(),
+            bytes: Vec::new(),
+            words: Vec::new(),
+            found: None,
+        }
+    }
+
+    /// Checks the fields of a record, and searches its bytes.
+    pub(super) fn check(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<()> {
+        let is_numbers = self.record(raw, events)?;
+        let is_memory = raw.kind == RecordType::SAMPLE && self.common.state.policy.keeps_memory();
+        // Every word of the sample is a number of a field that was checked. Where two numbers touch,
+        // the bytes of a name or an address only occur by chance.
+        if is_numbers || is_memory {
+            return Ok(());
+        }
+        found_in(self.common.needles, raw.bytes, raw.offset)
+    }
+
+    /// Checks a record. Returns whether it is a sample of which every word is a number.
+    fn record(&mut self, raw: &RawRecord<'_>, events: &Events) -> Result<bool> {
         let content = raw
             .kind
             .info()
             .map_or(Content::Unknown, |info| info.content);
         let place = || format!("the {} record at offset {:#x}", raw.kind, raw.offset);
-        if self.state.policy.action(content) == Action::Remove {
+        if self.common.state.action(content) == Action::Remove {
             return Err(wrong(&place()));
         }
-        let mut record = Record::decode(raw, &now.events.layout_of(raw))?;
+        if raw.kind == RecordType::SAMPLE
+            && let Some(event) = events.of_record(raw)
+        {
+            let (mut bytes, mut words) = (
+                std::mem::take(&mut self.bytes),
+                std::mem::take(&mut self.words),
+            );
+            bytes.clear();
+            bytes.extend_from_slice(raw.bytes);
+            let is_numbers = events.rewrite_sample(event, &mut bytes, raw.endian, &mut words, self);
+            (self.bytes, self.words) = (bytes, words);
+            if is_numbers {
+                self.result(place)?;
+                return Ok(true);
+            }
+        }
+        let mut record = Record::decode(raw, &events.layout_of(raw))?;
         if raw.kind == RecordType::HEADER_FEATURE {
-            return Ok(());
+            return Ok(false);
         }
         record.rewrite("", Content::Fields, self);
-        self.result(&place())
+        self.result(place)?;
+        Ok(false)
     }
 
     fn metadata(&mut self, recording: &Recording) -> Result<()> {
         for (at, event) in recording.events.iter().enumerate() {
             event.attr.clone().rewrite("attr", Content::Fields, self);
-            self.result(&format!("attribute {at}"))?;
+            self.result(|| format!("attribute {at}"))?;
         }
         let layout = DecodeContext::default().with_nr_cpus_available(recording.nr_cpus_available());
         for (&id, bytes) in &recording.features {
             let content = id.info().map_or(Content::Unknown, |info| info.content);
-            if self.state.policy.action(content) == Action::Remove {
+            if self.common.state.policy.action(content) == Action::Remove {
                 return Err(wrong(&format!("feature {id}")));
             }
             let mut section = Section::decode(id, bytes, recording.endian, &layout)?;
@@ -176,18 +270,32 @@ impl Fields<'_> {
             }
             section.tail.clear();
             section.value.rewrite("", content, self);
-            self.result(&format!("feature {id}"))?;
+            self.result(|| format!("feature {id}"))?;
         }
         Ok(())
     }
 
-    fn result(&mut self, place: &str) -> Result<()> {
+    fn result(&mut self, place: impl FnOnce() -> String) -> Result<()> {
         match self.found.take() {
             None => Ok(()),
             Some((field, content)) => Err(wrong(&format!(
-                "the field {field:?} ({content:?}) of {place}"
+                "the field {field:?} ({content:?}) of {}",
+                place()
             ))),
         }
+    }
+
+    /// Returns whether the stage writes this address.
+    #[inline]
+    fn is_new(&mut self, address: u64) -> bool {
+        if self.new.get(Space::Any, address).is_some() {
+            return true;
+        }
+        if let Some((first, last)) = self.common.state.addresses.new_range(address) {
+            self.new.put(Space::Any, address, (first, last, 0));
+            return true;
+        }
+        self.common.state.addresses.is_new(address)
     }
 
     fn unless(&mut self, is_clean: bool, name: &'static str, content: Content) {
@@ -200,17 +308,17 @@ impl Fields<'_> {
 impl Rewriter for Fields<'_> {
     fn number(&mut self, name: &'static str, value: u64, size: usize, content: Content) -> u64 {
         let none = u64::MAX >> (64 - 8 * size.clamp(1, 8));
-        let is_clean = match (self.state.policy.action(content), content) {
+        let is_clean = match (self.common.state.action(content), content) {
             (Action::Remove, _) => value == 0,
-            (Action::Replace, Content::Address) => self.state.addresses.is_new(value),
+            (Action::Replace, Content::Address) => self.is_new(value),
             (Action::Replace, Content::Pid) => {
                 let is_new = |pids: &HashSet<u32, RandomState>| {
                     u32::try_from(value).is_ok_and(|pid| pids.contains(&pid))
                 };
-                value == 0 || value == none || self.pids.as_ref().is_none_or(is_new)
+                value == 0 || value == none || self.common.pids.as_ref().is_none_or(is_new)
             }
             (_, Content::Time) => true,
-            _ => !is_distinct(value) || !self.addresses.contains(&value),
+            _ => !is_distinct(value) || !self.common.addresses.contains(&value),
         };
         self.unless(is_clean, name, content);
         value
@@ -224,14 +332,15 @@ impl Rewriter for Fields<'_> {
         content: Content,
     ) -> Option<Vec<u8>> {
         // Later stages give events the names that perf would give to them.
-        let is_clean =
-            text.is_empty() || content == Content::EventName || self.state.names.is_issued(text);
+        let is_clean = text.is_empty()
+            || content == Content::EventName
+            || self.common.state.names.is_issued(text);
         self.unless(is_clean, name, content);
         None
     }
 
     fn bytes(&mut self, name: &'static str, bytes: &mut [u8], content: Content) {
-        let is_removed = self.state.policy.action(content) == Action::Remove;
+        let is_removed = self.common.state.action(content) == Action::Remove;
         self.unless(
             !is_removed || bytes.iter().all(|&byte| byte == 0),
             name,
@@ -246,18 +355,17 @@ impl Rewriter for Fields<'_> {
             }
             return;
         }
-        if self.state.policy.action(content) == Action::Keep {
+        if self.common.state.action(content) == Action::Keep {
             return;
         }
         let is_deferred = deferred_cookie(words.iter().copied()).is_some();
-        let chain = words.len() - usize::from(is_deferred);
-        for &word in words.iter().take(chain) {
-            let is_marker = CallchainContext::of(word).is_some();
-            self.unless(
-                is_marker || self.state.addresses.is_new(word),
-                name,
-                content,
-            );
+        let (words, cookie) = words.split_at_mut(words.len() - usize::from(is_deferred));
+        for &mut word in cookie {
+            self.number(name, word, size_of::<u64>(), Content::Cookie);
+        }
+        for &mut word in words {
+            let is_clean = CallchainContext::of(word).is_some() || self.is_new(word);
+            self.unless(is_clean, name, content);
         }
     }
 }

@@ -34,6 +34,8 @@ pub(super) enum Domain {
     Number,
     Pid,
     Order,
+    Mapping,
+    Place,
 }
 
 impl Domain {
@@ -51,6 +53,8 @@ impl Domain {
             Domain::Number => b"perfconv number",
             Domain::Pid => b"perfconv pid",
             Domain::Order => b"perfconv order",
+            Domain::Mapping => b"perfconv mapping",
+            Domain::Place => b"perfconv place",
         }
     }
 }
@@ -127,7 +131,12 @@ impl Key {
 
     /// Returns the keyed hash of a number, as a number.
     pub(super) fn number(&self, domain: Domain, number: u64) -> u64 {
-        let [a, b, c, d, e, f, g, h, ..] = self.hash(domain, &number.to_le_bytes());
+        self.number_of(domain, &number.to_le_bytes())
+    }
+
+    /// Returns the keyed hash of `data`, as a number.
+    pub(super) fn number_of(&self, domain: Domain, data: &[u8]) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.hash(domain, data);
         u64::from_le_bytes([a, b, c, d, e, f, g, h])
     }
 

@@ -24,11 +24,16 @@
 //! ```
 
 mod addresses;
+mod area;
+mod blocks;
+mod cache;
 mod check;
 mod key;
 mod known;
 mod names;
 mod policy;
+#[cfg(test)]
+mod properties;
 mod raw;
 mod report;
 mod search;
@@ -38,20 +43,18 @@ mod survey;
 mod tracing;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::sync::Arc;
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::content::{Content, Rewrite};
 use perfdata_core::feature::{BuildIdEntry, FeatureId, TracingData};
-use perfdata_core::read::Limits;
-use perfdata_core::record::{Body, HeaderTracingData, RawRecord, Record, RecordType};
+use perfdata_core::read::{Limits, RecordBatch};
+use perfdata_core::record::{Body, CpuMode, HeaderTracingData, RawRecord, Record, RecordType};
 use perfdata_core::wire::{Rest, Text, Wire, until_nul};
 use perfdata_core::{DecodeContext, Endian, Error as ReadError, Event, Events, Recording};
 
 use super::thin::{StackSize, cut_stack};
 use crate::error::{Error, Result};
-use crate::io::InputSource;
+use crate::io::{Input, InputSource};
 use crate::pipeline::{Link, ReadsAhead, Requirements, Stage};
 pub use key::Key;
 pub(crate) use policy::Action;
@@ -67,13 +70,19 @@ pub struct Sanitize {
     state: Option<State>,
     /// The events before and after the stage.
     from: Events,
-    to: Vec<Event>,
+    to: Events,
+    /// The bits of `misc` of samples with a known meaning.
+    flags: u16,
     /// The tracing data in the stream so far, and its number of bytes.
     tracing: Option<(Vec<u8>, u64)>,
     /// The sections before the first stage ended.
     sections: BTreeMap<FeatureId, Vec<u8>>,
     report: Report,
     buffer: Vec<u8>,
+    /// Samples that are not yet forwarded.
+    samples: Vec<u8>,
+    /// Memory for the words of a callchain.
+    words: Vec<u64>,
 }
 
 impl Sanitize {
@@ -85,11 +94,14 @@ impl Sanitize {
             key,
             state: None,
             from: Events::default(),
-            to: Vec::new(),
+            to: Events::default(),
+            flags: state::known_flags(RecordType::SAMPLE),
             tracing: None,
             sections: BTreeMap::new(),
             report: Report::default(),
             buffer: Vec::new(),
+            samples: Vec::new(),
+            words: Vec::new(),
         }
     }
 
@@ -111,7 +123,7 @@ impl Sanitize {
         }
         self.report.parts(&recording.events, &to);
         self.from = recording.events.clone();
-        self.to = to;
+        self.to = to.into_iter().collect();
         Ok(())
     }
 
@@ -132,6 +144,53 @@ impl Sanitize {
                 }
                 None => self.report.section(id),
             }
+        }
+        Ok(())
+    }
+
+    /// Appends a sample with new values to `out`, without decoding it. Returns false if this is not
+    /// possible.
+    fn in_place(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        if raw.kind != RecordType::SAMPLE || raw.misc & !self.flags != 0 {
+            return Ok(false);
+        }
+        let Some(event) = self.from.of_record(raw) else {
+            return Ok(false);
+        };
+        let parts = |events: &Events| events.get(event).map(|event| event.attr.sample_type);
+        let (Some(from), Some(to)) = (parts(&self.from), parts(&self.to)) else {
+            return Ok(false);
+        };
+        let start = out.len();
+        if from == to {
+            out.extend_from_slice(raw.bytes);
+        } else if !self.from.keep_sample(raw, to, usize::MAX, out) {
+            return Ok(false);
+        }
+        let state = state_of(&mut self.state)?;
+        state.enter(CpuMode::of(raw.misc));
+        let sample = out.get_mut(start..).unwrap_or_default();
+        let is_done = self
+            .to
+            .rewrite_sample(event, sample, raw.endian, &mut self.words, state);
+        if !is_done {
+            out.truncate(start);
+        }
+        state.failed()?;
+        Ok(is_done)
+    }
+
+    /// Forwards samples with new values, the first of which was at `offset`.
+    fn give(
+        &self,
+        bytes: &mut Vec<u8>,
+        endian: Endian,
+        offset: u64,
+        next: &mut Link<'_>,
+    ) -> Result<()> {
+        if !bytes.is_empty() {
+            next.records(&RecordBatch::first(bytes, endian, offset))?;
+            bytes.clear();
         }
         Ok(())
     }
@@ -283,6 +342,8 @@ impl Stage for Sanitize {
     fn requirements(&self) -> Requirements {
         Requirements {
             keeps_samples: true,
+            // Of a directory, it has seen all files before the first one.
+            all_records: false,
             reads_ahead: ReadsAhead::Always,
             checks_output: true,
             ..Requirements::default()
@@ -291,14 +352,19 @@ impl Stage for Sanitize {
 
     fn look_ahead(&mut self, source: &InputSource, recording: &Recording) -> Result<()> {
         let limits = source.limits();
-        survey::read(source, recording, self.state(limits))
+        let state = self.state(limits);
+        match state.has_looked_ahead {
+            // All files of the directory.
+            true => Ok(()),
+            false => survey::read(source, recording, state),
+        }
     }
 
     fn begin(&mut self, recording: &mut Recording, _: &mut ContainerLayout) -> Result<()> {
         let limits = Limits::default();
         self.set_events(recording, limits)?;
         let from = recording.clone();
-        recording.events = self.to.iter().cloned().collect();
+        recording.events = self.to.clone();
         self.sections(recording, &from)?;
         let state = state_of(&mut self.state)?;
         let configs: Vec<u64> = from.events.iter().map(|event| event.attr.config).collect();
@@ -312,6 +378,32 @@ impl Stage for Sanitize {
                 .resize(size.max(until_nul(&name.name.0).len().saturating_add(1)), 0);
         }
         Ok(state.failed()?)
+    }
+
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        let endian = batch.endian();
+        let mut samples = std::mem::take(&mut self.samples);
+        // The original offset of `samples`.
+        let mut start = batch.offset();
+        for raw in batch.iter() {
+            let (before, end) = (
+                samples.len(),
+                raw.offset.saturating_add(raw.bytes.len() as u64),
+            );
+            next.at(raw.offset);
+            if !self.in_place(&raw, &mut samples)? {
+                self.give(&mut samples, endian, start, next)?;
+                self.record(&raw, next)?;
+                start = end;
+            } else if samples.len().saturating_sub(before) != raw.bytes.len() {
+                // The next record did not follow directly in the input.
+                self.give(&mut samples, endian, start, next)?;
+                start = end;
+            }
+        }
+        self.give(&mut samples, endian, start, next)?;
+        self.samples = samples;
+        Ok(())
     }
 
     fn record(&mut self, raw: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {
@@ -357,9 +449,9 @@ impl Stage for Sanitize {
         self.sections(recording, next.recording())
     }
 
-    fn check_output(&self, output: &Arc<File>, limits: Limits) -> Result<()> {
+    fn check_output(&self, output: Input) -> Result<()> {
         match &self.state {
-            Some(state) => check::check(state, output, limits),
+            Some(state) => check::check(state, output),
             None => Ok(()),
         }
     }

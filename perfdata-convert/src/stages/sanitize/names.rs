@@ -121,7 +121,14 @@ impl Names {
     ) -> perfdata_core::Result<Option<Vec<u8>>> {
         let of = (content, name.to_vec());
         if let Some(made) = self.made.get(&of) {
-            return Ok(made.clone().map(|name| cut(name, most)));
+            let new = made.clone().map(|name| cut(name, most));
+            // In a shorter field than the first one.
+            if let Some(new) = &new
+                && !self.issued.contains(new)
+            {
+                self.issued.insert(new.clone());
+            }
+            return Ok(new);
         }
         let new = match self.policy.action(content) {
             _ if name.is_empty() => None,

@@ -1,14 +1,10 @@
 //! The search for many byte strings at once.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
 /// Byte strings to search for, each of at least [`Needles::LEAST`] bytes.
 #[derive(Debug)]
 pub(super) struct Needles<'a> {
-    /// The strings by their first bytes.
-    by_start: HashMap<u64, Vec<&'a [u8]>, RandomState>,
+    /// The strings, sorted by their first bytes.
+    by_start: Vec<(u64, &'a [u8])>,
     /// A bit for each hash of the first bytes of a string. Most positions of the searched bytes are
     /// decided by it.
     bits: Vec<u64>,
@@ -23,7 +19,7 @@ impl<'a> Needles<'a> {
 
     pub(super) fn new(needles: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut all = Needles {
-            by_start: HashMap::default(),
+            by_start: Vec::new(),
             bits: vec![0; 1 << (Self::BITS - 6)],
             longest: 0,
         };
@@ -36,8 +32,10 @@ impl<'a> Needles<'a> {
                 *word |= bit;
             }
             all.longest = all.longest.max(needle.len());
-            all.by_start.entry(start).or_default().push(needle);
+            all.by_start.push((start, needle));
         }
+        all.by_start.sort_unstable();
+        all.by_start.dedup();
         all
     }
 
@@ -74,7 +72,9 @@ impl<'a> Needles<'a> {
                 continue;
             }
             let rest = bytes.get(at..).unwrap_or_default();
-            for needle in self.by_start.get(&start).into_iter().flatten() {
+            let first = self.by_start.partition_point(|(key, _)| *key < start);
+            let same = self.by_start.get(first..).unwrap_or_default().iter();
+            for (_, needle) in same.take_while(|(key, _)| *key == start) {
                 if rest.starts_with(needle)
                     && let Some(result) = found(at, needle)
                 {

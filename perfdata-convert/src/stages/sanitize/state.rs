@@ -8,11 +8,12 @@ use perfdata_core::attr::{Attr, EventType, SampleType};
 use perfdata_core::content::{Content, Rewrite, Rewriter};
 use perfdata_core::read::Limits;
 use perfdata_core::record::{
-    Body, CallchainContext, CpuMode, Record, Sample, deferred_cookie, is_moment,
+    Body, CallchainContext, CpuMode, Record, RecordType, Sample, deferred_cookie, is_moment,
 };
 use perfdata_session::{DsoKind, Mapped};
 
 use super::addresses::{Addresses, Space, is_distinct};
+use super::cache::{Cache, Ranges};
 use super::key::{Domain, Key};
 use super::names::Names;
 use super::policy::{Action, Kept, Policy};
@@ -30,6 +31,14 @@ pub(super) struct State {
     pub(super) policy: Policy,
     pub(super) names: Names,
     pub(super) addresses: Addresses,
+    /// What happens to each kind of content, in the order of [`Content::ALL`].
+    actions: [Action; Content::ALL.len()],
+    /// The last new addresses.
+    cache: Cache,
+    /// The last ranges, with what is added to their addresses.
+    ranges: Ranges,
+    /// Whether the mappings and the first moment are known.
+    pub(super) has_looked_ahead: bool,
     /// The first moment of the recording in nanoseconds on its clock.
     pub(super) first: Option<u64>,
     /// New event IDs.
@@ -54,8 +63,12 @@ impl State {
     pub(super) fn new(key: Key, policy: Policy, limits: Limits) -> Self {
         State {
             names: Names::new(key, policy.clone(), limits),
+            actions: Content::ALL.map(|content| policy.action(content)),
+            cache: Cache::default(),
+            ranges: Ranges::default(),
             policy,
             addresses: Addresses::default(),
+            has_looked_ahead: false,
             first: None,
             ids: HashMap::default(),
             pids: HashMap::default(),
@@ -128,17 +141,42 @@ impl State {
         }
     }
 
+    /// Returns what happens to `content`.
+    #[inline]
+    pub(super) fn action(&self, content: Content) -> Action {
+        let action = self.actions.get(content as usize);
+        action.copied().unwrap_or(Action::Remove)
+    }
+
+    #[inline]
     fn address(&mut self, space: Space, address: u64) -> u64 {
+        match self.cache.get(space, address) {
+            Some(new) => new,
+            None => self.look_up(space, address),
+        }
+    }
+
+    fn look_up(&mut self, space: Space, address: u64) -> u64 {
         if self.seen.len() < REMEMBERED && self.addresses.is_original(address) {
             self.seen.insert(address);
         }
-        self.addresses.of(space, address).unwrap_or(0)
+        let new = match self.ranges.get(space, address) {
+            Some(delta) => address.wrapping_add(delta),
+            None => {
+                if let Some(range) = self.addresses.range_of(space, address) {
+                    self.ranges.put(space, address, range);
+                }
+                self.addresses.of(space, address).unwrap_or(0)
+            }
+        };
+        self.cache.put(space, address, new);
+        new
     }
 
     /// Returns whether a number is an original address that must not remain.
     fn is_address(&self, number: u64) -> bool {
-        self.policy.action(Content::Address) != Action::Keep
-            && is_distinct(number)
+        is_distinct(number)
+            && self.action(Content::Address) != Action::Keep
             && self.addresses.is_original(number)
     }
 
@@ -261,17 +299,22 @@ impl State {
         })
     }
 
+    /// Notes the mode of the current record.
+    pub(super) fn enter(&mut self, mode: CpuMode) {
+        self.space = match mode {
+            CpuMode::KERNEL | CpuMode::GUEST_KERNEL | CpuMode::HYPERVISOR => Space::Kernel,
+            CpuMode::USER | CpuMode::GUEST_USER => Space::User,
+            _ => Space::Any,
+        };
+    }
+
     /// Gives new values to all fields of a record.
     ///
     /// # Errors
     /// The names exceed the limits of the reader.
     pub(super) fn record(&mut self, record: &mut Record) -> perfdata_core::Result<()> {
         let mode = CpuMode::of(record.misc);
-        self.space = match mode {
-            CpuMode::KERNEL | CpuMode::GUEST_KERNEL | CpuMode::HYPERVISOR => Space::Kernel,
-            CpuMode::USER | CpuMode::GUEST_USER => Space::User,
-            _ => Space::Any,
-        };
+        self.enter(mode);
         match &record.body {
             Body::Mmap(map) => {
                 self.space = space_of(mode);
@@ -284,11 +327,7 @@ impl State {
             Body::Ksymbol(_) => self.space = Space::Kernel,
             _ => {}
         }
-        let flags = record.kind.info().map_or(&[][..], |info| info.misc);
-        let known = flags
-            .iter()
-            .fold(CpuMode::MASK, |all, flag| all | 1 << flag.bit);
-        record.misc &= known;
+        record.misc &= known_flags(record.kind);
         record.rewrite("", Content::Fields, self);
         self.failed()
     }
@@ -302,6 +341,13 @@ impl State {
 /// Largest length of a breakpoint that is not taken for an address, in bytes.
 const PAGE: u64 = 4096;
 
+/// Returns the bits of `misc` with a known meaning.
+pub(super) fn known_flags(kind: RecordType) -> u16 {
+    let flags = kind.info().map_or(&[][..], |info| info.misc);
+    let bits = flags.iter();
+    bits.fold(CpuMode::MASK, |all, flag| all | 1 << flag.bit)
+}
+
 /// Returns the address space of a mapping.
 pub(super) fn space_of(mode: CpuMode) -> Space {
     match mode {
@@ -312,7 +358,7 @@ pub(super) fn space_of(mode: CpuMode) -> Space {
 
 impl Rewriter for State {
     fn number(&mut self, name: &'static str, value: u64, size: usize, content: Content) -> u64 {
-        match self.policy.action(content) {
+        match self.action(content) {
             // A number of a damaged record, or one that contains an address against the rules.
             Action::Keep if content == Content::Number && self.is_address(value) => return 0,
             Action::Keep => return value,
@@ -361,7 +407,7 @@ impl Rewriter for State {
         content: Content,
     ) -> Option<Vec<u8>> {
         let new = match content {
-            Content::Format if self.policy.action(content) == Action::Replace => {
+            Content::Format if self.action(content) == Action::Replace => {
                 super::tracing::format(text, &mut self.names)
             }
             _ => self.names.of(content, text, most),
@@ -373,7 +419,7 @@ impl Rewriter for State {
     }
 
     fn bytes(&mut self, _: &'static str, bytes: &mut [u8], content: Content) {
-        match self.policy.action(content) {
+        match self.action(content) {
             Action::Keep => {}
             Action::Replace if content == Content::BuildId => {
                 // Readers recognise an ID of fewer bytes by the zeros after it.
@@ -407,7 +453,7 @@ impl Rewriter for State {
         for word in last {
             *word = self.number(name, *word, size_of::<u64>(), Content::Cookie);
         }
-        if self.policy.action(content) == Action::Keep {
+        if self.action(content) == Action::Keep {
             return;
         }
         let mut space = self.space;

@@ -3,9 +3,11 @@
 use perfdata_core::Recording;
 use perfdata_core::feature::{Feature, FeatureId, Section};
 use perfdata_core::record::{Body, CpuMode, Ksymbol, RawRecord, Record, RecordType, is_moment};
+use perfdata_core::wire::until_nul;
 use perfdata_session::{DsoKind, Mapped};
 
-use super::addresses::Space;
+use super::addresses::{Identity, Space};
+use super::key::Domain;
 use super::names::Tracepoints;
 use super::state::{State, space_of};
 use crate::error::{Error, Result};
@@ -47,6 +49,7 @@ pub(super) fn read(source: &InputSource, recording: &Recording, state: &mut Stat
         return Err(Error::Refused(what.into()));
     }
     state.first = first;
+    state.has_looked_ahead = true;
     let key = state.names.key().clone();
     state.addresses.settle(&key);
     Ok(())
@@ -87,18 +90,34 @@ fn time_in_body(raw: &RawRecord<'_>, now: &Recording) -> Result<Option<u64>> {
 /// Adds the addresses that a record maps.
 fn add(record: &Record, state: &mut State) {
     let mode = CpuMode::of(record.misc);
+    let key = state.names.key().clone();
     let mapped = match &record.body {
         Body::Mmap(map) => Mapped::of_mmap(map, record.misc),
         Body::Mmap2(map) => Mapped::of_mmap2(map, record.misc),
-        Body::Ksymbol(Ksymbol { addr, len, .. }) => {
+        Body::Ksymbol(Ksymbol {
+            addr, len, name, ..
+        }) => {
             let end = addr.saturating_add(u64::from(*len));
-            return state.addresses.add(Space::Kernel, *addr..end);
+            let what = || Identity {
+                name: key.number_of(Domain::Mapping, until_nul(&name.0)),
+                offset: 0,
+            };
+            return state.addresses.add(Space::Kernel, *addr..end, what);
         }
         _ => return,
     };
     let range = mapped.start..mapped.end;
-    match mapped.dso.kind {
-        DsoKind::Kernel if mode == CpuMode::KERNEL => state.addresses.add_image(range),
-        _ => state.addresses.add(space_of(mode), range),
+    let kind = mapped.dso.kind;
+    if kind == DsoKind::Kernel && mode == CpuMode::KERNEL {
+        return state.addresses.add_image(range);
     }
+    let what = || Identity {
+        name: key.number_of(Domain::Mapping, mapped.dso.name),
+        offset: match kind {
+            // An address.
+            DsoKind::Anonymous | DsoKind::Kernel => 0,
+            _ => mapped.pgoff,
+        },
+    };
+    state.addresses.add(space_of(mode), range, what);
 }
