@@ -25,6 +25,8 @@ mod perf_maps;
 mod pipe2file;
 mod recover;
 mod sanitize;
+mod sanitize_keep;
+mod sanitize_orders;
 mod sched_stat;
 mod shared_bytes;
 mod slice;
