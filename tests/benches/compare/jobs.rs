@@ -153,6 +153,7 @@ pub fn all(mix: Mix, inputs: &Inputs) -> Result<Vec<Job>, Box<dyn Error>> {
     }
     jobs.extend([
         own("--swap-endian", "--swap-endian -q IN -o OUT").beside("cp", 2.0),
+        own("--sanitize", "--sanitize -q IN -o OUT").beside("cp", 3.0),
         own("inject -b", "inject -b -i IN -o OUT").beside("cp", 2.0),
         own("inject --buildid-all", "inject --buildid-all -i IN -o OUT").beside("cp", 1.3),
         own("dump --json, small", "dump --json SMALL"),
