@@ -6,15 +6,17 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use perfdata_convert::stages::sanitize::{Audience, Key, Policy, Sanitize};
-use perfdata_tests::convert::convert;
+use perfdata_convert::stages::thin::Thin;
+use perfdata_core::attr::{HardwareEvent, SampleType, SoftwareEvent};
+use perfdata_tests::convert::{Converted, convert};
 use perfdata_tests::judge::can_judge;
 use perfdata_tests::perf::{self, Perf};
 use perfdata_tests::recordings::{self, Recording};
 use perfdata_tests::skipped;
 
 /// Recordings of all kinds: callchains, branches, tracepoints, threads, pipes, compressed ones,
-/// namespaces, other byte orders and machines.
-const RECORDINGS: [&str; 14] = [
+/// namespaces, probes, counts, other byte orders and machines.
+const RECORDINGS: [&str; 18] = [
     "6.1-x86_64-file-g",
     "6.1-x86_64-file-z",
     "6.1-x86_64-pipe-default",
@@ -29,6 +31,10 @@ const RECORDINGS: [&str; 14] = [
     "7.2-x86_64-file-defer",
     "7.2-x86_64-pipe-g",
     "6.1-s390x-file-g",
+    "6.1-x86_64-file-kernelonly",
+    "6.1-x86_64-file-uprobe",
+    "6.12-aarch64-hw-pmuname",
+    "6.12-armhf-stat-record-a",
 ];
 
 /// Returns the lines that perf prints.
@@ -49,6 +55,29 @@ fn printed(perf: &Perf, path: &Path, fields: &str) -> Result<Vec<String>, String
         .lines()
         .map(|line| line.trim().to_owned())
         .collect())
+}
+
+/// Returns the name of the thread of each sample, without the spaces before it.
+fn comms(perf: &Perf, path: &Path) -> Result<Vec<String>, String> {
+    let mut comms = Vec::new();
+    let mut comm = String::new();
+    for line in printed(perf, path, "comm,tid")? {
+        // `swapper     0`; a name may have several lines.
+        let (name, tid) = line.rsplit_once(' ').unwrap_or(("", &line));
+        comm += name.trim();
+        match tid.parse::<i64>() {
+            Ok(_) => comms.push(std::mem::take(&mut comm)),
+            Err(_) => comm += tid,
+        }
+    }
+    Ok(comms)
+}
+
+/// Returns whether perf itself gives this name to an event.
+fn is_common(event: &str) -> bool {
+    let event = event.strip_suffix(':').unwrap_or(event);
+    let mut named = HardwareEvent::NAMES.iter().chain(SoftwareEvent::NAMES);
+    named.any(|(_, name)| *name == event)
 }
 
 /// Checks that old and new words correspond to each other, one to one.
@@ -75,15 +104,21 @@ fn same_number(what: &str, old: &[String], new: &[String]) -> Result<(), String>
 fn compare(perf: &Perf, from: &Path, to: &Path, audience: Audience) -> Result<(), String> {
     let both =
         |fields: &str| Ok::<_, String>((printed(perf, from, fields)?, printed(perf, to, fields)?));
-    let (old, new) = both("comm")?;
+    let (old, new) = (comms(perf, from)?, comms(perf, to)?);
     same_number("comms", &old, &new)?;
     let mut comms = Pairs::default();
     old.iter()
         .zip(&new)
         .try_for_each(|(old, new)| comms.add(old, new))?;
-    let (old, new) = both("pid,tid,time,event")?;
+    let fields = match both("time") {
+        Ok(_) => "pid,tid,time,event",
+        // Samples without a time.
+        Err(_) => "pid,tid,event",
+    };
+    let (old, new) = both(fields)?;
     same_number("samples", &old, &new)?;
-    let mut ids = Pairs::default();
+    // By column: of `perf stat record`, there are lines of numbers.
+    let mut ids: HashMap<usize, Pairs> = HashMap::new();
     let mut shift = None;
     for (old, new) in old.iter().zip(&new) {
         // `173/173    18.750631:  cpu-clock:`
@@ -93,10 +128,11 @@ fn compare(perf: &Perf, from: &Path, to: &Path, audience: Audience) -> Result<()
                 .collect::<Vec<_>>()
         };
         let (old, new) = (words(old), words(new));
-        if old.len() != new.len() || old.last() != new.last() {
+        let is_same = |(old, new): (&String, &String)| old == new || !is_common(old);
+        if old.len() != new.len() || !old.iter().zip(&new).all(is_same) {
             return Err(format!("{old:?} became {new:?}"));
         }
-        for (old, new) in old.iter().zip(&new) {
+        for (column, (old, new)) in old.iter().zip(&new).enumerate() {
             let time = |word: &str| -> Option<i128> {
                 let (seconds, rest) = word.strip_suffix(':')?.split_once('.')?;
                 Some(seconds.parse::<i128>().ok()? * 1_000_000_000 + rest.parse::<i128>().ok()?)
@@ -109,7 +145,7 @@ fn compare(perf: &Perf, from: &Path, to: &Path, audience: Audience) -> Result<()
                         ));
                     }
                 }
-                _ => ids.add(old, new)?,
+                _ => ids.entry(column).or_default().add(old, new)?,
             }
         }
     }
@@ -125,9 +161,14 @@ fn compare(perf: &Perf, from: &Path, to: &Path, audience: Audience) -> Result<()
             let is_address = |word: &&str| word.bytes().all(|byte| byte.is_ascii_hexdigit());
             let words = line.split_whitespace().filter(|word| !is_address(word));
             // perf 7.2 adds the functions that it finds by the paths of this machine.
-            let is_event = |word: &&str| word.ends_with(':');
+            let is_event = |word: &str| word.ends_with(':');
             let is_kept = |word: &&str| audience == Audience::Vendor || is_event(word);
-            words.filter(is_kept).map(str::to_owned).collect()
+            // The names of events are compared above.
+            let word = |word: &str| match is_event(word) && !is_common(word) {
+                true => ":".to_owned(),
+                false => word.to_owned(),
+            };
+            words.filter(is_kept).map(word).collect()
         };
         let is_same = rest(old) == rest(new);
         if !is_same || old.is_empty() != new.is_empty() {
@@ -137,10 +178,35 @@ fn compare(perf: &Perf, from: &Path, to: &Path, audience: Audience) -> Result<()
     Ok(())
 }
 
+/// Returns the recording without the memory of stacks and registers, which sanitizing removes: perf
+/// finds callers in it. Nothing if there is none.
+fn without_stacks(path: &Path) -> Option<Converted> {
+    let mut thinned: Option<Converted> = None;
+    for part in [
+        SampleType::STACK_USER,
+        SampleType::REGS_USER,
+        SampleType::REGS_INTR,
+    ] {
+        let from = thinned.as_ref().map_or(path.to_owned(), Converted::path);
+        let thin = Thin::new().omit(part);
+        // Refused if no event has this part.
+        if let Ok(made) = convert(&from, None, vec![Box::new(thin)]) {
+            thinned = Some(made);
+        }
+    }
+    thinned
+}
+
+/// Returns whether this perf crashes: all files of the recording have the same build ID, and whether
+/// 6.12 survives that depends on their names. Without the section BUILD_ID, it shows the same as 7.2.
+fn crashes(perf: &Perf, recording: &Recording) -> bool {
+    recording.name == "6.12-aarch64-odd-names" && perf.version.to_string() == "6.12"
+}
+
 fn check(recording: &Recording) -> Result<(), String> {
     let mut judges: Vec<&Perf> = Vec::new();
     for perf in perf::all() {
-        if can_judge(perf, recording)? {
+        if can_judge(perf, recording)? && !crashes(perf, recording) {
             judges.push(perf);
         }
     }
@@ -148,6 +214,10 @@ fn check(recording: &Recording) -> Result<(), String> {
         skipped::note("a perf that reads the recording");
         return Ok(());
     }
+    let thinned = without_stacks(&recording.path);
+    let original = thinned
+        .as_ref()
+        .map_or(recording.path.clone(), Converted::path);
     for audience in [Audience::Public, Audience::Vendor] {
         let key =
             Key::of_secret(b"the secret of these tests").map_err(|error| error.to_string())?;
@@ -155,7 +225,7 @@ fn check(recording: &Recording) -> Result<(), String> {
         let made = convert(&recording.path, None, vec![Box::new(stage)])
             .map_err(|error| error.to_string())?;
         for perf in &judges {
-            compare(perf, &recording.path, &made.path(), audience)
+            compare(perf, &original, &made.path(), audience)
                 .map_err(|why| format!("{audience:?}, {perf}: {why}"))?;
         }
     }

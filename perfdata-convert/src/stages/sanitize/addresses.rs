@@ -124,10 +124,34 @@ impl Addresses {
         ranges.saturating_mul(64)
     }
 
+    /// Adds what follows the code of the kernel's image up to the next mapping: the record maps only
+    /// the code, but there are symbols behind it, which perf uses (`maps__fixup_end`,
+    /// tools/perf/util/maps.c, 7.2).
+    fn extend_image(&mut self) {
+        /// More than the size of an image in bytes: its code, data and the code for the start.
+        const IMAGE: u64 = 128 << 20;
+        let Some(image) = self.image.filter(|&image| image >= 1 << 63) else {
+            return;
+        };
+        let behind = self
+            .kernel
+            .ranges
+            .partition_point(|range| range.first <= image);
+        let next = self.kernel.ranges.get(behind).map(|range| range.first);
+        let end = image.saturating_add(IMAGE).min(next.unwrap_or(u64::MAX));
+        let range = behind
+            .checked_sub(1)
+            .and_then(|at| self.kernel.ranges.get_mut(at));
+        if let Some(range) = range {
+            range.last = range.last.max(end.saturating_sub(1));
+        }
+    }
+
     /// Finds a place for every island.
     pub(super) fn settle(&mut self, key: &Key) {
         self.user.settle();
         self.kernel.settle();
+        self.extend_image();
         let old: Vec<Mapping> = [&self.user.ranges[..], &self.kernel.ranges].concat();
         let mut user = ordered(&self.user.ranges, key);
         let low = user
@@ -369,6 +393,12 @@ mod tests {
             Some(0xffff_8000_1000_0010)
         );
         assert_eq!(addresses.of(Space::User, 0xffff_ffff_9560_0010), None);
+        // Data and the code for the start follow the mapped code, but not for ever.
+        assert_eq!(
+            addresses.of(Space::Kernel, 0xffff_ffff_97a0_0010),
+            Some(0xffff_8000_1240_0010)
+        );
+        assert_eq!(addresses.of(Space::Kernel, 0xffff_ffff_9e60_0000), None);
         assert_eq!(addresses.originals().count(), 4);
     }
 

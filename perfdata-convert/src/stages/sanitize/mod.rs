@@ -28,6 +28,7 @@ mod area;
 mod blocks;
 mod cache;
 mod check;
+mod event_names;
 mod key;
 mod known;
 mod names;

@@ -48,7 +48,9 @@ pub(super) fn format(format: &[u8], names: &mut Names) -> perfdata_core::Result<
         new.extend_from_slice(field);
         new.push(b'\n');
     }
-    new.extend_from_slice(b"\nprint fmt: \"\"\n");
+    // An empty line follows the common fields, and another one the fields of the tracepoint
+    // (kernel/trace/trace_events.c, `f_show`).
+    new.extend_from_slice(b"\n\nprint fmt: \"\"\n");
     names.keep(&new);
     Ok(Some(new))
 }
@@ -94,7 +96,8 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("common_pid;\toffset:4;") && !text.contains("__probe_ip"),
+            text.contains("common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\nprint fmt")
+                && !text.contains("__probe_ip"),
             "{text}"
         );
         assert!(names.searched().any(|name| name == b"acme_secret_entry"));
