@@ -16,7 +16,7 @@ import time
 
 document, *arguments = sys.argv[1:]
 programs = re.findall(r"```python\n# engine: ([^\n]*)\n(.*?)```", pathlib.Path(document).read_text(), re.S)
-if len(programs) < 5:
+if len(programs) < 7:
     sys.exit(f"{document}: {len(programs)} programs")
 # Spark starts another Python for its workers.
 environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
@@ -36,7 +36,9 @@ for engine, program in programs:
             continue
         sys.exit(f"{engine}: {run.stderr}")
     print(f"{engine}: {time.monotonic() - start:.2f} s")
-    results[engine] = run.stdout
+    # Ray prints messages among the rows.
+    rows = re.findall(r"^(?:top|difference|callers|comm)\t.*\n", run.stdout, re.M)
+    results[engine] = "".join(rows)
 compared = {engine: rows for engine, rows in results.items() if "perfconv" not in engine}
 if not compared:
     sys.exit(77)
