@@ -8,10 +8,8 @@ use perfdata_convert::inspect::show::json::Json;
 use perfdata_convert::inspect::show::misc_names;
 use perfdata_convert::inspect::show::record::Shown;
 use perfdata_convert::io::Input;
-use perfdata_core::Recording;
 use perfdata_core::describe::{Describe, Style, WireSize};
 use perfdata_core::record::{RawRecord, RecordType, Registers};
-use perfdata_session::EventNames;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -99,8 +97,10 @@ impl Records {
 #[pyclass(frozen, module = "perfconv")]
 pub struct Record {
     copy: RecordCopy,
-    /// The fields, once they were requested.
+    /// The fields that were requested so far, so that each is made once.
     fields: PyOnceLock<Py<PyDict>>,
+    /// Whether these are all fields.
+    is_complete: AtomicBool,
     /// What could be made only when the record was read, because the state then changed.
     early: Option<Early>,
 }
@@ -138,7 +138,9 @@ impl Record {
         let fields = PyOnceLock::new();
         let mut early = None;
         if copy.state.is_none() {
-            let shown = shown(&copy, pull.recording(), pull.names())?;
+            let recording = pull.recording();
+            let shown = Shown::new(&raw(&copy)?, copy.inner, recording, pull.names())
+                .with_registers(Registers::of(recording));
             let made = made_fields(py, &shown);
             early = Some(Early {
                 json: json(&shown),
@@ -155,6 +157,7 @@ impl Record {
         Ok(Record {
             copy,
             fields,
+            is_complete: AtomicBool::new(early.is_some()),
             early,
         })
     }
@@ -162,17 +165,53 @@ impl Record {
     fn shown(&self) -> PyResult<Shown<'_>> {
         let missing = || PyRuntimeError::new_err("internal error: a record without state");
         let state = self.copy.state.as_deref().ok_or_else(missing)?;
-        shown(&self.copy, &state.recording, &state.names)
+        let shown = Shown::new(
+            &raw(&self.copy)?,
+            self.copy.inner,
+            &state.recording,
+            &state.names,
+        );
+        Ok(shown.with_registers(state.registers))
+    }
+
+    /// Returns the fields that were made so far.
+    fn known_fields<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyDict>> {
+        if let Some(Early {
+            error: Some(error), ..
+        }) = &self.early
+        {
+            return Err(error.clone_ref(py));
+        }
+        let known = self.fields.get_or_init(py, || PyDict::new(py).unbind());
+        Ok(known.bind(py))
     }
 
     fn all_fields<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyDict>> {
-        let made = self.fields.get_or_try_init(py, || match &self.early {
-            Some(Early {
-                error: Some(error), ..
-            }) => Err(error.clone_ref(py)),
-            _ => made_fields(py, &self.shown()?).map(Bound::unbind),
-        })?;
-        Ok(made.bind(py))
+        let known = self.known_fields(py)?;
+        if !self.is_complete.load(Ordering::Relaxed) {
+            let all = made_fields(py, &self.shown()?)?;
+            // A program may have changed a list in one of them. The order is that of all fields.
+            all.update(known.as_mapping())?;
+            known.clear();
+            known.update(all.as_mapping())?;
+            self.is_complete.store(true, Ordering::Relaxed);
+        }
+        Ok(known)
+    }
+
+    /// Returns a field; of the first ones that are requested, each is made by itself.
+    fn field<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        /// With as many, it is faster to make all.
+        const FEW: usize = 4;
+        let known = self.known_fields(py)?;
+        if let Some(value) = known.get_item(name)? {
+            return Ok(Some(value));
+        }
+        if self.is_complete.load(Ordering::Relaxed) || known.len() >= FEW {
+            return self.all_fields(py)?.get_item(name);
+        }
+        add_fields(known, &self.shown()?, Some(name))?;
+        known.get_item(name)
     }
 }
 
@@ -181,25 +220,22 @@ fn raw(copy: &RecordCopy) -> PyResult<RawRecord<'_>> {
     copy.raw().ok_or_else(missing)
 }
 
-fn shown<'a>(
-    copy: &'a RecordCopy,
-    recording: &'a Recording,
-    names: &'a EventNames,
-) -> PyResult<Shown<'a>> {
-    let registers = Registers::of(recording);
-    let shown = Shown::new(&raw(copy)?, copy.inner, recording, names);
-    Ok(shown.with_registers(registers))
+/// Adds the fields of a record to `fields`; only `wanted`, if it is given.
+fn add_fields(fields: &Bound<'_, PyDict>, shown: &Shown<'_>, wanted: Option<&str>) -> PyResult<()> {
+    let mut result = Ok(());
+    Values::add_to(fields, wanted, |visitor| {
+        result = shown
+            .describe_fields(visitor)
+            .map_err(|error| errors::of_core(fields.py(), error));
+    })?;
+    result
 }
 
 /// Returns the fields of a record.
 fn made_fields<'py>(py: Python<'py>, shown: &Shown<'_>) -> PyResult<Bound<'py, PyDict>> {
-    let mut result = Ok(());
-    let fields = Values::of(py, |visitor| {
-        result = shown
-            .describe_fields(visitor)
-            .map_err(|error| errors::of_core(py, error));
-    })?;
-    result.map(|()| fields)
+    let fields = PyDict::new(py);
+    add_fields(&fields, shown, None)?;
+    Ok(fields)
 }
 
 /// Returns the trailer of a record.
@@ -348,10 +384,10 @@ impl Record {
         if name.starts_with("__") {
             return Err(PyAttributeError::new_err(name.to_owned()));
         }
-        let fields = self.all_fields(py)?;
-        match fields.get_item(name)? {
+        match self.field(py, name)? {
             Some(value) => Ok(value),
             None => {
+                let fields = self.all_fields(py)?;
                 let kind = self.r#type(py)?;
                 let known: Vec<String> = fields.keys().iter().map(|key| key.to_string()).collect();
                 Err(PyAttributeError::new_err(format!(

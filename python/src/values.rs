@@ -8,10 +8,14 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyType};
 
 /// Collects the fields of a value in a dictionary. Structures are `types.SimpleNamespace`.
-pub struct Values<'py> {
+pub struct Values<'py, 'a> {
     py: Python<'py>,
     root: Bound<'py, PyDict>,
+    /// The only field that is made; otherwise all.
+    wanted: Option<&'a str>,
     frames: Vec<Frame<'py>>,
+    /// How deep the visitor is inside of a field that is not made.
+    skipped: usize,
     failed: Option<PyErr>,
 }
 
@@ -22,23 +26,39 @@ enum Frame<'py> {
     Flat,
 }
 
-impl<'py> Values<'py> {
+/// Only unknown content has no name.
+fn key(name: &str) -> &str {
+    if name.is_empty() { "bytes" } else { name }
+}
+
+impl<'py, 'a> Values<'py, 'a> {
     /// Returns the fields that `describe` passes to the visitor.
     pub fn of(
         py: Python<'py>,
         describe: impl FnOnce(&mut dyn Visitor),
     ) -> PyResult<Bound<'py, PyDict>> {
+        let fields = PyDict::new(py);
+        Self::add_to(&fields, None, describe)?;
+        Ok(fields)
+    }
+
+    /// Adds the fields that `describe` passes to the visitor to `fields`; of the outermost ones, only
+    /// `wanted`, if it is given.
+    pub fn add_to(
+        fields: &Bound<'py, PyDict>,
+        wanted: Option<&'a str>,
+        describe: impl FnOnce(&mut dyn Visitor),
+    ) -> PyResult<()> {
         let mut values = Values {
-            py,
-            root: PyDict::new(py),
+            py: fields.py(),
+            root: fields.clone(),
+            wanted,
             frames: Vec::new(),
+            skipped: 0,
             failed: None,
         };
         describe(&mut values);
-        match values.failed {
-            Some(error) => Err(error),
-            None => Ok(values.root),
-        }
+        values.failed.map_or(Ok(()), Err)
     }
 
     /// Returns the value of something that can be described.
@@ -54,8 +74,7 @@ impl<'py> Values<'py> {
             return;
         }
         let put = |value: Bound<'py, PyAny>| {
-            // Only unknown content has no name.
-            let key = if name.is_empty() { "bytes" } else { name };
+            let key = key(name);
             let inner = self.frames.iter().rev();
             match inner
                 .into_iter()
@@ -70,6 +89,15 @@ impl<'py> Values<'py> {
             }
         };
         self.failed = value.and_then(put).err();
+    }
+
+    /// Returns whether this field is not made.
+    fn is_skipped(&self, name: &str) -> bool {
+        let Some(wanted) = self.wanted else {
+            return false;
+        };
+        let is_outermost = self.frames.iter().all(|frame| matches!(frame, Frame::Flat));
+        self.skipped > 0 || (is_outermost && key(name) != wanted)
     }
 
     fn is_in_list(&self) -> bool {
@@ -129,9 +157,13 @@ pub fn namespace<'py>(fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>
         .call((), Some(fields))
 }
 
-impl Visitor for Values<'_> {
+impl Visitor for Values<'_, '_> {
     fn begin(&mut self, name: &'static str) {
         let is_flat = name.is_empty() && !self.is_in_list();
+        if self.skipped > 0 || (!is_flat && self.is_skipped(name)) {
+            self.skipped = self.skipped.saturating_add(1);
+            return;
+        }
         self.frames.push(match is_flat {
             true => Frame::Flat,
             false => Frame::Structure(name, PyDict::new(self.py)),
@@ -139,10 +171,18 @@ impl Visitor for Values<'_> {
     }
 
     fn begin_list(&mut self, name: &'static str, _: usize) {
+        if self.is_skipped(name) {
+            self.skipped = self.skipped.saturating_add(1);
+            return;
+        }
         self.frames.push(Frame::List(name, PyList::empty(self.py)));
     }
 
     fn end(&mut self) {
+        if self.skipped > 0 {
+            self.skipped = self.skipped.saturating_sub(1);
+            return;
+        }
         match self.frames.pop() {
             Some(Frame::Structure(name, fields)) => self.put(name, namespace(&fields)),
             Some(Frame::List(name, list)) => self.put(name, Ok(list.into_any())),
@@ -151,6 +191,9 @@ impl Visitor for Values<'_> {
     }
 
     fn words(&mut self, name: &'static str, words: &[u64], style: Style) {
+        if self.is_skipped(name) {
+            return;
+        }
         if style.has_none() || style == Style::Pad {
             self.begin_list(name, words.len());
             for &word in words {
@@ -163,7 +206,7 @@ impl Visitor for Values<'_> {
     }
 
     fn leaf(&mut self, name: &'static str, size: usize, value: Leaf<'_>) {
-        if is_filling(&value) {
+        if is_filling(&value) || self.is_skipped(name) {
             return;
         }
         let py = self.py;

@@ -104,6 +104,23 @@ def raw_bytes(text: str) -> bytes:
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["6.1-x86_64-file-g.data", "6.1-i386-file-dwarf.data", "7.2-x86_64-file-z.data"]
+)
+def test_each_field_is_made_once(name: str) -> None:
+    """Fields that are requested one at a time are those that all records have."""
+    for record, other in zip(perfconv.open(fixture(name)), perfconv.open(fixture(name))):
+        names = [field for field in other.fields if field not in type(record).__dict__]
+        values = [getattr(record, field) for field in reversed(names)]
+        assert all(getattr(record, field) is value for field, value in zip(reversed(names), values))
+        assert list(record.fields) == list(other.fields)
+        assert repr(record.fields) == repr(other.fields)
+        for field, value in zip(reversed(names), values):
+            assert record.fields[field] is getattr(record, field) is value
+        with pytest.raises(AttributeError):
+            record.nothing
+
+
 def test_types_are_selected() -> None:
     recording = perfconv.open(fixture("6.1-x86_64-file-g.data"))
     kinds = {record.type for record in recording}

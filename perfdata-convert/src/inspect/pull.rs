@@ -6,7 +6,7 @@ use std::sync::Arc;
 use perfdata_core::error::Problem;
 use perfdata_core::names::name_in;
 use perfdata_core::read::{Chunk, Decompressor, Head, RecordSource};
-use perfdata_core::record::{RawRecord, RecordType};
+use perfdata_core::record::{RawRecord, RecordType, Registers};
 use perfdata_core::{Endian, Error, Recording};
 use perfdata_session::EventNames;
 
@@ -24,6 +24,8 @@ pub struct State {
     pub recording: Recording,
     /// The names of its events.
     pub names: EventNames,
+    /// The registers of the recorded machine, if it is known.
+    pub registers: Option<&'static Registers>,
 }
 
 /// A copy of a record.
@@ -64,13 +66,7 @@ pub struct Pull {
     is_broken: bool,
     /// The index of the next record in a compressed record.
     inside: Option<usize>,
-    names: EventNames,
-    state: Option<Arc<State>>,
-    /// Whether the state is up to date.
-    is_fresh: bool,
-    /// Size of the metadata, and of everything since the last copy of the state, in bytes.
-    metadata: u64,
-    passed: u64,
+    tracker: Tracker,
     /// Bytes that are not records.
     unreadable: u64,
     damage: Vec<String>,
@@ -93,11 +89,7 @@ impl Pull {
             zstd: None,
             is_broken: false,
             inside: None,
-            names: EventNames::default(),
-            state: None,
-            is_fresh: false,
-            metadata: 0,
-            passed: 0,
+            tracker: Tracker::default(),
             unreadable: 0,
             damage: Vec::new(),
             is_finished: false,
@@ -111,7 +103,7 @@ impl Pull {
 
     /// Returns the names of the events, as far as the input was read.
     pub fn names(&self) -> &EventNames {
-        &self.names
+        &self.tracker.names
     }
 
     /// Removes and returns the descriptions of damage that made parts of the recording unreadable.
@@ -156,16 +148,9 @@ impl Pull {
                 continue;
             };
             self.at = self.at.saturating_add(record.bytes.len());
-            let mut tracker = Tracker {
-                recording: self.reader.recording(),
-                names: &mut self.names,
-                state: &mut self.state,
-                is_fresh: &mut self.is_fresh,
-                metadata: &mut self.metadata,
-                passed: &mut self.passed,
-            };
-            tracker.see(&record);
-            let found = wanted(record.kind).then(|| tracker.copy(&record, None));
+            let recording = self.reader.recording();
+            self.tracker.see(&record, recording);
+            let found = wanted(record.kind).then(|| self.tracker.copy(&record, recording, None));
             if record.kind.is_compressed() && !self.is_broken {
                 let limits = self.reader.limits();
                 let zstd = match self.zstd.take() {
@@ -194,16 +179,10 @@ impl Pull {
         match next {
             Ok(Some(record)) => {
                 self.inside = Some(place.saturating_add(1));
-                let mut tracker = Tracker {
-                    recording: self.reader.recording(),
-                    names: &mut self.names,
-                    state: &mut self.state,
-                    is_fresh: &mut self.is_fresh,
-                    metadata: &mut self.metadata,
-                    passed: &mut self.passed,
-                };
-                tracker.see(&record);
-                wanted(record.kind).then(|| tracker.copy(&record, Some(place)))
+                let recording = self.reader.recording();
+                self.tracker.see(&record, recording);
+                let copy = |tracker: &mut Tracker| tracker.copy(&record, recording, Some(place));
+                wanted(record.kind).then(|| copy(&mut self.tracker))
             }
             Ok(None) => None,
             Err(error) => {
@@ -236,10 +215,7 @@ impl Pull {
             }
             Ok(Some((Chunk::Payload(bytes), _))) => {
                 // It may be tracing data.
-                let len = bytes.len() as u64;
-                self.metadata = self.metadata.saturating_add(len);
-                self.passed = self.passed.saturating_add(len);
-                self.is_fresh = false;
+                self.tracker.see_payload(bytes);
             }
             Ok(Some((Chunk::Unreadable(bytes), _))) => {
                 self.unreadable = self.unreadable.saturating_add(bytes.len() as u64);
@@ -261,49 +237,65 @@ impl Pull {
 }
 
 /// Keeps the state of the recording up to date.
-struct Tracker<'a> {
-    recording: &'a Recording,
-    names: &'a mut EventNames,
-    state: &'a mut Option<Arc<State>>,
-    is_fresh: &'a mut bool,
-    metadata: &'a mut u64,
-    passed: &'a mut u64,
+#[derive(Default)]
+struct Tracker {
+    names: EventNames,
+    state: Option<Arc<State>>,
+    /// Whether the state is up to date.
+    is_fresh: bool,
+    /// Size of the metadata, and of everything since the last copy of the state, in bytes.
+    metadata: u64,
+    passed: u64,
 }
 
-impl Tracker<'_> {
+impl Tracker {
     /// Processes the effects of a record on others.
-    fn see(&mut self, record: &RawRecord<'_>) {
+    fn see(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         let len = record.bytes.len() as u64;
-        *self.passed = self.passed.saturating_add(len);
+        self.passed = self.passed.saturating_add(len);
         let is_name = record.kind == RecordType::EVENT_UPDATE;
-        let is_news = |id| self.recording.events.of_id(id).is_some();
+        let is_news = |id| recording.events.of_id(id).is_some();
         if record.kind.is_metadata()
             || (is_name && name_in(record).is_some_and(|(id, _)| is_news(id)))
         {
-            *self.metadata = self.metadata.saturating_add(len);
-            *self.is_fresh = false;
+            self.metadata = self.metadata.saturating_add(len);
+            self.is_fresh = false;
         }
         self.names.see(record);
+    }
+
+    /// Processes data after a record.
+    fn see_payload(&mut self, bytes: &[u8]) {
+        let len = bytes.len() as u64;
+        self.metadata = self.metadata.saturating_add(len);
+        self.passed = self.passed.saturating_add(len);
+        self.is_fresh = false;
     }
 
     /// Returns a copy of a record with the state. The state is copied again only if the bytes since
     /// the last copy are at least as many as the metadata, so that a stream in which metadata and
     /// other records alternate takes a time that is proportional to its length.
-    fn copy(&mut self, record: &RawRecord<'_>, inner: Option<usize>) -> RecordCopy {
-        let is_usable = *self.is_fresh || record.kind.is_metadata();
-        let state = match self.state {
+    fn copy(
+        &mut self,
+        record: &RawRecord<'_>,
+        recording: &Recording,
+        inner: Option<usize>,
+    ) -> RecordCopy {
+        let is_usable = self.is_fresh || record.kind.is_metadata();
+        let state = match &self.state {
             Some(state) if is_usable => Some(Arc::clone(state)),
             Some(_) if self.passed < self.metadata => {
-                self.names.update(self.recording);
+                self.names.update(recording);
                 None
             }
             _ => {
-                self.names.update(self.recording);
+                self.names.update(recording);
                 let state = Arc::new(State {
-                    recording: self.recording.clone(),
+                    recording: recording.clone(),
                     names: self.names.clone(),
+                    registers: Registers::of(recording),
                 });
-                (*self.is_fresh, *self.passed) = (true, 0);
+                (self.is_fresh, self.passed) = (true, 0);
                 Some(Arc::clone(self.state.insert(state)))
             }
         };
