@@ -119,6 +119,11 @@ fn compare(perf: &Perf, path: &std::path::Path) -> (usize, usize, Vec<String>) {
         let paragraph = paragraphs.next().expect("as many samples");
         let expected: Vec<(u64, Named)> = paragraph.lines().skip(1).filter_map(frame).collect();
         let ours: Vec<Frame<'_>> = sample.frames().collect();
+        // A callchain of context markers only, as of a process that is about to end, has no frame
+        // in perf, and here the instruction pointer.
+        if ours.len() == 1 && expected.is_empty() {
+            continue;
+        }
         assert_eq!(ours.len(), expected.len(), "{paragraph}");
         for ((address, expected), ours) in expected.into_iter().zip(&ours) {
             // perf finds what was mapped before exec.
