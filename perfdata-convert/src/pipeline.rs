@@ -157,7 +157,9 @@ impl Conversion {
                     Ok(summary)
                 })
             }
-            ContainerKind::Pipe => output.write_stream(|out| self.write_pipe(ready, out)),
+            ContainerKind::Pipe => {
+                output.write_stream(ready.writers(), |out| self.write_pipe(ready, out))
+            }
         }?;
         (summary.bytes_in, summary.elapsed) = (size.bytes(), start.elapsed());
         Ok(summary)
@@ -170,7 +172,9 @@ impl Conversion {
         match ready.to {
             ContainerKind::File => self.write_file(ready, file),
             ContainerKind::Pipe => {
-                let written = BackgroundWriter::write_all(file, |out| self.write_pipe(ready, out));
+                let written = BackgroundWriter::write_all(file, ready.writers(), |out| {
+                    self.write_pipe(ready, out)
+                });
                 let summary = written?;
                 self.check_output(file)?;
                 Ok(summary)
@@ -225,8 +229,9 @@ impl Conversion {
         let found = Form::of(reader.recording(), reader.container_layout()).container;
         let to = self.to.unwrap_or(found);
         look_ahead(&mut self.stages, &source, &recording, to).map_err(Error::of_records)?;
+        let is_moved = self.are_neutral();
         sample_times::UpdateTimes::around(&mut self.stages, found, to);
-        add_container(&mut self.stages, found, to);
+        add_container(&mut self.stages, found, to, self.limits);
         Ok((
             Ready {
                 reader,
@@ -234,6 +239,7 @@ impl Conversion {
                 to,
                 recording,
                 has_late_events,
+                is_moved,
             },
             size,
         ))
@@ -241,6 +247,7 @@ impl Conversion {
 
     fn write_file(&mut self, ready: Ready, file: &mut File) -> Result<Summary> {
         let is_copy = self.is_copy(ready.reader.container_layout(), ContainerKind::File);
+        let writers = ready.writers();
         let Begun {
             mut reader,
             source,
@@ -261,7 +268,12 @@ impl Conversion {
         {
             shared_bytes::check_lost(found, &recording, source)?;
         }
-        let mut writer = FileWriter::begin(BackgroundWriter::new(file), plan, &recording, source)?;
+        let mut writer = FileWriter::begin(
+            BackgroundWriter::new(file, writers),
+            plan,
+            &recording,
+            source,
+        )?;
         let mut summary = pump(
             &mut reader,
             &mut steps,
@@ -317,11 +329,13 @@ impl Conversion {
 
     /// Returns whether an input with this layout is copied byte for byte.
     fn is_copy(&self, container_layout: &ContainerLayout, to: ContainerKind) -> bool {
-        container_layout.container() == to
-            && self
-                .stages
-                .iter()
-                .all(|stage| stage.requirements().is_neutral)
+        container_layout.container() == to && self.are_neutral()
+    }
+
+    /// Returns whether no stage changes a record.
+    fn are_neutral(&self) -> bool {
+        let mut stages = self.stages.iter();
+        stages.all(|stage| stage.requirements().is_neutral)
     }
 
     /// Passes the model to all stages, which have their positions in the pipeline afterwards.
@@ -374,7 +388,12 @@ fn begin(
 }
 
 /// Inserts the stages that change the container, and that compress the records of the output.
-fn add_container(stages: &mut Vec<Box<dyn Stage>>, from: ContainerKind, to: ContainerKind) {
+fn add_container(
+    stages: &mut Vec<Box<dyn Stage>>,
+    from: ContainerKind,
+    to: ContainerKind,
+    limits: Limits,
+) {
     let change: Option<Box<dyn Stage>> = match (from, to) {
         (ContainerKind::Pipe, ContainerKind::File) => Some(Box::new(to_file::ToFile::default())),
         (ContainerKind::File, ContainerKind::Pipe) => Some(Box::new(to_pipe::ToPipe::default())),
@@ -384,8 +403,9 @@ fn add_container(stages: &mut Vec<Box<dyn Stage>>, from: ContainerKind, to: Cont
         .iter()
         .position(|stage| stage.requirements().after_container)
         .unwrap_or(stages.len());
-    let again =
-        compresses_again(stages).map(|kind| Box::new(Compress::again(kind)) as Box<dyn Stage>);
+    let again = compresses_again(stages)
+        .map(|kind| Compress::again(kind).with_threads(limits.threads()))
+        .map(|stage| Box::new(stage) as Box<dyn Stage>);
     stages.splice(at..at, change.into_iter().chain(again));
 }
 
@@ -552,6 +572,21 @@ struct Ready {
     recording: Recording,
     /// Whether events were read ahead, because the attributes come after the first record.
     has_late_events: bool,
+    /// Whether all records are only moved to the output, whose container may be another one.
+    is_moved: bool,
+}
+
+impl Ready {
+    /// Returns the number of threads for reading and writing. Records that are only moved are
+    /// written by the thread that reads them: passing them to another one takes as much CPU time as
+    /// writing them.
+    fn writers(&self) -> usize {
+        if self.is_moved {
+            1
+        } else {
+            self.source.limits().threads()
+        }
+    }
 }
 
 /// A conversion whose stages have received the model, ready for the writer.

@@ -176,6 +176,15 @@ impl Events {
         in_sample.zip(from_end)
     }
 
+    /// Returns where the samples of all events have their time: bytes from the start of the record.
+    /// `None` if some have none, or have it elsewhere.
+    pub fn time_place(&self) -> Option<usize> {
+        let place = |event: &Event| Sample::from_start(event.attr.sample_type, SampleType::TIME);
+        let mut places = self.0.list.iter().map(place);
+        let first = places.next()??;
+        places.all(|place| place == Some(first)).then_some(first)
+    }
+
     /// Appends an event.
     pub fn push(&mut self, event: Event) {
         let Table {

@@ -3,7 +3,7 @@
 mod header;
 
 use std::collections::HashMap;
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 
 use perfdata_core::container_layout::{Part, Region};
 use perfdata_core::feature::{AuxtraceIndexEntry, Feature, FeatureId};
@@ -14,17 +14,18 @@ use perfdata_core::wire::{Wire, encode_words};
 use perfdata_core::{Endian, Recording};
 
 use crate::RecordSink;
+use crate::buffered::Buffered;
 use crate::error::{Error, Result};
 use crate::incoming::Incoming;
 use crate::plan::FilePlan;
 
-/// Size of the output buffer in bytes. Larger blocks are written directly.
-pub(crate) const BLOCK: usize = 256 << 10;
+/// Number of bytes of a gap that are copied at once.
+const BLOCK: usize = 256 << 10;
 
 /// Writes a file. [`create`](FileWriter::create) or [`begin`](Self::begin) writes the parts before
 /// the records, then come the records, and [`finish`](Self::finish) writes the rest.
 pub struct FileWriter<'a, W: Write + Seek> {
-    out: BufWriter<W>,
+    out: Buffered<W>,
     /// Offset of the next byte.
     here: u64,
     /// Whether `here` is after the position of the output. The bytes between them are a hole.
@@ -69,7 +70,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
         gaps: &'a dyn Source,
     ) -> Result<Self> {
         let mut writer = FileWriter {
-            out: BufWriter::with_capacity(BLOCK, out),
+            out: Buffered::new(out),
             here: 0,
             is_ahead: false,
             endian: recording.endian,
@@ -166,9 +167,7 @@ impl<'a, W: Write + Seek> FileWriter<'a, W> {
             self.step(step, &recording)?;
         }
         self.rewrite_places(&recording)?;
-        self.out
-            .into_inner()
-            .map_err(|e| Error::io("file")(e.into_error()))
+        self.out.into_inner().map_err(Error::io("file"))
     }
 
     /// Returns whether the AUXTRACE index must be written again. It contains offsets in the file,

@@ -61,6 +61,7 @@
     )
 )]
 
+mod buffered;
 mod compress;
 mod error;
 mod file;

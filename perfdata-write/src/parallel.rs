@@ -181,6 +181,13 @@ impl ParallelCompressor {
         self
     }
 
+    /// Limits the number of threads to `most`, if it is smaller. The output does not depend on it.
+    #[must_use]
+    pub fn with_at_most(self, most: usize) -> Self {
+        let threads = self.most_threads.min(most);
+        self.with_threads(threads)
+    }
+
     /// Adds a record, which is compressed or remains plain, and passes completed records to `sink`.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Writes recordings in pipe mode.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use perfdata_core::container_layout::{Slot, SlotContent};
 use perfdata_core::feature::{Feature, FeatureId};
@@ -13,15 +13,15 @@ use perfdata_core::wire::{Rest, ToEnd, Wire};
 use perfdata_core::{Endian, Recording};
 
 use crate::RecordSink;
+use crate::buffered::Buffered;
 use crate::error::{Error, Result};
-use crate::file::BLOCK;
 use crate::incoming::Incoming;
 use crate::plan::PipePlan;
 
 /// Writes a pipe stream: [`create`](Self::create) or [`begin`](Self::begin) writes the metadata,
 /// then come the records.
 pub struct PipeWriter<W: Write> {
-    out: BufWriter<W>,
+    out: Buffered<W>,
     /// `None` for a stream that contains only records: its events are not known.
     incoming: Option<Incoming>,
     /// Whether this is a copy of a stream, which may be truncated.
@@ -66,7 +66,7 @@ impl<W: Write> PipeWriter<W> {
     /// Starts a stream that contains only records, as in the files `data.N` of a directory.
     pub fn bare(out: W) -> Self {
         PipeWriter {
-            out: BufWriter::with_capacity(BLOCK, out),
+            out: Buffered::new(out),
             incoming: None,
             is_copy: true,
         }
@@ -93,9 +93,7 @@ impl<W: Write> PipeWriter<W> {
         if let Some(incoming) = self.incoming.as_ref().filter(|_| !self.is_copy) {
             incoming.end()?;
         }
-        self.out
-            .into_inner()
-            .map_err(|e| Error::io("pipe")(e.into_error()))
+        self.out.into_inner().map_err(Error::io("pipe"))
     }
 
     #[inline]

@@ -43,7 +43,7 @@ pub struct CallchainArgs {
 
 impl CallchainArgs {
     /// Returns the stage, if it is requested. Callchains have at most `max_stack` frames. The stage
-    /// comes after one that adds generated code, if `has_code` is set.
+    /// comes after one that adds generated code, if `has_code` is set, and unwinds with `threads`.
     ///
     /// # Errors
     /// A named folder does not exist.
@@ -52,6 +52,7 @@ impl CallchainArgs {
         sysroot: Option<&Path>,
         max_stack: Option<u32>,
         has_code: bool,
+        threads: usize,
     ) -> Result<Option<Callchains>> {
         if self.drop_stacks {
             return Ok(Some(Callchains::without_stacks()));
@@ -63,6 +64,7 @@ impl CallchainArgs {
         let stage = Callchains::unwound(sources)
             .with_frame_pointers(self.frame_pointers)
             .with_generated_code(has_code)
+            .with_threads(threads)
             .with_help(objects::help);
         Ok(Some(match max_stack {
             Some(frames) => stage.with_max_frames(frames),

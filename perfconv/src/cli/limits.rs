@@ -1,5 +1,7 @@
 //! Limits for the resources that a recording may require.
 
+use std::num::NonZeroUsize;
+
 use clap::Args;
 use perfdata_core::read::Limits;
 
@@ -17,6 +19,10 @@ pub struct LimitArgs {
     /// Maximum memory for attributes, IDs, names, feature sections and mappings [default: 256M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = size, hide_short_help = true)]
     pub max_metadata: Option<u64>,
+    /// Maximum number of threads that process records; with 1, there is only one thread. The output
+    /// does not depend on it [default: number of CPUs]
+    #[arg(long, global = true, value_name = "N", hide_short_help = true)]
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl From<LimitArgs> for Limits {
@@ -26,6 +32,7 @@ impl From<LimitArgs> for Limits {
             .with_max_decompressed(args.max_decompressed)
             .with_max_window_log(args.max_window_log.unwrap_or(default.max_window_log))
             .with_max_metadata(args.max_metadata.unwrap_or(default.max_metadata))
+            .with_max_threads(args.threads.map(NonZeroUsize::get))
     }
 }
 

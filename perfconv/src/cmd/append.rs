@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 use perfdata_columns::{ENDING, ParquetTables, Partition, Table};
 use perfdata_core::read::Limits;
 
-use super::columns::{Opened, STANDARD, cpus, id_of};
+use super::columns::{Opened, STANDARD, id_of, threads_of};
 use super::export::{Exported, tell};
 use super::{Outcome, Several, open, open_unseen};
 use crate::cli::{ExportArgs, Format};
@@ -47,7 +47,10 @@ pub fn run(
     }
     let start = Instant::now();
     let paths = several.paths;
-    let jobs = args.columns.jobs.map_or_else(cpus, Into::into);
+    let jobs = args
+        .columns
+        .jobs
+        .map_or_else(|| limits.threads(), Into::into);
     let jobs = jobs.min(paths.len()).max(1);
     let next = AtomicUsize::new(0);
     let is_over = AtomicBool::new(false);
@@ -62,9 +65,7 @@ pub fn run(
                 while !is_over.load(Ordering::Relaxed)
                     && let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    // Encoding needs threads of its own only if there is one recording.
-                    let threads = if jobs == 1 { cpus() } else { 0 };
-                    let result = append_one(args, path, folder, limits, messages, threads);
+                    let result = append_one(args, path, folder, limits, messages, jobs == 1);
                     if sender.send((path, result)).is_err() {
                         return;
                     }
@@ -125,11 +126,12 @@ fn append_one(
     folder: &Path,
     limits: Limits,
     messages: Messages,
-    threads: usize,
+    is_alone: bool,
 ) -> Result<Appended> {
-    let input = match threads {
-        0 => open_unseen(path, limits, messages)?,
-        _ => open(path, limits, messages)?,
+    // Encoding needs threads of its own only if there is one recording.
+    let (input, threads) = match is_alone {
+        true => (open(path, limits, messages)?, threads_of(limits)),
+        false => (open_unseen(path, limits, messages)?, 0),
     };
     let input = input.into_seekable()?;
     let modified = input.modified();

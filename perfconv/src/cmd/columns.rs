@@ -5,7 +5,6 @@ use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::thread;
 
 use perfdata_columns::{
     ArrowStream, ENDING, Options, ParquetFile, ParquetTables, RecordBatch, RecordingId,
@@ -54,7 +53,7 @@ pub fn export(
                     let out = file.try_clone().map_err(Error::io("output"))?;
                     opened.write_file(out)
                 })?,
-                _ => output.write_stream(|out| opened.write_arrow(out))?,
+                _ => output.write_stream(limits.threads(), |out| opened.write_arrow(out))?,
             }
         }
     };
@@ -130,7 +129,8 @@ impl Opened {
             options,
             allow_empty: args.slice.allow_empty,
             id,
-            threads: cpus(),
+            // Without any, the calling thread encodes.
+            threads: threads_of(limits),
         })
     }
 
@@ -278,6 +278,10 @@ pub(super) fn id_of(input: &Input) -> Result<Option<String>> {
     Ok(is_known.then(|| id.finish()))
 }
 
-pub(super) fn cpus() -> usize {
-    thread::available_parallelism().map_or(1, Into::into)
+/// Returns the number of threads that encode one recording; 0 if the calling thread does.
+pub(super) fn threads_of(limits: Limits) -> usize {
+    match limits.threads() {
+        1 => 0,
+        threads => threads,
+    }
 }

@@ -193,9 +193,12 @@ fn stages_after_selection(
     if args.expand_off_cpu {
         stages.push(Box::new(ExpandOffCpu::new()));
     }
-    let callchains =
-        args.callchains
-            .stage(args.sysroot.as_deref(), args.thin.max_stack, has_code)?;
+    let callchains = args.callchains.stage(
+        args.sysroot.as_deref(),
+        args.thin.max_stack,
+        has_code,
+        limits.threads(),
+    )?;
     if let Some(callchains) = callchains {
         stages.push(Box::new(callchains));
     }
@@ -227,10 +230,9 @@ fn stages_after_selection(
         stages.push(Box::new(Edit::new(changes)?));
     }
     if let Some(level) = args.compress {
-        stages.push(Box::new(Compress::new(
-            compressed_kind(args.compat)?,
-            level,
-        )));
+        stages.push(Box::new(
+            Compress::new(compressed_kind(args.compat)?, level).with_threads(limits.threads()),
+        ));
     }
     Ok(stages)
 }

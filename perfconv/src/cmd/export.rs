@@ -134,7 +134,7 @@ fn export_one(
     };
     let exported = match args.in_place && path.is_file() {
         true => write_in_place(path, write)?,
-        false => output.write_stream(write)?,
+        false => output.write_stream(limits.threads(), write)?,
     };
     for exported in &exported {
         tell(exported, messages);

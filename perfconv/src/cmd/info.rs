@@ -90,7 +90,9 @@ fn write_page(
     let survey = ChartData::of(open(input, limits, messages)?)?;
     let name = input.file_name().unwrap_or(input.as_os_str());
     let page = page::html(&survey, name.as_bytes());
-    output.write_stream(|out| out.write_all(page.as_bytes()).map_err(Error::io(path)))
+    output.write_stream(1, |out| {
+        out.write_all(page.as_bytes()).map_err(Error::io(path))
+    })
 }
 
 /// Returns the text for standard output: without colours for a file.

@@ -63,7 +63,12 @@ pub fn run(args: &InjectArgs, limits: Limits, messages: Messages) -> Result<()> 
         stages.push(Box::new(maps));
     }
     let callchains = &args.callchains;
-    let stage = callchains.stage(args.sysroot.as_deref(), None, args.jit.jit)?;
+    let stage = callchains.stage(
+        args.sysroot.as_deref(),
+        None,
+        args.jit.jit,
+        limits.threads(),
+    )?;
     if let Some(stage) = stage {
         stages.push(Box::new(stage));
     }

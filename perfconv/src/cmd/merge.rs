@@ -68,6 +68,7 @@ pub fn run(args: &MergeArgs, limits: Limits, messages: Messages) -> Result<()> {
     let Merged {
         mut input, notes, ..
     } = merge.open(inputs)?;
+    input = input.limited_by(limits);
     if let Some(watch) = messages.watch() {
         input = input.watched_by(watch);
     }

@@ -120,18 +120,18 @@ impl<J> JobQueue<'_, J> {
 }
 
 /// Calls `work` on several CPUs with all batches that `feed` submits, and calls `take` with the
-/// results in the order of submission, as soon as they are available.
+/// results in the order of submission, as soon as they are available. With one of `threads`, the
+/// calling thread does everything.
 ///
 /// # Errors
 /// The errors of `take` and `feed`.
 pub fn in_order<J: Send, T: Send, R: Send>(
+    threads: usize,
     feed: impl FnOnce(&mut JobQueue<'_, J>) -> Result<R> + Send,
     work: impl Fn(J) -> T + Sync,
     take: impl FnMut(T) -> Result<()>,
 ) -> Result<R> {
-    let workers = thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(MOST);
+    let workers = if threads > 1 { threads.min(MOST) } else { 0 };
     in_order_on(workers, feed, work, take)
 }
 

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use std::sync::mpsc::Receiver;
-use std::thread::available_parallelism;
 
 use crate::background::Background;
 use crate::error::{Error, Result};
@@ -16,7 +15,8 @@ const WORTH: u64 = 4 << 20;
 const WAITING: usize = 2;
 
 /// A file that a background thread writes when it becomes large, so that the caller does not wait
-/// for the system. With one CPU, or if the system cannot start a thread, the calling thread writes.
+/// for the system. With one thread, or if the system cannot start another one, the calling thread
+/// writes.
 /// Errors are returned by a later call, at the latest by [`flush`](Write::flush), which waits until
 /// everything is written.
 pub struct BackgroundWriter<'a> {
@@ -29,25 +29,28 @@ pub struct BackgroundWriter<'a> {
 }
 
 impl<'a> BackgroundWriter<'a> {
-    /// Returns a writer to `file`, from its current position.
-    pub fn new(file: &'a File) -> Self {
+    /// Returns a writer to `file`, from its current position. With one of `threads`, the calling
+    /// thread writes.
+    pub fn new(file: &'a File, threads: usize) -> Self {
         BackgroundWriter {
             file,
             written: 0,
             thread: None,
-            is_alone: available_parallelism().is_ok_and(|cpus| cpus.get() == 1),
+            is_alone: threads <= 1,
         }
     }
 
-    /// Writes to `file` with `write`, and waits until everything is written.
+    /// Writes to `file` with `write`, and waits until everything is written. With one of `threads`,
+    /// the calling thread writes.
     ///
     /// # Errors
     /// The errors of `write`, and of the operating system.
     pub fn write_all<T>(
         file: &'a File,
+        threads: usize,
         write: impl FnOnce(&mut dyn Write) -> Result<T>,
     ) -> Result<T> {
-        let mut behind = BackgroundWriter::new(file);
+        let mut behind = BackgroundWriter::new(file, threads);
         let result = write(&mut behind)?;
         behind.flush().map_err(Error::io("output"))?;
         Ok(result)
@@ -129,16 +132,15 @@ mod tests {
 
     #[test]
     fn what_is_written_is_there() {
-        for is_alone in [false, true] {
-            check(is_alone);
+        for threads in [1, 2] {
+            check(threads);
         }
     }
 
-    fn check(is_alone: bool) {
+    fn check(threads: usize) {
         let mut file = tempfile::tempfile().expect("a temporary file");
         let block: Vec<u8> = (0..1 << 20).map(|at: u32| at as u8).collect();
-        let mut behind = BackgroundWriter::new(&file);
-        behind.is_alone = is_alone;
+        let mut behind = BackgroundWriter::new(&file, threads);
         for _ in 0..10 {
             behind.write_all(&block).expect("room");
         }
@@ -163,8 +165,8 @@ mod tests {
             .write(true)
             .open("/dev/full")
             .expect("Linux has it");
-        let mut behind = BackgroundWriter::new(&full);
-        (behind.written, behind.is_alone) = (WORTH, false);
+        let mut behind = BackgroundWriter::new(&full, 2);
+        behind.written = WORTH;
         let write = |behind: &mut BackgroundWriter<'_>| {
             (0..8).try_for_each(|_| behind.write_all(&[0; 1024]))
         };

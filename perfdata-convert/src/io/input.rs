@@ -179,6 +179,8 @@ impl Input {
             }
             _ => {
                 streams();
+                #[cfg(target_os = "linux")]
+                enlarge(&file);
                 Self::stream(Box::new(file), shown)
             }
         }
@@ -471,6 +473,18 @@ impl Input {
             Kind::Records(records) => records,
         };
         Ok((records, source))
+    }
+}
+
+/// Lets a pipe hold as much as is read at once, so that the process that writes it and this one take
+/// turns less often. Another input stays as it is, and so does a pipe that the system does not
+/// enlarge.
+#[cfg(target_os = "linux")]
+fn enlarge(pipe: &File) {
+    /// The size of a block of the record stream in bytes.
+    const SIZE: usize = 256 << 10;
+    if rustix::pipe::fcntl_getpipe_size(pipe).is_ok_and(|size| size < SIZE) {
+        let _ = rustix::pipe::fcntl_setpipe_size(pipe, SIZE);
     }
 }
 

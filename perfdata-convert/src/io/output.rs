@@ -230,13 +230,19 @@ impl Output {
     }
 
     /// Calls `write` with a writer that receives the output from start to end, and makes the result
-    /// visible.
+    /// visible. With more than one of `threads`, another one writes large files.
     ///
     /// # Errors
     /// As [`write_seekable`](Self::write_seekable).
-    pub fn write_stream<T>(self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    pub fn write_stream<T>(
+        self,
+        threads: usize,
+        write: impl FnOnce(&mut dyn Write) -> Result<T>,
+    ) -> Result<T> {
         match self.kind {
-            Kind::New(_) => self.write_seekable(|file| BackgroundWriter::write_all(file, write)),
+            Kind::New(_) => {
+                self.write_seekable(|file| BackgroundWriter::write_all(file, threads, write))
+            }
             Kind::Direct(target, name) => write_direct(target, name, self.syncs, write),
         }
     }

@@ -200,7 +200,7 @@ impl Plan {
             let mut sorted =
                 Sorted::new(records, source.is_orderly).map_err(named(&source.name))?;
             if (2..=MOST_THREADS).contains(&sources.len()) {
-                sorted = sorted.ahead(endian);
+                sorted = sorted.ahead(endian, limits.threads());
             }
             lanes.push(Lane::new(
                 source.name.clone(),

@@ -87,28 +87,31 @@ pub(super) fn again(input: &Input) -> Result<Input> {
 /// # Errors
 /// An input cannot be read or is corrupt.
 pub(super) fn surveyed(inputs: Vec<(String, Input)>, limits: Limits) -> Result<Vec<Prepared>> {
-    let most = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = limits.threads();
     let limits = limits.of_each(inputs.len().min(most));
     let mut all = Vec::with_capacity(inputs.len());
     let mut inputs = inputs.into_iter().peekable();
     while inputs.peek().is_some() {
         let batch: Vec<(String, Input)> = inputs.by_ref().take(most).collect();
-        let surveys = std::thread::scope(|scope| {
-            let running: Vec<_> = batch
-                .iter()
-                .map(|(_, input)| {
-                    let input = again(input).map(|input| input.limited_by(limits));
-                    scope.spawn(move || survey(input?))
-                })
-                .collect();
-            running
-                .into_iter()
-                .map(|thread| {
-                    let lost = || Error::Refused("reading the recording failed".into());
-                    thread.join().unwrap_or_else(|_| Err(lost()))
-                })
-                .collect::<Vec<_>>()
-        });
+        let surveys = match batch.as_slice() {
+            [(_, input)] => vec![again(input).and_then(|input| survey(input.limited_by(limits)))],
+            _ => std::thread::scope(|scope| {
+                let running: Vec<_> = batch
+                    .iter()
+                    .map(|(_, input)| {
+                        let input = again(input).map(|input| input.limited_by(limits));
+                        scope.spawn(move || survey(input?))
+                    })
+                    .collect();
+                running
+                    .into_iter()
+                    .map(|thread| {
+                        let lost = || Error::Refused("reading the recording failed".into());
+                        thread.join().unwrap_or_else(|_| Err(lost()))
+                    })
+                    .collect::<Vec<_>>()
+            }),
+        };
         for ((name, input), survey) in batch.into_iter().zip(surveys) {
             let (recording, survey) = survey.map_err(Error::of_records).map_err(named(&name))?;
             all.push(Prepared {

@@ -40,8 +40,12 @@ impl Sorted {
         })
     }
 
-    /// Returns the same records, read on a thread of their own if the system starts one.
-    pub(super) fn ahead(self, endian: Endian) -> Sorted {
+    /// Returns the same records, read on a thread of their own if there may be more than one of
+    /// `threads`, and the system starts it.
+    pub(super) fn ahead(self, endian: Endian, threads: usize) -> Sorted {
+        if threads <= 1 {
+            return self;
+        }
         match Ahead::start(self, endian) {
             Ok(ahead) => Sorted::Ahead(Box::new(ahead)),
             Err(records) => records,

@@ -238,6 +238,7 @@ impl Conversion {
             to,
             recording,
             has_late_events: false,
+            is_moved: self.are_neutral(),
         };
         let mut summary = output.write_seekable(|file| {
             let Begun {

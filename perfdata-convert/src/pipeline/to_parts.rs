@@ -143,7 +143,7 @@ impl PartConversion<'_> {
         }
         look_ahead(&mut stages, &filtered, recording, self.to).map_err(Error::of_records)?;
         UpdateTimes::behind(self.decisions.times.clone(), &mut stages, from, self.to);
-        add_container(&mut stages, from, self.to);
+        add_container(&mut stages, from, self.to, source.limits());
         let mut recording = recording.clone();
         let mut layout = container_layout.clone();
         let limits = source.limits();

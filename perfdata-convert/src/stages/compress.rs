@@ -2,6 +2,7 @@
 
 use perfdata_core::container_layout::ContainerLayout;
 use perfdata_core::feature::{Compression, CompressionType, Feature, FeatureId};
+use perfdata_core::read::Limits;
 use perfdata_core::record::{RawRecord, RecordType, TABLE};
 use perfdata_core::{Recording, Version};
 use perfdata_write::ParallelCompressor;
@@ -19,6 +20,7 @@ pub struct Compress {
     kind: RecordType,
     /// `None` for the level of the input.
     level: Option<i32>,
+    threads: usize,
     zstd: Option<ParallelCompressor>,
     /// Whether the records of the ring buffers have started.
     begun: bool,
@@ -48,6 +50,7 @@ impl Compress {
         Compress {
             kind,
             level: Some(level),
+            threads: Limits::default().threads(),
             zstd: None,
             begun: false,
         }
@@ -59,9 +62,17 @@ impl Compress {
         Compress {
             kind,
             level: None,
+            threads: Limits::default().threads(),
             zstd: None,
             begun: false,
         }
+    }
+
+    /// Returns the stage with this number of threads. With 1, the calling thread compresses. The
+    /// output does not depend on it. The default is the number of CPUs.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        Compress { threads, ..self }
     }
 
     /// Forwards all records that are still being compressed.
@@ -123,12 +134,11 @@ impl Stage for Compress {
         };
         self.level = Some(level);
         check_finished(container_layout)?;
-        self.zstd = Some(ParallelCompressor::new(
-            self.kind,
-            recording.endian,
-            level,
-            MMAP_LEN as usize,
-        )?);
+        let zstd = ParallelCompressor::new(self.kind, recording.endian, level, MMAP_LEN as usize)?;
+        self.zstd = Some(match self.threads {
+            1 => zstd.with_threads(0),
+            threads => zstd.with_at_most(threads),
+        });
         self.set_feature(recording, 0)
     }
 

@@ -17,6 +17,8 @@ use crate::pipeline::{Link, Requirements, Stage};
 pub struct SampleTimes {
     range: Option<(u64, u64)>,
     decompressor: Option<Decompressor>,
+    /// The number of events, and the offset of the time in the samples of all of them.
+    place: (usize, Option<usize>),
 }
 
 impl SampleTimes {
@@ -51,7 +53,24 @@ impl SampleTimes {
         Ok(())
     }
 
-    fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+    /// Processes a sample.
+    #[inline]
+    pub fn sample(&mut self, record: &RawRecord<'_>, recording: &Recording) {
+        if self.place.0 != recording.events.len() {
+            self.place = (recording.events.len(), recording.events.time_place());
+        }
+        // Most times are between others. Then it does not matter whether the event is known.
+        if let (Some((first, last)), Some(place)) = (self.range, self.place.1)
+            && let Some(time) = record.word(place)
+            && (first..=last).contains(&time)
+        {
+            return;
+        }
+        self.extend(record, recording);
+    }
+
+    /// Adds a time that may be outside of the range.
+    fn extend(&mut self, record: &RawRecord<'_>, recording: &Recording) {
         if let Some(time) = recording.events.sample_time(record) {
             let (first, last) = self.range.unwrap_or((time, time));
             self.range = Some((first.min(time), last.max(time)));

@@ -77,31 +77,36 @@ impl Stage for ToFile {
     }
 
     fn wants(&self, kind: RecordType) -> bool {
-        let is_new = if kind.is_kernel() {
-            !self.needs_events
-        } else {
-            !self.has_plain_records
-        };
+        if self.described.is_some() {
+            return true;
+        }
+        if kind.is_kernel() {
+            return !self.needs_events;
+        }
         let is_taken = kind.is_metadata() || kind == RecordType::HEADER_BUILD_ID;
-        is_new
+        !self.has_plain_records
             || is_taken
-            || self.described.is_some()
             || matches!(kind, RecordType::EVENT_UPDATE | RecordType::STAT)
+            || (self.wants_times && kind.is_compressed())
     }
 
     fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
         let mut rest = *batch;
-        while let Some(part) = rest.take_part(|kind| self.wants(kind)) {
-            match part {
-                BatchPart::Wanted(record) => self.record(&record, next)?,
-                BatchPart::Others(batch) => {
-                    if self.wants_times {
-                        batch.iter().try_for_each(|record| {
-                            self.times.see(&record, next.recording(), next.limits())
-                        })?;
-                    }
-                    next.records(&batch)?;
+        while !rest.is_empty() {
+            let model = next.recording();
+            let others = rest.take_while(|record| {
+                let is_other = !self.wants(record.kind);
+                if is_other && self.wants_times && record.kind == RecordType::SAMPLE {
+                    self.times.sample(record, model);
                 }
+                is_other
+            });
+            if !others.is_empty() {
+                next.records(&others)?;
+            }
+            match rest.take_part(|_| true) {
+                Some(BatchPart::Wanted(record)) => self.record(&record, next)?,
+                _ => break,
             }
         }
         Ok(())

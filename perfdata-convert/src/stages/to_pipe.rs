@@ -6,12 +6,13 @@
 use perfdata_core::container_layout::{ContainerLayout, Slot};
 use perfdata_core::feature::FeatureId;
 use perfdata_core::names::DescribedNames;
+use perfdata_core::read::RecordBatch;
 use perfdata_core::record::{RawRecord, Record, RecordType};
 use perfdata_core::{DecodeContext, Endian, Recording};
 
 use super::to_file::check_ids;
 use crate::error::{Error, Result, Step};
-use crate::pipeline::{CompressedRecords, Link, Requirements, Stage};
+use crate::pipeline::{CompressedRecords, Link, Requirements, Stage, each_part};
 
 /// Sections that are restored if the pipe is converted to a file: two flags that follow from the
 /// attributes and records, and the index of offsets in the file.
@@ -75,6 +76,14 @@ impl Stage for ToPipe {
 
     fn wants(&self, kind: RecordType) -> bool {
         !self.first.is_empty() || kind.is_metadata()
+    }
+
+    /// Metadata records are in separate batches.
+    fn records(&mut self, batch: &RecordBatch<'_>, next: &mut Link<'_>) -> Result<()> {
+        if batch.len() > 1 && self.first.is_empty() {
+            return next.records(batch);
+        }
+        each_part(self, batch, next)
     }
 
     fn record(&mut self, record: &RawRecord<'_>, next: &mut Link<'_>) -> Result<()> {

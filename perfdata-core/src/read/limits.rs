@@ -6,6 +6,8 @@
 //! largest record or section that is really present. The exceptions are the sizes in compressed
 //! data, which may be arbitrary, and metadata, of which a recording may contain any amount.
 
+use std::thread::available_parallelism;
+
 use crate::error::{Error, Problem, Result};
 use crate::setters::setters;
 
@@ -34,6 +36,9 @@ pub struct Limits {
     /// held in memory. Code that tracks mappings applies the same limit to them
     /// ([`check_metadata`](Limits::check_metadata)).
     pub max_metadata: u64,
+    /// Maximum number of threads that process records at the same time; `None` means the number of
+    /// CPUs. With 1, the calling thread does everything. Results do not depend on it.
+    pub max_threads: Option<usize>,
 }
 
 setters! {
@@ -41,6 +46,7 @@ setters! {
         max_decompressed: Option<u64> => with_max_decompressed,
         max_window_log: u32 => with_max_window_log,
         max_metadata: u64 => with_max_metadata,
+        max_threads: Option<usize> => with_max_threads,
     }
 }
 
@@ -62,6 +68,12 @@ impl Limits {
             max_window_log: share.max(self.max_window_log.min(Self::LEAST_WINDOW_LOG)),
             ..self
         }
+    }
+
+    /// Returns the number of threads that may process records at the same time: at least 1.
+    pub fn threads(&self) -> usize {
+        let cpus = || available_parallelism().map_or(1, usize::from);
+        self.max_threads.unwrap_or_else(cpus).max(1)
     }
 
     /// Adds `size` bytes to the metadata that are held in memory.
@@ -93,12 +105,14 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// A window of 128 MiB, and 256 MiB of metadata: recordings of large machines have a few MiB.
+    /// A window of 128 MiB, 256 MiB of metadata (recordings of large machines have a few MiB), and a
+    /// thread for each CPU.
     fn default() -> Self {
         Limits {
             max_decompressed: None,
             max_window_log: 27,
             max_metadata: 256 << 20,
+            max_threads: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
 
 use perfdata_core::Recording;
 use perfdata_core::container_layout::{ContainerLayout, FileLayout, Part, Region};
@@ -100,20 +101,26 @@ impl Dump {
             }
             _ => {}
         }
+        let spare = Spare::default();
         let take = |text: String| {
-            printer
-                .out
-                .write_all(text.as_bytes())
-                .map_err(Error::io("standard output"))
+            let written = printer.out.write_all(text.as_bytes());
+            spare.put(text);
+            written.map_err(Error::io("standard output"))
         };
-        let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known);
+        let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known, &spare);
         let work = |job: Job<_>| job.finish(text_of);
+        let threads = reader.limits().threads();
         let Fed {
             counts,
             shown,
             mut damage,
             unreadable,
-        } = in_order(|intake| self.feed(&mut reader, intake), work, take)?;
+        } = in_order(
+            threads,
+            |intake| self.feed(&mut reader, intake, &spare),
+            work,
+            take,
+        )?;
         damage
             .extend(Leftover::of(&reader, unreadable as u64).map(|leftover| leftover.to_string()));
         if let ContainerLayout::File(file) = &container_layout
@@ -156,8 +163,9 @@ impl Dump {
         &self,
         reader: &mut BoxedSource,
         intake: &mut JobQueue<'_, Job<String>>,
+        spare: &Spare,
     ) -> Result<Fed> {
-        let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known);
+        let text_of = |batch: &Batch, known: StateAt<'_>| self.text_of(batch, known, spare);
         let mut feed = Dispatcher::new(reader.recording().endian, intake, text_of);
         let (mut counts, mut shown) = (Counts::default(), 0_u64);
         let (mut damage, mut unreadable) = (Vec::new(), 0);
@@ -202,9 +210,14 @@ impl Dump {
         })
     }
 
-    /// Returns the output for a batch of records.
-    fn text_of(&self, batch: &Batch, StateAt { recording, names }: StateAt<'_>) -> String {
-        let mut text = String::new();
+    /// Returns the output for a batch of records, in memory from `spare`.
+    fn text_of(
+        &self,
+        batch: &Batch,
+        StateAt { recording, names }: StateAt<'_>,
+        spare: &Spare,
+    ) -> String {
+        let mut text = spare.take();
         let registers = Registers::of(recording);
         for (raw, inner) in batch.records() {
             let shown = Shown::new(&raw, inner, recording, names).with_registers(registers);
@@ -220,6 +233,23 @@ impl Dump {
             }
         }
         text
+    }
+}
+
+/// The memory of texts that were written, for the next ones.
+#[derive(Debug, Default)]
+struct Spare(Mutex<Vec<String>>);
+
+impl Spare {
+    fn take(&self) -> String {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.pop().unwrap_or_default()
+    }
+
+    fn put(&self, mut text: String) {
+        text.clear();
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.push(text);
     }
 }
 

@@ -153,7 +153,9 @@ impl Report {
             Ok(())
         };
         let work = |job: Job<_>| job.finish(check_batch);
-        let (undecoded, unreadable) = in_order(|intake| feed(&mut reader, intake), work, take)?;
+        let threads = reader.limits().threads();
+        let (undecoded, unreadable) =
+            in_order(threads, |intake| feed(&mut reader, intake), work, take)?;
         if let Some(leftover) = Leftover::of(&reader, unreadable) {
             report.add(Severity::Error, leftover.offset, leftover.meaning());
         }

@@ -37,8 +37,11 @@ impl Follower {
     /// The mappings exceed `limits`; with a thread, in a previous part.
     pub fn take(&mut self, moments: Moments, limits: &Limits) -> Result<Moments> {
         if let Follower::Idle = self {
-            let here = |_| Follower::Here(Box::new(Followed::new(*limits)));
-            *self = start(*limits).map_or_else(here, Follower::Away);
+            let here = |()| Follower::Here(Box::new(Followed::new(*limits)));
+            *self = match limits.threads() {
+                1 => here(()),
+                _ => start(*limits).map_or_else(|_| here(()), Follower::Away),
+            };
         }
         match self {
             Follower::Idle => {}

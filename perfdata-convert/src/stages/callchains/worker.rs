@@ -101,7 +101,8 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Returns `count` threads, which start when they are needed.
+    /// Returns `count` threads, which start when they are needed. With one, the work is done on the
+    /// calling thread.
     pub(super) fn new(count: usize) -> Self {
         Workers {
             count,
@@ -117,7 +118,8 @@ impl Workers {
     fn start(&mut self) {
         let (tasks, queue) = channel::<Task>();
         let queue = Arc::new(Mutex::new(queue));
-        for _ in 0..self.count {
+        let count = if self.count > 1 { self.count } else { 0 };
+        for _ in 0..count {
             let queue = queue.clone();
             let work = move || {
                 let mut worker = Worker::default();

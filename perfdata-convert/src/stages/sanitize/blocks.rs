@@ -51,12 +51,13 @@ pub(super) struct Blocks<'a, 'b> {
 }
 
 impl Blocks<'_, '_> {
-    /// Checks all records that `read` adds.
+    /// Checks all records that `read` adds. With one of `threads`, only the calling thread does.
     ///
     /// # Errors
     /// Those of `read`, or a record is not clean.
     pub(super) fn check(
         common: &Common<'_>,
+        threads: usize,
         read: impl FnOnce(&mut Blocks<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         thread::scope(|scope| {
@@ -65,7 +66,9 @@ impl Blocks<'_, '_> {
                 let mut fields = Fields::new(common);
                 queue.iter().try_for_each(|block| block.check(&mut fields))
             };
-            let handle = thread::Builder::new().spawn_scoped(scope, work).ok();
+            let handle = (threads > 1)
+                .then(|| thread::Builder::new().spawn_scoped(scope, work).ok())
+                .flatten();
             let mut fields = Fields::new(common);
             let mut blocks = Blocks {
                 block: Block::default(),

@@ -73,7 +73,7 @@ pub(super) fn check(state: &State, output: Input) -> Result<()> {
     };
     let head = reader.recording().clone();
     let mut searched = Places::default();
-    Blocks::check(&common, |blocks| {
+    Blocks::check(&common, source.limits().threads(), |blocks| {
         each_record(&mut *reader, |raw, now| {
             let now = if now.events.is_empty() { &head } else { now };
             searched.add(raw);
